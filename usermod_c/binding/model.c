@@ -1,0 +1,599 @@
+// _mica.load() and _mica.Model: a loaded file, its steps as callables, its tensors as views of the arena.
+
+#include <string.h>
+
+#include "py/gc.h"
+#include "py/objarray.h"
+#include "py/objstr.h"
+#include "py/objtuple.h"
+
+#include "mp_mica.h"
+
+// Every block is held by its head: `engine` points into `tables`, the tensors into arena, state and file.
+typedef struct {
+    mp_obj_base_t base;
+    mica_model_t *engine; // null after deinit()
+    void *tables;         // where the engine built the model
+    mp_obj_t file;        // whose bytes are used in place; None where they were copied
+    void *file_head;      // heap block that holds the bytes, null where they are not on the heap
+    const uint8_t *file_data;
+    size_t file_bytes;
+    void *state;
+    mp_mica_arena_t *arena;
+    uint8_t *arena_data; // where the arena was at load: the engine's addresses hold only there
+    size_t arena_bytes;
+    mp_obj_t steps;
+    uint32_t id; // of this load; marks the arena
+    bool copied;
+    bool finished; // the last step of a run has run
+} model_t;
+
+typedef struct {
+    mp_obj_base_t base;
+    model_t *model;
+    uint16_t index;
+    bool last; // with it done, the outputs are there
+} step_t; // 16 bytes, one block of the heap on 32-bit boards
+
+static const mp_obj_type_t step_type;
+
+// ---- Door ----
+
+static model_t *model_of(mp_obj_t self_in) {
+    model_t *self = MP_OBJ_TO_PTR(self_in);
+    if (self->engine == NULL) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the model was closed by deinit()"));
+    }
+    return self;
+}
+
+// A caller's buffer may have been extended, and its old memory freed, since the engine resolved its addresses.
+static void check_arena(const model_t *self, mp_mica_span_t *span) {
+    mp_mica_arena_span(self->arena, span);
+    if (span->data != self->arena_data || span->bytes < self->arena_bytes) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the arena's buffer moved or shrank: load the model again"));
+    }
+}
+
+static model_t *model_in_place(mp_obj_t self_in) {
+    model_t *self = model_of(self_in);
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    return self;
+}
+
+static uint32_t index_of(mp_obj_t index, uint32_t n, const char *what) {
+    mp_int_t i = mp_obj_get_int(index);
+    if (i < 0 || (mp_uint_t)i >= n) {
+        mp_raise_msg_varg(&mp_type_IndexError, MP_ERROR_TEXT("%s %d: there are %u"), what, (int)i, (unsigned)n);
+    }
+    return (uint32_t)i;
+}
+
+static void tensor_of(const model_t *self, uint32_t id, mica_tensor_t *t) {
+    if (!mica_tensor(self->engine, id, t)) {
+        mp_raise_msg_varg(&mp_type_IndexError, MP_ERROR_TEXT("tensor %u: there are %u"), (unsigned)id,
+            (unsigned)mica_model_info(self->engine)->n_tensors);
+    }
+}
+
+static mp_obj_t name_of(const model_t *self, const char *name) {
+    size_t offset = (size_t)((const uint8_t *)name - self->file_data);
+    return name == NULL ? mp_const_none : mp_mica_new_str(name, self->file_bytes - offset);
+}
+
+// ---- Views ----
+
+// A view of `bytes` bytes at p that keeps the block beginning at `head` alive, by pointing at the head and counting
+// elements from there. Off the heap nothing needs keeping, and the head may be null.
+static mp_obj_t new_view(void *head, void *p, size_t bytes, char typecode, bool writable) {
+    size_t size = typecode == 'b' || typecode == 'B' ? 1 : typecode == 'h' ? 2 : 4;
+    size_t offset = 0;
+    if (head != NULL && mp_mica_on_heap(head)) {
+        offset = (size_t)((uint8_t *)p - (uint8_t *)head) / size; // both are multiples of 4
+        if (offset >> MP_OBJ_ARRAY_FREE_SIZE_BITS) {
+            mp_raise_msg(&mp_type_OverflowError, MP_ERROR_TEXT("tensor too far into its buffer for a memoryview"));
+        }
+        p = head;
+    }
+    mp_obj_array_t *view = m_new_obj(mp_obj_array_t);
+    mp_obj_memoryview_init(view, (size_t)(uint8_t)typecode | (writable ? MP_OBJ_ARRAY_TYPECODE_FLAG_RW : 0), offset,
+        bytes / size, p);
+    return MP_OBJ_FROM_PTR(view);
+}
+
+static mp_obj_t tensor_view(const model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena, bool writable) {
+    void *head = t->space == MICA_SPACE_ARENA ? arena->head : t->space == MICA_SPACE_STATE ? self->state :
+        self->file_head;
+    return new_view(head, t->data, t->bytes, mp_mica_typecode(t->dtype),
+        writable && t->space != MICA_SPACE_DATA);
+}
+
+// ---- Loading ----
+
+// The start of the heap block that holds an object's bytes, null if we cannot tell: only these three are known to keep it.
+static void *head_of(mp_obj_t obj) {
+    void *head = NULL;
+    if (mp_obj_is_type(obj, &mp_type_bytes)) {
+        head = (void *)((mp_obj_str_t *)MP_OBJ_TO_PTR(obj))->data;
+    } else if (mp_obj_is_type(obj, &mp_type_memoryview)) {
+        head = ((mp_obj_array_t *)MP_OBJ_TO_PTR(obj))->items;
+    } else if (mp_obj_is_type(obj, &mp_mica_arena_type)) {
+        head = ((mp_mica_arena_t *)MP_OBJ_TO_PTR(obj))->memory;
+    }
+    // A memoryview of a file in a ROMFS that lies on the heap points into the middle of a block, which dies under it.
+    return head != NULL && gc_nbytes(head) != 0 ? head : NULL;
+}
+
+// Whether the bytes can be used where they are, for as long as `obj` lives. Writable buffers can move under their views,
+// except an Arena, which never moves.
+static bool stays_in_place(mp_obj_t obj, const mp_buffer_info_t *buf) {
+    mp_buffer_info_t ignored;
+    if ((uintptr_t)buf->buf % MICA_ALIGN != 0) {
+        return false;
+    }
+    if (!mp_obj_is_type(obj, &mp_mica_arena_type) && mp_get_buffer(obj, &ignored, MP_BUFFER_RW)) {
+        return false;
+    }
+    return !mp_mica_on_heap(buf->buf) || head_of(obj) != NULL;
+}
+
+static void take_file(model_t *self, mp_obj_t obj) {
+    if (mp_obj_is_str(obj)) {
+        mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are wanted; mica.Model(path) opens files"));
+    }
+    mp_buffer_info_t buf;
+    mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ);
+    self->file = obj;
+    self->file_head = head_of(obj);
+    self->file_data = buf.buf;
+    self->file_bytes = buf.len;
+    self->copied = !stays_in_place(obj, &buf);
+    if (!self->copied) {
+        return;
+    }
+    size_t bytes = buf.len;
+    uint32_t wanted;
+    if (bytes >= MICA_SIZEOF_HEADER) { // bytes beyond the file need no copy
+        memcpy(&wanted, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(wanted));
+        bytes = MIN(bytes, wanted);
+    }
+    // Aligned, because every block of the heap is (arena.c asserts it). One more byte: a block of none is a null pointer.
+    uint8_t *copy = m_malloc_maybe(bytes + 1);
+    if (copy == NULL) {
+        mp_raise_msg_varg(&mp_type_MemoryError, MP_ERROR_TEXT("no free block of %u bytes to copy the model into; "
+            "from bytes or ROMFS, 16-byte aligned, it needs no copy"), (unsigned)bytes);
+    }
+    mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ); // the allocation may have let another thread move it
+    memcpy(copy, buf.buf, MIN(bytes, buf.len));
+    self->file = mp_const_none;
+    self->file_head = copy;
+    self->file_data = copy;
+    self->file_bytes = bytes;
+}
+
+static void take_arena(model_t *self, mp_obj_t obj, const mica_info_t *info) {
+    if (obj != mp_const_none) {
+        self->arena = mp_mica_arena_from_obj(obj);
+        return;
+    }
+    uint64_t least = (uint64_t)info->arena_bytes + info->scratch_min;
+    uint64_t most = (uint64_t)info->arena_bytes + info->scratch_want;
+    if (least <= MICA_ARENA_BYTES) {
+        self->arena = &mp_mica_arena_static;
+        return;
+    }
+    self->arena = most <= SIZE_MAX / 2 ? mp_mica_arena_new((size_t)most) : NULL;
+    if (self->arena == NULL && least <= SIZE_MAX / 2) {
+        self->arena = mp_mica_arena_new((size_t)least);
+    }
+    if (self->arena == NULL) {
+        mp_raise_msg_varg(&mp_type_MemoryError,
+            MP_ERROR_TEXT("the model needs %u bytes of arena, more than the static %u, and the heap has no such block"),
+            (unsigned)least, (unsigned)MICA_ARENA_BYTES);
+    }
+}
+
+static mp_obj_t new_steps(model_t *self, uint32_t n) {
+    mp_obj_tuple_t *steps = MP_OBJ_TO_PTR(mp_obj_new_tuple(n, NULL));
+    for (uint32_t i = 0; i < n; i++) {
+        step_t *step = mp_obj_malloc(step_t, &step_type);
+        step->model = self;
+        step->index = (uint16_t)i;
+        step->last = i + 1 == n;
+        steps->items[i] = MP_OBJ_FROM_PTR(step);
+    }
+    return MP_OBJ_FROM_PTR(steps);
+}
+
+mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args) {
+    enum { ARG_buf, ARG_arena };
+    static const mp_arg_t allowed[] = {
+        { MP_QSTR_buf, MP_ARG_OBJ | MP_ARG_REQUIRED, { .u_rom_obj = MP_ROM_NONE } },
+        { MP_QSTR_arena, MP_ARG_OBJ, { .u_rom_obj = MP_ROM_NONE } },
+    };
+    mp_arg_val_t args[MP_ARRAY_SIZE(allowed)];
+    mp_arg_parse_all(n_args, pos_args, kw_args, MP_ARRAY_SIZE(allowed), allowed, args);
+
+    model_t *self = mp_obj_malloc(model_t, &mp_mica_model_type);
+    memset((uint8_t *)self + sizeof(mp_obj_base_t), 0, sizeof(*self) - sizeof(mp_obj_base_t));
+    take_file(self, args[ARG_buf].u_obj);
+
+    mica_info_t info;
+    mica_error_t err;
+    if (mica_check(self->file_data, self->file_bytes, &info, &err) != MICA_OK) {
+        mp_mica_raise(&err, self->file_data, self->file_bytes);
+    }
+    self->file_bytes = info.file_bytes;
+    take_arena(self, args[ARG_arena].u_obj, &info);
+    self->tables = m_malloc(info.model_bytes);
+    if (info.state_bytes != 0) {
+        self->state = m_malloc(info.state_bytes);
+    }
+    self->steps = new_steps(self, info.n_steps);
+    self->id = mp_mica_arena_new_id();
+
+    // After the last allocation: from here on nothing else runs that could move a caller's arena.
+    mp_mica_span_t span;
+    mp_mica_arena_span(self->arena, &span);
+    self->arena_data = span.data;
+    self->arena_bytes = span.bytes;
+    uint64_t least = (uint64_t)info.arena_bytes + info.scratch_min;
+    if (span.data == NULL || span.bytes < least) {
+        // Said here rather than by the engine because of the bytes that rounding up and the control block take.
+        mp_raise_msg_varg(&mp_type_MemoryError, MP_ERROR_TEXT("arena: %u usable bytes, the model needs %u%s"),
+            (unsigned)span.bytes, (unsigned)least,
+            self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
+    }
+    if (mica_load(self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
+        info.state_bytes, &self->engine, &err) != MICA_OK) {
+        self->engine = NULL;
+        mp_mica_raise(&err, self->file_data, self->file_bytes);
+    }
+    // The engine knows its addresses now. A buffer may grow or shrink in place, as long as it covers what is used.
+    return MP_OBJ_FROM_PTR(self);
+}
+
+// ---- Running ----
+
+// begin(): the arena is this model's until end(). A second run, from a hook, a timer or a thread, is refused.
+static mp_obj_t model_begin(mp_obj_t self_in) {
+    model_t *self = model_of(self_in);
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    if (!mp_mica_arena_take(&span, self->id)) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended"));
+    }
+    self->finished = mica_model_info(self->engine)->n_steps == 0;
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_begin_obj, model_begin);
+
+// end(): does nothing unless this model is the one that is running, and never raises, so it fits in a `finally`.
+static mp_obj_t model_end(mp_obj_t self_in) {
+    model_t *self = MP_OBJ_TO_PTR(self_in);
+    mp_mica_span_t span;
+    mp_mica_arena_span(self->arena, &span);
+    mp_mica_arena_release(&span, self->id);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_end_obj, model_end);
+
+static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp_obj_t *args) {
+    (void)args;
+    if (n_args + n_kw != 0) {
+        mp_arg_check_num(n_args, n_kw, 0, 0, false);
+    }
+    step_t *self = MP_OBJ_TO_PTR(self_in);
+    model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
+    if (model->arena->source != MP_OBJ_NULL) {
+        mp_mica_span_t span;
+        check_arena(model, &span);
+    }
+    mica_run_step(model->engine, self->index);
+    if (self->last) {
+        model->finished = true;
+    }
+    return mp_const_none;
+}
+
+static void step_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind_t kind) {
+    (void)kind;
+    step_t *self = MP_OBJ_TO_PTR(self_in);
+    mp_printf(print, "<step %u>", (unsigned)self->index);
+}
+
+static MP_DEFINE_CONST_OBJ_TYPE(
+    step_type,
+    MP_QSTR_step,
+    MP_TYPE_FLAG_NONE,
+    print, step_print,
+    call, step_call
+    );
+
+// deinit(): drops the file, the tables and the arena. Views that somebody still holds keep their own block alive.
+static mp_obj_t model_deinit(mp_obj_t self_in) {
+    model_t *self = MP_OBJ_TO_PTR(self_in);
+    if (self->engine == NULL) {
+        return mp_const_none;
+    }
+    mp_mica_span_t span;
+    mp_mica_arena_span(self->arena, &span);
+    if (span.control != NULL && span.control->busy == self->id && mp_mica_arena_owner(&span) == self->id) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the model is running"));
+    }
+    self->engine = NULL;
+    self->tables = NULL;
+    self->file = mp_const_none;
+    self->file_head = NULL;
+    self->file_data = NULL;
+    self->file_bytes = 0;
+    self->state = NULL;
+    self->arena = &mp_mica_arena_static; // anything that is not null: another thread may be inside a step
+    self->steps = mp_const_empty_tuple;
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_deinit_obj, model_deinit);
+
+// ---- Tensors ----
+
+static uint32_t input_id(const model_t *self, mp_obj_t index) {
+    return mica_input_id(self->engine, index_of(index, mica_model_info(self->engine)->n_inputs, "input"));
+}
+
+static uint32_t output_id(const model_t *self, mp_obj_t index) {
+    return mica_output_id(self->engine, index_of(index, mica_model_info(self->engine)->n_outputs, "output"));
+}
+
+static mp_obj_t model_input(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    mica_tensor_t t;
+    tensor_of(self, input_id(self, index), &t);
+    return tensor_view(self, &t, &span, true);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_input_obj, model_input);
+
+static model_t *model_with_outputs(mp_obj_t self_in, mp_mica_span_t *span) {
+    model_t *self = model_of(self_in);
+    check_arena(self, span);
+    if (mp_mica_arena_owner(span) != self->id) {
+        mp_raise_msg(&mp_type_RuntimeError, self->finished
+            ? MP_ERROR_TEXT("no outputs: another model ran in this arena since")
+            : MP_ERROR_TEXT("no outputs: the model has not run"));
+    }
+    if (!self->finished) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("no outputs: the run did not reach its last step"));
+    }
+    return self;
+}
+
+static mp_obj_t model_output(mp_obj_t self_in, mp_obj_t index) {
+    mp_mica_span_t span;
+    model_t *self = model_with_outputs(self_in, &span);
+    mica_tensor_t t;
+    tensor_of(self, output_id(self, index), &t);
+    return tensor_view(self, &t, &span, true);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_output_obj, model_output);
+
+// write(i, values): values quantised into input i. read(i): output i as a list of floats.
+static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
+    model_t *self = model_in_place(self_in);
+    mica_tensor_t t;
+    tensor_of(self, input_id(self, index), &t);
+    if (t.space == MICA_SPACE_DATA) {
+        mp_raise_TypeError(MP_ERROR_TEXT("this input is a constant"));
+    }
+    mp_mica_values_store(&t, values);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(model_write_obj, model_write);
+
+static mp_obj_t model_read(mp_obj_t self_in, mp_obj_t index) {
+    mp_mica_span_t span;
+    model_t *self = model_with_outputs(self_in, &span);
+    mica_tensor_t t;
+    tensor_of(self, output_id(self, index), &t);
+    return mp_mica_values_load(&t);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_read_obj, model_read);
+
+static mp_obj_t model_tensor(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    mica_tensor_t t;
+    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    mp_obj_t dims[MICA_MAX_RANK];
+    for (size_t i = 0; i < t.rank; i++) {
+        dims[i] = mp_obj_new_int_from_uint(t.dims[i]);
+    }
+    const char typecode = mp_mica_typecode(t.dtype);
+    static const qstr fields[] = {
+        MP_QSTR_name, MP_QSTR_dtype, MP_QSTR_shape, MP_QSTR_scale, MP_QSTR_zero_point, MP_QSTR_nbytes,
+    };
+    mp_obj_t items[] = {
+        name_of(self, t.name),
+        mp_obj_new_str(&typecode, 1),
+        mp_obj_new_tuple(t.rank, dims),
+        mp_obj_new_float((mp_float_t)t.scale),
+        mp_obj_new_int(t.zero_point),
+        mp_obj_new_int_from_uint(t.bytes),
+    };
+    return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_obj, model_tensor);
+
+// tensor_data(id): a copy of whatever the tensor's bytes hold now; in mid-run that is a layer's output.
+static mp_obj_t model_tensor_data(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_in_place(self_in);
+    mica_tensor_t t;
+    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    return mp_obj_new_bytes(t.data, t.bytes);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_data_obj, model_tensor_data);
+
+// tensor_view(id): the bytes themselves, read only, without a copy.
+static mp_obj_t model_tensor_view(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    mica_tensor_t t;
+    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    return tensor_view(self, &t, &span, false);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_view_obj, model_tensor_view);
+
+static mp_obj_t ids_tuple(const uint16_t *ids, size_t max) {
+    mp_obj_t items[MICA_MAX_INPUTS > MICA_MAX_OUTPUTS ? MICA_MAX_INPUTS : MICA_MAX_OUTPUTS];
+    size_t n = 0;
+    for (size_t i = 0; i < max; i++) {
+        if (ids[i] != MICA_NO_TENSOR) {
+            items[n++] = MP_OBJ_NEW_SMALL_INT(ids[i]);
+        }
+    }
+    return mp_obj_new_tuple(n, items);
+}
+
+static mp_obj_t model_step_info(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    mica_step_info_t s;
+    mica_step_info(self->engine, index_of(index, mica_model_info(self->engine)->n_steps, "step"), &s);
+    static const qstr fields[] = {
+        MP_QSTR_name, MP_QSTR_kernel, MP_QSTR_macs, MP_QSTR_inputs, MP_QSTR_outputs, MP_QSTR_scratch_min,
+        MP_QSTR_scratch_want, MP_QSTR_flags,
+    };
+    mp_obj_t items[] = {
+        name_of(self, s.name),
+        mp_mica_new_str(mica_kernel_name(s.kernel), 64),
+        mp_obj_new_int_from_uint(s.macs),
+        ids_tuple(s.inputs, MICA_MAX_INPUTS),
+        ids_tuple(s.outputs, MICA_MAX_OUTPUTS),
+        mp_obj_new_int_from_uint(s.scratch_min),
+        mp_obj_new_int_from_uint(s.scratch_want),
+        MP_OBJ_NEW_SMALL_INT(s.flags),
+    };
+    return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_step_info_obj, model_step_info);
+
+static mp_obj_t model_meta(mp_obj_t self_in, mp_obj_t key) {
+    model_t *self = model_of(self_in);
+    return name_of(self, mica_metadata(self->engine, mp_obj_str_get_str(key)));
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_meta_obj, model_meta);
+
+// ---- Attributes ----
+
+static mp_obj_t model_info(const model_t *self) {
+    const mica_info_t *info = mica_model_info(self->engine);
+    mp_obj_t version[] = { MP_OBJ_NEW_SMALL_INT(info->version_major), MP_OBJ_NEW_SMALL_INT(info->version_minor) };
+    static const qstr fields[] = {
+        MP_QSTR_version, MP_QSTR_file_bytes, MP_QSTR_arena_bytes, MP_QSTR_scratch_min, MP_QSTR_scratch_want,
+        MP_QSTR_state_bytes, MP_QSTR_table_bytes, MP_QSTR_n_tensors, MP_QSTR_n_steps, MP_QSTR_n_inputs,
+        MP_QSTR_n_outputs,
+    };
+    mp_obj_t items[] = {
+        mp_obj_new_tuple(2, version),
+        mp_obj_new_int_from_uint(info->file_bytes),
+        mp_obj_new_int_from_uint(info->arena_bytes),
+        mp_obj_new_int_from_uint(info->scratch_min),
+        mp_obj_new_int_from_uint(info->scratch_want),
+        mp_obj_new_int_from_uint(info->state_bytes),
+        mp_obj_new_int_from_uint(info->model_bytes),
+        mp_obj_new_int_from_uint(info->n_tensors),
+        mp_obj_new_int_from_uint(info->n_steps),
+        mp_obj_new_int_from_uint(info->n_inputs),
+        mp_obj_new_int_from_uint(info->n_outputs),
+    };
+    return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
+}
+
+// Activations, scratch, state, tables, and the file unless it stays in flash.
+static mp_obj_t model_ram(const model_t *self) {
+    const mica_info_t *info = mica_model_info(self->engine);
+    uint64_t bytes = (uint64_t)info->arena_bytes + info->scratch_want + info->state_bytes + info->model_bytes;
+    if (mp_mica_on_heap(self->file_data)) {
+        bytes += info->file_bytes;
+    }
+    return mp_obj_new_int_from_ull(bytes);
+}
+
+static mp_obj_t io_ids(const model_t *self, uint32_t n, uint16_t (*id_of)(const mica_model_t *, uint32_t)) {
+    mp_obj_tuple_t *ids = MP_OBJ_TO_PTR(mp_obj_new_tuple(n, NULL));
+    for (uint32_t i = 0; i < n; i++) {
+        ids->items[i] = MP_OBJ_NEW_SMALL_INT(id_of(self->engine, i));
+    }
+    return MP_OBJ_FROM_PTR(ids);
+}
+
+static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
+    if (dest[0] != MP_OBJ_NULL) {
+        return; // attributes are read only
+    }
+    switch (attr) {
+        case MP_QSTR_steps:
+            dest[0] = model_of(self_in)->steps;
+            break;
+        case MP_QSTR_copied:
+            dest[0] = mp_obj_new_bool(model_of(self_in)->copied);
+            break;
+        case MP_QSTR_arena:
+            dest[0] = MP_OBJ_FROM_PTR(model_of(self_in)->arena);
+            break;
+        case MP_QSTR_ram:
+            dest[0] = model_ram(model_of(self_in));
+            break;
+        case MP_QSTR_info:
+            dest[0] = model_info(model_of(self_in));
+            break;
+        case MP_QSTR_inputs: {
+            model_t *self = model_of(self_in);
+            dest[0] = io_ids(self, mica_model_info(self->engine)->n_inputs, mica_input_id);
+            break;
+        }
+        case MP_QSTR_outputs: {
+            model_t *self = model_of(self_in);
+            dest[0] = io_ids(self, mica_model_info(self->engine)->n_outputs, mica_output_id);
+            break;
+        }
+        default:
+            dest[1] = MP_OBJ_SENTINEL; // the methods below
+            break;
+    }
+}
+
+static void model_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind_t kind) {
+    (void)kind;
+    model_t *self = MP_OBJ_TO_PTR(self_in);
+    if (self->engine == NULL) {
+        mp_print_str(print, "<Model, closed>");
+    } else {
+        mp_printf(print, "<Model of %u steps>", (unsigned)mica_model_info(self->engine)->n_steps);
+    }
+}
+
+static const mp_rom_map_elem_t model_locals_table[] = {
+    { MP_ROM_QSTR(MP_QSTR_begin), MP_ROM_PTR(&model_begin_obj) },
+    { MP_ROM_QSTR(MP_QSTR_end), MP_ROM_PTR(&model_end_obj) },
+    { MP_ROM_QSTR(MP_QSTR_input), MP_ROM_PTR(&model_input_obj) },
+    { MP_ROM_QSTR(MP_QSTR_output), MP_ROM_PTR(&model_output_obj) },
+    { MP_ROM_QSTR(MP_QSTR_write), MP_ROM_PTR(&model_write_obj) },
+    { MP_ROM_QSTR(MP_QSTR_read), MP_ROM_PTR(&model_read_obj) },
+    { MP_ROM_QSTR(MP_QSTR_tensor), MP_ROM_PTR(&model_tensor_obj) },
+    { MP_ROM_QSTR(MP_QSTR_tensor_data), MP_ROM_PTR(&model_tensor_data_obj) },
+    { MP_ROM_QSTR(MP_QSTR_tensor_view), MP_ROM_PTR(&model_tensor_view_obj) },
+    { MP_ROM_QSTR(MP_QSTR_step_info), MP_ROM_PTR(&model_step_info_obj) },
+    { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
+    { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&model_deinit_obj) },
+};
+static MP_DEFINE_CONST_DICT(model_locals, model_locals_table);
+
+MP_DEFINE_CONST_OBJ_TYPE(
+    mp_mica_model_type,
+    MP_QSTR_Model,
+    MP_TYPE_FLAG_NONE,
+    print, model_print,
+    attr, model_attr,
+    locals_dict, &model_locals
+    );

@@ -1,0 +1,157 @@
+// The module _mica: the engine seen from MicroPython. Package `mica` (firmware/mica) is the face for people.
+
+#include <string.h>
+
+#include "py/objarray.h"
+#include "py/unicode.h"
+
+#include "mp_mica.h"
+
+// Text that came out of a file may be anything; a str must be UTF-8, so what is not becomes ASCII with question marks.
+static mp_obj_t new_clean_str(char *s, size_t len) {
+    #if MICROPY_PY_BUILTINS_STR_UNICODE
+    if (!utf8_check((const byte *)s, len)) {
+        for (size_t i = 0; i < len; i++) {
+            if ((uint8_t)s[i] >= 0x80) {
+                s[i] = '?';
+            }
+        }
+    }
+    #endif
+    return mp_obj_new_str(s, len);
+}
+
+mp_obj_t mp_mica_new_str(const char *s, size_t max) {
+    if (s == NULL) {
+        return mp_const_none;
+    }
+    // The zero was there at load; in a file that changed since it may be gone.
+    const char *end = memchr(s, 0, max);
+    size_t len = end == NULL ? max : (size_t)(end - s);
+    vstr_t copy;
+    vstr_init_len(&copy, len);
+    memcpy(copy.buf, s, len);
+    mp_obj_t str = new_clean_str(copy.buf, len);
+    vstr_clear(&copy);
+    return str;
+}
+
+NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len) {
+    char text[160];
+    mica_error_text(err, base, len, text, sizeof(text));
+    mp_obj_t str = new_clean_str(text, strlen(text));
+    nlr_raise(mp_obj_new_exception_arg1(
+        err->status == MICA_ERR_ARENA ? &mp_type_MemoryError : &mp_type_ValueError, str));
+}
+
+bool mp_mica_on_heap(const void *p) {
+    const byte *b = p;
+    mp_state_mem_area_t *area = &MP_STATE_MEM(area);
+    #if MICROPY_GC_SPLIT_HEAP
+    for (; area != NULL; area = area->next)
+    #endif
+    {
+        if (b >= area->gc_pool_start && b < area->gc_pool_end) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char mp_mica_typecode(uint8_t dtype) {
+    switch (dtype) {
+        case MICA_DTYPE_INT8:
+            return 'b';
+        case MICA_DTYPE_UINT8:
+            return 'B';
+        case MICA_DTYPE_INT16:
+            return 'h';
+        case MICA_DTYPE_INT32:
+            return 'i';
+        default:
+            return 'f';
+    }
+}
+
+// info(): what this firmware can run.
+static mp_obj_t module_info(void) {
+    mp_obj_t version[] = {
+        MP_OBJ_NEW_SMALL_INT(MICA_VERSION_MAJOR), MP_OBJ_NEW_SMALL_INT(MICA_VERSION_MINOR),
+    };
+    mp_obj_t kernels = mp_obj_new_list(0, NULL);
+    for (uint32_t id = 0; id <= MICA_MAX_KERNEL_ID; id++) {
+        if (mica_kernel_present(id)) {
+            mp_obj_list_append(kernels, mp_mica_new_str(mica_kernel_name(id), 64));
+        }
+    }
+    static const qstr fields[] = { MP_QSTR_format, MP_QSTR_isa, MP_QSTR_arena_bytes, MP_QSTR_kernels };
+    mp_obj_t items[] = {
+        mp_obj_new_tuple(2, version),
+        mp_mica_new_str(mica_isa(), 64),
+        mp_obj_new_int_from_uint(MICA_ARENA_BYTES),
+        kernels,
+    };
+    return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
+}
+static MP_DEFINE_CONST_FUN_OBJ_0(module_info_obj, module_info);
+
+static MP_DEFINE_CONST_FUN_OBJ_KW(module_load_obj, 1, mp_mica_model_load);
+
+#if MICROPY_MODULE_BUILTIN_INIT
+// A soft reset keeps .bss, and with it the busy flag of a run that it cut short. MicroPython calls __init__ at every
+// import statement; entered among the loaded modules, which a soft reset empties, ours is called once a session.
+static mp_obj_t module_init(void) {
+    memset(&mp_mica_arena_static.control, 0, sizeof(mp_mica_arena_static.control));
+    extern const mp_obj_module_t mp_module__mica;
+    mp_obj_dict_store(MP_OBJ_FROM_PTR(&MP_STATE_VM(mp_loaded_modules_dict)), MP_OBJ_NEW_QSTR(MP_QSTR__mica),
+        MP_OBJ_FROM_PTR(&mp_module__mica));
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_0(module_init_obj, module_init);
+#endif
+
+static const mp_rom_map_elem_t module_globals_table[] = {
+    { MP_ROM_QSTR(MP_QSTR___name__), MP_ROM_QSTR(MP_QSTR__mica) },
+    #if MICROPY_MODULE_BUILTIN_INIT
+    { MP_ROM_QSTR(MP_QSTR___init__), MP_ROM_PTR(&module_init_obj) },
+    #endif
+    { MP_ROM_QSTR(MP_QSTR_load), MP_ROM_PTR(&module_load_obj) },
+    { MP_ROM_QSTR(MP_QSTR_info), MP_ROM_PTR(&module_info_obj) },
+    { MP_ROM_QSTR(MP_QSTR_Arena), MP_ROM_PTR(&mp_mica_arena_type) },
+    { MP_ROM_QSTR(MP_QSTR_Model), MP_ROM_PTR(&mp_mica_model_type) },
+    { MP_ROM_QSTR(MP_QSTR_arena), MP_ROM_PTR(&mp_mica_arena_static) },
+    #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
+    { MP_ROM_QSTR(MP_QSTR_gemm), MP_ROM_PTR(&mp_mica_raw_gemm_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_CONV2D_S8
+    { MP_ROM_QSTR(MP_QSTR_conv2d), MP_ROM_PTR(&mp_mica_raw_conv2d_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
+    { MP_ROM_QSTR(MP_QSTR_depthwise_conv2d), MP_ROM_PTR(&mp_mica_raw_depthwise_conv2d_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_MAX_POOL2D_S8
+    { MP_ROM_QSTR(MP_QSTR_max_pool2d), MP_ROM_PTR(&mp_mica_raw_max_pool2d_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
+    { MP_ROM_QSTR(MP_QSTR_average_pool2d), MP_ROM_PTR(&mp_mica_raw_average_pool2d_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_ADD_S8
+    { MP_ROM_QSTR(MP_QSTR_add), MP_ROM_PTR(&mp_mica_raw_add_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_SOFTMAX_S8
+    { MP_ROM_QSTR(MP_QSTR_softmax), MP_ROM_PTR(&mp_mica_raw_softmax_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_LUT_S8
+    { MP_ROM_QSTR(MP_QSTR_lut), MP_ROM_PTR(&mp_mica_raw_lut_obj) },
+    #endif
+    #ifndef MICA_WITHOUT_TRANSPOSE_S8
+    { MP_ROM_QSTR(MP_QSTR_transpose), MP_ROM_PTR(&mp_mica_raw_transpose_obj) },
+    #endif
+};
+static MP_DEFINE_CONST_DICT(module_globals, module_globals_table);
+
+const mp_obj_module_t mp_module__mica = {
+    .base = { &mp_type_module },
+    .globals = (mp_obj_dict_t *)&module_globals,
+};
+MP_REGISTER_MODULE(MP_QSTR__mica, mp_module__mica);

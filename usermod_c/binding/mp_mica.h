@@ -1,0 +1,82 @@
+// What the files of the MicroPython binding share. The engine below knows nothing of MicroPython.
+//
+// Two rules of MicroPython's garbage collector shape everything here. It frees a block unless some word in the heap, on
+// the stack or among the roots points to the block's *first* byte, so every buffer is held by its head and views are
+// made as (head, offset). And it never moves a block, but bytearray.extend() does: so a caller's bytearray is asked for
+// its address again before each use.
+#ifndef MICA_BINDING_MP_MICA_H
+#define MICA_BINDING_MP_MICA_H
+
+#include "py/obj.h"
+#include "py/runtime.h"
+
+#include "mica.h"
+
+// Bytes of RAM for activations that every firmware sets aside; a board overrides it (DESIGN 1.8).
+#ifndef MICA_ARENA_BYTES
+#define MICA_ARENA_BYTES (16384)
+#endif
+
+// Who uses an arena. In a caller's buffer it lies in the buffer itself, so that two models given the same bytearray
+// share it; nothing in it forms an address, so a caller who overwrites it can only free a busy arena too early.
+typedef struct {
+    uint32_t magic; // anything else in a caller's buffer means: never used, or overwritten
+    uint32_t busy;  // id of the model that is running, 0 for none
+    uint32_t owner; // id of the model whose outputs are in the arena, 0 for none
+    uint32_t reserved;
+} mp_mica_control_t;
+
+typedef struct {
+    mp_obj_base_t base;
+    mp_obj_t source; // the caller's bytearray or array, MP_OBJ_NULL where the memory is ours
+    void *memory;    // ours: start of the heap block, or the static arena; 16-byte aligned
+    size_t bytes;
+    mp_mica_control_t control; // ours
+} mp_mica_arena_t;
+
+// Where an arena is at this moment.
+typedef struct {
+    void *head;    // for views: the start of the heap block, if it is on the heap
+    uint8_t *data; // aligned to MICA_ALIGN; null where the buffer is too small for anything
+    size_t bytes;
+    mp_mica_control_t *control;
+} mp_mica_span_t;
+
+extern const mp_obj_type_t mp_mica_arena_type;
+extern const mp_obj_type_t mp_mica_model_type;
+extern mp_mica_arena_t mp_mica_arena_static;
+
+// arena.c
+mp_mica_arena_t *mp_mica_arena_from_obj(mp_obj_t obj);      // an Arena, or a bytearray/array; raises TypeError
+mp_mica_arena_t *mp_mica_arena_new(size_t bytes);           // null where the heap has no such block
+void mp_mica_arena_span(const mp_mica_arena_t *self, mp_mica_span_t *span);
+bool mp_mica_arena_take(const mp_mica_span_t *span, uint32_t id); // test and set, atomic; false: somebody is running
+void mp_mica_arena_release(const mp_mica_span_t *span, uint32_t id);
+uint32_t mp_mica_arena_owner(const mp_mica_span_t *span);
+uint32_t mp_mica_arena_new_id(void);
+
+// model.c
+mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args);
+
+// values.c
+void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
+mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
+
+// raw.c: kernels on any buffers
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_gemm_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_conv2d_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_depthwise_conv2d_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_max_pool2d_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_average_pool2d_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_add_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_softmax_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_lut_obj);
+MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj);
+
+// module.c
+NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len); // the one place
+mp_obj_t mp_mica_new_str(const char *s, size_t max); // text from a file: bounded, and ASCII where it is not UTF-8
+bool mp_mica_on_heap(const void *p);
+char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
+
+#endif

@@ -1,0 +1,175 @@
+// Numbers of Python into tensors and back: real = scale * (q - zero_point).
+//
+// Quantising follows ONNX QuantizeLinear on float32: q = saturate(round_half_even(x / scale) + zero_point). Everything is
+// done in float32, whatever size of float MicroPython was built with, so a board, the unix port and the host agree.
+
+#include <string.h>
+
+#include "py/binary.h"
+#include "py/objlist.h"
+#include "py/stackctrl.h"
+
+#include "mp_mica.h"
+
+typedef struct {
+    uint8_t *data;
+    uint32_t n, filled; // elements
+    uint32_t bytes;
+    float scale;
+    int32_t zero_point;
+    int32_t min, max;
+    char typecode;
+    uint8_t size; // of an element
+} sink_t;
+
+static NORETURN void wrong_count(uint32_t wanted, bool more) {
+    mp_raise_msg_varg(&mp_type_ValueError, more ? MP_ERROR_TEXT("more than the %u values of this input")
+        : MP_ERROR_TEXT("fewer than the %u values of this input"), (unsigned)wanted);
+}
+
+static void put(sink_t *s, float x) {
+    if (s->filled == s->n) {
+        wrong_count(s->n, true);
+    }
+    uint8_t *to = s->data + (size_t)s->filled * s->size;
+    s->filled++;
+    if (s->typecode == 'f') {
+        memcpy(to, &x, sizeof(x));
+        return;
+    }
+    if (x != x) {
+        mp_raise_ValueError(MP_ERROR_TEXT("nan cannot be quantised"));
+    }
+    float v = x / s->scale;
+    const float limit = 1073741824.0f; // 2**30: beyond every range that matters, within int32_t
+    v = v > limit ? limit : v < -limit ? -limit : v;
+    int32_t q = (int32_t)v; // towards zero; the rest is exact
+    float rest = v - (float)q;
+    if (rest > 0.5f || (rest == 0.5f && (q & 1))) {
+        q++;
+    } else if (rest < -0.5f || (rest == -0.5f && (q & 1))) {
+        q--;
+    }
+    int64_t sum = (int64_t)q + s->zero_point;
+    q = sum > s->max ? s->max : sum < s->min ? s->min : (int32_t)sum;
+    if (s->size == 1) {
+        *to = (uint8_t)q;
+    } else if (s->size == 2) {
+        int16_t half = (int16_t)q;
+        memcpy(to, &half, sizeof(half));
+    } else {
+        memcpy(to, &q, sizeof(q));
+    }
+}
+
+// Bytes are the tensor itself, as `input(i)` shows it.
+static void put_raw(sink_t *s, const void *from, size_t bytes) {
+    size_t at = (size_t)s->filled * s->size;
+    if (bytes > s->bytes - at) {
+        wrong_count(s->n, true);
+    }
+    if (bytes % s->size != 0) {
+        mp_raise_ValueError(MP_ERROR_TEXT("bytes end in the middle of a value"));
+    }
+    memmove(s->data + at, from, bytes); // may be a view of this very tensor
+    s->filled += (uint32_t)(bytes / s->size);
+}
+
+static void put_any(sink_t *s, mp_obj_t values) {
+    MP_STACK_CHECK(); // a list may hold itself
+    mp_float_t x;
+    if (mp_obj_get_float_maybe(values, &x)) {
+        put(s, (float)x);
+        return;
+    }
+    if (mp_obj_is_type(values, &mp_type_list) || mp_obj_is_type(values, &mp_type_tuple)) {
+        size_t n;
+        mp_obj_t *items;
+        mp_obj_get_array(values, &n, &items);
+        for (size_t i = 0; i < n; i++) {
+            put_any(s, items[i]);
+        }
+        return;
+    }
+    mp_buffer_info_t buf;
+    if (mp_obj_is_str(values) || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are wanted, not %s"),
+            mp_obj_get_type_str(values));
+    }
+    if (buf.typecode == 'f') {
+        for (size_t i = 0; i < buf.len / sizeof(float); i++) {
+            float f;
+            memcpy(&f, (const uint8_t *)buf.buf + i * sizeof(float), sizeof(f));
+            put(s, f);
+        }
+    } else if (buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE) {
+        put_raw(s, buf.buf, buf.len);
+    } else if (buf.typecode > 0 && strchr("hHiIlLqQd", buf.typecode) != NULL) {
+        size_t n = buf.len / mp_binary_get_size('@', (char)buf.typecode, NULL);
+        for (size_t i = 0; i < n; i++) {
+            put(s, (float)mp_obj_get_float(mp_binary_get_val_array((char)buf.typecode, buf.buf, i)));
+        }
+    } else {
+        mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is wanted"));
+    }
+}
+
+void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
+    sink_t s = {
+        .data = t->data, .bytes = t->bytes, .scale = t->scale, .zero_point = t->zero_point,
+        .typecode = mp_mica_typecode(t->dtype), .size = 4, .min = INT32_MIN, .max = INT32_MAX,
+    };
+    switch (s.typecode) {
+        case 'b':
+            s.size = 1;
+            s.min = -128;
+            s.max = 127;
+            break;
+        case 'B':
+            s.size = 1;
+            s.min = 0;
+            s.max = 255;
+            break;
+        case 'h':
+            s.size = 2;
+            s.min = INT16_MIN;
+            s.max = INT16_MAX;
+            break;
+    }
+    s.n = s.bytes / s.size;
+    put_any(&s, values);
+    if (s.filled != s.n) {
+        wrong_count(s.n, false);
+    }
+}
+
+static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {
+    int32_t q;
+    if (typecode == 'f') {
+        float f;
+        memcpy(&f, (const uint8_t *)t->data + (size_t)i * 4, sizeof(f));
+        return f;
+    } else if (typecode == 'i') {
+        memcpy(&q, (const uint8_t *)t->data + (size_t)i * 4, sizeof(q));
+    } else if (typecode == 'h') {
+        int16_t half;
+        memcpy(&half, (const uint8_t *)t->data + (size_t)i * 2, sizeof(half));
+        q = half;
+    } else {
+        q = typecode == 'b' ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
+    }
+    return t->scale * (float)((int64_t)q - t->zero_point);
+}
+
+mp_obj_t mp_mica_values_load(const mica_tensor_t *t) {
+    const char typecode = mp_mica_typecode(t->dtype);
+    uint32_t n = t->bytes / (uint32_t)mp_binary_get_size('@', typecode, NULL);
+    mp_obj_list_t *list = MP_OBJ_TO_PTR(mp_obj_new_list(n, NULL));
+    for (uint32_t i = 0; i < n; i++) {
+        list->items[i] = MP_OBJ_NEW_SMALL_INT(0); // new_list leaves them empty, and an allocation below may look
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        list->items[i] = mp_obj_new_float((mp_float_t)value_at(t, typecode, i));
+    }
+    return MP_OBJ_FROM_PTR(list);
+}

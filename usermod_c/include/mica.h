@@ -1,0 +1,127 @@
+// mica: the engine's interface. Portable C99, knows nothing of MicroPython or CPython.
+//
+// Life of a model: mica_check() doubts every byte of the header and the section table and says how much memory the rest
+// needs; mica_load() doubts every record and resolves each step into a function and its addresses; after that
+// mica_run_step() runs plainly and cannot fail. The engine allocates nothing and keeps no global state: the caller owns
+// the file, the arena and the memory of the model, and keeps all three in place while the model is in use.
+//
+// The file must not change while mica_check() and mica_load() read it. Everything that forms an address is copied by
+// mica_load(), so a file that changes later can give wrong numbers but no access outside the file, arena and state.
+#ifndef MICA_H
+#define MICA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mica_format.h"
+
+typedef enum {
+    MICA_OK = 0,
+    MICA_ERR_ARGUMENT,   // a call that contradicts itself: null pointer, buffer too short
+    MICA_ERR_TRUNCATED,  // the file is shorter than it says
+    MICA_ERR_MAGIC,      // not a .mica file
+    MICA_ERR_VERSION,    // a newer format
+    MICA_ERR_FEATURE,    // needs a feature this engine lacks
+    MICA_ERR_CRC,        // damaged
+    MICA_ERR_ALIGN,      // base, arena or an offset not aligned
+    MICA_ERR_BOUNDS,     // an offset or length leaves its section, or the file
+    MICA_ERR_TENSOR,     // a tensor record contradicts itself
+    MICA_ERR_STEP,       // a step record contradicts itself or its tensors
+    MICA_ERR_KERNEL,     // a kernel id this build does not have
+    MICA_ERR_SHAPE,      // shapes and parameters of a kernel disagree
+    MICA_ERR_RANGE,      // a constant outside the range that its kernel can compute without overflow
+    MICA_ERR_ARENA,      // arena or state memory too small
+    MICA_ERR_OVERLAP,    // file, arena and state overlap
+} mica_status_t;
+
+// Where and why. `what` is a static string; step, tensor are -1 where they say nothing; byte is an offset in the file.
+typedef struct {
+    mica_status_t status;
+    const char *what;
+    uint32_t byte;
+    int32_t step;
+    int32_t tensor;
+    uint32_t found;
+    uint32_t wanted;
+} mica_error_t;
+
+// What mica_check() learns from the header. Sizes in bytes.
+typedef struct {
+    uint32_t file_bytes;
+    uint16_t version_major, version_minor;
+    uint32_t kernels[4];
+    uint32_t arena_bytes;    // activations
+    uint32_t scratch_min;    // an arena of arena_bytes + scratch_min suffices,
+    uint32_t scratch_want;   // one of arena_bytes + scratch_want is fastest
+    uint32_t state_bytes;
+    uint32_t n_tensors, n_steps, n_inputs, n_outputs;
+    size_t model_bytes;      // memory for mica_load(), aligned as for a pointer
+} mica_info_t;
+
+// One tensor as the outside sees it. `name` is inside the file; dims beyond rank are 1.
+typedef struct {
+    const char *name;
+    uint8_t dtype;           // MICA_DTYPE_*
+    uint8_t rank;
+    uint8_t space;           // MICA_SPACE_*
+    uint32_t dims[MICA_MAX_RANK];
+    float scale;
+    int32_t zero_point;
+    uint32_t bytes;
+    void *data;              // in the arena, the state memory, or (read only) the file
+} mica_tensor_t;
+
+typedef struct mica_model mica_model_t;
+
+// base: the file, aligned to MICA_ALIGN; len: bytes that may be read. Checks header, section table and CRC.
+mica_status_t mica_check(const void *base, size_t len, mica_info_t *info, mica_error_t *err);
+
+// mem: info.model_bytes of memory, where the model is built. arena: aligned to MICA_ALIGN, at least
+// info.arena_bytes + info.scratch_min; more is used as scratch. state: info.state_bytes, aligned to MICA_ALIGN, null
+// where there are none; zeroed here (each tensor to its zero point). Runs mica_check() itself.
+mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
+    void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
+
+const mica_info_t *mica_model_info(const mica_model_t *m);
+
+// Runs step i of [0, n_steps). Allocates nothing, touches only arena, state and (reading) the file.
+void mica_run_step(const mica_model_t *m, uint32_t i);
+
+// Step i as the outside sees it: kernel id, name in the file, MACs, scratch in use; tensor ids as in the file.
+typedef struct {
+    const char *name;
+    uint16_t kernel;
+    uint8_t flags;
+    uint32_t macs;
+    uint32_t scratch_min, scratch_want;
+    uint16_t inputs[MICA_MAX_INPUTS], outputs[MICA_MAX_OUTPUTS];
+} mica_step_info_t;
+void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
+
+// Tensor id of model input or output i; MICA_NO_TENSOR beyond the last.
+uint16_t mica_input_id(const mica_model_t *m, uint32_t i);
+uint16_t mica_output_id(const mica_model_t *m, uint32_t i);
+// False where id is out of range. Safe on a file that changed after load: names and addresses stay inside.
+bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
+// Value of a metadata key, or null.
+const char *mica_metadata(const mica_model_t *m, const char *key);
+// Golden vectors: number of them, and the bytes of vector i (inputs, then outputs; each padded to 4), or null.
+uint32_t mica_golden_count(const mica_model_t *m);
+const uint8_t *mica_golden(const mica_model_t *m, uint32_t i);
+
+// Sets state tensors back to their zero points.
+void mica_reset_state(const mica_model_t *m);
+
+// Name of a kernel id ("conv2d_s8") or null when the id is unknown; whether this build can run it.
+const char *mica_kernel_name(uint32_t id);
+bool mica_kernel_present(uint32_t id);
+
+// One line for people: what was wrong, where, what to do. Writes at most `bytes` including the zero; returns buf.
+// base and len as given to the failing call (for names), or null.
+char *mica_error_text(const mica_error_t *err, const void *base, size_t len, char *buf, size_t bytes);
+
+// Instruction set the kernels of this build were written for: "ref", "armv6m", ...
+const char *mica_isa(void);
+
+#endif

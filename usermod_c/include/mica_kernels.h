@@ -1,0 +1,557 @@
+// mica: the kernels, one at a time. What a kernel computes stands in format/SPEC.md; how it is called stands here.
+//
+// Every kernel NAME (conv2d_s8, ...) has
+//   mica_NAME_t                  its parameters: addresses, shapes, constants
+//   mica_NAME_check(p, what)     MICA_OK, or MICA_ERR_SHAPE / MICA_ERR_RANGE when shapes and numbers disagree. Looks at no
+//                                buffer, so it comes before the addresses are known. *what then says what was wrong:
+//                                read it after the call, not in the same argument list, which C evaluates in any order.
+//   mica_NAME_x_bytes(p), ...    length of each buffer, once check has passed; all fit an int32
+//   mica_NAME_check_constants(p, what)   looks at the values of the constants (only kernels that have some)
+//   mica_NAME_rows(p)            into how many rows the output can be cut
+//   mica_NAME_ref(p, row_begin, row_end, scratch, scratch_bytes)   the kernel: computes the rows [row_begin, row_end)
+// Call them in this order. After both checks the kernel reads and writes inside its buffers and overflows nowhere,
+// whatever x holds. MICA_NAME (in mica_select.h, chosen by the build's include path) is the fastest variant there is.
+// Kernels allocate nothing, keep nothing, and may run at the same time on different rows. Rows of one call are disjoint
+// from those of another unless p runs in place (schema.py lists the kernels that may: y is exactly an input; elsewhere y overlaps none).
+//
+// int8 buffers may lie at any address, int32 and uint32 buffers on multiples of 4. -DMICA_WITHOUT_NAME (upper case, for
+// example MICA_WITHOUT_CONV2D_S8) leaves a kernel out of the build.
+#ifndef MICA_KERNELS_H
+#define MICA_KERNELS_H
+
+#include "mica.h"
+
+// The arguments that every kernel takes behind its parameters. Scratch is 4-byte aligned; null and 0 where there is none.
+#define MICA_KERNEL_ARGS uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes
+
+// A window that slides over an image: x is [1, in_h, in_w, in_c], y is [1, out_h, out_w, out_c].
+typedef struct {
+    uint16_t in_h, in_w, in_c;
+    uint16_t out_h, out_w, out_c;
+    uint16_t kernel_h, kernel_w;
+    uint16_t stride_h, stride_w;      // 1 or more
+    uint16_t dilation_h, dilation_w;  // 1 or more
+    uint16_t pad_top, pad_left;
+} mica_window_t;
+
+// Weights, and how an accumulator of output channel o becomes an int8:
+// y = clamp(y_zero + requant(acc, mult[o], shift[o]), act_min, act_max); rounding: kernels/requant.h.
+typedef struct {
+    const int8_t *weights;
+    const int32_t *bias;   // one for each output channel, -x_zero * sum(w) included
+    const int32_t *mult;   // one for each output channel, 0 or more
+    const int8_t *shift;   // one for each output channel, -30 to 31, to the right
+    int8_t y_zero;
+    int8_t act_min, act_max;
+    uint8_t fast;          // claims what MICA_STEP_FLAG_FAST says; check_constants refuses a false claim
+} mica_channels_t;
+
+// ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]
+//   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    mica_channels_t ch;
+    mica_window_t win;
+    uint16_t groups;
+    int8_t x_zero;
+} mica_conv2d_s8_t;
+
+mica_status_t mica_conv2d_s8_check(const mica_conv2d_s8_t *p, const char **what);
+size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p);
+size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p);
+size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p);
+uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p);  // elements of bias, mult and shift
+mica_status_t mica_conv2d_s8_check_constants(const mica_conv2d_s8_t *p, const char **what);
+uint32_t mica_conv2d_s8_rows(const mica_conv2d_s8_t *p);
+void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- depthwise_conv2d_s8: as conv2d_s8, but output channel o reads input channel o / m only, m = Cout / C
+//   x int8 [1, H, W, C]; y int8 [1, OH, OW, C * m]; weights int8 [C * m, KH, KW]; rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    mica_channels_t ch;
+    mica_window_t win;
+    int8_t x_zero;
+} mica_depthwise_conv2d_s8_t;
+
+mica_status_t mica_depthwise_conv2d_s8_check(const mica_depthwise_conv2d_s8_t *p, const char **what);
+size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p);
+size_t mica_depthwise_conv2d_s8_y_bytes(const mica_depthwise_conv2d_s8_t *p);
+size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p);
+uint32_t mica_depthwise_conv2d_s8_channels(const mica_depthwise_conv2d_s8_t *p);
+mica_status_t mica_depthwise_conv2d_s8_check_constants(const mica_depthwise_conv2d_s8_t *p, const char **what);
+uint32_t mica_depthwise_conv2d_s8_rows(const mica_depthwise_conv2d_s8_t *p);
+void mica_depthwise_conv2d_s8_ref(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- conv_transpose2d_s8: y[oy,ox,o] = out(bias[o] + sum over all ky,kx,i of v * w[o,ky,kx,i]), where v = x[iy,ix,i] with
+//      iy * sh + ky * dh = oy + pt and ix * sw + kx * dw = ox + pl, or x_zero where there is no such iy and ix inside x
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]; groups as conv2d_s8; rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    mica_channels_t ch;
+    mica_window_t win;
+    uint16_t groups;
+    int8_t x_zero;
+} mica_conv_transpose2d_s8_t;
+
+mica_status_t mica_conv_transpose2d_s8_check(const mica_conv_transpose2d_s8_t *p, const char **what);
+size_t mica_conv_transpose2d_s8_x_bytes(const mica_conv_transpose2d_s8_t *p);
+size_t mica_conv_transpose2d_s8_y_bytes(const mica_conv_transpose2d_s8_t *p);
+size_t mica_conv_transpose2d_s8_weights_bytes(const mica_conv_transpose2d_s8_t *p);
+uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
+mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);
+uint32_t mica_conv_transpose2d_s8_rows(const mica_conv_transpose2d_s8_t *p);
+void mica_conv_transpose2d_s8_ref(const mica_conv_transpose2d_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
+//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K]; rows: rows
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    mica_channels_t ch;
+    uint32_t rows;
+    uint16_t in_k, out_n;
+} mica_fully_connected_s8_t;
+
+mica_status_t mica_fully_connected_s8_check(const mica_fully_connected_s8_t *p, const char **what);
+size_t mica_fully_connected_s8_x_bytes(const mica_fully_connected_s8_t *p);
+size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p);
+size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
+uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p);
+mica_status_t mica_fully_connected_s8_check_constants(const mica_fully_connected_s8_t *p, const char **what);
+uint32_t mica_fully_connected_s8_rows(const mica_fully_connected_s8_t *p);
+void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, a window of none gives -128
+//   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    mica_window_t win;
+    int8_t act_min, act_max;
+} mica_max_pool2d_s8_t;
+
+mica_status_t mica_max_pool2d_s8_check(const mica_max_pool2d_s8_t *p, const char **what);
+size_t mica_max_pool2d_s8_x_bytes(const mica_max_pool2d_s8_t *p);
+size_t mica_max_pool2d_s8_y_bytes(const mica_max_pool2d_s8_t *p);
+uint32_t mica_max_pool2d_s8_rows(const mica_max_pool2d_s8_t *p);
+void mica_max_pool2d_s8_ref(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of (x - x_zero), mult[e], shift[e])), e = n - 1, or 0 with one entry
+//   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; n: taps inside the image, and its pads with count_include_pad; rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int32_t *mult;    // `entries` of them
+    const int8_t *shift;
+    mica_window_t win;      // dilation 1
+    uint16_t pad_bottom, pad_right;
+    uint32_t entries;       // 1 or kernel_h * kernel_w
+    uint8_t count_include_pad;
+    int8_t x_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_average_pool2d_s8_t;
+
+mica_status_t mica_average_pool2d_s8_check(const mica_average_pool2d_s8_t *p, const char **what);
+size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p);
+size_t mica_average_pool2d_s8_y_bytes(const mica_average_pool2d_s8_t *p);
+mica_status_t mica_average_pool2d_s8_check_constants(const mica_average_pool2d_s8_t *p, const char **what);
+uint32_t mica_average_pool2d_s8_rows(const mica_average_pool2d_s8_t *p);
+void mica_average_pool2d_s8_ref(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
+
+// numpy broadcasting of two inputs to y, for add, mul, minmax, div, and the batches of matmul.
+typedef struct {
+    uint32_t n[MICA_MAX_RANK];  // y's dimensions, neighbours that broadcast alike merged, outermost first; n[0..rank)
+    uint8_t a_moves, b_moves;   // bit i: the input has dimension i; otherwise it repeats along it
+    uint8_t rank;               // 1 or more
+} mica_broadcast_t;
+
+// Fills p from the shapes; comes before the kernel's check.
+mica_status_t mica_broadcast_shapes(mica_broadcast_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
+    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
+mica_status_t mica_broadcast_check(const mica_broadcast_t *p, const char **what);
+// Elements of the inputs and of y: their bytes, where they are int8.
+uint32_t mica_broadcast_a_size(const mica_broadcast_t *p);
+uint32_t mica_broadcast_b_size(const mica_broadcast_t *p);
+uint32_t mica_broadcast_y_size(const mica_broadcast_t *p);
+
+// ---- add_s8: y = clamp(y_zero + ((a * mult_a + b * mult_b + offset) >> shift)), with numpy broadcasting
+//   mica_broadcast_shapes fills shape; rows: elements of y
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    int32_t mult_a, mult_b, offset;
+    mica_broadcast_t shape;
+    uint8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_add_s8_t;
+
+mica_status_t mica_add_s8_check(const mica_add_s8_t *p, const char **what);
+uint32_t mica_add_s8_rows(const mica_add_s8_t *p);
+void mica_add_s8_ref(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- softmax_s8: e[i] = table[max(x) - x[i]]; y[i] = min(127, (n[i] + sum(e) / 2) / sum(e) + y_zero), row by row
+//   x, y int8 [rows, axis]; table uint32 [256], table[0] >= 1, table <= 2^23, axis * max(table) <= 2^31; rows: rows
+//   n[i] = 256 * e[i]; with `wide` the table has 512 entries and n[i] = table[256 + max(x) - x[i]], at most 2^31
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const uint32_t *table;
+    uint32_t rows;
+    uint16_t axis;
+    uint8_t wide;  // 0 or 1
+    int8_t y_zero;
+} mica_softmax_s8_t;
+
+mica_status_t mica_softmax_s8_check(const mica_softmax_s8_t *p, const char **what);
+size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y
+mica_status_t mica_softmax_s8_check_constants(const mica_softmax_s8_t *p, const char **what);
+uint32_t mica_softmax_s8_rows(const mica_softmax_s8_t *p);
+void mica_softmax_s8_ref(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- lut_s8: y[i] = table[x[i] + 128]
+//   x, y int8 [n]; table int8 [256]; rows: n
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int8_t *table;
+    uint32_t n;
+} mica_lut_s8_t;
+
+mica_status_t mica_lut_s8_check(const mica_lut_s8_t *p, const char **what);
+uint32_t mica_lut_s8_rows(const mica_lut_s8_t *p);
+void mica_lut_s8_ref(const mica_lut_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- transpose_s8: dimension i of y is dimension perm[i] of x
+//   rows: y's outermost dimension
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    uint16_t y_dims[MICA_MAX_RANK];  // y_dims[0..rank)
+    uint8_t perm[MICA_MAX_RANK];
+    uint8_t rank;                    // 0 is one element
+} mica_transpose_s8_t;
+
+mica_status_t mica_transpose_s8_check(const mica_transpose_s8_t *p, const char **what);
+size_t mica_transpose_s8_x_bytes(const mica_transpose_s8_t *p);  // and of y
+uint32_t mica_transpose_s8_rows(const mica_transpose_s8_t *p);
+void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- move_s8: a copy with strides, y[i] = x[begin + sum over j of i[j] * dim[j].stride]
+//   x int8 [x_n]; y int8 of shape dim[].n; every element it reads is inside x; rows: dim[0].n
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    struct {
+        uint32_t n;
+        int32_t stride;  // in elements of x; may be 0 or negative
+    } dim[MICA_MAX_RANK];  // dim[0..rank), outermost first
+    uint32_t x_n;
+    int32_t begin;
+    uint8_t rank;          // 1 or more
+} mica_move_s8_t;
+
+mica_status_t mica_move_s8_check(const mica_move_s8_t *p, const char **what);
+size_t mica_move_s8_y_bytes(const mica_move_s8_t *p);
+uint32_t mica_move_s8_rows(const mica_move_s8_t *p);
+void mica_move_s8_ref(const mica_move_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- concat_s8: row by row, part[0] bytes of x[0], part[1] of x[1], ...
+//   x[k] int8 [rows, part[k]]; y int8 [rows, sum of part]; rows: rows
+typedef struct {
+    const int8_t *x[MICA_MAX_INPUTS];
+    int8_t *y;
+    uint32_t part[MICA_MAX_INPUTS];  // part[0..n)
+    uint32_t rows;
+    uint8_t n;                       // 1 to MICA_MAX_INPUTS
+} mica_concat_s8_t;
+
+mica_status_t mica_concat_s8_check(const mica_concat_s8_t *p, const char **what);
+size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p);
+uint32_t mica_concat_s8_rows(const mica_concat_s8_t *p);
+void mica_concat_s8_ref(const mica_concat_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- pad_s8: x with begin[i] elements before it along dimension i, and some behind it
+//   x int8 [x_dims]; y int8 [y_dims]; modes 2 and 3 pad with no more than x has; rows: product of the dimensions before the
+//   last padded one
+enum { MICA_PAD_CONSTANT, MICA_PAD_EDGE, MICA_PAD_REFLECT, MICA_PAD_WRAP };
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    uint16_t x_dims[MICA_MAX_RANK], y_dims[MICA_MAX_RANK], begin[MICA_MAX_RANK];
+    uint8_t rank;  // 0 is one element
+    uint8_t mode;  // MICA_PAD_*
+    int8_t value;  // of MICA_PAD_CONSTANT
+} mica_pad_s8_t;
+
+mica_status_t mica_pad_s8_check(const mica_pad_s8_t *p, const char **what);
+size_t mica_pad_s8_x_bytes(const mica_pad_s8_t *p);
+size_t mica_pad_s8_y_bytes(const mica_pad_s8_t *p);
+uint32_t mica_pad_s8_rows(const mica_pad_s8_t *p);
+void mica_pad_s8_ref(const mica_pad_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- gather_s8: y[r,j] = x[r,indices[j]]
+//   x int8 [rows, x_n, inner]; y int8 [rows, y_n, inner]; indices int32 [y_n], each in [0, x_n); rows: rows
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int32_t *indices;
+    uint32_t rows, inner;
+    uint16_t x_n, y_n;
+} mica_gather_s8_t;
+
+mica_status_t mica_gather_s8_check(const mica_gather_s8_t *p, const char **what);
+size_t mica_gather_s8_x_bytes(const mica_gather_s8_t *p);
+size_t mica_gather_s8_y_bytes(const mica_gather_s8_t *p);
+mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what);
+uint32_t mica_gather_s8_rows(const mica_gather_s8_t *p);
+void mica_gather_s8_ref(const mica_gather_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- resize_linear_s8: y[i,j,c] = clamp((2^21 + sum over a, b of row_weights[i,a] * column_weights[j,b]
+//                                          * x[rows[i] + a, columns[j] + b, c]) >> 22)
+//   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows [OH], row_weights [OH, row_taps], and likewise columns of W and OW
+//   the weights of an entry sum to 2048, their absolute values to 2896 at most; all taps are inside x; rows: OH
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const uint16_t *rows, *columns;
+    const int16_t *row_weights, *column_weights;
+    uint16_t in_h, in_w, in_c, out_h, out_w;
+    uint8_t row_taps, column_taps;
+} mica_resize_linear_s8_t;
+
+mica_status_t mica_resize_linear_s8_check(const mica_resize_linear_s8_t *p, const char **what);
+size_t mica_resize_linear_s8_x_bytes(const mica_resize_linear_s8_t *p);
+size_t mica_resize_linear_s8_y_bytes(const mica_resize_linear_s8_t *p);
+mica_status_t mica_resize_linear_s8_check_constants(const mica_resize_linear_s8_t *p, const char **what);
+uint32_t mica_resize_linear_s8_rows(const mica_resize_linear_s8_t *p);
+void mica_resize_linear_s8_ref(const mica_resize_linear_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- embedding_s8: y[r] = table[i], i = x[r], plus vocabulary where negative, then clamped to [0, vocabulary)
+//   x int32 [rows]; y int8 [rows, width]; table int8 [vocabulary, width]; rows: rows
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const int8_t *table;
+    uint32_t rows, vocabulary;
+    uint16_t width;
+} mica_embedding_s8_t;
+
+mica_status_t mica_embedding_s8_check(const mica_embedding_s8_t *p, const char **what);
+size_t mica_embedding_s8_x_bytes(const mica_embedding_s8_t *p);
+size_t mica_embedding_s8_y_bytes(const mica_embedding_s8_t *p);
+size_t mica_embedding_s8_table_bytes(const mica_embedding_s8_t *p);
+uint32_t mica_embedding_s8_rows(const mica_embedding_s8_t *p);
+void mica_embedding_s8_ref(const mica_embedding_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- mul_s8: y = clamp(y_zero + requant((a - a_zero) * (b - b_zero), mult, shift)), with numpy broadcasting
+//   mica_broadcast_shapes fills shape; rows: elements of y
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    mica_broadcast_t shape;
+    int32_t mult;
+    int8_t shift;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_mul_s8_t;
+
+mica_status_t mica_mul_s8_check(const mica_mul_s8_t *p, const char **what);
+uint32_t mica_mul_s8_rows(const mica_mul_s8_t *p);
+void mica_mul_s8_ref(const mica_mul_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- minmax_s8: y = clamp(y_zero + (the smaller, or larger, of a * mult_a + offset_a and b * mult_b + offset_b >> shift))
+//   mica_broadcast_shapes fills shape; rows: elements of y
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    mica_broadcast_t shape;
+    int32_t mult_a, offset_a, mult_b, offset_b;
+    uint8_t shift;
+    uint8_t larger;  // 0 the smaller, 1 the larger
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_minmax_s8_t;
+
+mica_status_t mica_minmax_s8_check(const mica_minmax_s8_t *p, const char **what);
+uint32_t mica_minmax_s8_rows(const mica_minmax_s8_t *p);
+void mica_minmax_s8_ref(const mica_minmax_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- matmul_s8: y[m,n] = clamp(y_zero + requant(sum over k of (a[m,k] - a_zero) * (b[k,n] - b_zero), mult, shift))
+//   a int8 [batch, M, K]; b int8 [batch, K, N], or [batch, N, K] with transpose_b; y int8 [batch, M, N]; batches broadcast
+//   mica_matmul_s8_shapes, which looks at transpose_b, fills batch, m, k, n; K <= 33025; rows: batch * M
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    mica_broadcast_t batch;
+    int32_t mult;
+    uint16_t m, k, n;
+    int8_t shift;
+    uint8_t transpose_b;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_matmul_s8_t;
+
+mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
+    uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
+mica_status_t mica_matmul_s8_check(const mica_matmul_s8_t *p, const char **what);
+size_t mica_matmul_s8_a_bytes(const mica_matmul_s8_t *p);
+size_t mica_matmul_s8_b_bytes(const mica_matmul_s8_t *p);
+size_t mica_matmul_s8_y_bytes(const mica_matmul_s8_t *p);
+uint32_t mica_matmul_s8_rows(const mica_matmul_s8_t *p);
+void mica_matmul_s8_ref(const mica_matmul_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- reduce_s8: one number of the n numbers along an axis; d = x - x_zero
+//   SUM requant(sum d); ABSOLUTE requant(sum |d|); SQUARES requant(sum d^2); ROOT requant(2^15 * sqrt(sum d^2));
+//   LOG requant(2^16 * log2(sum d) + bias), act_min where the sum is 0 or less; MAX, MIN the extreme x itself
+//   x int8 [outer, n, inner]; y int8 [outer, inner]; n <= 2^23, with squares 33025; rows: outer * inner
+enum {
+    MICA_REDUCE_SUM, MICA_REDUCE_MAX, MICA_REDUCE_MIN, MICA_REDUCE_SQUARES, MICA_REDUCE_ABSOLUTE, MICA_REDUCE_ROOT,
+    MICA_REDUCE_LOG
+};
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    uint32_t outer, n, inner;
+    int32_t mult, bias;
+    int8_t shift;
+    uint8_t mode;  // MICA_REDUCE_*
+    int8_t x_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_reduce_s8_t;
+
+mica_status_t mica_reduce_s8_check(const mica_reduce_s8_t *p, const char **what);
+size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p);
+uint32_t mica_reduce_s8_rows(const mica_reduce_s8_t *p);  // and elements of y
+void mica_reduce_s8_ref(const mica_reduce_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- argmax_s8: where the largest (smallest) of the n numbers along an axis is, the first or last of equal ones
+//   x int8 [outer, n, inner]; y int32 [outer, inner]; rows: outer * inner
+typedef struct {
+    const int8_t *x;
+    int32_t *y;
+    uint32_t outer, n, inner;
+    uint8_t minimum, select_last;
+} mica_argmax_s8_t;
+
+mica_status_t mica_argmax_s8_check(const mica_argmax_s8_t *p, const char **what);
+size_t mica_argmax_s8_x_bytes(const mica_argmax_s8_t *p);
+size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
+uint32_t mica_argmax_s8_rows(const mica_argmax_s8_t *p);
+void mica_argmax_s8_ref(const mica_argmax_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- div_s8: y = clamp(y_zero + (a - a_zero) * factor / ((b - b_zero) * 2^shift)), with numpy broadcasting
+//   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign
+//   mica_broadcast_shapes fills shape; factor <= 2^21, shift <= 22; rows: elements of y
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    mica_broadcast_t shape;
+    uint32_t factor;
+    uint8_t shift;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_div_s8_t;
+
+mica_status_t mica_div_s8_check(const mica_div_s8_t *p, const char **what);
+uint32_t mica_div_s8_rows(const mica_div_s8_t *p);
+void mica_div_s8_ref(const mica_div_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
+//   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
+//   SQUARES d / sqrt(sum d^2 + epsilon / 2^14); ABSOLUTE d / sqrt((sum |d|)^2 + epsilon / 2^14)
+//   x, y int8 [rows, n], n = parts * inner; element i of row r has c = (r * parts + i / inner) % channels
+//   gamma, beta int32 [channels], (sqrt(n) + 2) * |gamma| + |beta| < 2^31; rows: rows
+enum { MICA_NORM_DEVIATION, MICA_NORM_SQUARES, MICA_NORM_ABSOLUTE };
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int32_t *gamma, *beta;
+    uint64_t epsilon;  // below 2^62
+    uint32_t rows;
+    uint16_t n, inner, channels;
+    uint8_t mode;      // MICA_NORM_*
+    uint8_t shift;
+    int8_t x_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_layer_norm_s8_t;
+
+mica_status_t mica_layer_norm_s8_check(const mica_layer_norm_s8_t *p, const char **what);
+size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p);  // and of y
+mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
+uint32_t mica_layer_norm_s8_rows(const mica_layer_norm_s8_t *p);
+void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
+//   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)
+//   x int8 [rows, axis]; y int8 [rows, axis], with `sum` [rows]; table as for softmax_s8; rows: rows
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const uint32_t *table;
+    uint32_t rows;
+    int32_t mult, mult_log, offset;
+    uint16_t axis;
+    uint8_t shift;
+    uint8_t sum;  // 1: the logarithm of the sum of the exponentials, one number a row
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_log_softmax_s8_t;
+
+mica_status_t mica_log_softmax_s8_check(const mica_log_softmax_s8_t *p, const char **what);
+size_t mica_log_softmax_s8_x_bytes(const mica_log_softmax_s8_t *p);
+size_t mica_log_softmax_s8_y_bytes(const mica_log_softmax_s8_t *p);
+mica_status_t mica_log_softmax_s8_check_constants(const mica_log_softmax_s8_t *p, const char **what);
+uint32_t mica_log_softmax_s8_rows(const mica_log_softmax_s8_t *p);
+void mica_log_softmax_s8_ref(const mica_log_softmax_s8_t *p, MICA_KERNEL_ARGS);
+
+// ---- recurrent_s8: simple recurrent network, LSTM or GRU over a sequence; formulas: SPEC.md
+//   x int8 [time, batch, in_n]; h0, c0 int8 [batch, units]; y int8 [time, batch, units] with every, else [batch, units]
+//   weights int8 [G * units, in_n + units], G gates; terms int32 [4, G * units], then with peepholes [3, units]
+//   shifts int8 [G * units]; tables int16 [257], a GRU needs no output table, a simple network no gate table either
+//   scratch: mica_scratch_min, aligned to 2; rows: 1
+#define MICA_TABLE_S16 257
+enum { MICA_CELL_RNN, MICA_CELL_LSTM, MICA_CELL_GRU, MICA_CELL_GRU_RESET_AFTER };
+typedef struct {
+    const int8_t *x;
+    const int8_t *h0, *c0;   // initial states; initial says which of them there are
+    int8_t *y;
+    const int8_t *weights;
+    const int32_t *terms;
+    const int8_t *shifts;
+    const int16_t *gate, *candidate, *output;  // tables
+    int32_t in_mult, out_mult;  // c0 to the cell state, and back to y
+    uint16_t time, batch, in_n, units;
+    int8_t in_shift, out_shift;
+    int8_t h_zero, c0_zero, y_zero;
+    uint8_t cell;         // MICA_CELL_*
+    uint8_t initial;      // how many initial states: 0; 1: h0; 2: h0 and c0
+    uint8_t cell_shift;   // of the cell state in front of its table, 0 to 15
+    uint8_t output_shift; // of what the output table gives, 0 to 13
+    uint8_t reverse;      // from the last time step to the first
+    uint8_t every;        // y is every hidden state, not the last one
+    uint8_t cell_result;  // y is the last cell state
+    uint8_t coupled;      // the forget gate is 1 - the input gate
+    uint8_t peepholes;
+} mica_recurrent_s8_t;
+
+mica_status_t mica_recurrent_s8_check(const mica_recurrent_s8_t *p, const char **what);
+size_t mica_recurrent_s8_x_bytes(const mica_recurrent_s8_t *p);
+size_t mica_recurrent_s8_state_bytes(const mica_recurrent_s8_t *p);  // of h0 and of c0
+size_t mica_recurrent_s8_y_bytes(const mica_recurrent_s8_t *p);
+size_t mica_recurrent_s8_weights_bytes(const mica_recurrent_s8_t *p);
+uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
+uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts
+mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, const char **what);
+uint32_t mica_recurrent_s8_rows(const mica_recurrent_s8_t *p);
+void mica_recurrent_s8_ref(const mica_recurrent_s8_t *p, MICA_KERNEL_ARGS);
+
+// Bytes of scratch a step of this kernel cannot run without, on any core; the same formula as in format/schema.py.
+uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduction);
+
+#endif

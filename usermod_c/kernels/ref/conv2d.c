@@ -1,0 +1,114 @@
+// 2-D convolution; contract in mica_kernels.h.
+#include "mica_kernels.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+mica_status_t mica_conv2d_s8_check(const mica_conv2d_s8_t *p, const char **what) {
+    const mica_window_t *w = &p->win;
+    mica_status_t status = mica_window_check(w, what);
+    if (status != MICA_OK) {
+        return status;
+    }
+    if (!p->groups || w->in_c % p->groups || w->out_c % p->groups) {
+        *what = "groups do not divide the channels";
+        return MICA_ERR_SHAPE;
+    }
+    if (mica_product(w->out_c, w->kernel_h, w->kernel_w, w->in_c / p->groups) > MICA_MAX_BYTES) {
+        *what = "too many weights";
+        return MICA_ERR_SHAPE;
+    }
+    return mica_act_check(p->ch.act_min, p->ch.act_max, what);
+}
+
+size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p) {
+    return mica_window_x_bytes(&p->win);
+}
+
+size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p) {
+    return mica_window_y_bytes(&p->win);
+}
+
+// Length of one output channel's weights.
+static uint32_t reduction(const mica_conv2d_s8_t *p) {
+    return (uint32_t)p->win.kernel_h * p->win.kernel_w * (p->win.in_c / p->groups);
+}
+
+size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p) {
+    return (size_t)p->win.out_c * reduction(p);
+}
+
+uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p) {
+    return p->win.out_c;
+}
+
+mica_status_t mica_conv2d_s8_check_constants(const mica_conv2d_s8_t *p, const char **what) {
+    return mica_channels_check(&p->ch, p->win.out_c, reduction(p), what);
+}
+
+uint32_t mica_conv2d_s8_rows(const mica_conv2d_s8_t *p) {
+    return p->win.out_h;
+}
+
+void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch;
+    (void)scratch_bytes;
+    const mica_window_t *win = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    int32_t in_c = win->in_c, kernel_h = win->kernel_h, kernel_w = win->kernel_w;
+    int32_t group_in = in_c / p->groups, group_out = win->out_c / p->groups;
+    int32_t row_step = (int32_t)win->dilation_h * win->in_w * in_c;  // from tap to tap, in bytes of x
+    int32_t tap_step = win->dilation_w * in_c;
+    bool contiguous = p->groups == 1 && win->dilation_w == 1;        // the taps of a row lie side by side, as their weights
+    int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;
+
+    for (uint32_t oy = row_begin; oy < row_end; ++oy) {
+        int32_t iy = (int32_t)oy * win->stride_h - win->pad_top;
+        int32_t ky0, ky1;
+        mica_taps(iy, win->in_h, kernel_h, win->dilation_h, &ky0, &ky1);
+        for (int32_t ox = 0; ox < win->out_w; ++ox) {
+            int32_t ix = ox * win->stride_w - win->pad_left;
+            int32_t kx0, kx1;
+            mica_taps(ix, win->in_w, kernel_w, win->dilation_w, &kx0, &kx1);
+            // First tap inside the image. It is formed only where there is one.
+            const int8_t *first = p->x;
+            if (ky0 < ky1 && kx0 < kx1) {
+                first += ((iy + ky0 * win->dilation_h) * win->in_w + ix + kx0 * win->dilation_w) * in_c;
+            }
+            int32_t before = kx0 * group_in, inside = (kx1 - kx0) * group_in, after = (kernel_w - kx1) * group_in;
+            const int8_t *w = ch->weights;
+            for (int32_t o = 0, left = group_out; o < win->out_c; ++o, --left) {
+                if (left == 0) {
+                    left = group_out;
+                    first += group_in;
+                }
+                int32_t acc = ch->bias[o];
+                int32_t outside = mica_sum(w, ky0 * kernel_w * group_in);  // weights of the taps that read x_zero
+                w += ky0 * kernel_w * group_in;
+                const int8_t *x = first;
+                for (int32_t ky = ky0; ky < ky1; ++ky, x += row_step) {
+                    outside += mica_sum(w, before);
+                    w += before;
+                    if (contiguous) {
+                        acc = mica_dot(acc, x, w, inside);
+                        w += inside;
+                    } else {
+                        const int8_t *tap = x;
+                        for (int32_t kx = kx0; kx < kx1; ++kx, tap += tap_step, w += group_in) {
+                            acc = mica_dot(acc, tap, w, group_in);
+                        }
+                    }
+                    outside += mica_sum(w, after);
+                    w += after;
+                }
+                outside += mica_sum(w, (kernel_h - ky1) * kernel_w * group_in);
+                w += (kernel_h - ky1) * kernel_w * group_in;
+                acc += p->x_zero * outside;
+                *y++ = mica_requant_s8(acc, ch->mult[o], ch->shift[o], ch->y_zero, ch->act_min, ch->act_max);
+            }
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,110 @@
+// Normalisation of rows by their standard deviation or norm; contract in mica_kernels.h, formula and error in SPEC.md.
+#include "mica_kernels.h"
+#ifndef MICA_WITHOUT_LAYER_NORM_S8
+
+#include "integer_math.h"
+#include "requant.h"
+#include "shape.h"
+
+mica_status_t mica_layer_norm_s8_check(const mica_layer_norm_s8_t *p, const char **what) {
+    if (!p->rows || !p->n || !p->inner || !p->channels || (uint64_t)p->rows * p->n > MICA_MAX_BYTES) {
+        *what = "a dimension is 0, or the tensor too large";
+        return MICA_ERR_SHAPE;
+    }
+    if (p->n % p->inner || p->channels % (p->n / p->inner)) {
+        *what = "the channels do not divide the rows";
+        return MICA_ERR_SHAPE;
+    }
+    if (p->mode > MICA_NORM_ABSOLUTE || p->shift > 30 || p->epsilon >> 62) {
+        *what = "an unknown mode, a shift above 30, or an epsilon of 2^62";
+        return MICA_ERR_RANGE;
+    }
+    return mica_act_check(p->act_min, p->act_max, what);
+}
+
+size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p) {
+    return (size_t)p->rows * p->n;
+}
+
+mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what) {
+    if (!mica_aligned4(p->gamma) || !mica_aligned4(p->beta)) {
+        *what = "gamma or beta is not aligned to 4";
+        return MICA_ERR_ALIGN;
+    }
+    // No element of n lies further than sqrt(n - 1) standard deviations from their mean.
+    int64_t most = mica_root(p->n) + 2;
+    for (uint32_t c = 0; c < p->channels; ++c) {
+        int64_t gamma = p->gamma[c], beta = p->beta[c];
+        if ((gamma < 0 ? -gamma : gamma) * most + (beta < 0 ? -beta : beta) + ((1 << p->shift) >> 1) >= INT32_MAX) {
+            *what = "gamma or beta is so large that a result can overflow";
+            return MICA_ERR_RANGE;
+        }
+    }
+    return MICA_OK;
+}
+
+uint32_t mica_layer_norm_s8_rows(const mica_layer_norm_s8_t *p) {
+    return p->rows;
+}
+
+// What a row is divided by: 1 / sqrt(spread) = scale * 2^(shift - 40); scale is 0 where the spread is.
+typedef struct {
+    int32_t centre, scale, shift;
+} row_t;
+
+static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
+    int32_t sum = 0, zero = p->mode == MICA_NORM_DEVIATION ? 0 : p->x_zero;
+    uint32_t squares = 0, absolute = 0;  // at most 255 * 255 * 65535 < 2^32
+    for (uint32_t i = 0; i < p->n; ++i) {
+        int32_t v = x[i] - zero;
+        sum += v;
+        squares += (uint32_t)(v * v);
+        absolute += (uint32_t)(v < 0 ? -v : v);
+    }
+    uint64_t spread = squares;
+    if (p->mode == MICA_NORM_DEVIATION) {
+        spread = (uint64_t)p->n * squares - (uint64_t)((int64_t)sum * sum);  // n^2 times the variance, below 2^46
+    } else if (p->mode == MICA_NORM_ABSOLUTE) {
+        spread = (uint64_t)absolute * absolute;  // below 2^48
+    }
+    row_t row = { p->mode == MICA_NORM_DEVIATION ? sum : zero, 0, 0 };
+    spread = (spread << 14) + p->epsilon;
+    if (spread == 0) {
+        return row;
+    }
+    for (; spread >> 62 == 0; spread <<= 2) {
+        ++row.shift;
+    }
+    // sqrt(spread) is between 2^15 and 2^16 times a power of two, and so is 2^31 over it.
+    uint32_t root = mica_root((uint32_t)(spread >> 32));
+    row.scale = (int32_t)(((1u << 31) + root / 2) / root);
+    return row;
+}
+
+void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch;
+    (void)scratch_bytes;
+    uint32_t n = p->n, inner = p->inner, parts = n / inner;
+    int32_t factor = p->mode == MICA_NORM_DEVIATION ? (int32_t)n : 1;
+    int32_t half = (1 << p->shift) >> 1, zero = p->y_zero, low = p->act_min - zero, high = p->act_max - zero;
+    const int8_t *x = p->x + (size_t)row_begin * n;
+    int8_t *y = p->y + (size_t)row_begin * n;
+
+    for (uint32_t row = row_begin; row < row_end; ++row) {
+        row_t r = measure(p, x);
+        int32_t left = r.shift > 20 ? r.shift - 20 : 0, right = r.shift < 20 ? 20 - r.shift : 0;
+        uint32_t c = (uint32_t)((uint64_t)row * parts % p->channels);
+        for (uint32_t k = 0; k < parts; ++k, ++c) {
+            int32_t gamma = p->gamma[c], beta = p->beta[c];
+            for (const int8_t *end = x + inner; x != end; ++x) {
+                // In units of 2^-20; |.| <= sqrt(n), so that it fits an int32 behind the shift.
+                int64_t wide = (int64_t)(factor * *x - r.centre) * r.scale;
+                int32_t normal = (int32_t)(wide * (1 << left) >> right);
+                int32_t v = (int32_t)((int64_t)normal * gamma >> 20) + beta;
+                *y++ = (int8_t)(zero + mica_clamp((v + half) >> p->shift, low, high));
+            }
+        }
+    }
+}
+
+#endif

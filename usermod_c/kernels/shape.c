@@ -1,0 +1,112 @@
+#include "shape.h"
+
+#define FAST_LIMIT (1u << 29)
+
+uint32_t mica_product(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    uint64_t p = (uint64_t)(a * b) * c * d;  // below 2^64: each is a uint16, and a * b fits a uint32
+    return p > MICA_MAX_BYTES ? MICA_MAX_BYTES + 1u : (uint32_t)p;
+}
+
+// Furthest tap from the first window's first tap, along one axis. Kept to 2^30 so that int32 holds every address.
+static bool reach_fits(uint32_t out, uint32_t kernel, uint32_t stride, uint32_t dilation) {
+    return (uint64_t)(out - 1) * stride + (uint64_t)(kernel - 1) * dilation <= (1u << 30);
+}
+
+mica_status_t mica_window_check(const mica_window_t *w, const char **what) {
+    if (!w->in_h || !w->in_w || !w->in_c || !w->out_h || !w->out_w || !w->out_c) {
+        *what = "a dimension is 0";
+        return MICA_ERR_SHAPE;
+    }
+    if (!w->kernel_h || !w->kernel_w || !w->stride_h || !w->stride_w || !w->dilation_h || !w->dilation_w) {
+        *what = "kernel, stride or dilation is 0";
+        return MICA_ERR_SHAPE;
+    }
+    if (mica_product(w->in_h, w->in_w, w->in_c, 1) > MICA_MAX_BYTES
+        || mica_product(w->out_h, w->out_w, w->out_c, 1) > MICA_MAX_BYTES
+        || !reach_fits(w->out_h, w->kernel_h, w->stride_h, w->dilation_h)
+        || !reach_fits(w->out_w, w->kernel_w, w->stride_w, w->dilation_w)) {
+        *what = "the windows reach too far";
+        return MICA_ERR_SHAPE;
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_act_check(int8_t act_min, int8_t act_max, const char **what) {
+    if (act_min > act_max) {
+        *what = "act_min is above act_max";
+        return MICA_ERR_RANGE;
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_requant_check(const int32_t *mult, const int8_t *shift, uint32_t n, const char **what) {
+    if (!mica_aligned4(mult)) {
+        *what = "mult is not aligned to 4";
+        return MICA_ERR_ALIGN;
+    }
+    for (uint32_t i = 0; i < n; ++i) {
+        if (mult[i] < MICA_MULT_MIN || shift[i] < MICA_SHIFT_MIN || shift[i] > MICA_SHIFT_MAX) {
+            *what = "mult is negative or shift outside -30 to 31";
+            return MICA_ERR_RANGE;
+        }
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, const char **what) {
+    if (!mica_aligned4(table)) {
+        *what = "the table is not aligned to 4";
+        return MICA_ERR_ALIGN;
+    }
+    uint32_t most = 0;
+    for (uint32_t d = 0; d < 256; ++d) {
+        most = table[d] > most ? table[d] : most;
+    }
+    if (table[0] == 0 || most > 1u << 23 || (uint64_t)most * axis > 1u << 31) {
+        *what = "the table begins with 0, passes 2^23, or can overflow over this axis";
+        return MICA_ERR_RANGE;
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what) {
+    if (!mica_aligned4(c->bias)) {
+        *what = "bias is not aligned to 4";
+        return MICA_ERR_ALIGN;
+    }
+    mica_status_t status = mica_requant_check(c->mult, c->shift, n, what);
+    if (status != MICA_OK) {
+        return status;
+    }
+    const int8_t *w = c->weights;
+    for (uint32_t o = 0; o < n; ++o) {
+        uint32_t sum = 0;
+        int32_t least = 0;
+        for (uint32_t i = 0; i < k; ++i, ++w) {
+            int32_t v = *w;
+            sum += (uint32_t)(v < 0 ? -v : v);
+            least = v < least ? v : least;
+            if (sum >= 1u << 24) {
+                break;  // 128 * sum has reached 2^31; and a longer row could wrap the sum
+            }
+        }
+        uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
+        if (sum >= 1u << 24 || bias + 128 * sum >= 1u << 31 || bias >= 1u << 31) {
+            *what = "an accumulator can overflow: |bias| + 128 * sum|w| reaches 2^31";
+            return MICA_ERR_RANGE;
+        }
+        if (c->fast && (bias + 128 * sum >= FAST_LIMIT || least < -127 || c->shift[o] < 1 || c->shift[o] > 22)) {
+            *what = "claims FAST, and its constants do not allow it";
+            return MICA_ERR_RANGE;
+        }
+    }
+    return MICA_OK;
+}
+
+uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduction) {
+    (void)reduction;
+    if (kernel == MICA_KERNEL_RECURRENT_S8) {  // three states of each unit, 16 bits each
+        return 6 * out_channels;
+    }
+    return 0;  // every other kernel has a variant that needs none
+}

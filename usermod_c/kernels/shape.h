@@ -1,0 +1,66 @@
+// mica: what the kernels' checks and window loops share.
+#ifndef MICA_SHAPE_H
+#define MICA_SHAPE_H
+
+#include "mica_kernels.h"
+
+// Product of four numbers, each at most MICA_MAX_DIM; saturates above MICA_MAX_BYTES.
+uint32_t mica_product(uint32_t a, uint32_t b, uint32_t c, uint32_t d);
+
+// Whether a window's numbers agree with each other: every size and address of its x and y then fits an int32.
+mica_status_t mica_window_check(const mica_window_t *w, const char **what);
+
+static inline size_t mica_window_x_bytes(const mica_window_t *w) {
+    return (size_t)w->in_h * w->in_w * w->in_c;
+}
+
+static inline size_t mica_window_y_bytes(const mica_window_t *w) {
+    return (size_t)w->out_h * w->out_w * w->out_c;
+}
+
+static inline bool mica_aligned4(const void *p) {
+    return ((uintptr_t)p & 3) == 0;
+}
+
+mica_status_t mica_act_check(int8_t act_min, int8_t act_max, const char **what);
+
+// mult and shift of n channels.
+mica_status_t mica_requant_check(const int32_t *mult, const int8_t *shift, uint32_t n, const char **what);
+
+// A table of 256 exponentials, for sums of `axis` of them.
+mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, const char **what);
+
+// The constants of n output channels, each a dot product of length k: no accumulator can overflow, and `fast` is true.
+mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what);
+
+// Taps [*first, *end) of a window that begins at `start` lie inside [0, size); first == end where none does.
+static inline void mica_taps(int32_t start, int32_t size, int32_t kernel, int32_t dilation, int32_t *first, int32_t *end) {
+    *first = 0;
+    *end = kernel;
+    if (start < 0) {
+        int32_t skip = (dilation - 1 - start) / dilation;
+        *first = skip < kernel ? skip : kernel;
+    }
+    if (start + (kernel - 1) * dilation >= size) {
+        int32_t inside = start >= size ? 0 : (size - start + dilation - 1) / dilation;
+        *end = inside > *first ? inside : *first;
+    }
+}
+
+// acc + sum of x[i] * w[i].
+static inline int32_t mica_dot(int32_t acc, const int8_t *x, const int8_t *w, int32_t n) {
+    for (const int8_t *end = w + n; w != end; ++w, ++x) {
+        acc += *x * *w;
+    }
+    return acc;
+}
+
+static inline int32_t mica_sum(const int8_t *w, int32_t n) {
+    int32_t sum = 0;
+    for (const int8_t *end = w + n; w != end; ++w) {
+        sum += *w;
+    }
+    return sum;
+}
+
+#endif

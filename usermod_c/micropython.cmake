@@ -1,0 +1,41 @@
+# The user module _mica for MicroPython's CMake ports (rp2, esp32):
+#   cmake ... -DUSER_C_MODULES=<this file> [-DMICA_ARENA_BYTES=16384]
+if(NOT DEFINED MICA_ARENA_BYTES)
+    # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
+    set(MICA_ARENA_BYTES 16384)
+endif()
+if(NOT DEFINED MICA_ISA)
+    # The folder of kernels/isa/ whose mica_select.h names the kernels for this core.
+    set(MICA_ISA ref)
+endif()
+
+# The lists are shared with make and setuptools: one path a line, # begins a comment.
+set(MICA_SOURCES)
+foreach(list_name sources.txt sources-micropython.txt)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${list_name})
+    file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/${list_name} lines)
+    foreach(line IN LISTS lines)
+        string(REGEX REPLACE "#.*" "" line "${line}")
+        string(STRIP "${line}" line)
+        if(line)
+            list(APPEND MICA_SOURCES ${CMAKE_CURRENT_LIST_DIR}/${line})
+        endif()
+    endforeach()
+endforeach()
+
+add_library(usermod_mica INTERFACE)
+target_sources(usermod_mica INTERFACE ${MICA_SOURCES})
+target_include_directories(usermod_mica INTERFACE
+    ${CMAKE_CURRENT_LIST_DIR}/include
+    ${CMAKE_CURRENT_LIST_DIR}/kernels
+    ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/${MICA_ISA}
+)
+target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES})
+target_link_libraries(usermod INTERFACE usermod_mica)
+
+# The port builds for size; the kernels' loops are where a model's time goes.
+foreach(source IN LISTS MICA_SOURCES)
+    if(source MATCHES "/kernels/")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2")
+    endif()
+endforeach()

@@ -1,0 +1,364 @@
+// mica: from records to resolved steps. Everything that forms an address is read once, doubted, and kept in memory.
+#include "model.h"
+
+// ---- what the loaders of the operators ask for (see model.h)
+
+static mica_status_t step_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
+    uint32_t wanted) {
+    return mica_fail(r->err, status, what, mica_at(&r->m->file, r->record) + field, found, wanted);
+}
+
+bool mica_load_checked(mica_step_record_t *r, mica_status_t status) {
+    if (mica_load_ok(r) && status != MICA_OK) {
+        step_fail(r, status, r->what, 0, 0, 0);
+    }
+    return mica_load_ok(r);
+}
+
+bool mica_load_require(mica_step_record_t *r, bool sound, mica_status_t status, const char *reason) {
+    if (mica_load_ok(r) && !sound) {
+        step_fail(r, status, reason, 0, 0, 0);
+    }
+    return mica_load_ok(r);
+}
+
+int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t high) {
+    uint32_t field = MICA_STEP_PARAMS + 4 * i;
+    int32_t v = (int32_t)mica_u32(r->record + field);
+    if (mica_load_ok(r) && (v < low || v > high)) {
+        step_fail(r, MICA_ERR_RANGE, "a parameter is out of its range", field, (uint32_t)v, (uint32_t)(v < low ? low : high));
+    }
+    return mica_load_ok(r) ? v : 0;
+}
+
+void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max) {
+    *act_min = (int8_t)mica_load_param(r, i, -128, 127);
+    *act_max = (int8_t)mica_load_param(r, i + 1, -128, 127);
+}
+
+void mica_load_window(mica_step_record_t *r, mica_window_t *w) {
+    const mica_tensor_t *x = &r->x[0], *y = &r->y;
+    if (x->rank != 4 || y->rank != 4 || x->dims[0] != 1 || y->dims[0] != 1) {
+        mica_load_require(r, false, MICA_ERR_SHAPE, "input and output want the shape [1, H, W, C]");
+        return;
+    }
+    uint16_t v[8];
+    for (uint32_t i = 0; i < 8; ++i) {
+        v[i] = (uint16_t)mica_load_param(r, i, i < 6 ? 1 : 0, MICA_MAX_DIM);
+    }
+    *w = (mica_window_t) {
+        .in_h = (uint16_t)x->dims[1], .in_w = (uint16_t)x->dims[2], .in_c = (uint16_t)x->dims[3],
+        .out_h = (uint16_t)y->dims[1], .out_w = (uint16_t)y->dims[2], .out_c = (uint16_t)y->dims[3],
+        .kernel_h = v[0], .kernel_w = v[1], .stride_h = v[2], .stride_w = v[3],
+        .dilation_h = v[4], .dilation_w = v[5], .pad_top = v[6], .pad_left = v[7],
+    };
+}
+
+uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i) {
+    return mica_u32(r->record + MICA_STEP_BLOBS + 8 * i + 4);
+}
+
+const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align) {
+    const mica_section_t *data = &r->m->file.s[MICA_KIND_DATA];
+    uint32_t field = MICA_STEP_BLOBS + 8 * i;
+    uint32_t offset = mica_u32(r->record + field), found = mica_load_blob_bytes(r, i);
+    if (!mica_load_ok(r)) {
+        return NULL;
+    }
+    if (found != bytes) {
+        step_fail(r, MICA_ERR_STEP, "bytes of a constant", field, found, (uint32_t)bytes);
+    } else if (offset % align) {
+        step_fail(r, MICA_ERR_ALIGN, "a constant is not aligned", field, offset, align);
+    } else if (offset > data->bytes || found > data->bytes - offset) {
+        step_fail(r, MICA_ERR_BOUNDS, "a constant passes the end of DATA", field, offset, data->bytes);
+    }
+    return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
+}
+
+void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
+    ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
+    ch->bias = mica_load_blob(r, 1, (size_t)n * 4, MICA_BLOB_ALIGN);
+    ch->mult = mica_load_blob(r, 2, (size_t)n * 4, MICA_BLOB_ALIGN);
+    ch->shift = mica_load_blob(r, 3, n, MICA_BLOB_ALIGN);
+    ch->y_zero = (int8_t)r->y.zero_point;
+    ch->fast = r->fast;
+    r->fast = false;
+}
+
+bool mica_load_same_shape(mica_step_record_t *r) {
+    bool same = r->x[0].rank == r->y.rank;
+    for (uint32_t i = 0; i < MICA_MAX_RANK; ++i) {
+        same = same && r->x[0].dims[i] == r->y.dims[i];
+    }
+    return mica_load_require(r, same, MICA_ERR_SHAPE, "input and output differ in shape");
+}
+
+bool mica_load_same_scale(mica_step_record_t *r) {
+    bool same = r->x[0].zero_point == r->y.zero_point && r->x[0].scale >= r->y.scale && r->x[0].scale <= r->y.scale;
+    return mica_load_require(r, same, MICA_ERR_RANGE, "input and output differ in scale or zero point");
+}
+
+void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {
+    *outer = *n = *inner = 1;
+    for (uint32_t i = 0; i < r->x[0].rank; ++i) {
+        uint32_t *part = i < axis ? outer : i < axis + axes ? n : inner;
+        *part *= r->x[0].dims[i];
+    }
+}
+
+// ---- one step
+
+typedef struct {
+    uint8_t least, most;  // inputs
+    bool in_place;
+    uint8_t x_type, y_type;
+} kernel_facts_t;
+
+// False where the id is unknown.
+static bool kernel_facts(uint32_t kernel, kernel_facts_t *facts) {
+    switch (kernel) {
+        #define FACTS(name, NAME, least, most, in_place, X, Y) \
+    case MICA_KERNEL_##NAME: \
+        *facts = (kernel_facts_t) { least, most, in_place, MICA_DTYPE_##X, MICA_DTYPE_##Y }; \
+        return true;
+        MICA_KERNELS(FACTS)
+        #undef FACTS
+        default:
+            return false;
+    }
+}
+
+// Reads the tensors of a step: `least` to `most` of them at `field`, then unused entries up to `places`. *used: how many.
+static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32_t least, uint32_t most, uint32_t places,
+    uint32_t dtype, mica_tensor_t *t, uint32_t *used) {
+    *used = most;
+    for (uint32_t i = 0; i < places; ++i, field += 2) {
+        uint32_t id = mica_u16(r->record + field);
+        if (i >= least && i < *used && id == MICA_NO_TENSOR) {
+            *used = i;
+        }
+        if (i >= *used) {
+            if (id != MICA_NO_TENSOR) {
+                return step_fail(r, MICA_ERR_STEP, "too many tensors", field, id, MICA_NO_TENSOR);
+            }
+            continue;
+        }
+        if (id >= r->m->info.n_tensors) {
+            return step_fail(r, MICA_ERR_STEP, "tensor id", field, id, r->m->info.n_tensors - 1);
+        }
+        mica_status_t status = mica_read_tensor(r->m, id, &t[i], r->err);
+        if (status != MICA_OK) {
+            return status;
+        }
+        if (t[i].dtype != dtype) {
+            r->err->tensor = (int32_t)id;
+            return step_fail(r, MICA_ERR_STEP, "element type of a tensor", field, t[i].dtype, dtype);
+        }
+    }
+    return MICA_OK;
+}
+
+static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s, mica_error_t *err) {
+    const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
+    mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
+    err->step = (int32_t)i;
+    if (mica_string(&m->file, mica_u32(record + MICA_STEP_NAME)) == NULL) {
+        return step_fail(r, MICA_ERR_BOUNDS, "name passes the end of STRINGS", MICA_STEP_NAME, mica_u32(record + MICA_STEP_NAME),
+            m->file.s[MICA_KIND_STRINGS].bytes);
+    }
+    uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
+    mica_step_loader_t loader = mica_step_loader(kernel);
+    kernel_facts_t facts;
+    if (loader == NULL || !kernel_facts(kernel, &facts)) {
+        return step_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
+    }
+    if (record[MICA_STEP_LAYOUT] != 0) {
+        return step_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
+    }
+    uint32_t outputs;
+    if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, r->x, &r->n_inputs) != MICA_OK
+        || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, &r->y, &outputs) != MICA_OK) {
+        return err->status;
+    }
+    if (r->y.space == MICA_SPACE_DATA) {
+        return step_fail(r, MICA_ERR_STEP, "the output is a constant", MICA_STEP_OUTPUTS, 0, 0);
+    }
+    const uint8_t *y = r->y.data;
+    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+        const uint8_t *x = r->x[k].data;
+        bool exactly = x == y && r->x[k].bytes == r->y.bytes;
+        if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
+            return step_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
+        }
+    }
+    uint32_t scratch = mica_u32(record + MICA_STEP_SCRATCH_MIN), want = mica_u32(record + MICA_STEP_SCRATCH_WANT);
+    uint32_t least = mica_scratch_min(kernel, r->y.rank ? r->y.dims[r->y.rank - 1] : 1, 0);
+    if (scratch < least || want < scratch) {
+        return step_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
+    }
+    r->fast = (record[MICA_STEP_FLAGS] & MICA_STEP_FLAG_FAST) != 0;
+    *s = (mica_step_t) { 0 };
+    mica_status_t status = loader(r, s);
+    if (status == MICA_OK && r->fast) {
+        return step_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
+    }
+    return status;
+}
+
+// ---- the whole model
+
+typedef struct {
+    const void *start;
+    size_t bytes;
+} range_t;
+
+static bool overlap(range_t a, range_t b) {
+    uintptr_t x = (uintptr_t)a.start, y = (uintptr_t)b.start;
+    return a.bytes && b.bytes && (x < y ? y - x < a.bytes : x - y < b.bytes);
+}
+
+static mica_status_t check_memory(const mica_info_t *info, range_t mem, range_t file, range_t arena, range_t state, mica_error_t *err) {
+    if (mem.start == NULL || mem.bytes < info->model_bytes || (uintptr_t)mem.start % sizeof(void *)) {
+        return mica_fail(err, MICA_ERR_ARGUMENT, "memory for the model", 0, (uint32_t)mem.bytes, (uint32_t)info->model_bytes);
+    }
+    if ((uint64_t)info->arena_bytes + info->scratch_min > arena.bytes) {
+        return mica_fail(err, MICA_ERR_ARENA, "the arena is too small", MICA_HEADER_ARENA_BYTES, (uint32_t)arena.bytes,
+            info->arena_bytes + info->scratch_min);
+    }
+    if (info->state_bytes > state.bytes) {
+        return mica_fail(err, MICA_ERR_ARENA, "the state memory is too small", MICA_HEADER_STATE_BYTES, (uint32_t)state.bytes,
+            info->state_bytes);
+    }
+    if ((arena.bytes && arena.start == NULL) || (uintptr_t)arena.start % MICA_ALIGN || (state.bytes && state.start == NULL)
+        || (uintptr_t)state.start % MICA_ALIGN) {
+        return mica_fail(err, MICA_ERR_ALIGN, "arena or state memory does not begin on a multiple of 16", 0, 0, 0);
+    }
+    range_t all[] = { mem, file, arena, state };
+    for (uint32_t i = 0; i < 4; ++i) {
+        for (uint32_t k = i + 1; k < 4; ++k) {
+            if (overlap(all[i], all[k])) {
+                return mica_fail(err, MICA_ERR_OVERLAP, "file, arena, state and the model's memory share bytes", 0, 0, 0);
+            }
+        }
+    }
+    return MICA_OK;
+}
+
+// STRINGS, TENSORS, IO, METADATA and GOLDEN.
+static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
+    const mica_file_t *f = &m->file;
+    const mica_section_t *strings = &f->s[MICA_KIND_STRINGS];
+    if (mica_string(f, 0) == NULL) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "STRINGS does not end in a zero", strings->offset, 0, 0);
+    }
+    for (uint32_t i = 0; i < m->info.n_tensors; ++i) {
+        mica_tensor_t t;
+        if (mica_read_tensor(m, i, &t, err) != MICA_OK) {
+            return err->status;
+        }
+    }
+    uint32_t n_io = mica_count(f, MICA_KIND_IO);
+    uint64_t golden = 0;  // bytes of one vector
+    for (uint32_t i = 0; i < n_io; ++i) {
+        const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
+        uint32_t id = mica_u16(r + MICA_IO_TENSOR), role = mica_u16(r + MICA_IO_ROLE);
+        mica_tensor_t t;
+        if (role > 1) {
+            return mica_fail(err, MICA_ERR_BOUNDS, "role of a model input or output", mica_at(f, r), role, 1);
+        }
+        if (id >= m->info.n_tensors) {
+            return mica_fail(err, MICA_ERR_TENSOR, "tensor of a model input or output", mica_at(f, r), id, m->info.n_tensors - 1);
+        }
+        err->tensor = (int32_t)id;
+        if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
+            return err->status;
+        }
+        if (t.space == MICA_SPACE_DATA) {
+            return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is a constant", mica_at(f, r), t.space, 0);
+        }
+        for (uint32_t k = 0; k < i; ++k) {
+            const uint8_t *other = mica_record(f, MICA_KIND_IO, k);
+            if (mica_u32(other) == mica_u32(r)) {
+                return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is listed twice", mica_at(f, r), id, 0);
+            }
+        }
+        golden += (t.bytes + 3) & ~(uint32_t)3;
+    }
+    err->tensor = -1;
+    if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "the model has no input or no output", f->s[MICA_KIND_IO].offset, 0, 1);
+    }
+    for (uint32_t i = 0; i < mica_count(f, MICA_KIND_METADATA); ++i) {
+        const uint8_t *r = mica_record(f, MICA_KIND_METADATA, i);
+        if (!mica_string(f, mica_u32(r + MICA_METADATA_KEY)) || !mica_string(f, mica_u32(r + MICA_METADATA_VALUE))) {
+            return mica_fail(err, MICA_ERR_BOUNDS, "metadata passes the end of STRINGS", mica_at(f, r), 0, strings->bytes);
+        }
+    }
+    if (f->s[MICA_KIND_GOLDEN].bytes % golden) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "GOLDEN is no multiple of a vector", f->s[MICA_KIND_GOLDEN].offset,
+            f->s[MICA_KIND_GOLDEN].bytes, (uint32_t)golden);
+    }
+    return MICA_OK;
+}
+
+static mica_status_t load(mica_model_t *m, mica_error_t *err) {
+    if (check_tables(m, err) != MICA_OK) {
+        return err->status;
+    }
+    uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;
+    for (uint32_t i = 0; i < m->info.n_steps; ++i) {
+        if (load_step(m, i, &m->steps[i], err) != MICA_OK) {
+            return err->status;
+        }
+        const uint8_t *r = mica_record(&m->file, MICA_KIND_STEPS, i);
+        uint32_t kernel = mica_u16(r + MICA_STEP_KERNEL);
+        uint32_t min = mica_u32(r + MICA_STEP_SCRATCH_MIN), want = mica_u32(r + MICA_STEP_SCRATCH_WANT);
+        kernels[kernel / 32 & 3] |= 1u << kernel % 32;
+        scratch_min = min > scratch_min ? min : scratch_min;
+        scratch_want = want > scratch_want ? want : scratch_want;
+    }
+    err->step = -1;
+    for (uint32_t i = 0; i < 4; ++i) {
+        if (kernels[i] != m->info.kernels[i]) {
+            return mica_fail(err, MICA_ERR_BOUNDS, "kernels in the header are not those of the steps", MICA_HEADER_KERNELS + 4 * i,
+                m->info.kernels[i], kernels[i]);
+        }
+    }
+    if (scratch_min != m->info.scratch_min || scratch_want != m->info.scratch_want) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "scratch in the header is not the largest of the steps", MICA_HEADER_SCRATCH_MIN,
+            m->info.scratch_min, scratch_min);
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
+    void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err) {
+    mica_error_t ignored;
+    err = err ? err : &ignored;
+    *err = (mica_error_t) { .step = -1, .tensor = -1 };
+    mica_file_t file;
+    mica_info_t info;
+    if (mica_scan(base, len, true, &file, &info, err) != MICA_OK) {
+        return err->status;
+    }
+    range_t mem_range = { mem, mem_bytes }, file_range = { base, info.file_bytes };
+    range_t arena_range = { arena, arena_bytes }, state_range = { state, state_bytes };
+    if (check_memory(&info, mem_range, file_range, arena_range, state_range, err) != MICA_OK) {
+        return err->status;
+    }
+    mica_model_t *m = mem;
+    *m = (mica_model_t) {
+        .file = file,
+        .info = info,
+        .arena = arena,
+        .state = state,
+        .scratch = arena == NULL ? NULL : (uint8_t *)arena + info.arena_bytes,
+        .scratch_bytes = arena_bytes - info.arena_bytes,
+        .steps = (mica_step_t *)(m + 1),
+    };
+    if (load(m, err) == MICA_OK) {
+        mica_reset_state(m);
+        *model = m;
+    }
+    return err->status;
+}

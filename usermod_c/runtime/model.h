@@ -1,0 +1,145 @@
+// mica: what the files of the runtime share. Nothing outside usermod_c/runtime includes this.
+#ifndef MICA_MODEL_H
+#define MICA_MODEL_H
+
+#include "mica_kernels.h"
+#include "mica_port.h"
+
+// ---- bytes: one at a time, so that any base works and no core faults on a misaligned word
+
+static inline uint32_t mica_u16(const uint8_t *p) {
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+static inline uint32_t mica_u32(const uint8_t *p) {
+    return mica_u16(p) | mica_u16(p + 2) << 16;
+}
+
+// ---- sections: where they are, once check.c has found their bounds sound
+
+typedef struct {
+    uint32_t offset;  // in the file; 0 where the section is absent
+    uint32_t bytes;
+    uint16_t record_bytes;
+} mica_section_t;
+
+typedef struct {
+    const uint8_t *base;
+    uint32_t file_bytes;
+    mica_section_t s[MICA_MAX_KIND + 1];  // by kind; 0 is unused
+} mica_file_t;
+
+// Header and section table, and the CRC too if `crc`. Fills file and info; on failure *err.
+mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *file, mica_info_t *info, mica_error_t *err);
+
+static inline const uint8_t *mica_record(const mica_file_t *f, uint32_t kind, uint32_t i) {
+    return f->base + f->s[kind].offset + (size_t)i * f->s[kind].record_bytes;
+}
+
+static inline uint32_t mica_count(const mica_file_t *f, uint32_t kind) {
+    return f->s[kind].offset ? f->s[kind].bytes / f->s[kind].record_bytes : 0;
+}
+
+// Offset in the file of a place inside it.
+static inline uint32_t mica_at(const mica_file_t *f, const uint8_t *p) {
+    return (uint32_t)(p - f->base);
+}
+
+// The string at an offset in STRINGS, or null. Inside the file and zero-terminated.
+const char *mica_string(const mica_file_t *f, uint32_t offset);
+
+// Bytes of one element; 0 where the type is unknown.
+uint32_t mica_element_bytes(uint32_t dtype);
+
+// Fills *err, leaving its step and tensor alone, and returns status.
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted);
+
+// ---- the model in memory
+
+typedef struct mica_step mica_step_t;
+struct mica_step {
+    void (*run)(const mica_step_t *s, void *scratch, size_t scratch_bytes);
+    union {
+        mica_conv2d_s8_t conv2d;
+        mica_depthwise_conv2d_s8_t depthwise_conv2d;
+        mica_conv_transpose2d_s8_t conv_transpose2d;
+        mica_fully_connected_s8_t fully_connected;
+        mica_max_pool2d_s8_t max_pool2d;
+        mica_average_pool2d_s8_t average_pool2d;
+        mica_add_s8_t add;
+        mica_softmax_s8_t softmax;
+        mica_lut_s8_t lut;
+        mica_transpose_s8_t transpose;
+        mica_move_s8_t move;
+        mica_concat_s8_t concat;
+        mica_pad_s8_t pad;
+        mica_gather_s8_t gather;
+        mica_resize_linear_s8_t resize_linear;
+        mica_embedding_s8_t embedding;
+        mica_recurrent_s8_t recurrent;
+        mica_mul_s8_t mul;
+        mica_minmax_s8_t minmax;
+        mica_matmul_s8_t matmul;
+        mica_reduce_s8_t reduce;
+        mica_argmax_s8_t argmax;
+        mica_div_s8_t div;
+        mica_layer_norm_s8_t layer_norm;
+        mica_log_softmax_s8_t log_softmax;
+    } p;
+};
+
+struct mica_model {
+    mica_file_t file;
+    mica_info_t info;
+    uint8_t *arena, *state;
+    void *scratch;        // the rest of the arena
+    size_t scratch_bytes;
+    mica_step_t *steps;   // info.n_steps of them, behind this structure
+};
+
+// Tensor `id`, read and doubted afresh: what it holds agrees with itself and with its space. Fills *err on failure.
+mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *t, mica_error_t *err);
+
+// ---- a step's record while it is being loaded. The first failure sticks in err->status; the calls after it do nothing
+// and return zeros, so an operator's loader (op_<operator>.c) asks for what it needs and looks at the status once.
+
+typedef struct {
+    const mica_model_t *m;
+    const uint8_t *record;
+    mica_error_t *err;
+    mica_tensor_t x[MICA_MAX_INPUTS];
+    uint32_t n_inputs;
+    mica_tensor_t y;
+    const char *what;    // why a kernel's check failed
+    bool fast;           // claims FAST; taken by mica_load_channels
+} mica_step_record_t;
+
+typedef mica_status_t (*mica_step_loader_t)(mica_step_record_t *r, mica_step_t *s);
+mica_step_loader_t mica_step_loader(uint32_t kernel);  // null where this build does not have the kernel
+
+static inline bool mica_load_ok(const mica_step_record_t *r) {
+    return r->err->status == MICA_OK;
+}
+
+// Takes the status of a kernel's check, which has left its reason in r->what. True when all is well so far.
+bool mica_load_checked(mica_step_record_t *r, mica_status_t status);
+// Fails with status and reason unless `sound`. True when all is well so far.
+bool mica_load_require(mica_step_record_t *r, bool sound, mica_status_t status, const char *reason);
+// Parameter i, which has to be in [low, high].
+int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t high);
+// Shapes of the first input and the output, [1, H, W, C] each, and the parameters 0 to 7.
+void mica_load_window(mica_step_record_t *r, mica_window_t *w);
+// The parameters act_min, at i, and act_max behind it.
+void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max);
+// Constant i, `bytes` long and aligned in DATA.
+const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align);
+uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i);
+// weights, bias, mult, shift, which are blobs 0 to 3 of the kernels that have them.
+void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n);
+// Products of the dimensions of x[0]: before `axis`, of `axes` dimensions from there, behind them.
+void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner);
+// Whether x[0] and y have one shape; one scale and zero point.
+bool mica_load_same_shape(mica_step_record_t *r);
+bool mica_load_same_scale(mica_step_record_t *r);
+
+#endif

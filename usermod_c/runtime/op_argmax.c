@@ -1,0 +1,27 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_ARGMAX_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_argmax_s8_t *p = &s->p.argmax;
+    MICA_ARGMAX_S8(p, 0, mica_argmax_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_argmax(mica_step_record_t *r, mica_step_t *s) {
+    mica_argmax_s8_t *p = &s->p.argmax;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    int32_t axis = mica_load_param(r, MICA_ARGMAX_S8_PARAM_AXIS, 0, r->x[0].rank - 1);
+    p->minimum = (uint8_t)mica_load_param(r, MICA_ARGMAX_S8_PARAM_MINIMUM, 0, 1);
+    p->select_last = (uint8_t)mica_load_param(r, MICA_ARGMAX_S8_PARAM_SELECT_LAST, 0, 1);
+    if (!mica_load_ok(r)) {
+        return r->err->status;
+    }
+    mica_load_split(r, (uint32_t)axis, 1, &p->outer, &p->n, &p->inner);
+    if (mica_load_checked(r, mica_argmax_s8_check(p, &r->what))) {
+        mica_load_require(r, mica_argmax_s8_y_bytes(p) == r->y.bytes, MICA_ERR_SHAPE, "the output has another size");
+    }
+    return r->err->status;
+}
+
+#endif

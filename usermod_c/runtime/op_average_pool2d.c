@@ -1,0 +1,32 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_average_pool2d_s8_t *p = &s->p.average_pool2d;
+    MICA_AVERAGE_POOL2D_S8(p, 0, mica_average_pool2d_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
+    mica_average_pool2d_s8_t *p = &s->p.average_pool2d;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    p->x_zero = (int8_t)r->x[0].zero_point;
+    p->y_zero = (int8_t)r->y.zero_point;
+    mica_load_window(r, &p->win);
+    p->pad_bottom = (uint16_t)mica_load_param(r, MICA_AVERAGE_POOL2D_S8_PARAM_PAD_BOTTOM, 0, MICA_MAX_DIM);
+    p->pad_right = (uint16_t)mica_load_param(r, MICA_AVERAGE_POOL2D_S8_PARAM_PAD_RIGHT, 0, MICA_MAX_DIM);
+    p->count_include_pad = (uint8_t)mica_load_param(r, MICA_AVERAGE_POOL2D_S8_PARAM_COUNT_INCLUDE_PAD, 0, 1);
+    mica_load_act(r, MICA_AVERAGE_POOL2D_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    p->entries = mica_load_blob_bytes(r, MICA_AVERAGE_POOL2D_S8_BLOB_SHIFT);
+    if (mica_load_ok(r) && mica_load_checked(r, mica_average_pool2d_s8_check(p, &r->what))) {
+        p->mult = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_MULT, (size_t)p->entries * 4, MICA_BLOB_ALIGN);
+        p->shift = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_SHIFT, p->entries, MICA_BLOB_ALIGN);
+    }
+    if (mica_load_ok(r)) {
+        mica_load_checked(r, mica_average_pool2d_s8_check_constants(p, &r->what));
+    }
+    return r->err->status;
+}
+
+#endif

@@ -1,0 +1,27 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_conv2d_s8_t *p = &s->p.conv2d;
+    MICA_CONV2D_S8(p, 0, mica_conv2d_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s) {
+    mica_conv2d_s8_t *p = &s->p.conv2d;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    p->x_zero = (int8_t)r->x[0].zero_point;
+    mica_load_window(r, &p->win);
+    p->groups = (uint16_t)mica_load_param(r, MICA_CONV2D_S8_PARAM_GROUPS, 1, MICA_MAX_DIM);
+    mica_load_act(r, MICA_CONV2D_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
+    if (mica_load_ok(r) && mica_load_checked(r, mica_conv2d_s8_check(p, &r->what))) {
+        mica_load_channels(r, &p->ch, mica_conv2d_s8_weights_bytes(p), mica_conv2d_s8_channels(p));
+    }
+    if (mica_load_ok(r)) {
+        mica_load_checked(r, mica_conv2d_s8_check_constants(p, &r->what));
+    }
+    return r->err->status;
+}
+
+#endif

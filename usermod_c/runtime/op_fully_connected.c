@@ -1,0 +1,36 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_fully_connected_s8_t *p = &s->p.fully_connected;
+    MICA_FULLY_CONNECTED_S8(p, 0, mica_fully_connected_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
+    mica_fully_connected_s8_t *p = &s->p.fully_connected;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    const mica_tensor_t *x = &r->x[0], *y = &r->y;
+    bool alike = x->rank == y->rank && y->rank >= 1;
+    p->rows = 1;
+    for (uint32_t i = 0; alike && i + 1 < y->rank; ++i) {
+        alike = x->dims[i] == y->dims[i];
+        p->rows *= y->dims[i];
+    }
+    if (!mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ before their last dimension")) {
+        return r->err->status;
+    }
+    p->in_k = (uint16_t)x->dims[x->rank - 1];
+    p->out_n = (uint16_t)y->dims[y->rank - 1];
+    mica_load_act(r, MICA_FULLY_CONNECTED_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
+    if (mica_load_checked(r, mica_fully_connected_s8_check(p, &r->what))) {
+        mica_load_channels(r, &p->ch, mica_fully_connected_s8_weights_bytes(p), mica_fully_connected_s8_channels(p));
+    }
+    if (mica_load_ok(r)) {
+        mica_load_checked(r, mica_fully_connected_s8_check_constants(p, &r->what));
+    }
+    return r->err->status;
+}
+
+#endif

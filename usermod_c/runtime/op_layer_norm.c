@@ -1,0 +1,41 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_LAYER_NORM_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_layer_norm_s8_t *p = &s->p.layer_norm;
+    MICA_LAYER_NORM_S8(p, 0, mica_layer_norm_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_layer_norm(mica_step_record_t *r, mica_step_t *s) {
+    mica_layer_norm_s8_t *p = &s->p.layer_norm;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    p->x_zero = (int8_t)r->x[0].zero_point;
+    p->y_zero = (int8_t)r->y.zero_point;
+    int32_t axis = mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_AXIS, 0, r->x[0].rank);
+    p->inner = (uint16_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_INNER, 1, MICA_MAX_DIM);
+    p->channels = (uint16_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_CHANNELS, 1, MICA_MAX_DIM);
+    p->mode = (uint8_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_MODE, 0, MICA_NORM_ABSOLUTE);
+    p->epsilon = (uint32_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_EPSILON_LOW, INT32_MIN, INT32_MAX);
+    p->epsilon |= (uint64_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_EPSILON_HIGH, 0, (1 << 30) - 1) << 32;
+    p->shift = (uint8_t)mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_SHIFT, 0, 30);
+    mica_load_act(r, MICA_LAYER_NORM_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    if (!mica_load_same_shape(r)) {
+        return r->err->status;
+    }
+    uint32_t n, none;
+    mica_load_split(r, (uint32_t)axis, MICA_MAX_RANK, &p->rows, &n, &none);
+    p->n = (uint16_t)n;
+    if (mica_load_require(r, n <= MICA_MAX_DIM, MICA_ERR_SHAPE, "more than 65535 elements to normalise together")
+        && mica_load_checked(r, mica_layer_norm_s8_check(p, &r->what))) {
+        p->gamma = mica_load_blob(r, MICA_LAYER_NORM_S8_BLOB_GAMMA, p->channels * 4u, MICA_BLOB_ALIGN);
+        p->beta = mica_load_blob(r, MICA_LAYER_NORM_S8_BLOB_BETA, p->channels * 4u, MICA_BLOB_ALIGN);
+        if (mica_load_ok(r)) {
+            mica_load_checked(r, mica_layer_norm_s8_check_constants(p, &r->what));
+        }
+    }
+    return r->err->status;
+}
+
+#endif

@@ -1,0 +1,30 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_MATMUL_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_matmul_s8_t *p = &s->p.matmul;
+    MICA_MATMUL_S8(p, 0, mica_matmul_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_matmul(mica_step_record_t *r, mica_step_t *s) {
+    mica_matmul_s8_t *p = &s->p.matmul;
+    s->run = run;
+    p->y = r->y.data;
+    const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
+    p->a = a->data;
+    p->b = b->data;
+    p->a_zero = (int8_t)a->zero_point;
+    p->b_zero = (int8_t)b->zero_point;
+    p->y_zero = (int8_t)y->zero_point;
+    p->transpose_b = (uint8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_TRANSPOSE_B, 0, 1);
+    p->mult = mica_load_param(r, MICA_MATMUL_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
+    p->shift = (int8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_act(r, MICA_MATMUL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    mica_status_t shapes = mica_matmul_s8_shapes(p, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what);
+    if (mica_load_checked(r, shapes)) {
+        mica_load_checked(r, mica_matmul_s8_check(p, &r->what));
+    }
+    return r->err->status;
+}
+
+#endif

@@ -1,0 +1,22 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_MAX_POOL2D_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_max_pool2d_s8_t *p = &s->p.max_pool2d;
+    MICA_MAX_POOL2D_S8(p, 0, mica_max_pool2d_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_max_pool2d(mica_step_record_t *r, mica_step_t *s) {
+    mica_max_pool2d_s8_t *p = &s->p.max_pool2d;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    mica_load_window(r, &p->win);
+    mica_load_act(r, MICA_MAX_POOL2D_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    if (mica_load_same_scale(r)) {
+        mica_load_checked(r, mica_max_pool2d_s8_check(p, &r->what));
+    }
+    return r->err->status;
+}
+
+#endif

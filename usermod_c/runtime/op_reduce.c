@@ -1,0 +1,36 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_REDUCE_S8
+
+static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
+    const mica_reduce_s8_t *p = &s->p.reduce;
+    MICA_REDUCE_S8(p, 0, mica_reduce_s8_rows(p), scratch, scratch_bytes);
+}
+
+mica_status_t mica_load_reduce(mica_step_record_t *r, mica_step_t *s) {
+    mica_reduce_s8_t *p = &s->p.reduce;
+    s->run = run;
+    p->y = r->y.data;
+    p->x = r->x[0].data;
+    p->x_zero = (int8_t)r->x[0].zero_point;
+    p->y_zero = (int8_t)r->y.zero_point;
+    int32_t rank = r->x[0].rank;
+    int32_t axis = mica_load_param(r, MICA_REDUCE_S8_PARAM_AXIS, 0, rank);
+    int32_t axes = mica_load_param(r, MICA_REDUCE_S8_PARAM_AXES, 0, rank - axis);
+    p->mode = (uint8_t)mica_load_param(r, MICA_REDUCE_S8_PARAM_MODE, 0, MICA_REDUCE_LOG);
+    p->mult = mica_load_param(r, MICA_REDUCE_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
+    p->shift = (int8_t)mica_load_param(r, MICA_REDUCE_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    p->bias = mica_load_param(r, MICA_REDUCE_S8_PARAM_BIAS, INT32_MIN, INT32_MAX);
+    mica_load_act(r, MICA_REDUCE_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    if (!mica_load_ok(r)) {
+        return r->err->status;
+    }
+    mica_load_split(r, (uint32_t)axis, (uint32_t)axes, &p->outer, &p->n, &p->inner);
+    if (mica_load_checked(r, mica_reduce_s8_check(p, &r->what))
+        && mica_load_require(r, mica_reduce_s8_rows(p) == r->y.bytes, MICA_ERR_SHAPE, "the output has another size")
+        && (p->mode == MICA_REDUCE_MAX || p->mode == MICA_REDUCE_MIN)) {
+        mica_load_same_scale(r);
+    }
+    return r->err->status;
+}
+
+#endif
