@@ -1,0 +1,22 @@
+// The few Cortex-M registers and instructions that the emulated boards need, without CMSIS.
+#ifndef MICA_BOARDS_QEMU_CORTEXM_H
+#define MICA_BOARDS_QEMU_CORTEXM_H
+
+#include <stdint.h>
+
+#define CORTEXM_SYST_CSR (*(volatile uint32_t *)0xe000e010)
+#define CORTEXM_SYST_RVR (*(volatile uint32_t *)0xe000e014)
+#define CORTEXM_SYST_CVR (*(volatile uint32_t *)0xe000e018)
+#define CORTEXM_NVIC_ISER0 (*(volatile uint32_t *)0xe000e100)
+
+static inline uint32_t cortexm_irq_disable(void) {
+    uint32_t state;
+    __asm volatile ("mrs %0, primask\n cpsid i" : "=r" (state) : : "memory");
+    return state;
+}
+
+static inline void cortexm_irq_restore(uint32_t state) {
+    __asm volatile ("msr primask, %0" : : "r" (state) : "memory");
+}
+
+#endif

@@ -1,0 +1,144 @@
+"""What the host calls over the raw REPL. One call is one command; answers are lines.
+
+The host puts bytes on the board first (as globals), then calls, for example
+`from mica import remote; remote.load(data)`. Every line that is meant for the host begins with "mica:"; anything else
+on the wire is somebody's print and is skipped. An error is an exception, which the raw REPL reports by itself.
+
+    call                    lines
+    info()                  mica:info <major>.<minor> <isa> <static arena bytes> <kernel,kernel,...>
+    load(source, arena)     mica:model <file bytes> <steps> <inputs> <outputs> <arena bytes> <ram> <copied: 0 or 1>
+                            mica:tensor <in|out> <index> <id> <dtype> <nbytes> <d0xd1x...>  each input, then each output
+    run(x, ...)             mica:out <index> <hex>                                          each output
+    layer_hashes(x, ...)    mica:layer <index> <crc32> <nbytes> <op> <name>                 each step, as it has run
+    layer_bytes(i, x, ...)  mica:hex <hex>                                                  up to 128 elements a line
+                            mica:end <nbytes> <crc32>
+    evaluate(samples)       mica:y <hex>                                                    each sample: all its outputs
+                            mica:end <samples> <crc32>                                      of all these bytes
+    unload()                nothing
+
+source: a path or a buffer. x: one buffer for each input of the model, int8 as it lies in the tensor. samples: all
+inputs of the first sample, then of the second, and so on. crc32 is zlib's, 8 hexadecimal digits, over the bytes of all
+outputs of a step in turn. layer_bytes runs the model up to step i, so it sees the layer's output before anything
+overwrites it.
+"""
+
+from binascii import crc32, hexlify
+
+import _mica
+
+from mica.model import Model
+
+model = None
+
+
+def info():
+    i = _mica.info()
+    print("mica:info", ".".join(str(v) for v in i.format), i.isa, i.arena_bytes, ",".join(i.kernels))
+
+
+def load(source, arena=None):
+    global model
+    model = None  # before the new one asks for memory
+    model = Model(source, arena)
+    m = model._m
+    i = m.info
+    print("mica:model", i.file_bytes, i.n_steps, i.n_inputs, i.n_outputs, i.arena_bytes, m.ram, int(m.copied))
+    for side, ids in (("in", m.inputs), ("out", m.outputs)):
+        for index, t in enumerate(ids):
+            tensor = m.tensor(t)
+            shape = "x".join(str(d) for d in tensor.shape) or 1
+            print("mica:tensor", side, index, t, tensor.dtype, tensor.nbytes, shape)
+
+
+def unload():
+    global model
+    model = None
+
+
+def _fill(m, inputs):
+    if len(inputs) != m.info.n_inputs:
+        raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} wanted")
+    for i, x in enumerate(inputs):
+        m.write(i, x)
+
+
+def _digits(crc):
+    return f"{crc & 0xFFFFFFFF:08x}"
+
+
+def run(*inputs):
+    m = model._m
+    _fill(m, inputs)
+    model.run()
+    for i in range(m.info.n_outputs):
+        print("mica:out", i, str(hexlify(m.output(i)), "ascii"))
+
+
+def _watch(m, inputs, last, look):
+    """Run the steps up to `last`; call look(index, step info) right after each."""
+    _fill(m, inputs)
+    m.begin()
+    try:
+        for i, step in enumerate(m.steps):
+            if i > last:
+                break
+            step()
+            look(i, m.step_info(i))
+    finally:
+        m.end()
+
+
+def layer_hashes(*inputs):
+    m = model._m
+
+    def look(i, s):
+        crc = size = 0
+        for t in s.outputs:
+            view = m.tensor_view(t)
+            crc = crc32(view, crc)
+            size += m.tensor(t).nbytes
+        print("mica:layer", i, _digits(crc), size, s.kernel, s.name)
+
+    _watch(m, inputs, m.info.n_steps, look)
+
+
+def layer_bytes(index, *inputs):
+    m = model._m
+
+    def look(i, s):
+        if i < index:
+            return
+        crc = size = 0
+        for t in s.outputs:
+            view = m.tensor_view(t)
+            nbytes = m.tensor(t).nbytes
+            for at in range(0, len(view), 128):
+                print("mica:hex", str(hexlify(view[at : at + 128]), "ascii"))
+            crc = crc32(view, crc)
+            size += nbytes
+        print("mica:end", size, _digits(crc))
+
+    _watch(m, inputs, index, look)
+
+
+def evaluate(samples):
+    m = model._m
+    data = memoryview(samples)
+    sizes = [m.tensor(t).nbytes for t in m.inputs]
+    step = sum(sizes)
+    if len(data) % step:
+        raise ValueError(f"samples: {len(data)} bytes are not a multiple of {step}")
+    crc = 0
+    at = 0
+    for _ in range(len(data) // step):
+        for i, size in enumerate(sizes):
+            m.write(i, data[at : at + size])
+            at += size
+        model.run()
+        line = ""
+        for i in range(m.info.n_outputs):
+            y = m.output(i)
+            crc = crc32(y, crc)
+            line += str(hexlify(y), "ascii")
+        print("mica:y", line)
+    print("mica:end", len(data) // step, _digits(crc))

@@ -1,0 +1,196 @@
+"""The C module: the engine as MicroPython sees it. `mica` is the package for people; this is what it stands on.
+
+Exceptions: ValueError for a file or argument that is wrong, TypeError for an argument of a wrong kind, MemoryError for
+an arena that is too small, RuntimeError for a busy arena, outputs that are gone, a buffer that moved, a closed model.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+Buffer = Any  # bytes, bytearray, array, memoryview, Arena, a file of a ROMFS
+
+class Info(NamedTuple):
+    format: tuple[int, int]
+    isa: str
+    arena_bytes: int  # of the static arena
+    kernels: list[str]
+
+class TensorInfo(NamedTuple):
+    name: str
+    dtype: str  # as in array and memoryview: b B h i f
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    nbytes: int
+
+class StepInfo(NamedTuple):
+    name: str
+    kernel: str
+    macs: int
+    inputs: tuple[int, ...]  # tensor ids
+    outputs: tuple[int, ...]
+    scratch_min: int
+    scratch_want: int
+    flags: int
+
+class ModelInfo(NamedTuple):
+    version: tuple[int, int]
+    file_bytes: int
+    arena_bytes: int
+    scratch_min: int
+    scratch_want: int
+    state_bytes: int
+    table_bytes: int
+    n_tensors: int
+    n_steps: int
+    n_inputs: int
+    n_outputs: int
+
+class Arena:
+    """Memory that never moves, with the buffer protocol. Models that share one run in turn.
+
+    Arena(bytearray or array) lends a caller's buffer: up to 31 of its bytes go to alignment and to the flag that says
+    who is running. Such a buffer may not be extended while a model uses it; doing so raises at the next step.
+    """
+
+    busy: bool
+    def __init__(self, memory: int | Buffer, /) -> None: ...
+    def __len__(self) -> int: ...
+
+class Model:
+    """A loaded file. Made by load()."""
+
+    steps: tuple[Callable[[], None], ...]  # calling one runs one layer and allocates nothing
+    info: ModelInfo
+    inputs: tuple[int, ...]  # tensor ids
+    outputs: tuple[int, ...]
+    arena: Arena
+    copied: bool  # the file did not lie where it could be used in place
+    ram: int
+    def begin(self) -> None:
+        """Take the arena, or raise RuntimeError: a run in it has not ended. Ends the outputs of the model before."""
+    def end(self) -> None:
+        """Give the arena back; does nothing if this model does not have it. Never raises."""
+    def input(self, i: int, /) -> memoryview: ...
+    def output(self, i: int, /) -> memoryview:
+        """Output i of this model's last run; raises RuntimeError when it is not, or no longer, in the arena."""
+    def write(self, i: int, values: Any, /) -> None:
+        """Quantise numbers into input i, or copy bytes into it."""
+    def read(self, i: int, /) -> list[float]: ...
+    def tensor(self, id: int, /) -> TensorInfo: ...
+    def tensor_data(self, id: int, /) -> bytes:
+        """A copy of what the tensor's place holds at this moment."""
+    def tensor_view(self, id: int, /) -> memoryview:
+        """The same without a copy, read only."""
+    def step_info(self, i: int, /) -> StepInfo: ...
+    def meta(self, key: str, /) -> str | None: ...
+    def deinit(self) -> None: ...
+
+arena: Arena  # the static one
+
+def info() -> Info: ...
+def load(buf: Buffer, arena: Arena | Buffer | None = None) -> Model: ...
+
+# The kernels: see mica.kernels.
+def gemm(
+    x: Buffer,
+    weights: Buffer,
+    bias: Buffer,
+    mult: Buffer,
+    shift: Buffer,
+    out: Buffer,
+    *,
+    y_zero: int = 0,
+    act_min: int = -128,
+    act_max: int = 127,
+) -> Buffer: ...
+def conv2d(
+    x: Buffer,
+    weights: Buffer,
+    bias: Buffer,
+    mult: Buffer,
+    shift: Buffer,
+    out: Buffer,
+    *,
+    x_shape: Sequence[int],
+    out_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int] = (1, 1),
+    dilation: Sequence[int] = (1, 1),
+    pad: Sequence[int] = (0, 0),
+    x_zero: int = 0,
+    y_zero: int = 0,
+    act_min: int = -128,
+    act_max: int = 127,
+    groups: int = 1,
+) -> Buffer: ...
+def depthwise_conv2d(
+    x: Buffer,
+    weights: Buffer,
+    bias: Buffer,
+    mult: Buffer,
+    shift: Buffer,
+    out: Buffer,
+    *,
+    x_shape: Sequence[int],
+    out_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int] = (1, 1),
+    dilation: Sequence[int] = (1, 1),
+    pad: Sequence[int] = (0, 0),
+    x_zero: int = 0,
+    y_zero: int = 0,
+    act_min: int = -128,
+    act_max: int = 127,
+) -> Buffer: ...
+def max_pool2d(
+    x: Buffer,
+    out: Buffer,
+    *,
+    x_shape: Sequence[int],
+    out_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int] = (1, 1),
+    dilation: Sequence[int] = (1, 1),
+    pad: Sequence[int] = (0, 0),
+    act_min: int = -128,
+    act_max: int = 127,
+) -> Buffer: ...
+def average_pool2d(
+    x: Buffer,
+    mult: Buffer,
+    shift: Buffer,
+    out: Buffer,
+    *,
+    x_shape: Sequence[int],
+    out_shape: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int] = (1, 1),
+    dilation: Sequence[int] = (1, 1),
+    pad: Sequence[int] = (0, 0),
+    x_zero: int = 0,
+    y_zero: int = 0,
+    act_min: int = -128,
+    act_max: int = 127,
+    pad_end: Sequence[int] = (0, 0),
+    count_include_pad: int = 0,
+) -> Buffer: ...
+def add(
+    a: Buffer,
+    b: Buffer,
+    out: Buffer,
+    *,
+    mult_a: int,
+    mult_b: int,
+    offset: int,
+    shift: int,
+    y_zero: int = 0,
+    act_min: int = -128,
+    act_max: int = 127,
+    a_shape: Sequence[int],
+    b_shape: Sequence[int],
+    out_shape: Sequence[int],
+) -> Buffer: ...
+def softmax(x: Buffer, table: Buffer, out: Buffer, *, axis: int = 0) -> Buffer: ...
+def lut(x: Buffer, table: Buffer, out: Buffer) -> Buffer: ...
+def transpose(x: Buffer, out: Buffer, *, x_shape: Sequence[int], perm: Sequence[int]) -> Buffer: ...

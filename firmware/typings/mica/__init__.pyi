@@ -1,0 +1,9 @@
+from _mica import Arena as Arena
+from _mica import info as info
+
+from . import kernels as kernels
+from . import remote as remote
+from .model import Layer as Layer
+from .model import Model as Model
+
+__version__: str
