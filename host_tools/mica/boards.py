@@ -1,0 +1,149 @@
+"""The boards mica knows: one folder each under boards/, described by its board.toml."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from mica.errors import MicaError
+from mica.resources import data_dir
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PORTS = ("unix", "qemu", "rp2")
+FLASHERS = ("none", "uf2")
+
+
+@dataclass(frozen=True)
+class Romfs:
+    """Where models and files lie that are read in place: address of the window, and its size in bytes."""
+
+    base: int
+    size: int
+
+
+@dataclass(frozen=True)
+class Uf2:
+    """What a UF2 file for this board needs: address of the image, and the family id of its chip."""
+
+    base: int
+    family: int
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """How the board is run on this computer. `package` is the apt package that has `program`."""
+
+    program: str
+    machine: str = ""
+    package: str = ""
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Board:
+    """One board. Sizes in bytes; `clock` in Hz. 0 means not applicable."""
+
+    folder: Path
+    name: str
+    description: str
+    port: str
+    mcu: str
+    core: str
+    isa: str
+    ram: int
+    arena: int
+    flasher: str
+    clock: int = 0
+    flash: int = 0
+    storage: int = 0
+    romfs: Romfs | None = None
+    uf2: Uf2 | None = None
+    emulator: Emulator | None = None
+
+
+_SIZES = {"ram", "arena", "flash", "storage", "size"}
+_TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator}
+
+
+def parse_size(value: object, where: str) -> int:
+    """Return bytes for 1024, "64K" or "4M"."""
+    text = str(value).strip()
+    factor = {"K": 1 << 10, "M": 1 << 20}.get(text[-1:].upper())
+    try:
+        size = int(text, 0) if factor is None else int(text[:-1], 0) * factor
+    except ValueError:
+        size = -1
+    if size < 0 or isinstance(value, bool | float):
+        raise MicaError(f'{where}: {value!r} is not a size; wanted bytes, or a text such as "64K" or "4M"')
+    return size
+
+
+def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
+    """Make a `cls` from a TOML table; every key must be a field, of the right type."""
+    known = {f.name: f for f in fields(cls) if f.name not in given}
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise MicaError(f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(known)}")
+    missing = [name for name, f in known.items() if f.default is MISSING and name not in table]
+    if missing:
+        raise MicaError(f"{where}: {', '.join(missing)} is missing")
+    values = dict(given)
+    for key, value in table.items():
+        place = f"{where}: {key}"
+        if key in _TABLES and cls is Board:
+            if not isinstance(value, dict):
+                raise MicaError(f"{place}: {value!r} is not a table; write [{key}] above its keys")
+            values[key] = _fill(_TABLES[key], value, place)
+        elif key in _SIZES:
+            values[key] = parse_size(value, place)
+        elif key == "args":
+            if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+                raise MicaError(f"{place}: {value!r} is not a list of texts")
+            values[key] = tuple(value)
+        else:
+            wanted = known[key].type
+            if type(value) is not wanted:
+                kind = getattr(wanted, "__name__", str(wanted))
+                raise MicaError(f"{place}: {value!r} is not {'a text' if kind == 'str' else 'a whole number'}")
+            values[key] = value
+    return cls(**values)
+
+
+def read_board(folder: Path) -> Board:
+    """Read folder/board.toml. Raises MicaError, naming file and key, when it is not as it should be."""
+    path = folder / "board.toml"
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MicaError(f"{path} is missing") from None
+    except tomllib.TOMLDecodeError as error:
+        raise MicaError(f"{path}: {error}") from None
+    board: Board = _fill(Board, table, str(path), folder=folder)
+    if board.name != folder.name:
+        raise MicaError(f"{path}: name is {board.name!r}, but the folder is {folder.name!r}")
+    for key, value, allowed in (("port", board.port, PORTS), ("flasher", board.flasher, FLASHERS)):
+        if value not in allowed:
+            raise MicaError(f"{path}: {key} is {value!r}; known are {', '.join(allowed)}")
+    return board
+
+
+def board_names() -> list[str]:
+    """Names of all boards, without reading them."""
+    return sorted(path.parent.name for path in data_dir("boards").glob("*/board.toml"))
+
+
+def all_boards() -> list[Board]:
+    return [read_board(data_dir("boards") / name) for name in board_names()]
+
+
+def load_board(name: str) -> Board:
+    """Return the board called `name`; the error for an unknown one lists the known."""
+    names = board_names()
+    if name not in names:
+        raise MicaError(f"no board is called {name!r}; known are {', '.join(names)}")
+    return read_board(data_dir("boards") / name)

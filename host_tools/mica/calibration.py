@@ -1,0 +1,244 @@
+"""Calibration samples: read from a file or a folder, checked against the model, or made up where there are none.
+
+    X.npz       an array for each input, by name; or `x`, with `scale` and `offset` (input = x * scale + offset)
+    X.npy       samples of the only input
+    a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
+                or of PNG and JPEG pictures (needs Pillow)
+
+Pictures become the input's size (bilinear), its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or
+NCHW; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.ir.graph import Graph, Value
+
+MADE_UP_SAMPLES = 16
+PICTURES = (".png", ".jpg", ".jpeg")
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # number of channels -> Pillow's name
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """How a picture's bytes become an input: pixel * scale + offset, one number, or one for each channel."""
+
+    scale: tuple[float, ...] = (1 / 255,)
+    offset: tuple[float, ...] = (0.0,)
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Arrays of an .npz file, or {"x": array} of an .npy file. Raises MicaError."""
+    path = Path(path)
+    if not path.exists():
+        raise MicaError(f"{path}: no such file")
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"x": loaded}
+        with loaded:
+            return {k: np.asarray(loaded[k]) for k in loaded.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as e:
+        reason = [*str(e).splitlines(), type(e).__name__][0]
+        raise MicaError(f"{path}: not an .npz or .npy file: {reason}") from None
+
+
+def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
+    """`x` of an evaluation or calibration file as float32: x * scale + offset where it says so."""
+    if "x" not in arrays:
+        raise MicaError(f"{where}: has no array 'x' (it holds: {', '.join(arrays) or 'nothing'})")
+    y = numbers("x", arrays["x"], where)
+    if "scale" in arrays:
+        y = y * np.float32(arrays["scale"])
+    if "offset" in arrays:
+        y = y + np.float32(arrays["offset"])
+    return np.asarray(y, np.float32)
+
+
+def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
+    """An array of a file as float32. Raises MicaError where it holds something else than samples of numbers."""
+    if x.dtype.kind not in "fiub" or x.ndim == 0:
+        what = f"type {x.dtype}" if x.ndim else "one value"
+        raise MicaError(f"{where}: '{name}' has {what}; wanted samples of numbers")
+    return x.astype(np.float32)
+
+
+def load_calibration(
+    path: str | Path,
+    inputs: list[str],
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    pixels: Pixels | None = None,
+) -> dict[str, np.ndarray]:
+    """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
+
+    shapes: of the inputs, with their batch of 1; needed for folders.
+    """
+    if Path(path).is_dir():
+        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels())
+    arrays = read_arrays(path)
+    if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
+        return {name: numbers(name, arrays[name], str(path)) for name in inputs}
+    if len(inputs) == 1:
+        return {inputs[0]: decode(arrays, str(path))}
+    raise MicaError(f"{path}: holds {', '.join(arrays)}; wanted one array for each of the inputs {', '.join(inputs)}")
+
+
+def _load_folder(
+    folder: Path, inputs: list[str], shapes: Mapping[str, Sequence[int]], pixels: Pixels
+) -> dict[str, np.ndarray]:
+    """All samples of a folder's files, in order of their names."""
+    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".npy", ".npz", *PICTURES))
+    kinds = {"pictures" if p.suffix.lower() in PICTURES else p.suffix.lower() for p in files}
+    if not files:
+        raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
+    if len(kinds) > 1:
+        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}; wanted one kind of samples")
+    if kinds != {".npz"} and len(inputs) != 1:
+        raise MicaError(f"{folder}: the model has the inputs {', '.join(inputs)}; wanted .npz files that hold them all")
+    if kinds == {"pictures"}:
+        pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
+        return {inputs[0]: np.concatenate(pictures)}
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
+    for path in files:
+        for name, x in load_calibration(path, inputs).items():
+            shape = tuple(shapes.get(name, x.shape))
+            single = x.shape in (shape, shape[1:])
+            parts[name].append(fit(name, x.reshape(1, *shape) if single else x, shape, f"{path}: "))
+    return {name: np.concatenate(p) for name, p in parts.items()}
+
+
+def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndarray:
+    """float32 [1, ...input]. Raises MicaError."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MicaError(
+            f"{path}: reading pictures needs the Python package Pillow: pip install Pillow; or give an .npz file"
+        ) from None
+    if len(shape) != 4 or (shape[3] not in _MODES and shape[1] not in _MODES):
+        raise MicaError(
+            f"{path}: is a picture, but the model's input is {list(shape)}; wanted [1, height, width, channels] or "
+            "[1, channels, height, width] with 1, 3 or 4 channels"
+        )
+    last = shape[3] in _MODES
+    (height, width), channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
+    for name, numbers_ in (("scale", pixels.scale), ("offset", pixels.offset)):
+        if len(numbers_) not in (1, channels):
+            raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
+    try:
+        with Image.open(path) as picture:
+            resized = picture.convert(_MODES[channels]).resize((width, height), Image.Resampling.BILINEAR)
+            x = np.asarray(resized, np.float32).reshape(height, width, channels)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
+        raise MicaError(f"{path}: cannot be read as a picture: {str(e).splitlines()[0]}") from None
+    x = x * np.asarray(pixels.scale, np.float32) + np.asarray(pixels.offset, np.float32)
+    return np.ascontiguousarray(x if last else x.transpose(2, 0, 1))[None]
+
+
+def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
+    """One dict of input arrays a sample. Raises MicaError where shapes do not fit or there is nothing to see."""
+    columns: dict[str, np.ndarray] = {}
+    for name in g.inputs:
+        if name not in arrays:
+            raise MicaError(f"input '{name}': the calibration data holds {', '.join(arrays) or 'nothing'}")
+        columns[name] = _real(g.value(name), fit(name, arrays[name], g.value(name).shape))
+        if len(columns[name]) == 0:
+            raise MicaError(f"input '{name}': the calibration data holds no samples")
+    n = min(len(c) for c in columns.values())
+    return [{name: c[k] for name, c in columns.items()} for k in range(n)]
+
+
+def _real(value: Value, x: np.ndarray) -> np.ndarray:
+    """Samples of an 8-bit input as the real numbers that they stand for."""
+    if value.dtype not in ("int8", "uint8") or value.quant is None:
+        return np.asarray(x, np.float32)
+    moved = 128 if value.dtype == "uint8" else 0
+    real = (np.asarray(x, np.float64) - moved - value.quant.zero_point) * value.quant.scale
+    return np.asarray(real, np.float32)
+
+
+def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np.ndarray:
+    """Samples of an input -> [n, *shape], where shape begins with the batch of 1. Raises MicaError."""
+    if x.ndim == len(shape) > 0 and x.shape[1:] == shape[1:] and shape[0] == 1:
+        return x.reshape(len(x), *shape)
+    if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
+        return x
+    wanted = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
+    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}; wanted [{wanted}]")
+
+
+def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
+    """Made-up inputs of a graph of core operators: normal numbers with the mean and deviation that its weights expect.
+
+    Where nothing can be told from the weights: half of them normal with variance 1, half uniform in [0, 1]. Integer
+    inputs take all their values.
+    """
+    rng = np.random.default_rng(0)
+    expected = {name: expected_input(g, name) for name in g.inputs}
+
+    def sample(name: str, k: int) -> np.ndarray:
+        v = g.value(name)
+        if v.dtype == "int32":
+            return rng.integers(0, table_rows(g, name), v.shape).astype(np.float32)
+        if v.dtype == "bool":
+            return rng.integers(0, 2, v.shape).astype(np.float32)
+        if v.dtype != "float32":
+            limits = np.iinfo(v.dtype)
+            return _real(v, rng.integers(limits.min, limits.max + 1, v.shape))
+        if (found := expected[name]) is not None:
+            return (found[0] + found[1] * rng.standard_normal(v.shape)).astype(np.float32)
+        return (rng.standard_normal(v.shape) if k % 2 else rng.random(v.shape)).astype(np.float32)
+
+    return [{name: sample(name, k) for name in g.inputs} for k in range(MADE_UP_SAMPLES)]
+
+
+def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
+    """(mean, standard deviation) of an input, from the first layer's weights; None where there is no such layer.
+
+    Trained layers, with a batch normalisation folded in even more so, give numbers around 0 and of size 1. So the mean
+    m is the one that the biases make up for, the least squares solution of m * sum(w[o]) + b[o] = 0 over channels o,
+    and the variance gives the median channel variance 1, were the input's neighbours correlated by 0.7 as they are in
+    pictures and spectra. Estimated and true (mean, deviation): kws (-0.3, 6.5) and (-1.8, 8.4), ic (93, 88) and
+    (120, 65), vww (0.51, 0.46) and (0.42, 0.26), ad (-28.4, 11.1) and (-27.1, 11.7).
+    """
+    names = {name}
+    for node in g.nodes:
+        if node.inputs[0] not in names:
+            continue
+        if node.op in ("Reshape", "Transpose", "Pad"):
+            names.update(node.outputs)
+        elif node.op in ("Conv2d", "DepthwiseConv2d", "FullyConnected"):
+            w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:3])
+            rows = w.reshape(len(w), -1)
+            if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(b))):
+                return None
+            size = np.abs(rows).max(axis=1)
+            live = size > 1e-6 * size.max()
+            rows, b, total = rows[live], b[live], rows[live].sum(axis=1)
+            variance = np.median(0.7 * total**2 + 0.3 * np.sum(rows**2, axis=1)) if live.any() else 0.0
+            if not (variance > 0 and total @ total > 0):
+                return None
+            return float(-(b @ total) / (total @ total)), float(1 / np.sqrt(variance))
+        else:
+            return None
+    return None
+
+
+def table_rows(g: Graph, name: str) -> int:
+    """Rows of the smallest table that an input of row numbers looks things up in."""
+    names, rows = {name}, []
+    for node in g.nodes:
+        if node.inputs[0] in names:
+            if node.op == "Reshape":
+                names.update(node.outputs)
+            elif node.op == "Embedding":
+                rows.append(g.value(node.inputs[1]).shape[0])
+    return min(rows, default=1)

@@ -1,0 +1,35 @@
+"""The options --chart and --chart-file of `mica pack` and `mica info`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mica.errors import MicaError
+from mica.format.codec import ModelFile
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--chart", action="store_true", help="show who lies where in the arena, step by step")
+    parser.add_argument("--chart-file", metavar="F.svg", type=_svg, help="the same as a picture")
+
+
+def _svg(name: str) -> str:
+    if Path(name).suffix.lower() != ".svg":
+        raise argparse.ArgumentTypeError(f"{name}: pictures are SVG; give a name that ends in .svg")
+    return name
+
+
+def draw(args: argparse.Namespace, model: ModelFile) -> str:
+    """Writes the picture where one is wanted; returns the lines for the terminal, or "". Raises MicaError."""
+    from mica.plan import chart, svg
+
+    found = chart.chart(model) if args.chart or args.chart_file else None
+    if found is None:
+        return ""
+    if args.chart_file:
+        try:
+            Path(args.chart_file).write_text(svg.draw(found), encoding="utf-8")
+        except OSError as e:
+            raise MicaError(f"{args.chart_file}: cannot be written: {e.strerror}") from None
+    return f"\n{chart.lines(found)}\n" if args.chart else ""

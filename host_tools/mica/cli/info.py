@@ -1,0 +1,124 @@
+"""mica info: what a .mica file holds; with --ops, what mica can import."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mica.cli import chart, target, text
+from mica.errors import MicaError
+from mica.format import codec
+from mica.format.schema import STEP_FLAGS
+from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+
+NAME = "info"
+HELP = "what a .mica file holds"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="M.mica", nargs="?")
+    parser.add_argument("--ops", action="store_true", help="list the ONNX operators that pack supports")
+    chart.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.ops:
+        ops = sorted(ONNX_OPS | DEFINED) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
+        if args.json:
+            text.emit_json({"ops": ops})
+        else:
+            print("\n".join(ops))
+        return 0
+    if not args.model:
+        raise MicaError("info: give a .mica file, or --ops")
+    data = target.read_model(args.model)
+    try:
+        model = codec.decode(data)
+    except codec.FormatError as e:
+        raise MicaError(f"{args.model}: {e}") from None
+    result = facts(args.model, model, len(data))
+    drawn = chart.draw(args, model)
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+        print(drawn, end="")
+    return 0
+
+
+def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
+    """The keys of `mica info --json`."""
+
+    def tensor(i: int) -> dict[str, Any]:
+        t = model.tensors[i]
+        return {
+            "name": t.name,
+            "shape": list(t.dims),
+            "dtype": t.dtype,
+            "scale": t.scale,
+            "zero_point": t.zero_point,
+            "space": t.space,
+            "offset": t.offset,
+        }
+
+    return {
+        "file": path,
+        "size": size,
+        "version": ".".join(str(v) for v in model.version),
+        "arena_bytes": model.arena_bytes,
+        "scratch_bytes": model.scratch_min,
+        "state_bytes": model.state_bytes,
+        "macs": sum(s.macs for s in model.steps),
+        "kernels": model.kernels,
+        "inputs": [tensor(i) for i in model.inputs],
+        "outputs": [tensor(i) for i in model.outputs],
+        "layers": [
+            {
+                "name": s.name,
+                "op": s.kernel,
+                "inputs": [tensor(i) for i in s.inputs],
+                "outputs": [tensor(i) for i in s.outputs],
+                "params": s.params,
+                "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
+                "macs": s.macs,
+                "fast": bool(s.flags & STEP_FLAGS["FAST"]),
+            }
+            for s in model.steps
+        ],
+        "golden": len(model.golden),
+        "metadata": model.metadata,
+    }
+
+
+def report(r: dict[str, Any]) -> str:
+    """What people read: header, inputs and outputs, layers, metadata."""
+    lines = [
+        f"{r['file']}: format {r['version']}, {text.count(r['size'])} bytes, {len(r['layers'])} layers, "
+        f"{text.count(r['macs'])} MACs",
+        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_bytes'])}, "
+        f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
+        f"kernels: {', '.join(r['kernels'])}",
+    ]
+    for role in ("inputs", "outputs"):
+        for t in r[role]:
+            lines.append(
+                f"{role[:-1]} '{t['name']}' {text.shape(t['shape'])} {t['dtype']}, "
+                f"real = {t['scale']:.8g} * (q - {t['zero_point']})"
+            )
+    rows = [
+        (
+            k,
+            layer["name"],
+            layer["op"],
+            " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["inputs"]),
+            " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["outputs"]),
+            text.count(layer["macs"]),
+            text.count(layer["weight_bytes"]),
+        )
+        for k, layer in enumerate(r["layers"])
+    ]
+    head = ("", "layer", "kernel", "input@offset", "output@offset", "MACs", "bytes")
+    lines += ["", text.table(head, rows, "rllllrr")]
+    if r["metadata"]:
+        lines += ["", *(f"{k}: {v.replace(chr(10), ', ')}" for k, v in sorted(r["metadata"].items()))]
+    return "\n".join(lines)

@@ -1,0 +1,303 @@
+"""mica pack: ONNX -> .mica."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mica import evaluation
+from mica.calibration import Pixels
+from mica.cli import chart, text
+from mica.errors import MicaError, Unsupported
+from mica.format.codec import ModelFile
+
+if TYPE_CHECKING:
+    from mica.compiler import Compiled
+
+NAME = "pack"
+HELP = "quantise an ONNX model and pack it into one flat file"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
+    parser.add_argument(
+        "--calib",
+        metavar="X.npz",
+        help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
+        "or a folder of .npy, .npz, PNG or JPEG files",
+    )
+    parser.add_argument(
+        "--calib-method",
+        choices=("auto", "minmax", "percentile", "mse", "entropy"),
+        default="minmax",
+        help="how ranges are found; auto: for each tensor what gives the smallest measured error",
+    )
+    parser.add_argument(
+        "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
+    )
+    parser.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
+    parser.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
+    parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")
+    parser.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
+    parser.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
+    parser.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
+    parser.add_argument("--name", help="name of the model; default: the file's")
+    parser.add_argument("--board", metavar="B", help="refuse a model that cannot fit this board")
+    parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    chart.add_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.calibration import load_calibration
+    from mica.compiler import compile_model
+    from mica.importer import import_onnx
+    from mica.pack.golden import with_golden
+
+    model = Path(args.model)
+    output = Path(args.output) if args.output else model.with_suffix(".mica")
+    shapes = parse_shapes(args.shape)
+    data = evaluation.load(args.eval) if args.eval else None
+    metadata = _metadata(args)
+    calibration = None
+    if args.calib:
+        imported = import_onnx(model, shapes)
+        sizes = {name: imported.value(name).shape for name in imported.inputs}
+        calibration = load_calibration(args.calib, imported.inputs, sizes, _pixels(args))
+    with text.Progress("calibrating", "samples") as progress:
+        compiled = compile_model(
+            model,
+            calibration,
+            shapes,
+            metadata,
+            lambda what, done, of: progress(done, of),
+            lambda warning: print(f"mica: warning: {warning}", file=sys.stderr),
+            args.calib_method,
+            args.plain,
+        )
+    packed, blob = compiled.model, compiled.data
+    if args.board:
+        check_fits(packed, len(blob), args.board)
+
+    result: dict[str, Any] = {
+        "file": str(output),
+        "size": len(blob),
+        "weight_bytes": compiled.weight_bytes,
+        "arena_bytes": compiled.plan.arena_bytes,
+        "scratch_bytes": packed.scratch_min,
+        "arena_lower_bound": compiled.plan.lower_bound,
+        "activation_bytes": compiled.plan.activation_bytes,
+        "peak_step": compiled.plan.peak_step,
+        "macs": compiled.macs,
+        "layers": layers(packed, compiled.plan.live_bytes),
+    }
+    if args.report_error:
+        result |= _add_errors(compiled, calibration, result["layers"])
+    if args.golden:
+        packed, blob = with_golden(packed, calibration, args.golden)
+    if data is not None:
+        result["accuracy"] = _measure(model, blob, data)
+        packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
+        from mica.format.codec import encode
+
+        blob = encode(packed)
+    result["size"] = len(blob)
+    write_atomically(output, blob)
+    drawn = chart.draw(args, packed)
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+        print(drawn, end="")
+    return 0
+
+
+def parse_shapes(items: list[str]) -> dict[str, int]:
+    """["N=1"] -> {"N": 1}. Raises MicaError."""
+    shapes = {}
+    for item in items:
+        name, _, size = item.rpartition("=")
+        if not name or not size.isdigit() or int(size) < 1:
+            raise MicaError(f"--shape {item}: wanted NAME=N with N a positive number")
+        shapes[name] = int(size)
+    return shapes
+
+
+def _metadata(args: argparse.Namespace) -> dict[str, str]:
+    metadata = {}
+    if args.name:
+        metadata["name"] = args.name
+    if args.labels:
+        path = Path(args.labels)
+        if not path.is_file():
+            raise MicaError(f"{path}: no such file")
+        metadata["labels"] = "\n".join(path.read_text(encoding="utf-8").split("\n")).strip("\n")
+    return metadata
+
+
+def _pixels(args: argparse.Namespace) -> Pixels:
+    given = {"scale": args.pixel_scale, "offset": args.pixel_offset}
+    found = {}
+    for name, text_ in given.items():
+        if text_ is not None:
+            try:
+                found[name] = tuple(_number(part) for part in text_.split(","))
+            except (ValueError, ZeroDivisionError):
+                raise MicaError(f"--pixel-{name} {text_}: wanted numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
+    return Pixels(**found)
+
+
+def _number(text_: str) -> float:
+    """ "1/255" or "0.5"."""
+    a, slash, b = text_.partition("/")
+    return float(a) / float(b) if slash else float(a)
+
+
+def _add_errors(
+    compiled: Compiled, calibration: Mapping[str, np.ndarray] | None, rows: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Puts sqnr_db and own_db into the layers; returns sqnr_db of the output."""
+    from mica import layer_errors
+    from mica.calibration import default_samples, samples_for
+
+    core = compiled.core
+    samples = default_samples(core) if calibration is None else samples_for(core, calibration)
+    for row, e in zip(rows, layer_errors.measure(compiled, samples), strict=True):
+        row.update(sqnr_db=e.sqnr_db, own_db=e.own_db)
+    model = compiled.model
+    maker = {s.outputs[0]: k for k, s in enumerate(model.steps)}
+    last = maker.get(model.outputs[0])
+    return {"sqnr_db": None if last is None else rows[last]["sqnr_db"]}
+
+
+def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]:
+    return {
+        "metric": accuracy["metric"],
+        "accuracy_float": f"{accuracy['float_value']:.4f}",
+        "accuracy_int8": f"{accuracy['value']:.4f}",
+        "samples": str(samples),
+    }
+
+
+def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, Any]:
+    from mica.cli.eval import compare
+    from mica.float_model import FloatModel
+    from mica.runner import HostRunner
+
+    with HostRunner(blob) as runner:
+        return compare(data, runner, FloatModel(model))
+
+
+def check_fits(model: ModelFile, size: int, board_name: str) -> None:
+    """Raises Unsupported where the board lacks the RAM or the flash for the model, saying by how much."""
+    from mica.boards import load_board
+
+    board = load_board(board_name)
+    needed = (model.arena_bytes or 0) + model.scratch_min
+    if needed > board.ram:
+        raise Unsupported(
+            f"needs {text.count(needed)} bytes of RAM for its tensors; {board.name} has {text.count(board.ram)}. "
+            "Try a smaller input or fewer channels."
+        )
+    if size > board.flash:
+        raise Unsupported(
+            f"the file is {text.count(size)} bytes; {board.name} has {text.count(board.flash)} of flash. "
+            "Try fewer channels."
+        )
+
+
+def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
+    """One entry a step, for --json and the table."""
+    return [
+        {
+            "name": s.name,
+            "op": s.kernel,
+            "input": list(model.tensors[s.inputs[0]].dims),
+            "output": list(model.tensors[s.outputs[0]].dims),
+            "macs": s.macs,
+            "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
+            "live_bytes": live[k],
+            "scratch_bytes": s.scratch_min,
+        }
+        for k, s in enumerate(model.steps)
+    ]
+
+
+def report(r: dict[str, Any]) -> str:
+    """The table of `mica pack`."""
+    rows = [
+        (
+            layer["name"],
+            layer["op"],
+            text.shape(layer["output"]),
+            text.count(layer["macs"]),
+            text.count(layer["weight_bytes"]),
+            text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
+        )
+        for layer in r["layers"]
+    ]
+    lines = [text.table(("layer", "kernel", "output", "MACs", "weights", "arena in use"), rows, "lllrrl"), ""]
+    saved = f"{r['activation_bytes'] / r['arena_bytes']:.2f}x less than without a plan" if r["arena_bytes"] else ""
+    lines += [
+        f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
+        f"MACs        {text.count(r['macs'])}",
+        f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
+        f"(lower bound {text.count(r['arena_lower_bound'])}, {saved}), scratch {text.count(r['scratch_bytes'])}",
+    ]
+    if "accuracy" in r:
+        a = r["accuracy"]
+        real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
+        lines.append(f"accuracy    float {real}, int8 {whole} ({a['metric']}, {a['samples']} samples)")
+    return "\n".join(lines)
+
+
+def error_table(r: dict[str, Any]) -> str:
+    """Layers by their error, the worst first."""
+
+    def key(layer: dict[str, Any]) -> float:
+        return np.inf if layer["sqnr_db"] is None else float(layer["sqnr_db"])
+
+    alone = [layer["own_db"] for layer in r["layers"] if layer["own_db"] is not None]
+    rows = [
+        (
+            layer["name"],
+            layer["op"],
+            _db(layer["sqnr_db"]),
+            _db(layer["own_db"]) + (" <- adds most" if alone and layer["own_db"] == min(alone) else ""),
+        )
+        for layer in sorted(r["layers"], key=key)
+    ]
+    return text.table(("layer, worst first", "kernel", "SQNR dB", "alone dB"), rows, "llrl")
+
+
+def _db(x: float | None) -> str:
+    return "-" if x is None else f"{x:.1f}"
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The file is there whole, or as it was before. Raises MicaError where it cannot be written."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as e:
+        Path(temporary).unlink(missing_ok=True)
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

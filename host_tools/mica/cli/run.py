@@ -1,0 +1,94 @@
+"""mica run: one input through a model, on any target."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from mica.calibration import decode, read_arrays
+from mica.cli import target, text
+from mica.errors import MicaError
+from mica.pack.golden import dequantise_output
+from mica.runner import Runner
+
+NAME = "run"
+HELP = "run one input through a model"
+TOP = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="M.mica")
+    parser.add_argument(
+        "input", metavar="INPUT", help=".npy or .npz (array x, or one array per input); several samples: see --sample"
+    )
+    target.add_on(parser)
+    parser.add_argument("--sample", metavar="K", type=int, default=0, help="which sample of the file (default 0)")
+
+
+def run(args: argparse.Namespace) -> int:
+    arrays = read_arrays(args.input)
+    with target.open_model(args.model, args.on) as runner:
+        sample = pick(runner, arrays, args.sample, args.input)
+        outputs = runner.run([runner.quantise(sample)])[0]
+    model = runner.model
+    labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
+    result: dict[str, Any] = {"target": runner.target, "outputs": []}
+    for tensor_id, q in zip(model.outputs, outputs, strict=True):
+        t = model.tensors[tensor_id]
+        real = dequantise_output(q, t)
+        result["outputs"].append(
+            {
+                "name": t.name,
+                "shape": list(t.dims),
+                t.dtype: q.reshape(-1).tolist(),
+                "values": real.reshape(-1).tolist(),
+            }
+        )
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result, labels))
+    return 0
+
+
+def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
+    """Sample k for every model input, each of the input's shape. Raises MicaError."""
+    sample = []
+    for tensor_id in runner.model.inputs:
+        t = runner.model.tensors[tensor_id]
+        if t.name in arrays:
+            x = np.asarray(arrays[t.name], np.float32)
+        elif len(runner.model.inputs) == 1:
+            x = decode(arrays, where)
+        else:
+            raise MicaError(f"{where}: holds {', '.join(arrays)}; the model needs an array '{t.name}'")
+        size = int(np.prod(t.dims))
+        if x.size == size and k == 0:
+            one = x
+        elif x.ndim and x.shape[0] and x.size == x.shape[0] * size:
+            if not 0 <= k < x.shape[0]:
+                raise MicaError(f"{where}: has samples 0 to {x.shape[0] - 1}, not {k}")
+            one = x[k]
+        else:
+            raise MicaError(f"{where}: '{t.name}' wants {list(t.dims)}; the file holds {list(x.shape)}")
+        if not np.all(np.isfinite(one)):
+            raise MicaError(f"{where}: sample {k} holds NaN or infinity")
+        sample.append(one.reshape(t.dims))
+    return sample
+
+
+def report(result: dict[str, Any], labels: list[str]) -> str:
+    """The largest values of each output, with their labels."""
+    lines = []
+    for out in result["outputs"]:
+        values = np.array(out["values"])
+        lines.append(f"{out['name']} {text.shape(out['shape'])}")
+        if "int32" in out:  # places that an ArgMax found
+            lines += [f"  {labels[i] if i < len(labels) else i}" for i in out["int32"][:TOP]]
+            continue
+        for i in np.argsort(-values, kind="stable")[:TOP]:
+            name = labels[i] if i < len(labels) else f"[{i}]"
+            lines.append(f"  {name:12} {values[i]:.6g}")
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+"""The arguments and steps that commands with a target share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mica.cli.say import say
+from mica.cli.text import Progress
+from mica.errors import MicaError
+from mica.runner import Runner, open_runner
+
+
+def add_on(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--on",
+        metavar="T",
+        default="host",
+        help="host (default), an emulated board (UNIX, MPS2_AN385), a port (/dev/ttyACM0, COM5, socket://...), or auto",
+    )
+
+
+def read_model(path: str) -> bytes:
+    """Bytes of a .mica file. Raises MicaError."""
+    p = Path(path)
+    if not p.exists():
+        raise MicaError(f"{p}: no such file")
+    try:
+        data = p.read_bytes()
+    except OSError as e:
+        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
+    if data[:4] != b"MICA":
+        hint = "; make one with `mica pack`" if p.suffix == ".onnx" else ""
+        raise MicaError(f"{p}: not a .mica file{hint}")
+    return data
+
+
+def open_model(path: str, target: str) -> Runner:
+    """The model of a file, loaded on a target, with progress on stderr."""
+    from mica.format.codec import FormatError, decode
+
+    data = read_model(path)
+    try:
+        decode(data)
+    except FormatError as e:
+        raise MicaError(f"{path}: {e}") from None
+    with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
+        return open_runner(data, target, say, progress)

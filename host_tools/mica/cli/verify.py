@@ -1,0 +1,97 @@
+"""mica verify: a target against the host, layer by layer, byte by byte."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import numpy as np
+
+from mica.calibration import read_arrays
+from mica.cli import target, text
+from mica.cli.run import pick
+from mica.pack.golden import random_input
+from mica.runner import HostRunner, Runner
+
+NAME = "verify"
+HELP = "compare every layer on a target with the host, byte for byte"
+DEFAULT_SAMPLES = 3
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="M.mica")
+    target.add_on(parser)
+    parser.add_argument("--data", metavar="X.npz", help="inputs; default: random ones")
+    parser.add_argument("--samples", metavar="N", type=int, default=DEFAULT_SAMPLES, help="how many (default 3)")
+
+
+def run(args: argparse.Namespace) -> int:
+    with target.open_model(args.model, args.on) as board:
+        samples = inputs_for(board, args.data, args.samples)
+        with HostRunner(target.read_model(args.model)) as host, text.Progress("verifying", "samples") as progress:
+            result = verify(host, board, samples, progress)
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+    return 0 if result["equal"] else 1
+
+
+def inputs_for(board: Runner, path: str | None, n: int) -> list[list[np.ndarray]]:
+    """Quantised inputs: the first n samples of a file, or n random ones."""
+    if path is not None:
+        arrays = read_arrays(path)
+        return [board.quantise(pick(board, arrays, k, path)) for k in range(n)]
+    rng = np.random.default_rng(0)
+    return [[random_input(board.model, board.model.tensors[t], rng) for t in board.model.inputs] for _ in range(n)]
+
+
+def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progress: Any = None) -> dict[str, Any]:
+    """Compares hashes of all layers first, bytes only where a hash differs. The keys of `mica verify --json`."""
+    steps = host.model.steps
+    difference = None
+    for k, inputs in enumerate(samples):
+        wanted, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
+        bad = next((i for i, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b), None)
+        if bad is not None:
+            a, b = host.layer_output(inputs, bad), board.layer_output(inputs, bad)
+            where = np.flatnonzero(a.reshape(-1) != b.reshape(-1))
+            at = int(where[0]) if len(where) else -1
+            shape = host.model.tensors[steps[bad].outputs[0]].dims
+            difference = {
+                "sample": k,
+                "layer": bad,
+                "name": steps[bad].name,
+                "op": steps[bad].kernel,
+                "index": [int(i) for i in np.unravel_index(at, shape)] if at >= 0 else [],
+                "host": int(a.reshape(-1)[at]) if at >= 0 else None,
+                "target": int(b.reshape(-1)[at]) if at >= 0 else None,
+                "differing": len(where),
+                "size": int(a.size),
+            }
+            break
+        if progress is not None:
+            progress(k + 1, len(samples))
+    return {
+        "equal": difference is None,
+        "target": board.target,
+        "layers": len(steps),
+        "samples": len(samples),
+        "first_difference": difference,
+    }
+
+
+def report(r: dict[str, Any]) -> str:
+    """One line where all is equal, else the first difference."""
+    d = r["first_difference"]
+    if d is None:
+        return f"equal: {r['layers']} layers, {r['samples']} samples, every byte the same on {r['target']} and host"
+    if not d["index"]:
+        return (
+            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({d['name']}, {d['op']}): its bytes changed "
+            "between two runs of the same input"
+        )
+    return (
+        f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({d['name']}, {d['op']}), index {d['index']}: "
+        f"host {d['host']}, {r['target']} {d['target']}; {d['differing']} of {d['size']} values differ"
+    )

@@ -1,0 +1,293 @@
+"""Builds a board's firmware: MicroPython with the user module `_mica` and the runtime `mica` frozen in.
+
+    fetch sources -> generated manifest and module folder -> the port's own make or CMake -> image (and UF2)
+
+Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mica.boards import Board
+from mica.device import sources
+from mica.device.cache import Progress, cache_dir, locked, quiet
+from mica.device.process import Command, need_program, run_logged
+from mica.errors import MicaError
+from mica.resources import data_dir
+
+# A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
+_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".toml", ".ld", ".csv"}
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What a build left behind. `image` is what the board or emulator gets; sizes in bytes."""
+
+    board: str
+    image: Path
+    elf: Path
+    uf2: Path | None
+    text: int
+    data: int
+    bss: int
+    arena: int
+    log: Path
+    built: bool  # False: everything was up to date
+    seconds: float
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One firmware to build: the board, its settings and its folder in the cache."""
+
+    board: Board
+    arena: int
+    manifests: tuple[Path, ...]
+    folder: Path
+
+    @property
+    def obj(self) -> Path:
+        return self.folder / "obj"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "build.log"
+
+    @property
+    def stamp(self) -> Path:
+        return self.folder / "built.json"
+
+    @property
+    def elf(self) -> Path:
+        return self.obj / ("micropython" if self.board.port == "unix" else "firmware.elf")
+
+    @property
+    def uf2(self) -> Path | None:
+        return self.obj / "firmware.uf2" if self.board.uf2 else None
+
+    @property
+    def image(self) -> Path:
+        return self.uf2 or self.elf
+
+
+def build(
+    board: Board,
+    *,
+    arena: int | None = None,
+    manifests: Sequence[Path] = (),
+    jobs: int | None = None,
+    progress: Progress = quiet,
+) -> BuildResult:
+    """Build the firmware for `board`, or find that it is up to date.
+
+    `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
+    as well. Raises MicaError with the compiler's telling lines when the build fails.
+    """
+    begun = time.monotonic()
+    jobs = jobs or os.cpu_count() or 2
+    job = _make_job(board, arena, manifests)
+    with locked(f"build/{job.folder.name}", progress):
+        rules, contents = _fingerprints(job)
+        stamp = _read_stamp(job)
+        fresh = stamp.get("rules") == rules and stamp.get("contents") == contents and job.image.exists()
+        if not fresh:
+            compiler = _need_tools(board)
+            tree = sources.fetch(rp2=board.port == "rp2", jobs=jobs, progress=progress)
+            if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
+                shutil.rmtree(job.obj, ignore_errors=True)
+            job.stamp.unlink(missing_ok=True)
+            job.log.unlink(missing_ok=True)
+            _prepare(job)
+            progress(f"building {board.name} with {compiler}")
+            _PORT_BUILDS[board.port](job, tree, jobs, progress)
+            stamp = {"rules": rules, "contents": contents, "compiler": compiler, "sizes": _sizes(job)}
+            # Written half, then renamed: an interrupt must not leave a stamp that cannot be read.
+            half = job.stamp.with_suffix(".new")
+            half.write_text(json.dumps(stamp), encoding="utf-8")
+            half.replace(job.stamp)
+    text, data, bss = stamp["sizes"]
+    return BuildResult(
+        board=board.name,
+        image=job.image,
+        elf=job.elf,
+        uf2=job.uf2,
+        text=text,
+        data=data,
+        bss=bss,
+        arena=job.arena,
+        log=job.log,
+        built=not fresh,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _make_job(board: Board, arena: int | None, manifests: Sequence[Path]) -> _Job:
+    """Choose the folder: one for each board and setting, and for each checkout of the project."""
+    size = board.arena if arena is None else arena
+    paths = tuple(path.resolve() for path in manifests)
+    for path in paths:
+        if not path.is_file():
+            raise MicaError(f"{path} is not there; wanted a MicroPython manifest (a .py file)")
+    key = repr((str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")), size, paths))
+    name = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    return _Job(board, size, paths, cache_dir() / "build" / name)
+
+
+def _fingerprints(job: _Job) -> tuple[str, str]:
+    """Digests of the files that are rules of the build, and of all others that go into the image."""
+    rules, contents = hashlib.sha256(), hashlib.sha256()
+    rules.update(Path(__file__).read_bytes())
+    folders = [data_dir("usermod_c"), data_dir("firmware"), job.board.folder, data_dir("boards") / "common"]
+    files = [path for folder in folders for path in source_files(folder)]
+    for path in sorted([*files, *job.manifests]):
+        digest = rules if path.suffix in _RULE_SUFFIXES else contents
+        digest.update(str(path).encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return rules.hexdigest(), contents.hexdigest()
+
+
+def source_files(folder: Path) -> list[Path]:
+    """All files under `folder` but those that tools leave behind (.ruff_cache, __pycache__)."""
+    found = []
+    for path in folder.rglob("*"):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and not any(part == "__pycache__" or part.startswith(".") for part in parts):
+            found.append(path)
+    return found
+
+
+def _read_stamp(job: _Job) -> dict:
+    try:
+        return dict(json.loads(job.stamp.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        return {}
+
+
+def _prepare(job: _Job) -> None:
+    """Write what the ports want to be given: one manifest, and a folder that has the user module in it."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    included = [job.board.folder / "manifest.py", data_dir("firmware") / "manifest.py", *job.manifests]
+    text = "".join(f"include({str(path)!r})\n" for path in included)
+    manifest = job.folder / "manifest.py"
+    if not manifest.exists() or manifest.read_text(encoding="utf-8") != text:
+        manifest.write_text(text, encoding="utf-8")
+    modules = job.folder / "modules"
+    modules.mkdir(exist_ok=True)
+    link = modules / "mica"
+    if not link.is_symlink() or Path(os.readlink(link)) != data_dir("usermod_c"):
+        link.unlink(missing_ok=True)
+        link.symlink_to(data_dir("usermod_c"))
+
+
+# --- tools ----------------------------------------------------------------------------------------------
+
+
+def _prefix(board: Board) -> str:
+    """What the names of the board's compiler and binutils begin with."""
+    if board.isa.startswith("armv"):
+        return "arm-none-eabi-"
+    if board.isa.startswith("rv32"):
+        return "riscv64-unknown-elf-"
+    return ""
+
+
+def _need_tools(board: Board) -> str:
+    """Check that the programs of a build are there; return the compiler's first line of --version."""
+    packages = {
+        "arm-none-eabi-": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
+        "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+        "": "gcc libc6-dev",
+    }
+    prefix = _prefix(board)
+    package = packages[prefix]
+    if board.port == "rp2":
+        package += " libstdc++-arm-none-eabi-newlib"
+        need_program("cmake", "cmake")
+        need_program("g++", "g++")  # pico-sdk makes a tool of its own for this computer
+    need_program("make", "make")
+    need_program("gcc", "gcc libc6-dev")
+    compiler = need_program(f"{prefix}gcc", package)
+    if prefix == "arm-none-eabi-":
+        # A compiler without its C library is a package of its own on Debian, and fails late with a long log.
+        _need_header(compiler, "stdio.h", package)
+    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return result.stdout.partition("\n")[0]
+
+
+def _need_header(compiler: str, header: str, package: str) -> None:
+    result = subprocess.run(
+        [compiler, "-x", "c", "-E", "-"], input=f"#include <{header}>\n", capture_output=True, text=True, check=False
+    )
+    if result.returncode != 0:
+        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+
+
+def _sizes(job: _Job) -> tuple[int, int, int]:
+    """Bytes of text, data and bss of the linked program."""
+    size = need_program(f"{_prefix(job.board)}size", "binutils")
+    result = subprocess.run([size, job.elf], capture_output=True, text=True, check=True)
+    text, data, bss = result.stdout.splitlines()[1].split()[:3]
+    return int(text), int(data), int(bss)
+
+
+# --- the ports ------------------------------------------------------------------------------------------
+
+
+def _make(job: _Job, tree: Path, jobs: int, progress: Progress, settings: dict[str, object]) -> None:
+    settings = {
+        "BUILD": job.obj,
+        "FROZEN_MANIFEST": job.folder / "manifest.py",
+        "USER_C_MODULES": job.folder / "modules",
+        "MICA_ARENA_BYTES": job.arena,
+        **settings,
+    }
+    assignments = [f"{key}={value}" for key, value in settings.items()]
+    command: Command = ["make", "-C", tree / "ports" / job.board.port, f"-j{jobs}", *assignments]
+    run_logged(command, f"building {job.board.name}", job.log, progress=progress)
+
+
+def _build_unix(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
+    _make(job, tree, jobs, progress, {"VARIANT_DIR": job.board.folder, "VARIANT": job.board.name})
+
+
+def _build_qemu(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
+    settings: dict[str, object] = {"BOARD": job.board.name, "BOARD_DIR": job.board.folder}
+    if job.board.romfs:
+        settings |= {"MICA_ROMFS_BASE": hex(job.board.romfs.base), "MICA_ROMFS_BYTES": job.board.romfs.size}
+    _make(job, tree, jobs, progress, settings)
+
+
+def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
+    settings = {
+        "MICROPY_BOARD": job.board.name,
+        "MICROPY_BOARD_DIR": job.board.folder,
+        "MICROPY_FROZEN_MANIFEST": job.folder / "manifest.py",
+        "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
+        "PICO_NO_PICOTOOL": 1,
+        "MICA_ARENA_BYTES": job.arena,
+        "MICA_ROMFS_BYTES": job.board.romfs.size if job.board.romfs else 0,
+        "MICA_STORAGE_BYTES": job.board.storage,
+    }
+    port = tree / "ports" / "rp2"
+    what = f"building {job.board.name}"
+    # MicroPython's tools run in the same Python as mica.
+    assignments = [f"-D{key}={value}" for key, value in {**settings, "Python3_EXECUTABLE": sys.executable}.items()]
+    run_logged(["cmake", "-S", port, "-B", job.obj, *assignments], what, job.log, progress=progress)
+    run_logged(["make", "-C", job.obj, f"-j{jobs}"], what, job.log, progress=progress)
+    if job.board.uf2 and job.uf2:
+        base, family = hex(job.board.uf2.base), hex(job.board.uf2.family)
+        tool = tree / "tools" / "uf2conv.py"
+        source, target = job.obj / "firmware.bin", job.uf2
+        command: Command = [sys.executable, tool, "-c", "-b", base, "-f", family, "-o", target, source]
+        run_logged(command, "making the UF2", job.log, progress=progress)
+
+
+_PORT_BUILDS = {"unix": _build_unix, "qemu": _build_qemu, "rp2": _build_rp2}

@@ -1,0 +1,118 @@
+"""A model on a board: sends it, feeds it, reads it back. The board's half is `firmware/mica/remote.py`, which defines
+the lines that go over the wire."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from mica.device.transport import BoardError, open_board
+from mica.errors import MicaError
+from mica.format.codec import DTYPE_NUMPY
+from mica.runner import Inputs, Runner
+
+Say = Callable[[str], None]
+EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's heap beside a model
+
+
+class BoardRunner(Runner):
+    """A model loaded on a board. Raises MicaError where the board, its firmware or its memory does not do."""
+
+    def __init__(
+        self,
+        data: bytes,
+        target: str,
+        say: Say | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        icount: bool = False,
+    ) -> None:
+        super().__init__(data, target)
+        self.board = open_board(target, icount=icount, progress=say or (lambda message: None))
+        try:
+            self.board.require_mica()
+            self.board.exec("from mica import remote")
+            self.board.put(data, "_data", progress)
+            # The model keeps what it needs of the buffer alive; the name would keep a second copy.
+            self.ram = int(self._call("remote.load(_data)", "_data = None").one("model")[5])
+        except BoardError as e:
+            self.board.close()
+            raise MicaError(f"{target}: {e}") from None
+        except BaseException:
+            self.board.close()
+            raise
+
+    def close(self) -> None:
+        self.board.close()
+
+    def _call(self, *lines: str) -> Answer:
+        return Answer(self.board.exec("\n".join(lines)).decode("utf-8", "replace"), self.target)
+
+    def _send(self, arrays: Sequence[np.ndarray], name: str = "_x") -> None:
+        self.board.put(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), name)
+
+    def _arguments(self, inputs: Inputs) -> str:
+        """Sends one sample; the argument list that names its inputs on the board."""
+        self._send(inputs)
+        parts, at = [], 0
+        for a in inputs:
+            parts.append(f"memoryview(_x)[{at}:{at + a.nbytes}]")
+            at += a.nbytes
+        return ", ".join(parts)
+
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        size = sum(int(a.nbytes) for a in samples[0]) if len(samples) else 1
+        per_call = max(1, EVALUATE_BYTES // size)
+        results: list[list[np.ndarray]] = []
+        for at in range(0, len(samples), per_call):
+            batch = samples[at : at + per_call]
+            self._send([a for inputs in batch for a in inputs])
+            answer = self._call("remote.evaluate(_x)")
+            rows = [bytes.fromhex(words[0]) for words in answer.all("y")]
+            count, crc = answer.one("end")
+            if int(count) != len(batch) or len(rows) != len(batch) or int(crc, 16) != binascii.crc32(b"".join(rows)):
+                raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
+            results += [self._split(row) for row in rows]
+        return results
+
+    def _split(self, row: bytes) -> list[np.ndarray]:
+        outputs, at = [], 0
+        for tensor_id in self.model.outputs:
+            t = self.model.tensors[tensor_id]
+            outputs.append(np.frombuffer(row[at : at + t.bytes], DTYPE_NUMPY[t.dtype]).reshape(t.dims))
+            at += t.bytes
+        return outputs
+
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        answer = self._call(f"remote.layer_hashes({self._arguments(inputs)})")
+        return [int(words[1], 16) for words in answer.all("layer")]
+
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        answer = self._call(f"remote.layer_bytes({step}, {self._arguments(inputs)})")
+        data = b"".join(bytes.fromhex(words[0]) for words in answer.all("hex"))
+        size, crc = answer.one("end")
+        if len(data) != int(size) or binascii.crc32(data) != int(crc, 16):
+            raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
+        t = self.model.tensors[self.model.steps[step].outputs[0]]
+        return np.frombuffer(data, DTYPE_NUMPY[t.dtype])
+
+
+class Answer:
+    """The lines of a call that are meant for the host, by their first word."""
+
+    def __init__(self, output: str, target: str) -> None:
+        self.target = target
+        self.output = output
+        self.lines = [line[5:].split() for line in output.splitlines() if line.startswith("mica:")]
+
+    def all(self, kind: str) -> Iterator[list[str]]:
+        return (words[1:] for words in self.lines if words[0] == kind)
+
+    def one(self, kind: str) -> list[str]:
+        found = list(self.all(kind))
+        if len(found) != 1:
+            said = self.output.strip().splitlines()
+            raise MicaError(f"{self.target}: gave no answer '{kind}'" + (f"; it said: {said[-1]}" if said else ""))
+        return found[0]

@@ -1,0 +1,128 @@
+"""Run .mica files on this computer: with the C engine of the boards, or, where that was not built, in numpy.
+
+model = engine.load(data)
+model.set_input(0, x)  # int8
+model.run()            # or model.run_step(i) for i in range(model.steps)
+y = model.output(0)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import MicaError
+from ..format.codec import DTYPE_NUMPY, FormatError
+from ..format.schema import DTYPES
+from ..reference.executor import ReferenceModel
+
+try:
+    from . import _engine
+except ImportError:
+    AVAILABLE = False
+    NAME = "numpy reference (no C compiler when mica was installed)"
+else:
+    AVAILABLE = True
+    NAME = f"C engine ({_engine.isa()} kernels)"
+
+Array = np.ndarray
+_DTYPE_NAME = {v: k for k, v in DTYPES.items()}
+
+
+class EngineError(MicaError):
+    """The engine refused a call; the text is its own."""
+
+
+class LoadedModel(Protocol):
+    """What both implementations offer. Arrays have the tensor's shape and are copies."""
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+
+    @property
+    def info(self) -> dict[str, int]:
+        """Sizes in bytes, and counts."""
+
+    def set_input(self, i: int, values: Any) -> None:
+        """Copy model input i; values have the tensor's type and number of elements."""
+
+    def run(self) -> None:
+        """All steps, in order."""
+
+    def run_step(self, i: int) -> None:
+        """One step."""
+
+    def output(self, i: int) -> Array:
+        """A copy of model output i."""
+
+    def tensor(self, i: int) -> Array:
+        """A copy of tensor i as it is in memory now."""
+
+    def reset_state(self) -> None:
+        """Set the state tensors back to their zero points."""
+
+
+class NativeModel:
+    """A model in the C engine. `scratch_bytes` limits the scratch below what the file wants (for tests)."""
+
+    def __init__(self, data: bytes, scratch_bytes: int = -1):
+        try:
+            self._model = _engine.Model(data, scratch_bytes)
+        except _engine.Error as e:
+            raise FormatError(str(e)) from None
+        self.info = self._model.info()
+        self.steps = self.info["n_steps"]
+
+    def set_input(self, i: int, values: Any) -> None:
+        """Copy model input i; values have the tensor's type and number of elements."""
+        t = self._id("input", i, self._model.input_id(i) if i >= 0 else None)
+        name, dtype, dims = self._shape(t)
+        a = np.asarray(values)
+        if a.dtype != np.dtype(DTYPE_NUMPY[dtype]) or a.size != int(np.prod(dims)):
+            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, wanted {dtype} {list(dims)}")
+        self._model.write(t, np.ascontiguousarray(a).tobytes())
+
+    def run(self) -> None:
+        """All steps, in order."""
+        self._model.run()
+
+    def run_step(self, i: int) -> None:
+        """One step."""
+        if not 0 <= i < self.steps:
+            raise EngineError(f"step {i}: the model has {self.steps}")
+        self._model.run_step(i)
+
+    def reset_state(self) -> None:
+        """Set the state tensors back to their zero points."""
+        self._model.reset_state()
+
+    def output(self, i: int) -> Array:
+        """A copy of model output i."""
+        return self.tensor(self._id("output", i, self._model.output_id(i) if i >= 0 else None))
+
+    def tensor(self, i: int) -> Array:
+        """A copy of tensor i as it is in memory now."""
+        if not 0 <= i < self.info["n_tensors"]:
+            raise EngineError(f"tensor {i}: the model has {self.info['n_tensors']}")
+        _, dtype, dims = self._shape(i)
+        return np.frombuffer(self._model.read(i), DTYPE_NUMPY[dtype]).reshape(dims).copy()
+
+    def metadata(self, key: str) -> str | None:
+        """Value of a metadata key, or None."""
+        return self._model.metadata(key)
+
+    def _shape(self, i: int) -> tuple[str, str, tuple[int, ...]]:
+        name, dtype, _, dims, _, _ = self._model.tensor_info(i)
+        return name, _DTYPE_NAME[dtype], dims
+
+    def _id(self, what: str, i: int, tensor: int | None) -> int:
+        if tensor is None:
+            raise EngineError(f"{what} {i}: the model has {self.info[f'n_{what}s']}")
+        return tensor
+
+
+def load(data: bytes) -> LoadedModel:
+    """A model from the bytes of a .mica file. Raises FormatError where they break a rule."""
+    return NativeModel(data) if AVAILABLE else ReferenceModel(data)

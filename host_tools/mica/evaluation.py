@@ -1,0 +1,161 @@
+"""Labelled data and the figures it gives: accuracy, AUC of a reconstruction error, mean squared error.
+
+A data file (.npz) holds `x`, `y`, and optionally `scale` and `offset` (float input = x * scale + offset). With `window`
+and `stride` each entry of x is a series; it is cut into windows of that many values of the flattened series. `metric`
+is one of
+
+    top1  share of samples whose largest output is entry y; the default
+    auc   area under the ROC curve of the mean squared reconstruction error of a series, y = 1 for anomalies
+    mse   mean squared difference between output and y
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mica.calibration import decode, fit, read_arrays
+from mica.errors import MicaError
+
+METRICS = ("top1", "auc", "mse")
+Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
+BATCH = 64
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """x: float32 samples [n, ...] or series; y: labels or targets [n]."""
+
+    x: np.ndarray
+    y: np.ndarray
+    metric: str
+    window: int = 0
+    stride: int = 0
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def first(self, n: int | None) -> Dataset:
+        """The first n samples; all of them where n is None."""
+        return self if n is None else Dataset(self.x[:n], self.y[:n], self.metric, self.window, self.stride)
+
+    def inputs(self, shape: tuple[int, ...], name: str = "input") -> Iterator[np.ndarray]:
+        """For each sample, the model inputs it becomes: [1 or number of windows, *shape]."""
+        if not self.window:
+            yield from fit(name, self.x, shape)[:, None]
+            return
+        if int(np.prod(shape)) != self.window:
+            raise MicaError(f"input '{name}' takes {int(np.prod(shape))} values; the data's windows have {self.window}")
+        for series in self.x:
+            cut = np.lib.stride_tricks.sliding_window_view(series.reshape(-1), self.window)[:: self.stride]
+            yield np.ascontiguousarray(cut).reshape(-1, *shape)
+
+
+@dataclass(frozen=True)
+class Score:
+    """value: of the metric; decisions: one number a sample (class, error), for comparing two systems."""
+
+    metric: str
+    value: float
+    decisions: np.ndarray
+    inferences: int
+
+
+def load(path: str | Path) -> Dataset:
+    """Reads a data file. Raises MicaError where it lacks something."""
+    arrays = read_arrays(path)
+    x = decode(arrays, str(path))
+    if "y" not in arrays:
+        raise MicaError(f"{path}: has no array 'y' with the labels (it holds: {', '.join(arrays)})")
+    y = arrays["y"]
+    if len(x) == 0:
+        raise MicaError(f"{path}: holds no samples")
+    if y.ndim == 0 or len(y) != len(x):
+        raise MicaError(f"{path}: {len(x)} samples in 'x' but {y.size} labels in 'y'")
+    if not np.all(np.isfinite(x)):
+        raise MicaError(f"{path}: 'x' holds NaN or infinity")
+    metric = str(arrays["metric"]) if "metric" in arrays else "top1"
+    if metric not in METRICS:
+        raise MicaError(f"{path}: metric '{metric}' is not known; wanted one of {', '.join(METRICS)}")
+    if ("window" in arrays) != ("stride" in arrays):
+        raise MicaError(f"{path}: 'window' and 'stride' go together")
+    window, stride = int(arrays.get("window", 0)), int(arrays.get("stride", 0))
+    if "window" in arrays and not 0 < window <= x[0].size:
+        raise MicaError(f"{path}: windows of {window} values, in series of {x[0].size}")
+    if "stride" in arrays and stride < 1:
+        raise MicaError(f"{path}: stride {stride}; wanted 1 or more")
+    if metric == "auc" and set(np.unique(y).tolist()) != {0, 1}:
+        raise MicaError(f"{path}: metric auc needs both labels 0 and 1")
+    return Dataset(x, y, metric, window, stride)
+
+
+def evaluate(
+    data: Dataset,
+    shape: tuple[int, ...],
+    predict: Predict,
+    progress: Callable[[int, int], None] | None = None,
+) -> Score:
+    """Runs `predict` over all samples of a model with input `shape` and scores its outputs."""
+    decisions: list[float] = []
+    inferences = 0
+    pending: list[np.ndarray] = []
+
+    def flush() -> None:
+        nonlocal inferences
+        if not pending:
+            return
+        outputs = predict(np.concatenate(pending))
+        inferences += len(outputs)
+        at = 0
+        for inputs in pending:
+            y = outputs[at : at + len(inputs)].reshape(len(inputs), -1)
+            k = len(decisions)
+            decisions.append(_decide(data, k, inputs.reshape(len(inputs), -1), y))
+            at += len(inputs)
+        pending.clear()
+        if progress is not None:
+            progress(len(decisions), len(data))
+
+    for inputs in data.inputs(shape):
+        pending.append(inputs)
+        if sum(len(p) for p in pending) >= BATCH:
+            flush()
+    flush()
+    found = np.array(decisions)
+    return Score(data.metric, _value(data, found), found, inferences)
+
+
+def _decide(data: Dataset, k: int, x: np.ndarray, y: np.ndarray) -> float:
+    if data.metric == "top1":
+        # A model that ends in ArgMax gives the class itself; one number otherwise says how sure it is of class 1.
+        return float(np.argmax(y[0]) if y.shape[-1] > 1 else np.rint(y[0, 0]))
+    target = x if data.metric == "auc" else np.asarray(data.y[k], np.float64).reshape(1, -1)
+    if target.shape[-1] != y.shape[-1]:
+        raise MicaError(f"metric {data.metric}: the model gives {y.shape[-1]} values, the data has {target.shape[-1]}")
+    return float(np.mean((target.astype(np.float64) - y) ** 2))
+
+
+def _value(data: Dataset, decisions: np.ndarray) -> float:
+    if data.metric == "top1":
+        return float(np.mean(decisions == data.y.reshape(len(data), -1)[:, 0]))
+    if data.metric == "auc":
+        return auc(decisions, data.y)
+    return float(np.mean(decisions))
+
+
+def auc(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Probability that a positive scores higher than a negative, ties counting half (Mann and Whitney's U)."""
+    positive, negative = scores[labels == 1], np.sort(scores[labels == 0])
+    if not len(positive) or not len(negative):
+        raise MicaError("metric auc: all samples have the same label; take more of them")
+    below = np.searchsorted(negative, positive, "left")
+    not_above = np.searchsorted(negative, positive, "right")
+    return float(np.mean((below + not_above) / 2.0) / len(negative))
+
+
+def agreement(a: Score, b: Score) -> float | None:
+    """Share of samples on which two systems decide alike; only top1 has one."""
+    return float(np.mean(a.decisions == b.decisions)) if a.metric == "top1" else None

@@ -1,0 +1,35 @@
+"""The float model, run by ONNX Runtime: what all accuracy is compared with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mica.errors import MicaError
+
+_NUMPY = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
+
+
+class FloatModel:
+    """An ONNX file with one float32 input. Raises MicaError where ONNX Runtime refuses it."""
+
+    def __init__(self, path: str | Path) -> None:
+        import onnxruntime  # slow to import, and only needed here
+
+        if not Path(path).exists():
+            raise MicaError(f"{path}: no such file")
+        options = onnxruntime.SessionOptions()
+        # x86 without VNNI: the default int8 kernels of QDQ models add pairs of products in 16 bits and saturate.
+        options.add_session_config_entry("session.x64quantprecision", "1")
+        options.log_severity_level = 3
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as e:  # its exception classes are not public
+            raise MicaError(f"{path}: ONNX Runtime cannot run it: {str(e).splitlines()[0]}") from None
+        self.inputs = [i.name for i in self.session.get_inputs()]
+        self.types = [_NUMPY.get(i.type, np.float32) for i in self.session.get_inputs()]
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """float32 [n, 1, ...input] -> float32 [n, ...output of the first output], one sample at a time."""
+        return np.stack([self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x])

@@ -1,0 +1,673 @@
+"""Bytes of a .mica file <-> ModelFile. The layout comes from `schema`; this module holds no offset of its own.
+
+`encode` lays the constants out, computes the header and ends by decoding what it made, so that it cannot write a file
+that the loader refuses.  `decode` doubts everything, as `usermod_c/runtime/load.c` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ..errors import MicaError
+from . import check, schema
+from .schema import Field
+
+Array = np.ndarray
+
+NUMPY_TYPE = {"i8": "<i1", "u8": "<u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4"}
+DTYPE_NUMPY = {"int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "float32": "<f4"}
+_STRUCT = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "f32": "f", "4s": "4s"}
+_DTYPE_NAME = {v: k for k, v in schema.DTYPES.items()}
+_SPACE_NAME = {v: k for k, v in schema.SPACES.items()}
+_SECTION_NAME = {v: k for k, v in schema.SECTIONS.items()}
+_ZERO_RANGE = {
+    "int8": (-128, 127),
+    "uint8": (0, 255),
+    "int16": (-(2**15), 2**15 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "float32": (0, 0),
+}
+
+
+class FormatError(MicaError):
+    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy."""
+
+
+@dataclass
+class TensorRecord:
+    """One tensor. `values` holds the constant of a tensor in space "data", and is None elsewhere."""
+
+    name: str
+    dtype: str
+    dims: tuple[int, ...]
+    scale: float = 1.0
+    zero_point: int = 0
+    space: str = "arena"
+    offset: int = 0  # bytes from the start of its space; encode sets it in space "data"
+    values: Array | None = None
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.dims) * schema.DTYPE_BYTES[self.dtype]
+
+
+@dataclass
+class StepRecord:
+    """One step. `params` and `blobs` go by the names in `schema.KERNELS`; a parameter left out is 0."""
+
+    name: str
+    kernel: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    params: dict[str, int] = field(default_factory=dict)
+    blobs: dict[str, Array] = field(default_factory=dict)
+    layout: int = 0
+    flags: int = 0
+    scratch_min: int = 0
+    scratch_want: int = 0
+    macs: int = 0
+
+
+@dataclass
+class GoldenVector:
+    """Model inputs and the outputs they must give, in the order of `ModelFile.inputs` and `.outputs`."""
+
+    inputs: list[Array]
+    outputs: list[Array]
+
+
+@dataclass
+class ModelFile:
+    """A whole file. Fields that `encode` computes (crc, scratch maxima, kernels, data) are only set by `decode`."""
+
+    tensors: list[TensorRecord]
+    steps: list[StepRecord]
+    inputs: list[int]  # tensor ids
+    outputs: list[int]
+    metadata: dict[str, str] = field(default_factory=dict)
+    golden: list[GoldenVector] = field(default_factory=list)
+    arena_bytes: int | None = None  # activations; None: encode takes the end of the last tensor
+    state_bytes: int | None = None
+    features: int = 0
+    version: tuple[int, int] = (schema.VERSION_MAJOR, schema.VERSION_MINOR)
+    data: bytes = b""  # the DATA section as read
+    file_bytes: int = 0
+
+    @property
+    def scratch_min(self) -> int:
+        """Bytes of scratch without which some step cannot run."""
+        return max((s.scratch_min for s in self.steps), default=0)
+
+    @property
+    def scratch_want(self) -> int:
+        """Bytes of scratch with which every step runs fastest."""
+        return max((s.scratch_want for s in self.steps), default=0)
+
+    @property
+    def kernels(self) -> list[str]:
+        """Names of the kernels in use, by id."""
+        return [k.name for k in schema.KERNELS if any(s.kernel == k.name for s in self.steps)]
+
+
+def step_flags(step: StepRecord) -> int:
+    """The flags that are true of a step's constants: FAST where the fast kernels may take it."""
+    return schema.STEP_FLAGS["FAST"] if check.fast_is_true(step.blobs) else 0
+
+
+# ---- records ---------------------------------------------------------------------------------------------------------
+
+
+def _format(fields: Iterable[Field]) -> str:
+    return "<" + "".join(f"{f.count}{_STRUCT[f.type]}" if f.count > 1 else _STRUCT[f.type] for f in fields)
+
+
+def pack_record(fields: tuple[Field, ...], values: dict[str, Any]) -> bytes:
+    """One record from values by field name; an array field takes a sequence."""
+    flat: list[Any] = []
+    for f in fields:
+        v = values[f.name]
+        flat.extend(v) if f.count > 1 else flat.append(v)
+    return struct.pack(_format(fields), *flat)
+
+
+def unpack_record(fields: tuple[Field, ...], data: bytes, offset: int) -> dict[str, Any]:
+    """Values of one record by field name; an array field gives a tuple."""
+    flat = struct.unpack_from(_format(fields), data, offset)
+    out: dict[str, Any] = {}
+    i = 0
+    for f in fields:
+        out[f.name] = flat[i] if f.count == 1 else flat[i : i + f.count]
+        i += f.count
+    return out
+
+
+def field_offset(fields: tuple[Field, ...], name: str) -> int:
+    """Offset in bytes of a field inside its record."""
+    i = next(i for i, f in enumerate(fields) if f.name == name)
+    return schema.record_bytes(fields[:i])
+
+
+def crc_of(data: bytes) -> int:
+    """CRC-32 of a whole file, its own field taken as zero."""
+    at = field_offset(schema.HEADER, "crc32")
+    return zlib.crc32(data[at + 4 :], zlib.crc32(bytes(4), zlib.crc32(data[:at])))
+
+
+def with_crc(data: bytes) -> bytes:
+    """The file with its CRC put right: for tests and for tools that patch a file."""
+    at = field_offset(schema.HEADER, "crc32")
+    return data[:at] + struct.pack("<I", crc_of(data)) + data[at + 4 :]
+
+
+def _up(n: int, align: int) -> int:
+    return -(-n // align) * align
+
+
+# ---- writing ---------------------------------------------------------------------------------------------------------
+
+
+class _Strings:
+    def __init__(self) -> None:
+        self.data = bytearray(b"\0")
+        self.at = {"": 0}
+
+    def add(self, s: str) -> int:
+        if "\0" in s:
+            raise FormatError(f"a string with a zero byte cannot be stored: {s!r}")
+        if s not in self.at:
+            self.at[s] = len(self.data)
+            self.data += s.encode() + b"\0"
+        return self.at[s]
+
+
+class _Data:
+    """The DATA section: equal constants are stored once."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.at: dict[tuple[bytes, int], int] = {}
+
+    def add(self, b: bytes, align: int) -> int:
+        key = (b if len(b) <= 64 else hashlib.blake2b(b).digest(), align)
+        if key not in self.at:
+            self.data += bytes(-len(self.data) % align)
+            self.at[key] = len(self.data)
+            self.data += b
+        return self.at[key]
+
+
+def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
+    """Values as little-endian bytes; refuses what would not survive."""
+    a = np.asarray(values)
+    with np.errstate(invalid="ignore"):  # casting NaN: the comparison sees it
+        out = a.astype(dtype, order="C")
+    if not np.array_equal(out, a):
+        raise FormatError(f"{what}: values do not fit {np.dtype(dtype).name}")
+    return out.tobytes()
+
+
+def _pad4(b: bytes) -> bytes:
+    return b + bytes(-len(b) % 4)
+
+
+def _fixed(values: tuple[int, ...], n: int, what: str) -> list[int]:
+    if len(values) > n:
+        raise FormatError(f"{what}: {len(values)} tensors; the format holds {n}")
+    return list(values) + [schema.NO_TENSOR] * (n - len(values))
+
+
+def encode(model: ModelFile) -> bytes:
+    """Bytes of the file. Raises FormatError, naming tensor or step, where `decode` would refuse the result."""
+    strings, data = _Strings(), _Data()
+    spaces = {"arena": 0, "state": 0}
+
+    tensors = bytearray()
+    for i, t in enumerate(model.tensors):
+        what = f"tensor {i} ({t.name})"
+        if t.dtype not in schema.DTYPES or t.space not in schema.SPACES or len(t.dims) > schema.MAX_RANK:
+            raise FormatError(
+                f"{what}: dtype {t.dtype}, space {t.space} or rank {len(t.dims)} has no place in the format"
+            )
+        offset = t.offset
+        if t.space == "data":
+            if t.values is None or np.asarray(t.values).shape != tuple(t.dims):
+                raise FormatError(f"{what}: a constant needs values of shape {list(t.dims)}")
+            offset = data.add(_array_bytes(t.values, DTYPE_NUMPY[t.dtype], what), schema.BLOB_ALIGN)
+        else:
+            spaces[t.space] = max(spaces[t.space], offset + t.bytes)
+        tensors += _packed(
+            what,
+            schema.TENSOR,
+            {
+                "name": strings.add(t.name),
+                "dtype": schema.DTYPES[t.dtype],
+                "rank": len(t.dims),
+                "space": schema.SPACES[t.space],
+                "reserved": 0,
+                "dims": list(t.dims) + [1] * (schema.MAX_RANK - len(t.dims)),
+                "scale": t.scale,
+                "zero_point": t.zero_point,
+                "offset": offset,
+                "bytes": t.bytes,
+            },
+        )
+
+    steps = bytearray()
+    kernels = [0, 0, 0, 0]
+    for i, s in enumerate(model.steps):
+        what = f"step {i} ({s.name})"
+        k = schema.KERNEL_BY_NAME.get(s.kernel)
+        if k is None:
+            raise FormatError(f"{what}: no kernel is called {s.kernel}")
+        if unknown := set(s.params) - set(k.params) | (set(s.blobs) ^ {name for name, _ in k.blobs}):
+            raise FormatError(f"{what}: {s.kernel} has other parameters or constants: {', '.join(sorted(unknown))}")
+        blobs: list[int] = []
+        for name, kind in k.blobs:
+            b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
+            blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
+        params = [int(s.params.get(name, 0)) for name in k.params]
+        kernels[k.id // 32] |= 1 << k.id % 32
+        steps += _packed(
+            what,
+            schema.STEP,
+            {
+                "name": strings.add(s.name),
+                "kernel": k.id,
+                "layout": s.layout,
+                "flags": s.flags,
+                "inputs": _fixed(s.inputs, schema.MAX_INPUTS, what),
+                "outputs": _fixed(s.outputs, schema.MAX_OUTPUTS, what),
+                "scratch_min": s.scratch_min,
+                "scratch_want": s.scratch_want,
+                "macs": min(s.macs, 2**32 - 1),
+                "blobs": blobs + [0] * (2 * schema.MAX_BLOBS - len(blobs)),
+                "params": params + [0] * (schema.MAX_PARAMS - len(params)),
+            },
+        )
+
+    io = b"".join(
+        _packed(f"model {what} {i}", schema.IO, {"tensor": t, "role": role})
+        for role, (what, ids) in enumerate((("input", model.inputs), ("output", model.outputs)))
+        for i, t in enumerate(ids)
+    )
+    metadata = b"".join(
+        pack_record(schema.METADATA, {"key": strings.add(k), "value": strings.add(v)})
+        for k, v in model.metadata.items()
+    )
+    sections: dict[str, bytes | bytearray] = {"TENSORS": bytes(tensors), "STEPS": bytes(steps), "IO": io}
+    if metadata:
+        sections["METADATA"] = metadata
+    sections["STRINGS"] = bytes(strings.data)
+    sections["DATA"] = data.data
+    if model.golden:
+        sections["GOLDEN"] = _golden_bytes(model)
+
+    # Tables first, then constants, then golden vectors, which a tool may cut off to save flash.
+    body = bytearray()
+    table = bytearray()
+    start = schema.record_bytes(schema.HEADER) + len(sections) * schema.record_bytes(schema.SECTION)
+    for name, content in sections.items():
+        body += bytes(-(start + len(body)) % schema.ALIGN)
+        record = schema.record_bytes(schema.TABLES[name]) if name in schema.TABLES else 0
+        table += pack_record(
+            schema.SECTION,
+            {
+                "kind": schema.SECTIONS[name],
+                "record_bytes": record,
+                "offset": start + len(body),
+                "bytes": len(content),
+                "count": len(content) // record if record else 0,
+            },
+        )
+        body += content
+    body += bytes(-(start + len(body)) % schema.ALIGN)
+
+    header = _packed(
+        "header",
+        schema.HEADER,
+        {
+            "magic": schema.MAGIC,
+            "version_major": schema.VERSION_MAJOR,
+            "version_minor": schema.VERSION_MINOR,
+            "file_bytes": start + len(body),
+            "crc32": 0,
+            "header_bytes": schema.record_bytes(schema.HEADER),
+            "section_bytes": schema.record_bytes(schema.SECTION),
+            "n_sections": len(sections),
+            "reserved": 0,
+            "features": model.features,
+            "flags": 0,
+            "kernels": kernels,
+            "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
+            "scratch_min": model.scratch_min,
+            "scratch_want": model.scratch_want,
+            "state_bytes": spaces["state"] if model.state_bytes is None else model.state_bytes,
+        },
+    )
+    body[:0] = header + table
+    at = field_offset(schema.HEADER, "crc32")
+    body[at : at + 4] = struct.pack("<I", zlib.crc32(body))  # of the field as zero, as it still is
+    data.data, sections, content = bytearray(), {}, b""  # a model may be large
+    out = bytes(body)
+    del body
+    try:
+        decode(out)
+    except FormatError as e:
+        raise FormatError(str(e).removesuffix(f"; {_DAMAGED}")) from None
+    return out
+
+
+def _packed(what: str, fields: tuple[Field, ...], values: dict[str, Any]) -> bytes:
+    try:
+        return pack_record(fields, values)
+    except (struct.error, OverflowError) as e:
+        raise FormatError(f"{what}: a number does not fit its field ({e})") from None
+
+
+def _golden_bytes(model: ModelFile) -> bytes:
+    out = bytearray()
+    if not all(0 <= t < len(model.tensors) for t in (*model.inputs, *model.outputs)):
+        raise FormatError(f"model inputs {model.inputs}, outputs {model.outputs}: {len(model.tensors)} tensors")
+    for i, g in enumerate(model.golden):
+        what = f"golden vector {i}"
+        if len(g.inputs) != len(model.inputs) or len(g.outputs) != len(model.outputs):
+            raise FormatError(f"{what}: wanted {len(model.inputs)} inputs and {len(model.outputs)} outputs")
+        for t, values in zip([*model.inputs, *model.outputs], [*g.inputs, *g.outputs], strict=True):
+            record = model.tensors[t]
+            if np.asarray(values).size != math.prod(record.dims):
+                raise FormatError(
+                    f"{what}: {record.name} has {np.asarray(values).size} elements, not {list(record.dims)}"
+                )
+            out += _pad4(_array_bytes(values, DTYPE_NUMPY[record.dtype], what))
+    return bytes(out)
+
+
+# ---- reading ---------------------------------------------------------------------------------------------------------
+
+_DAMAGED = "the file is damaged or was made by another program: pack or copy it again"
+
+
+def _bad(text: str, remedy: str = _DAMAGED) -> NoReturn:
+    raise FormatError(f"{text}; {remedy}")
+
+
+@dataclass
+class _Section:
+    offset: int
+    bytes: int
+    record_bytes: int
+    count: int
+
+
+def _sections(data: bytes, header: dict[str, Any]) -> dict[str, _Section]:
+    """The sections this reader knows, checked against each other and the file's length."""
+    out: dict[str, _Section] = {}
+    end = header["header_bytes"] + header["n_sections"] * header["section_bytes"]
+    if end > header["file_bytes"]:
+        _bad(f"byte {header['header_bytes']}: the section table ends at {end}, the file at {header['file_bytes']}")
+    for i in range(header["n_sections"]):
+        at = header["header_bytes"] + i * header["section_bytes"]
+        s = unpack_record(schema.SECTION, data, at)
+        name = _SECTION_NAME.get(s["kind"], "")
+        what = f"byte {at}: section {i} ({name or 'unknown kind ' + str(s['kind'])})"
+        if s["offset"] % schema.ALIGN:
+            _bad(f"{what} begins at {s['offset']}, not on a multiple of {schema.ALIGN}")
+        if s["offset"] < end:
+            _bad(f"{what} begins at {s['offset']}, inside what stands before it, which ends at {end}")
+        end = s["offset"] + s["bytes"]
+        if end > header["file_bytes"]:
+            _bad(f"{what} ends at {end}, the file at {header['file_bytes']}")
+        if not name:
+            continue
+        if name in out:
+            _bad(f"{what} stands in the file twice")
+        if name in schema.TABLES:
+            known = schema.record_bytes(schema.TABLES[name])
+            if s["record_bytes"] < known:
+                _bad(f"{what} has records of {s['record_bytes']} bytes; wanted {known} or more")
+            if s["record_bytes"] * s["count"] != s["bytes"]:
+                _bad(f"{what} has {s['count']} records of {s['record_bytes']} bytes in {s['bytes']} bytes")
+        out[name] = _Section(s["offset"], s["bytes"], s["record_bytes"], s["count"])
+    if missing := [n for n in schema.REQUIRED_SECTIONS if n not in out]:
+        _bad(f"section {missing[0]} is missing")
+    return out
+
+
+def decode(data: bytes) -> ModelFile:
+    """A ModelFile from bytes. Raises FormatError, and nothing else, where they break a rule."""
+    data = bytes(data)
+    known = schema.record_bytes(schema.HEADER)
+    if data[:4] != schema.MAGIC:
+        _bad(f"byte 0: found {data[:4]!r}, wanted {schema.MAGIC!r}", "this is not a .mica file")
+    if len(data) < known:
+        _bad(f"the file has {len(data)} bytes, its header {known}", "it was cut short: copy it again")
+    h = unpack_record(schema.HEADER, data, 0)
+    if h["version_major"] != schema.VERSION_MAJOR:
+        _bad(
+            f"byte 4: format version {h['version_major']}.{h['version_minor']}, wanted {schema.VERSION_MAJOR}.x",
+            "update mica, or pack the model again",
+        )
+    if h["header_bytes"] < known or h["section_bytes"] < schema.record_bytes(schema.SECTION):
+        _bad(f"header of {h['header_bytes']} bytes, section records of {h['section_bytes']} bytes: too small")
+    if h["file_bytes"] > len(data):
+        _bad(f"the file has {len(data)} bytes and should have {h['file_bytes']}", "it was cut short: copy it again")
+    if h["file_bytes"] < known:
+        _bad(f"byte 8: a file of {h['file_bytes']} bytes has no room for its header")
+    data = data[: h["file_bytes"]]
+    if (crc := crc_of(data)) != h["crc32"]:
+        _bad(f"the checksum is {crc:08x} and should be {h['crc32']:08x}", "the file is damaged: copy it again")
+    if unknown := h["features"] & ~sum(schema.FEATURES.values()):
+        _bad(f"the file needs features {unknown:#x} that this version lacks", "update mica, or pack the model again")
+    for name in ("file_bytes", "arena_bytes", "scratch_min", "scratch_want", "state_bytes"):
+        if h[name] > schema.MAX_BYTES:
+            _bad(f"byte {field_offset(schema.HEADER, name)}: {name} is {h[name]}; the limit is {schema.MAX_BYTES}")
+    if h["arena_bytes"] % schema.ALIGN:
+        _bad(f"the arena of {h['arena_bytes']} bytes is no multiple of {schema.ALIGN}")
+    sections = _sections(data, h)
+    return _Reader(data, h, sections).model()
+
+
+class _Reader:
+    """Reads the tables of a file whose header and section table are sound."""
+
+    def __init__(self, data: bytes, header: dict[str, Any], sections: dict[str, _Section]):
+        self.data, self.header, self.sections = data, header, sections
+        s = sections["DATA"]
+        self.constants = data[s.offset : s.offset + s.bytes]
+        s = sections["STRINGS"]
+        self.strings = data[s.offset : s.offset + s.bytes]
+        if not self.strings or self.strings[-1]:
+            _bad("section STRINGS does not end in a zero")
+        self.space_bytes = {"arena": header["arena_bytes"], "state": header["state_bytes"], "data": len(self.constants)}
+        self.tensors: list[TensorRecord] = []
+
+    def model(self) -> ModelFile:
+        """Read and check everything."""
+        for table, low, high in (
+            ("TENSORS", 1, schema.MAX_TENSORS),
+            ("STEPS", 0, schema.MAX_STEPS),
+            ("IO", 0, schema.MAX_IO),
+        ):
+            if not low <= self.sections[table].count <= high:
+                _bad(f"section {table} has {self.sections[table].count} records; wanted {low} to {high}")
+        for i, (at, r) in enumerate(self._records("TENSORS")):
+            self.tensors.append(self._tensor(at, i, r))
+        inputs, outputs = self._io()
+        metadata: dict[str, str] = {}
+        for at, r in self._records("METADATA"):
+            key = self._string(r["key"], f"byte {at}, metadata key")
+            metadata.setdefault(key, self._string(r["value"], f"byte {at}, metadata value"))
+        steps = [self._step(at, i, r) for i, (at, r) in enumerate(self._records("STEPS"))]
+        h = self.header
+        model = ModelFile(
+            tensors=self.tensors,
+            steps=steps,
+            inputs=inputs,
+            outputs=outputs,
+            metadata=metadata,
+            arena_bytes=h["arena_bytes"],
+            state_bytes=h["state_bytes"],
+            features=h["features"],
+            version=(h["version_major"], h["version_minor"]),
+            data=self.constants,
+            file_bytes=h["file_bytes"],
+        )
+        model.golden = self._golden(model)
+        kernels = [0, 0, 0, 0]
+        for s in steps:
+            k = schema.KERNEL_BY_NAME[s.kernel].id
+            kernels[k // 32] |= 1 << k % 32
+        if tuple(kernels) != h["kernels"]:
+            _bad("the kernels in the header are not those of the steps")
+        if (h["scratch_min"], h["scratch_want"]) != (model.scratch_min, model.scratch_want):
+            _bad("the scratch sizes in the header are not the largest of the steps")
+        return model
+
+    def _records(self, table: str) -> list[tuple[int, dict[str, Any]]]:
+        if (s := self.sections.get(table)) is None:
+            return []
+        places = range(s.offset, s.offset + s.bytes, s.record_bytes)
+        return [(at, unpack_record(schema.TABLES[table], self.data, at)) for at in places]
+
+    def _string(self, offset: int, what: str) -> str:
+        if offset >= len(self.strings):
+            _bad(f"{what}: string at {offset} of {len(self.strings)}")
+        return self.strings[offset : self.strings.index(b"\0", offset)].decode(errors="replace")
+
+    def _tensor(self, at: int, i: int, r: dict[str, Any]) -> TensorRecord:
+        name = self._string(r["name"], f"byte {at}: tensor {i}")
+        what = f"byte {at}: tensor {i} ({name})"
+        if r["dtype"] not in _DTYPE_NAME or r["space"] not in _SPACE_NAME or r["rank"] > schema.MAX_RANK:
+            _bad(f"{what} has unknown element type {r['dtype']}, space {r['space']} or rank {r['rank']}")
+        dtype, space = _DTYPE_NAME[r["dtype"]], _SPACE_NAME[r["space"]]
+        dims = r["dims"]
+        if not all(1 <= d <= schema.MAX_DIM for d in dims) or any(d != 1 for d in dims[r["rank"] :]):
+            _bad(
+                f"{what} has dimensions {list(dims)}, rank {r['rank']}; wanted 1 to {schema.MAX_DIM}, beyond the rank 1"
+            )
+        if not (math.isfinite(r["scale"]) and r["scale"] > 0):
+            _bad(f"{what} has scale {r['scale']}; wanted a finite positive number")
+        low, high = _ZERO_RANGE[dtype]
+        if not low <= r["zero_point"] <= high:
+            _bad(f"{what} has zero point {r['zero_point']}; wanted {low} to {high}")
+        t = TensorRecord(name, dtype, dims[: r["rank"]], r["scale"], r["zero_point"], space, r["offset"])
+        if t.bytes != r["bytes"]:
+            _bad(f"{what} has shape {list(t.dims)}, which is {t.bytes} bytes, and says {r['bytes']}")
+        if t.offset % schema.BLOB_ALIGN:
+            _bad(f"{what} lies at {t.offset}; wanted a multiple of {schema.BLOB_ALIGN}")
+        if t.offset + t.bytes > self.space_bytes[space]:
+            _bad(f"{what} ends at {t.offset + t.bytes}, its space ({space}) at {self.space_bytes[space]}")
+        if space == "data":
+            t.values = np.frombuffer(self.constants, DTYPE_NUMPY[dtype], math.prod(t.dims), t.offset).reshape(t.dims)
+        return t
+
+    def _io(self) -> tuple[list[int], list[int]]:
+        lists: tuple[list[int], list[int]] = ([], [])
+        for at, r in self._records("IO"):
+            what = f"byte {at}: model input or output"
+            if r["role"] > 1 or r["tensor"] >= len(self.tensors):
+                _bad(f"{what} has role {r['role']} and tensor {r['tensor']} of {len(self.tensors)}")
+            if self.tensors[r["tensor"]].space == "data":
+                _bad(f"{what} is tensor {r['tensor']}, which is a constant")
+            if r["tensor"] in lists[r["role"]]:
+                _bad(f"{what} names tensor {r['tensor']} twice")
+            lists[r["role"]].append(r["tensor"])
+        if not lists[0] or not lists[1]:
+            _bad("the model has no input or no output")
+        return lists
+
+    def _ids(self, what: str, ids: tuple[int, ...], least: int, most: int) -> tuple[int, ...]:
+        n = next((i for i in range(least, most) if ids[i] == schema.NO_TENSOR), most)
+        if any(t >= len(self.tensors) for t in ids[:n]) or any(t != schema.NO_TENSOR for t in ids[n:]):
+            number = f"{least} to {most}" if least < most else f"{least}"
+            _bad(f"{what}: tensors {list(ids)}; wanted {number} of {len(self.tensors)}")
+        return ids[:n]
+
+    def _step(self, at: int, i: int, r: dict[str, Any]) -> StepRecord:
+        name = self._string(r["name"], f"byte {at}: step {i}")
+        what = f"byte {at}: step {i} ({name})"
+        k = schema.KERNEL_BY_ID.get(r["kernel"])
+        if k is None:
+            _bad(
+                f"{what} needs kernel {r['kernel']}, which this version does not know",
+                "update mica, or pack the model again",
+            )
+        what = f"{what}, {k.name}"
+        if r["layout"] != 0:
+            _bad(f"{what} has weight layout {r['layout']}, which this version does not know", "update mica")
+        s = StepRecord(
+            name,
+            k.name,
+            self._ids(f"{what}, inputs", r["inputs"], k.least_inputs, k.n_inputs),
+            self._ids(f"{what}, outputs", r["outputs"], 1, 1),
+            dict(zip(k.params, r["params"], strict=False)),
+            layout=r["layout"],
+            flags=r["flags"],
+            scratch_min=r["scratch_min"],
+            scratch_want=r["scratch_want"],
+            macs=r["macs"],
+        )
+        x, y = [self.tensors[t] for t in s.inputs], self.tensors[s.outputs[0]]
+        if y.space == "data":
+            _bad(f"{what} writes tensor {s.outputs[0]}, which is a constant")
+        for t, wanted in (*((t, k.x_type) for t in x), (y, k.y_type)):
+            if t.dtype != wanted:
+                _bad(f"{what}: {t.name} is {t.dtype}; wanted {wanted}")
+        for t in x:
+            share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
+            if share and not (k.name in schema.IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
+                _bad(f"{what}: input {t.name} and output {y.name} share bytes")
+        try:
+            shapes = check.geometry(k.name, x, y, s.params)
+            for b, (blob, kind) in enumerate(k.blobs):
+                s.blobs[blob] = self._blob(
+                    f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shapes[blob], blob == "weights"
+                )
+            check.constants(k.name, x, y, s.params, s.blobs, s.flags)
+        except check.Broken as e:
+            _bad(f"{what}: {e}")
+        need = schema.scratch_min(k.name, y.dims[-1] if y.dims else 1, 0)
+        if s.scratch_min < need or s.scratch_want < s.scratch_min:
+            _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; wanted {need} or more")
+        return s
+
+    def _blob(self, what: str, place: tuple[int, int], kind: str, shape: tuple[int, ...], weights: bool) -> Array:
+        offset, size = place
+        itemsize = np.dtype(NUMPY_TYPE[kind]).itemsize
+        lengths = (1, -shape[0]) if shape[0] < 0 else (math.prod(shape),)
+        if size % itemsize or size // itemsize not in lengths:
+            _bad(f"{what} has {size} bytes; wanted {' or '.join(str(n * itemsize) for n in lengths)}")
+        align = schema.ALIGN if weights else schema.BLOB_ALIGN
+        if offset % align:
+            _bad(f"{what} lies at {offset} in DATA; wanted a multiple of {align}")
+        if offset + size > len(self.constants):
+            _bad(f"{what} ends at {offset + size}, DATA at {len(self.constants)}")
+        a = np.frombuffer(self.constants, NUMPY_TYPE[kind], size // itemsize, offset)
+        return a if shape[0] < 0 else a.reshape(shape)
+
+    def _golden(self, model: ModelFile) -> list[GoldenVector]:
+        if (s := self.sections.get("GOLDEN")) is None:
+            return []
+        ids = [*model.inputs, *model.outputs]
+        one = sum(_up(self.tensors[t].bytes, 4) for t in ids)
+        if s.bytes % one:
+            _bad(f"section GOLDEN has {s.bytes} bytes, which is no multiple of a vector's {one}")
+        vectors = []
+        at = s.offset
+        for _ in range(s.bytes // one):
+            arrays = []
+            for t in ids:
+                r = self.tensors[t]
+                arrays.append(np.frombuffer(self.data, DTYPE_NUMPY[r.dtype], math.prod(r.dims), at).reshape(r.dims))
+                at += _up(r.bytes, 4)
+            vectors.append(GoldenVector(arrays[: len(model.inputs)], arrays[len(model.inputs) :]))
+        return vectors

@@ -1,0 +1,497 @@
+"""Reads an ONNX file into a Graph whose shapes are all known and whose constants are all folded.
+
+Nodes are taken in the file's order (ONNX demands that it is topological). A node whose inputs are all constant is
+evaluated on the spot by ONNX's own reference evaluator, and `Shape` of a known shape is a constant, so the shape
+arithmetic that exporters leave behind never enters the graph. Every other node gets its output shapes from ONNX's
+shape inference, one node at a time with the constants at hand, which also resolves what whole-model inference cannot.
+
+Nodes keep their ONNX operator names and semantics (NCHW, attributes as in ONNX with defaults left out); the passes
+turn them into the core operators.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnx.shape_inference
+from google.protobuf.message import DecodeError
+from onnx import helper, numpy_helper
+
+from mica.errors import MicaError, Unsupported
+from mica.importer import ml_form
+from mica.importer.definitions import spelled_out
+from mica.importer.evaluate import evaluate
+from mica.importer.integers import STEPPED_MOVES, dequantised, moved_steps
+from mica.importer.operator_form import Speller
+from mica.ir.graph import Graph, Node, Value, printable
+from mica.ir.ops import DEFINED, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
+
+OLDEST_OPSET = 7
+# A constant larger than this takes no part in shape inference: it is data, not a shape.
+SHAPE_CONSTANT_BYTES = 4096
+SHAPE_OPS = frozenset(("Shape", "Size"))
+INTEGER_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
+# ONNX's inference knows these by their function bodies, and does not get to the end of them.
+SAME_SHAPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
+# On integers these mean what they mean on real numbers; sums and products of ONNX integers wrap and truncate.
+INTEGER_OPS = MOVES.union(
+    ("Cast", "Clip", "Concat", "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "Max", "Min", "Pad"),
+    ("QuantizeLinear", "Scatter", "ScatterElements", "ScatterND", "Trilu", "Where"),
+    # These compare, or count places: their results are integers, whatever they read.
+    ("And", "ArgMax", "ArgMin", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "Or", "Xor"),
+)
+
+
+def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Graph:
+    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`.
+
+    Operators that mica does not know stay in the graph, for the passes to refuse together with what they cannot take.
+    Raises MicaError where the file cannot be read, Unsupported where no graph can be made of it.
+    """
+    path = Path(path)
+    model = _read(path)
+    newest = onnx.defs.onnx_opset_version()
+    opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), newest)
+    if not OLDEST_OPSET <= opset <= newest:
+        raise Unsupported(
+            f"{path}: ONNX opset {opset}; mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset."
+        )
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
+    return _Importer(path, model, opset, dict(shapes or {})).run()
+
+
+def file_sha256(path: str | Path) -> str:
+    """SHA-256 of a file, hexadecimal, for the metadata."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as f:
+        while block := f.read(1 << 20):  # a model may be large
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> onnx.ModelProto:
+    if not path.exists():
+        raise MicaError(f"{path}: no such file")
+    if path.is_dir():
+        raise MicaError(f"{path}: is a folder; give the .onnx file")
+    invalid: Exception | None = None
+    by_name = True
+    try:
+        onnx.checker.check_model(str(path))  # the file: to check a loaded model takes its memory two times more
+    except TypeError:
+        by_name = False  # a name that is no text
+    except Exception as e:  # what cannot even be read is told apart below
+        invalid = e
+    try:
+        model = onnx.load(str(path), format="protobuf")  # whatever the file is called
+    except DecodeError:
+        raise MicaError(f"{path}: not an ONNX file (its bytes are not a protobuf model)") from None
+    except (OSError, ValueError, onnx.checker.ValidationError) as e:
+        raise MicaError(f"{path}: cannot be read: {_first_line(e)}") from None
+    if not model.graph.node and not model.graph.output:
+        raise MicaError(f"{path}: not an ONNX file (it holds no graph)")
+    if not by_name:
+        try:
+            onnx.checker.check_model(model)
+        except (onnx.checker.ValidationError, ValueError) as e:
+            invalid = e
+    if invalid is not None:
+        raise MicaError(f"{path}: not a valid ONNX model: {_first_line(invalid)}")
+    return model
+
+
+def _first_line(e: Exception) -> str:
+    lines = [line.strip() for line in str(e).splitlines() if line.strip()]
+    return lines[0] if lines else type(e).__name__
+
+
+class _Importer:
+    """The state of one import: the graph as far as it has grown."""
+
+    def __init__(self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int]) -> None:
+        self.path = path
+        self.model = model
+        self.opset = opset
+        self.shapes = shapes
+        self.used_shapes: set[str] = set()
+        self.graph = Graph(model.graph.name or path.stem)
+        self.problems: list[str] = []
+        self.fatal = False  # a problem that leaves no graph behind, so that the passes cannot name it with theirs
+        self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
+        self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
+        self.speller = Speller(opset, self._fresh, self._constant, self._add_scale)
+        self.told_precision = False
+
+    def run(self) -> Graph:
+        g, proto = self.graph, self.model.graph
+        for init in proto.initializer:
+            self._add_constant(init.name, numpy_helper.to_array(init))
+        for sparse in proto.sparse_initializer:
+            self._stop(f"initializer '{sparse.values.name}': sparse tensors; store it dense")
+        for i in proto.input:
+            if i.name not in g.values:
+                self._add_input(i)
+        unknown = set(self.shapes) - self.used_shapes
+        if unknown:
+            raise MicaError(
+                f"{self.path}: --shape {sorted(unknown)[0]}: the model has no such dimension" + self._dimension_hint()
+            )
+        self._raise_problems()
+        for n in proto.node:
+            for part in self._spelled_out(n):
+                self._add_node(part)
+        self._raise_problems()
+        for o in proto.output:
+            self._add_output(o.name)
+        self._raise_problems()
+        if not g.inputs or not g.outputs:
+            raise Unsupported(f"{self.path}: the model has no {'outputs' if g.inputs else 'inputs'}")
+        del self.speller  # it knows the importer: both, and the file, would stay in memory until the collector comes by
+        return g
+
+    def _stop(self, problem: str) -> None:
+        self.problems.append(problem)
+        self.fatal = True
+
+    def _raise_problems(self) -> None:
+        if self.fatal:
+            head = f"{self.path}: " + ("cannot be packed: " if len(self.problems) == 1 else "cannot be packed:\n  ")
+            raise Unsupported(head + "\n  ".join(self.problems))
+
+    # Values
+
+    def _add_constant(self, name: str, array: np.ndarray) -> None:
+        if array.dtype in (np.float16, np.float64) and array.ndim > 0 and array.size > 1:
+            self._stop_on_precision(f"constant '{name}'", str(array.dtype))
+        if array.dtype in (np.float16, np.float64):
+            array = array.astype(np.float32)
+        self.graph.values[name] = Value(name, tuple(array.shape), str(array.dtype), array)
+
+    def _stop_on_precision(self, what: str, dtype: str) -> None:
+        """Notes that the model is not float32: once, for all its values have one type."""
+        if not self.told_precision:
+            self.told_precision = True
+            kind = "float64 (double)" if dtype == "float64" else dtype
+            self._stop(
+                f"{what} is {kind}; mica reads float32 models: convert the model before the export "
+                "(in PyTorch: model.float())"
+            )
+
+    def _constant(self, name: str) -> np.ndarray | None:
+        return self.graph.values[name].data if name in self.graph.values else None
+
+    def _add_scale(self, name: str, array: np.ndarray) -> str:
+        """A constant that keeps its float64, or its integers."""
+        dtype = "float32" if array.dtype.kind == "f" else str(array.dtype)
+        self.graph.values[name] = Value(name, tuple(array.shape), dtype, array)
+        return name
+
+    def _fresh(self, base: str) -> str:
+        """A name that no value of the file has or will get."""
+        name, k = base, 0
+        while name in self.names or name in self.graph.values:
+            k += 1
+            name = f"{base}.{k}"
+        self.names.add(name)
+        return name
+
+    def _add_input(self, info: onnx.ValueInfoProto) -> None:
+        tensor = info.type.tensor_type
+        if not info.type.HasField("tensor_type"):
+            self._stop(f"input '{info.name}' is not a tensor")
+            return
+        dtype = _dtype_name(tensor.elem_type)
+        if dtype in ("float16", "float64"):
+            self._stop_on_precision(f"input '{info.name}'", dtype)
+            return
+        if dtype not in ("float32", "int8", "uint8", "int32", "int64", "bool"):
+            self._stop(f"input '{info.name}' is {dtype}; mica takes float32 inputs, and integers")
+            return
+        if not tensor.HasField("shape"):
+            self._stop(f"input '{info.name}' has no shape; export the model with a fixed input shape")
+            return
+        dims: list[int] = []
+        for axis, d in enumerate(tensor.shape.dim):
+            fixed = d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else 0
+            symbol = _symbol(info, axis)
+            if not fixed and symbol in self.shapes:
+                self.used_shapes.add(symbol)
+                fixed = self.shapes[symbol]
+                if fixed < 1:
+                    raise MicaError(f"{self.path}: --shape {symbol}={fixed}: a dimension is 1 or more")
+            if not fixed and axis == 0:
+                fixed = 1  # the batch
+            if not fixed:
+                self._stop(
+                    f"input '{info.name}' {_shape_text(tensor.shape)}: dimension {axis} is dynamic; "
+                    f"give its size with --shape {symbol}=N"
+                )
+                fixed = 1
+            dims.append(fixed)
+        self.graph.values[info.name] = Value(info.name, tuple(dims), dtype)
+        self.graph.inputs.append(info.name)
+
+    def _dimension_hint(self) -> str:
+        names = [
+            _symbol(i, axis)
+            for i in self.model.graph.input
+            for axis, d in enumerate(i.type.tensor_type.shape.dim)
+            if d.dim_value <= 0
+        ]
+        return f"; its dynamic dimensions are: {', '.join(dict.fromkeys(names))}" if names else "; all are fixed"
+
+    def _add_output(self, name: str) -> None:
+        g = self.graph
+        if name not in g.values:
+            raise MicaError(f"{self.path}: output '{name}' is made by no node")
+        if name in g.outputs:
+            self._stop(f"output '{name}' is listed twice")
+        if g.is_const(name):
+            self._stop(f"output '{name}' is constant, it depends on no input")
+        g.outputs.append(name)
+
+    # Nodes
+
+    def _spelled_out(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """The nodes of a quantised operator; any other node as it is."""
+        of_ml = proto.domain == ml_form.DOMAIN and proto.op_type in ml_form.FORMS
+        if proto.domain not in ("", "ai.onnx") and not of_ml and (proto.domain, proto.op_type) not in _MICROSOFT:
+            return [proto]
+        try:
+            return self.speller.spell(proto)
+        except ValueError as e:
+            self._stop(f"{_where(proto)}: {e}")
+            return []
+
+    def _add_node(self, proto: onnx.NodeProto) -> None:
+        g = self.graph
+        name, where = _name(proto), _where(proto)
+        if proto.domain not in ("", "ai.onnx"):
+            self._stop(f"{where}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators")
+        elif proto.op_type == "If" and (condition := self._constant(proto.input[0])) is not None:
+            self._add_branch(proto, bool(condition.any()))
+        elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
+            self._stop(f"{where}: control flow; export the model without it")
+        elif all(not i or i in g.values for i in proto.input):
+            self._add_plain_node(proto, name, where)
+        elif self.unknown.isdisjoint(proto.input) or proto.op_type in SHAPE_OPS:
+            return  # arithmetic on the shape of something unknown: not a problem of its own
+        elif proto.op_type not in ONNX_OPS:
+            self.problems.append(f"{where}: {NOT_SUPPORTED}")
+        self.unknown.update(o for o in proto.output if o and o not in g.values)
+
+    def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
+        """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""
+        wanted = "then_branch" if taken else "else_branch"
+        branch = next(a.g for a in proto.attribute if a.name == wanted)
+        for init in branch.initializer:
+            self._add_constant(init.name, numpy_helper.to_array(init))
+        for n in branch.node:
+            for spelled in self._spelled_out(n):
+                self._add_node(spelled)
+        for inner, outer in zip(branch.output, proto.output, strict=True):
+            self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
+
+    def _add_plain_node(self, proto: onnx.NodeProto, name: str, where: str) -> None:
+        g = self.graph
+        if proto.op_type in SHAPE_OPS:
+            whole = np.array(g.values[proto.input[0]].shape, np.int64)
+            attrs = _attributes(proto)
+            part = whole[attrs.get("start", 0) : attrs.get("end", len(whole))]
+            self._add_constant(proto.output[0], part if proto.op_type == "Shape" else np.array(whole.prod()))
+            return
+        if proto.op_type == "DynamicQuantizeLinear":
+            # Its scale follows the data; ours is fixed. With scale 1 and zero point 0 "integers" that are the real
+            # numbers themselves give the same products, and the quantiser chooses a scale of its own.
+            self._add_constant(proto.output[1], np.array(1, np.float32))
+            self._add_constant(proto.output[2], np.array(0, np.uint8))
+        if proto.op_type == "CastLike":  # the second input is there for its type only
+            to = _elem_type(g.values[proto.input[1]].dtype)
+            proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)
+        known = {i: g.values[i].data for i in proto.input if i and g.values[i].data is not None}
+        if proto.op_type == "DequantizeLinear" and len(known) == len({i for i in proto.input if i}):
+            self._add_dequantised(proto, where)
+            return
+        if len(known) == len({i for i in proto.input if i}) and not _is_random(proto.op_type):
+            try:
+                results = evaluate(proto, known, self.opset)
+            except Exception as e:
+                # The evaluator raises whatever its numpy code raises; any of it means that this node is unusable.
+                self._stop(f"{where}: its constant inputs cannot be evaluated: {_first_line(e)}")
+                return
+            for o, r in zip((o for o in proto.output if o), results, strict=True):
+                self._add_constant(o, r)
+            self._move_steps(proto)
+            return
+        if proto.op_type in DEFINED:
+            self._add_definition(proto, where)
+            return
+        supported = proto.op_type in ONNX_OPS
+        if not supported:
+            self.problems.append(f"{where}: {NOT_SUPPORTED}")
+        try:
+            shapes = self._infer(proto)
+        except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError) as e:
+            self._stop(f"{where}: {_inference_reason(e)}")
+            return
+        for o in proto.output:
+            if o in shapes and o not in g.values:
+                shape, dtype = shapes[o]
+                g.values[o] = Value(o, shape, dtype)
+                if min(shape, default=1) < 1:
+                    self._stop(f"{where}: its output would have the shape {list(shape)}; its input is too small for it")
+                elif supported and dtype in INTEGER_TYPES and proto.op_type not in INTEGER_OPS and o == proto.output[0]:
+                    self._stop(f"{where}: computes with {dtype} numbers; mica reads float32 models")
+        if next(o for o in proto.output if o) not in g.values:  # an LSTM may leave out its first output
+            self.fatal = True
+            if supported:
+                self.problems.append(f"{where}: the shape of its output depends on data")
+            return
+        outputs = [o if o in g.values and not g.is_const(o) else "" for o in proto.output]
+        attrs = _attributes(proto)
+        if proto.op_type in ("LogSoftmax", "Softmax") and self.opset < 13:
+            attrs = {"axis": attrs.get("axis", 1), "flatten": 1}
+        g.nodes.append(Node(proto.op_type, name, list(proto.input), outputs, attrs))
+
+    def _add_definition(self, proto: onnx.NodeProto, where: str) -> None:
+        values = [self.graph.values.get(i) for i in proto.input]
+        types = [
+            helper.make_tensor_type_proto(_elem_type(v.dtype), v.shape) if v is not None else onnx.TypeProto()
+            for v in values
+        ]
+        try:
+            parts = spelled_out(proto, self.opset, types, self._fresh)
+        except (ValueError, RuntimeError, onnx.onnx_cpp2py_export.defs.SchemaError) as e:
+            self._stop(f"{where}: {_first_line(e)}")
+            return
+        for part in parts:
+            self._add_node(part)
+
+    def _add_dequantised(self, proto: onnx.NodeProto, where: str) -> None:
+        q, scale, zero = (self._constant(i) for i in (*proto.input, "", "")[:3])
+        assert q is not None
+        assert scale is not None
+        try:
+            value = dequantised(proto.output[0], q, scale, zero, _attributes(proto))
+        except ValueError as e:
+            self._stop(f"{where}: {e}")
+            return
+        self.graph.values[value.name] = value
+
+    def _move_steps(self, proto: onnx.NodeProto) -> None:
+        """A constant that came as integers is still one after a Transpose."""
+        source = self.graph.values.get(proto.input[0]) if proto.input else None
+        if source is None or source.steps is None or proto.op_type not in STEPPED_MOVES:
+            return
+        rest = {i: self._constant(i) for i in proto.input[1:] if i}
+        result = self.graph.values[proto.output[0]]
+        result.steps = moved_steps(source, lambda a: evaluate(proto, {source.name: a, **rest}, self.opset)[0])
+        result.quant = source.quant
+
+    def _infer(self, proto: onnx.NodeProto) -> dict[str, tuple[tuple[int, ...], str]]:
+        """Output shapes of one node by ONNX's inference, given its inputs' shapes and small constants."""
+        g = self.graph
+        if proto.op_type in SAME_SHAPE:
+            like = g.values[proto.input[0]]
+            return {proto.output[0]: (like.shape, like.dtype)}
+        infos, inits = [], []
+        for i in dict.fromkeys(proto.input):
+            if not i:
+                continue
+            v = g.values[i]
+            if v.data is not None and v.data.nbytes <= SHAPE_CONSTANT_BYTES:
+                inits.append(numpy_helper.from_array(np.asarray(v.data, np.dtype(v.dtype), order="C"), i))
+            else:
+                infos.append(helper.make_tensor_value_info(i, _elem_type(v.dtype), v.shape))
+        outs = [helper.make_empty_tensor_value_info(o) for o in proto.output if o]
+        one = helper.make_model(
+            helper.make_graph([proto], "one", infos, outs, inits),
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=self.model.ir_version,
+        )
+        inferred = onnx.shape_inference.infer_shapes(one, strict_mode=True, data_prop=True)
+        found = {}
+        for info in (*inferred.graph.output, *inferred.graph.value_info):
+            t = info.type.tensor_type
+            if t.HasField("shape") and t.elem_type and all(d.HasField("dim_value") for d in t.shape.dim):
+                dims = tuple(d.dim_value for d in t.shape.dim)
+                if proto.op_type in ("AveragePool", "MaxPool"):
+                    dims = _without_idle_windows(dims, g.values[proto.input[0]].shape, _attributes(proto))
+                found[info.name] = (dims, _dtype_name(t.elem_type))
+        return found
+
+
+def _without_idle_windows(y: tuple[int, ...], x: tuple[int, ...], attrs: Mapping[str, Any]) -> tuple[int, ...]:
+    """Shape of a pool's output without the windows that ceil_mode begins in the padding behind x.
+
+    The operators' text, ONNX Runtime and PyTorch ignore those; ONNX's inference counts them.
+    """
+    n = len(x) - 2
+    if not attrs.get("ceil_mode"):
+        return y
+    strides = attrs.get("strides", [1] * n)
+    pads = attrs.get("pads", [0] * n) if attrs.get("auto_pad", "NOTSET") == "NOTSET" else [0] * n
+    idle = [(y[2 + i] - 1) * strides[i] >= x[2 + i] + pads[i] for i in range(n)]
+    return (*y[:2], *(d - w for d, w in zip(y[2:], idle, strict=True)))
+
+
+_MICROSOFT = {("com.microsoft", op) for op in MICROSOFT_OPS}
+
+
+def _name(proto: onnx.NodeProto) -> str:
+    return printable(proto.name or next((o for o in proto.output if o), proto.op_type))
+
+
+def _where(proto: onnx.NodeProto) -> str:
+    return f"node '{_name(proto)}' ({proto.op_type})"
+
+
+def _inference_reason(e: Exception) -> str:
+    """What ONNX's inference says, without its prefixes: "... [ShapeInferenceError] Incompatible dimensions"."""
+    return _first_line(e).rsplit("[ShapeInferenceError] ", 1)[-1]
+
+
+def _symbol(info: onnx.ValueInfoProto, axis: int) -> str:
+    """The name by which --shape calls a dimension: its own, or input and axis."""
+    return info.type.tensor_type.shape.dim[axis].dim_param or f"{info.name}.{axis}"
+
+
+def _is_random(op: str) -> bool:
+    return op.startswith("Random") or op in ("Multinomial", "Bernoulli")
+
+
+def _attributes(proto: onnx.NodeProto) -> dict[str, Any]:
+    """ONNX attributes as plain Python values: bytes become str, tensors become arrays."""
+    attrs: dict[str, Any] = {}
+    for a in proto.attribute:
+        v = helper.get_attribute_value(a)
+        if isinstance(v, bytes):
+            v = v.decode("utf-8", "replace")
+        elif isinstance(v, onnx.TensorProto):
+            v = numpy_helper.to_array(v)
+        elif isinstance(v, (list, tuple)) or hasattr(v, "_values"):
+            v = [s.decode("utf-8", "replace") if isinstance(s, bytes) else s for s in v]
+        attrs[a.name] = v
+    return attrs
+
+
+def _dtype_name(elem_type: int) -> str:
+    try:
+        return str(helper.tensor_dtype_to_np_dtype(elem_type))
+    except KeyError:
+        return f"type {elem_type}"
+
+
+def _elem_type(dtype: str) -> int:
+    return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+
+def _shape_text(shape: onnx.TensorShapeProto) -> str:
+    return "[" + ", ".join(d.dim_param or (str(d.dim_value) if d.dim_value else "?") for d in shape.dim) + "]"

@@ -1,0 +1,1 @@
+"""The compiler's intermediate representation: a graph of operators over named values."""

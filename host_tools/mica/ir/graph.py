@@ -1,0 +1,184 @@
+"""Graph, node, value: what every stage between the ONNX file and the packed bytes works on.
+
+A `Value` is one tensor: an activation, or a constant when `data` is set. A `Node` applies one operator (a row of
+`ir/ops.py`) to values. A `Graph` keeps its nodes in an order in which every value is made before it is read. Passes
+take a graph and return one; they may change it in place, the caller no longer uses the old one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+def printable(name: str) -> str:
+    """A name for reports: what would break a line or cannot be written becomes '?'."""
+    return "".join(c if c.isprintable() else "?" for c in name)
+
+
+@dataclass(frozen=True)
+class Quant:
+    """How integers stand for real numbers: real = scale * (q - zero_point), q int8, one scale for the whole tensor."""
+
+    scale: float
+    zero_point: int
+
+    def quantise(self, real: np.ndarray) -> np.ndarray:
+        """Real numbers -> int8, ONNX QuantizeLinear's rule: round half to even, saturate."""
+        q = np.rint(np.asarray(real, np.float64) / self.scale) + self.zero_point
+        return np.clip(q, -128, 127).astype(np.int8)
+
+    def dequantise(self, q: np.ndarray) -> np.ndarray:
+        """int8 -> float32 real numbers."""
+        return ((np.asarray(q, np.float64) - self.zero_point) * self.scale).astype(np.float32)
+
+
+@dataclass
+class Value:
+    """One tensor. `shape` is always fully known; `data` is a constant's array, `quant` an int8 activation's scale.
+
+    In a float graph `quant` is what an already quantised model says: it binds the quantiser, and a pass may not drop a
+    value that has one. `steps` belong to a float constant that came as integers: what one step of each of its elements
+    is worth, an array that broadcasts to the data. `whole` inputs are integers that count as real numbers.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str = "float32"
+    data: np.ndarray | None = None
+    quant: Quant | None = None
+    steps: np.ndarray | None = None
+    whole: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def bytes(self) -> int:
+        """Of an integer graph: what it takes in the arena."""
+        return self.size * np.dtype(self.dtype).itemsize
+
+
+@dataclass
+class Node:
+    """One operator application. `name` is the ONNX node's, so that an error can point at it; absent inputs are ''."""
+
+    op: str
+    name: str
+    inputs: list[str]
+    outputs: list[str]
+    attrs: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        attrs = ", ".join(f"{k}={v}" for k, v in self.attrs.items() if not isinstance(v, np.ndarray))
+        return f"{', '.join(self.outputs)} = {self.op}({', '.join(self.inputs)}) {{{attrs}}}  # {self.name}"
+
+
+class Graph:
+    """Nodes in execution order over a table of values."""
+
+    def __init__(self, name: str, inputs: Iterable[str] = (), outputs: Iterable[str] = ()) -> None:
+        self.name = name
+        self.nodes: list[Node] = []
+        self.values: dict[str, Value] = {}
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self._serial = itertools.count()
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __str__(self) -> str:
+        """A textual dump: inputs, one line a node with its output shapes, outputs."""
+        lines = [f"graph {self.name}"]
+        lines += [f"  input {n} {list(self.values[n].shape)}" for n in self.inputs]
+        for node in self.nodes:
+            shapes = " ".join(str(list(self.values[o].shape)) for o in node.outputs)
+            lines.append(f"  {node} {shapes}")
+        lines += [f"  output {n} {list(self.values[n].shape)}" for n in self.outputs]
+        return "\n".join(lines)
+
+    # Values
+
+    def value(self, name: str) -> Value:
+        return self.values[name]
+
+    def data(self, name: str) -> np.ndarray | None:
+        """The constant behind a name, or None when it is an activation or absent."""
+        return self.values[name].data if name else None
+
+    def is_const(self, name: str) -> bool:
+        return bool(name) and self.values[name].data is not None
+
+    def fresh(self, base: str) -> str:
+        """A value name not in use, derived from `base`."""
+        name = base
+        while name in self.values:
+            name = f"{base}.{next(self._serial)}"
+        return name
+
+    def new_value(self, base: str, shape: Iterable[int], dtype: str = "float32") -> str:
+        name = self.fresh(base)
+        self.values[name] = Value(name, tuple(int(d) for d in shape), dtype)
+        return name
+
+    def new_const(self, base: str, data: np.ndarray) -> str:
+        name = self.fresh(base)
+        self.values[name] = Value(name, tuple(data.shape), str(data.dtype), data)
+        return name
+
+    # Nodes
+
+    def producers(self) -> dict[str, Node]:
+        """Value name -> the node that makes it. Built on each call: passes change the graph between calls."""
+        return {o: n for n in self.nodes for o in n.outputs if o}
+
+    def consumers(self) -> dict[str, list[Node]]:
+        """Value name -> the nodes that read it, once per reading node."""
+        table: dict[str, list[Node]] = {}
+        for n in self.nodes:
+            for i in dict.fromkeys(n.inputs):
+                if i:
+                    table.setdefault(i, []).append(n)
+        return table
+
+    def sole_consumer(self, name: str, consumers: dict[str, list[Node]]) -> Node | None:
+        """The only reader of a value that is not a graph output, or None."""
+        readers = consumers.get(name, [])
+        return readers[0] if len(readers) == 1 and name not in self.outputs else None
+
+    def insert_before(self, node: Node, new: Node) -> None:
+        self.nodes.insert(self.index(node), new)
+
+    def insert_after(self, node: Node, new: Node) -> None:
+        self.nodes.insert(self.index(node) + 1, new)
+
+    def index(self, node: Node) -> int:
+        """Position of a node, by identity: two equal nodes may stand in one graph."""
+        return next(i for i, n in enumerate(self.nodes) if n is node)
+
+    def remove(self, node: Node) -> None:
+        del self.nodes[self.index(node)]
+
+    def replace_uses(self, old: str, new: str) -> None:
+        """Every reader of `old`, and the graph outputs, read `new` instead."""
+        for n in self.nodes:
+            n.inputs = [new if i == old else i for i in n.inputs]
+        self.outputs = [new if o == old else o for o in self.outputs]
+
+    def rename_value(self, old: str, new: str) -> None:
+        """Gives a value another name everywhere; `new` must be free."""
+        value = self.values.pop(old)
+        value.name = new
+        self.values[new] = value
+        for n in self.nodes:
+            n.inputs = [new if i == old else i for i in n.inputs]
+            n.outputs = [new if o == old else o for o in n.outputs]
+        self.inputs = [new if i == old else i for i in self.inputs]
+        self.outputs = [new if o == old else o for o in self.outputs]

@@ -1,0 +1,337 @@
+"""The operator table: every core operator of the compiler, and the kernel it becomes.
+
+ONNX operators are many; they are rewritten into these few (`passes/`). Activations are laid out NHWC, convolution
+weights [Cout, KH, KW, Cin/groups], depthwise weights [C*m, KH, KW], dense weights [N, K]. Attributes:
+
+    strides, dilations  (vertical, horizontal)          pads       (top, left, bottom, right)
+    kernel              (height, width) of a pool        groups     of a Conv2d
+    clip                (low, high) real numbers the output is clamped to, None where open
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Op:
+    """One core operator: number of activation inputs, names of constant inputs, attributes, kernel name in the file."""
+
+    name: str
+    activations: int
+    constants: tuple[str, ...]
+    attrs: tuple[str, ...]
+    kernel: str | None
+    clips: bool = False  # can clamp its output for free, so a following Relu or Clip is fused into it
+    keeps_quant: bool = False  # output integers are a selection of the input's: scale and zero point are the input's
+    joins: bool = False  # output integers are those of all inputs, and constants: one scale serves all where it can
+    variadic: bool = False  # takes more activations than `activations`, up to schema.MAX_INPUTS
+
+
+_WINDOW = ("strides", "dilations", "pads")
+
+CORE = (
+    Op("Conv2d", 1, ("weights", "bias"), (*_WINDOW, "groups", "clip"), "conv2d_s8", clips=True),
+    Op("DepthwiseConv2d", 1, ("weights", "bias"), (*_WINDOW, "clip"), "depthwise_conv2d_s8", clips=True),
+    Op("ConvTranspose2d", 1, ("weights", "bias"), (*_WINDOW, "groups", "clip"), "conv_transpose2d_s8", clips=True),
+    Op("FullyConnected", 1, ("weights", "bias"), ("clip",), "fully_connected_s8", clips=True),
+    Op("MaxPool2d", 1, (), ("kernel", *_WINDOW, "clip"), "max_pool2d_s8", clips=True, keeps_quant=True),
+    Op(
+        "AveragePool2d",
+        1,
+        (),
+        ("kernel", "strides", "pads", "count_include_pad", "clip"),
+        "average_pool2d_s8",
+        clips=True,
+    ),
+    Op("Add", 2, (), ("signs", "clip"), "add_s8", clips=True),
+    Op("Mul", 2, (), ("clip",), "mul_s8", clips=True),
+    Op("Div", 2, (), ("clip",), "div_s8", clips=True),
+    Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True),
+    Op("Greater", 2, (), (), "add_s8"),  # 1 where a > b, else 0
+    Op("Where", 3, (), ("clip",), "mul_s8", clips=True),  # c, a, b: a where c is 1, b where it is 0
+    Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True),  # x, slope
+    Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True),
+    Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True),
+    Op("Extreme", 1, (), ("larger", "axis", "axes", "clip"), "reduce_s8", clips=True, keeps_quant=True),
+    Op("ArgMax", 1, (), ("axis", "minimum", "select_last"), "argmax_s8"),  # gives int32
+    Op("LayerNorm", 1, ("gamma", "beta"), ("mode", "axis", "inner", "epsilon", "clip"), "layer_norm_s8", clips=True),
+    Op(  # inputs: sequence, initial hidden state, initial cell state; constants and attributes: reference/recurrent.py
+        "Recurrent",
+        1,
+        ("weights", "recurrent", "bias", "recurrent_bias", "peepholes"),
+        ("cell", "reverse", "coupled", "gate", "candidate", "output"),
+        "recurrent_s8",
+        variadic=True,
+    ),
+    Op("Softmax", 1, (), (), "softmax_s8"),
+    Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),
+    Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True),
+    Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
+    Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True),
+    Op("Reshape", 1, (), (), None, keeps_quant=True),  # no kernel: two names for the same bytes
+    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.flat_moves.AxisMap a dimension
+    Op("Move", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.flat_moves.FlatMove
+    Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
+    Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
+    Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
+    Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),
+    Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
+)
+
+CORE_BY_NAME = {op.name: op for op in CORE}
+
+# Functions that Unary can stand for: name -> number of arguments. `reference/unary.py` computes them.
+UNARY_FUNCTIONS = {
+    "abs": 0,
+    "acos": 0,
+    "acosh": 0,
+    "affine": 2,  # scale, shift
+    "asin": 0,
+    "asinh": 0,
+    "atan": 0,
+    "atanh": 0,
+    "ceil": 0,
+    "celu": 1,
+    "clip": 2,  # low, high; either may be None
+    "composed": 1,  # several pointwise operators, without rounding between them: a program of reference/unary.py
+    "cos": 0,
+    "cosh": 0,
+    "elu": 1,
+    "equal": 1,  # value: 1 where x is it, else 0
+    "erf": 0,
+    "exp": 0,
+    "floor": 0,
+    "gelu": 0,
+    "gelu_tanh": 0,
+    "greater": 1,
+    "hard_sigmoid": 2,
+    "hard_swish": 0,
+    "leaky_relu": 1,
+    "less": 1,
+    "log": 0,
+    "mish": 0,
+    "not": 0,  # of 0 and 1
+    "not_zero": 0,
+    "power": 1,  # exponent
+    "power_of": 1,  # base
+    "quantise": 2,  # scale, zero point: rounds to what int8 can hold; where a quantised model says so
+    "reciprocal": 1,  # numerator
+    "round": 0,
+    "selu": 2,
+    "shrink": 2,
+    "sigmoid": 0,
+    "sign": 0,
+    "sin": 0,
+    "sinh": 0,
+    "softplus": 0,
+    "softsign": 0,
+    "sqrt": 0,
+    "swish": 1,
+    "tan": 0,
+    "tanh": 0,
+    "thresholded_relu": 1,
+    "truncate": 0,
+}
+
+# Operators whose elements each depend on one element of each input: they fit into one table where there is one input.
+POINTWISE = ("Unary", "Add", "Mul", "Div", "MinMax", "Greater", "Where", "PRelu")
+# Those of several inputs, which all broadcast as in numpy.
+BROADCASTING = POINTWISE[1:]
+# Functions whose results are 0 and 1.
+TRUTH_FUNCTIONS = ("equal", "greater", "less", "not", "not_zero")
+
+# What a person hears of any other ONNX operator.
+NOT_SUPPORTED = "operator not supported (`mica info --ops` lists the supported ones)"
+
+# ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/definitions.py`).
+DEFINED = frozenset(
+    (
+        "Attention",
+        "CausalConvWithState",
+        "CenterCropPad",
+        "NegativeLogLikelihoodLoss",
+        "RotaryEmbedding",
+        "SoftmaxCrossEntropyLoss",
+        "SwiGLU",
+    )
+)
+
+# ONNX operators that the passes turn into core operators. `lower` refuses all others, all at once.
+ONNX_OPS = frozenset(
+    (
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "And",
+        "ArgMax",
+        "ArgMin",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "AveragePool",
+        "BatchNormalization",
+        "Cast",
+        "CastLike",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Concat",
+        "Conv",
+        "ConvInteger",
+        "ConvTranspose",
+        "Cos",
+        "Cosh",
+        "CumSum",
+        "DepthToSpace",
+        "DequantizeLinear",
+        "Div",
+        "Dropout",
+        "DynamicQuantizeLinear",
+        "Einsum",
+        "Elu",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Expand",
+        "Flatten",
+        "Floor",
+        "GRU",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "Gelu",
+        "Gemm",
+        "GlobalAveragePool",
+        "GlobalLpPool",
+        "GlobalMaxPool",
+        "Greater",
+        "GreaterOrEqual",
+        "GroupNormalization",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "InstanceNormalization",
+        "LSTM",
+        "LayerNormalization",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "LogSoftmax",
+        "LpNormalization",
+        "MatMul",
+        "MatMulInteger",
+        "Max",
+        "MaxPool",
+        "Mean",
+        "MeanVarianceNormalization",
+        "Min",
+        "Mish",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "PRelu",
+        "Pad",
+        "Pow",
+        "QLinearConv",
+        "QLinearMatMul",
+        "QuantizeLinear",
+        "RMSNormalization",
+        "RNN",
+        "Reciprocal",
+        "ReduceL1",
+        "ReduceL2",
+        "ReduceLogSum",
+        "ReduceLogSumExp",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceMin",
+        "ReduceSum",
+        "ReduceSumSquare",
+        "Relu",
+        "Reshape",
+        "Resize",
+        "ReverseSequence",
+        "Round",
+        "Scatter",
+        "ScatterElements",
+        "ScatterND",
+        "Selu",
+        "Shrink",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Slice",
+        "Softmax",
+        "Softplus",
+        "Softsign",
+        "SpaceToDepth",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Sum",
+        "Swish",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+        "Tile",
+        "Transpose",
+        "Trilu",
+        "Unsqueeze",
+        "Upsample",
+        "Where",
+        "Xor",
+    )
+)
+
+# Operators of the domain com.microsoft that ONNX Runtime's quantiser writes. The importer spells them out.
+MICROSOFT_OPS = frozenset(
+    (
+        "DequantizeLinear",
+        "QGemm",
+        "QLinearAdd",
+        "QLinearAveragePool",
+        "QLinearConcat",
+        "QLinearGlobalAveragePool",
+        "QLinearLeakyRelu",
+        "QLinearMul",
+        "QLinearReduceMean",
+        "QLinearSigmoid",
+        "QLinearSoftmax",
+        "QuantizeLinear",
+    )
+)
+
+# ONNX operators whose results are elements of their first input, unchanged: they mean the same on the integers of a
+# quantised tensor as on the real numbers that these stand for.
+MOVES = frozenset(
+    (
+        "DepthToSpace",
+        "Dropout",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "GlobalMaxPool",
+        "Identity",
+        "MaxPool",
+        "ReduceMax",
+        "ReduceMin",
+        "Reshape",
+        "ReverseSequence",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    )
+)

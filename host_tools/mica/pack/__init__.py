@@ -1,0 +1,1 @@
+"""Integer graph + plan -> the bytes of a .mica file."""

@@ -1,0 +1,57 @@
+"""Golden vectors: inputs and the outputs they must give, stored in the file for self-tests on any board."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from mica import engine
+from mica.format.codec import GoldenVector, ModelFile, TensorRecord, encode
+
+
+def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: int) -> tuple[ModelFile, bytes]:
+    """The model with n vectors: its first calibration samples, or random inputs where there are none."""
+    blob = encode(model)
+    loaded = engine.load(blob)
+    rng = np.random.default_rng(0)
+    vectors = []
+    for k in range(n):
+        inputs = [_sample(model, model.tensors[t], arrays, k, rng) for t in model.inputs]
+        for i, q in enumerate(inputs):
+            loaded.set_input(i, q)
+        loaded.run()
+        vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))]))
+    model = dataclasses.replace(model, golden=vectors)
+    return model, encode(model)
+
+
+def _sample(
+    model: ModelFile, t: TensorRecord, arrays: Mapping[str, np.ndarray] | None, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    if arrays is None:
+        return random_input(model, t, rng)
+    samples = arrays[t.name]
+    return quantise_input(samples[k % len(samples)].reshape(t.dims), t)
+
+
+def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
+    """Any integers; for row numbers of tables (int32), such as the smallest of them has."""
+    if t.dtype != "int32":
+        return rng.integers(-128, 128, t.dims).astype(np.int8)
+    readers = [s for s in model.steps if s.kernel == "embedding_s8" and model.tensors[s.inputs[0]].offset == t.offset]
+    return rng.integers(0, min((s.params["rows"] for s in readers), default=1), t.dims).astype(np.int32)
+
+
+def quantise_input(x: np.ndarray, t: TensorRecord) -> np.ndarray:
+    """float32 -> int8 of a tensor's shape, round half to even (ONNX QuantizeLinear); int32 holds whole numbers."""
+    if t.dtype == "int32":
+        return np.rint(np.asarray(x, np.float64)).astype(np.int32).reshape(t.dims)
+    q = np.rint(np.asarray(x, np.float32) / np.float32(t.scale)) + t.zero_point
+    return np.clip(q, -128, 127).astype(np.int8).reshape(t.dims)
+
+
+def dequantise_output(q: np.ndarray, t: TensorRecord) -> np.ndarray:
+    """int8 -> float32."""
+    return (q.astype(np.float32) - np.float32(t.zero_point)) * np.float32(t.scale)

@@ -1,0 +1,86 @@
+"""Lays an integer graph and its plan out as a file. No decision is taken here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from mica.format import codec
+from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.format.schema import KERNEL_BY_NAME, scratch_min
+from mica.ir.graph import Graph, Node
+from mica.plan.alias import ALIASES
+from mica.plan.plan import Plan
+
+
+def pack(
+    g: Graph, plan: Plan, metadata: Mapping[str, str], golden: Sequence[GoldenVector] = ()
+) -> tuple[ModelFile, bytes]:
+    """Returns the model's records and its bytes."""
+    ids: dict[str, int] = {}
+    tensors: list[TensorRecord] = []
+    aliases = {n.outputs[0] for n in g.nodes if n.op in ALIASES}
+    read = {i for n in plan.steps for i in n.inputs} | set(g.outputs) | set(g.inputs)
+    for name, value in g.values.items():
+        if value.data is not None and value.quant is None:
+            continue  # a blob of a step, not a tensor
+        if name in aliases and name not in read:
+            continue  # a name between two reshapes
+        assert value.quant is not None
+        ids[name] = len(tensors)
+        tensors.append(
+            TensorRecord(
+                name=name,
+                dtype=value.dtype,
+                dims=value.shape,
+                scale=value.quant.scale,
+                zero_point=value.quant.zero_point,
+                space="arena" if value.data is None else "data",
+                offset=0 if value.data is not None else plan.offsets[name],
+                values=value.data,
+            )
+        )
+    model = ModelFile(
+        tensors=tensors,
+        steps=[_step(g, node, ids) for node in plan.steps],
+        inputs=[ids[i] for i in g.inputs],
+        outputs=[ids[o] for o in g.outputs],
+        metadata=dict(metadata),
+        golden=list(golden),
+        arena_bytes=plan.arena_bytes,
+    )
+    return model, codec.encode(model)
+
+
+def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
+    kernel = KERNEL_BY_NAME[node.op]
+    n_inputs = len(node.inputs) - len(kernel.blobs)
+    blobs = {name: np.asarray(g.data(i)) for (name, _), i in zip(kernel.blobs, node.inputs[n_inputs:], strict=True)}
+    step = StepRecord(
+        name=node.name,
+        kernel=node.op,
+        inputs=tuple(ids[i] for i in node.inputs[:n_inputs]),
+        outputs=tuple(ids[o] for o in node.outputs),
+        params={k: int(v) for k, v in node.attrs.items()},
+        blobs=blobs,
+        macs=macs(g, node),
+    )
+    step.flags = codec.step_flags(step)
+    y = g.value(node.outputs[0]).shape
+    step.scratch_min = step.scratch_want = scratch_min(node.op, y[-1] if y else 1, 0)
+    return step
+
+
+def macs(g: Graph, node: Node) -> int:
+    """Multiply-accumulates of a step, as TFLite counts them: weights times the outputs that use each."""
+    if node.op == "conv_transpose2d_s8":  # each input meets the weights of all that it reaches
+        _, h, w, _ = g.value(node.inputs[0]).shape
+        return g.value(node.inputs[1]).size * h * w
+    if node.op == "recurrent_s8":  # every row of the matrix at every time step
+        time, batch, _ = g.value(node.inputs[0]).shape
+        return g.value(node.inputs[-6]).size * time * batch
+    if node.op not in ("conv2d_s8", "depthwise_conv2d_s8", "fully_connected_s8"):
+        return 0
+    weights = g.value(node.inputs[1])
+    return weights.size * (g.value(node.outputs[0]).size // weights.shape[0])

@@ -1,0 +1,42 @@
+"""Small helpers for passes that write new nodes: each emits one core node and returns the name of its output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mica.ir.graph import Graph, Node
+
+TO_NHWC = (0, 2, 3, 1)
+TO_NCHW = (0, 3, 1, 2)
+
+
+class Builder:
+    """Appends core nodes to a list. `origin` is the ONNX node's name that all of them carry."""
+
+    def __init__(self, g: Graph, nodes: list[Node], origin: str) -> None:
+        self.g = g
+        self.nodes = nodes
+        self.origin = origin
+
+    def emit(self, op: str, inputs: Sequence[str], shape: Iterable[int], attrs: dict[str, Any] | None = None) -> str:
+        out = self.g.new_value(f"{self.origin}.{op.lower()}", shape)
+        self.nodes.append(Node(op, self.origin, list(inputs), [out], dict(attrs or {})))
+        return out
+
+    def emit_to(self, out: str, op: str, inputs: Sequence[str], attrs: dict[str, Any] | None = None) -> None:
+        """As `emit`, into a value that exists."""
+        self.nodes.append(Node(op, self.origin, list(inputs), [out], dict(attrs or {})))
+
+    def transpose(self, x: str, perm: Sequence[int]) -> str:
+        shape = self.g.value(x).shape
+        return self.emit("Transpose", [x], [shape[p] for p in perm], {"perm": tuple(perm)})
+
+    def transpose_to(self, out: str, x: str, perm: Sequence[int]) -> None:
+        self.emit_to(out, "Transpose", [x], {"perm": tuple(perm)})
+
+    def reshape(self, x: str, shape: Iterable[int]) -> str:
+        return self.emit("Reshape", [x], shape)
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        return self.g.value(name).shape

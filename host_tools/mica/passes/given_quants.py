@@ -1,0 +1,95 @@
+"""Rounding that the model asks for becomes the scale and zero point of the value that is rounded.
+
+    Unary(Conv2d(x), quantise s z)          =>   Conv2d(x), its output having `quant` s, z
+    Unary(MaxPool2d(x), quantise)           =>   MaxPool2d(Unary(x, quantise)), and on from there: a selection of
+                                                 elements has the scale of what it selects from
+    Unary(x, quantise), x with that quant   =>   x
+    Unary(x, quantise), x with another      =>   stays: a table from integers to integers, behind a selection
+    Unary(x, clip), x with a quant          =>   its output has that of x, unless the model says another
+
+A value that is rounded in several ways takes the finest; the others become tables behind it.
+"""
+
+from __future__ import annotations
+
+from mica.ir.graph import Graph, Node, Quant
+from mica.ir.ops import CORE_BY_NAME
+from mica.passes.quantised_values import grid_of, is_quantise, quantise
+
+
+def run(g: Graph) -> Graph:
+    while _step(g):
+        pass
+    for node in g.nodes:
+        y = g.value(node.outputs[0])
+        if is_quantise(node):
+            y.quant = grid_of(node)
+        elif node.op == "Unary" and node.attrs["function"] == "clip" and y.quant is None:
+            y.quant = g.value(node.inputs[0]).quant
+    return g
+
+
+def _step(g: Graph) -> bool:
+    """Settles one rounding; False when none is left that can be."""
+    producers, consumers = g.producers(), g.consumers()
+    for node in g.nodes:
+        if not is_quantise(node):
+            continue
+        x, grid = g.value(node.inputs[0]), grid_of(node)
+        if x.quant is None:
+            x.quant = _of_selection(g, x.name, producers)
+        if x.quant is None:
+            finest = min((grid_of(n) for n in consumers[x.name] if is_quantise(n)), key=lambda q: q.scale)
+            x.quant = finest
+            selection = producers.get(x.name)
+            if selection is not None and _selects(selection):
+                _above(g, selection, node.name)
+            return True
+        if x.quant == grid and _drop(g, node):
+            return True
+    return False
+
+
+def _selects(node: Node) -> bool:
+    """Its kernel has one scale for inputs and output."""
+    op = CORE_BY_NAME[node.op]
+    return op.keeps_quant or op.joins
+
+
+def _of_selection(g: Graph, x: str, producers: dict[str, Node]) -> Quant | None:
+    """What x, selected from one tensor, has from it."""
+    while g.value(x).quant is None:
+        node = producers.get(x)
+        if node is None or not _selects(node):
+            return None
+        sources = [i for i in node.inputs if i and not g.is_const(i)]
+        if len(sources) != 1:
+            return None
+        x = sources[0]
+    return g.value(x).quant
+
+
+def _above(g: Graph, selection: Node, name: str) -> None:
+    """What a selection selects from is rounded as its output is to be."""
+    quant = g.value(selection.outputs[0]).quant
+    assert quant is not None
+    for k, x in enumerate(selection.inputs):
+        if x and not g.is_const(x) and g.value(x).quant != quant:
+            rounded = g.new_value(f"{x}.quantised", g.value(x).shape)
+            g.insert_before(selection, quantise(x, rounded, name, quant))
+            selection.inputs[k] = rounded
+
+
+def _drop(g: Graph, node: Node) -> bool:
+    """Readers of `node` read its input; False where both ends are the graph's own names."""
+    x, y = node.inputs[0], node.outputs[0]
+    if y not in g.outputs:
+        g.replace_uses(y, x)
+        g.remove(node)
+        return True
+    if x in g.inputs or x in g.outputs:
+        return False
+    g.remove(node)
+    del g.values[y]
+    g.rename_value(x, y)
+    return True

@@ -1,0 +1,58 @@
+"""Inputs that are row numbers of a constant table (words, categories) stay integers: int32 in the file.
+
+Gather(constant, Cast(x)), x int64      =>   Gather(constant, x), x int32
+Gather(constant, Cast(x)), x float      =>   likewise: the cast says that whole numbers are meant
+any other int64 or int32 input          =>   real numbers that happen to be whole
+
+Operators that only rename elements (Reshape, Squeeze ...) may stand between.
+"""
+
+from __future__ import annotations
+
+from mica.ir.graph import Graph, Node
+from mica.passes.drop_identity import bypass
+from mica.passes.refusal import Refusals
+
+RENAMES = frozenset(("Dropout", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"))
+INTEGER_TYPES = (2, 3, 4, 5, 6, 7, 12, 13)  # of TensorProto
+INTEGERS = ("int32", "int64")
+
+
+def run(g: Graph) -> Graph:
+    refusals = Refusals()
+    for name in g.inputs:
+        value = g.value(name)
+        if value.dtype not in (*INTEGERS, "float32"):
+            continue
+        path = [name]  # the input under all its names
+        casts: list[Node] = []
+        indexes: list[Node] = []
+        others: list[Node] = []
+        for x in path:
+            for node in g.consumers().get(x, []):
+                if node.op == "Cast" and node.attrs.get("to") in INTEGER_TYPES:
+                    casts.append(node)
+                    path.append(node.outputs[0])
+                elif node.op in RENAMES and node.inputs[0] == x:
+                    path.append(node.outputs[0])
+                elif node.op == "Gather" and node.inputs[1] == x and g.is_const(node.inputs[0]):
+                    indexes.append(node)
+                else:
+                    others.append(node)
+        if not indexes:
+            if value.dtype in INTEGERS:
+                value.dtype, value.whole = "float32", True
+            continue
+        with refusals.at(indexes[0]):
+            if value.dtype == "float32" and not casts:
+                raise ValueError(f"its indices '{name}' are not whole numbers")
+            if others or any(x in g.outputs for x in path):
+                where = f"node '{others[0].name}' ({others[0].op})" if others else "an output"
+                raise ValueError(f"input '{name}' is read as row numbers here and as real numbers by {where}")
+        value.dtype = "int32"
+        for x in path:
+            g.value(x).dtype = "int32"
+        for node in casts:
+            bypass(g, node)
+    refusals.stop()
+    return g

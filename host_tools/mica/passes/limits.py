@@ -1,0 +1,50 @@
+"""What a .mica file can hold, whatever the numbers: a check that changes nothing."""
+
+from __future__ import annotations
+
+from mica.format import schema
+from mica.ir.graph import Graph, Node, Value
+from mica.passes.refusal import Refusals
+
+
+def run(g: Graph) -> Graph:
+    refusals = Refusals()
+    for name in g.inputs:
+        with refusals.at(Node("input", name, [], [])):
+            _tensor(g.value(name))
+    for node in g.nodes:
+        with refusals.at(node):
+            for name in (*node.inputs, *node.outputs):
+                if name not in g.inputs:
+                    _tensor(g.value(name))
+            _window(node)
+            _numbers(g, node)
+    with refusals.at(Node("model", g.name, [], [])):
+        if len(g.inputs) + len(g.outputs) > schema.MAX_IO:
+            raise ValueError(f"{len(g.inputs)} inputs and {len(g.outputs)} outputs; a file holds {schema.MAX_IO}")
+        if len(g.nodes) + len(g.inputs) > schema.MAX_TENSORS:
+            raise ValueError(f"{len(g.nodes)} layers; a file holds {schema.MAX_TENSORS}")
+    refusals.stop()
+    return g
+
+
+def _tensor(v: Value) -> None:
+    if len(v.shape) > schema.MAX_RANK:
+        raise ValueError(f"a tensor of {len(v.shape)} dimensions; {schema.MAX_RANK} are supported")
+    if max(v.shape, default=1) > schema.MAX_DIM:
+        raise ValueError(f"a tensor of shape {list(v.shape)}; no dimension may be larger than {schema.MAX_DIM}")
+    if v.size > schema.MAX_BYTES:
+        raise ValueError(f"a tensor of {v.size} bytes; {schema.MAX_BYTES} are addressed")
+
+
+def _window(node: Node) -> None:
+    for what in ("kernel", "strides", "dilations", "pads"):
+        if max(node.attrs.get(what, (1,))) > schema.MAX_DIM:
+            raise ValueError(f"{what} {list(node.attrs[what])}; none may be larger than {schema.MAX_DIM}")
+
+
+def _numbers(g: Graph, node: Node) -> None:
+    """Integers (row numbers of a table, places that ArgMax found) may be renamed and looked up, nothing else."""
+    active = [g.value(i) for i in node.inputs if not g.is_const(i)]
+    if node.op not in ("Reshape", "Embedding") and any(v.dtype == "int32" for v in active):
+        raise ValueError("it computes with integers (row numbers, an ArgMax); only the lookup in a table reads them")

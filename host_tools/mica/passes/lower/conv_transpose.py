@@ -1,0 +1,76 @@
+"""Transposed convolutions.
+
+y = ConvTranspose(x, w, b)    =>   y = Transpose(ConvTranspose2d(Transpose(x, to NHWC), w as OHWI, b), to NCHW)
+
+1-D forms as 2-D of height 1. What is cropped behind, or added there by output_padding, stands in the output's shape.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node
+from mica.passes import given_weights
+from mica.passes.builder import Builder
+from mica.passes.lower.windows import NO_CLIP, as_nhwc, batch_one, from_nhwc, nhwc_shape
+from mica.passes.weight_layout import transposed_rows
+
+
+def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
+    x, out = node.inputs[0], node.outputs[0]
+    xs, ys = g.value(x).shape, g.value(out).shape
+    w = g.data(node.inputs[1])
+    if w is None:
+        raise ValueError("weights that are not constant")
+    if len(xs) not in (3, 4):
+        raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
+    batch_one(xs)
+    n = len(xs) - 2
+    strides, dilations = (list(node.attrs.get(a, [1] * n)) for a in ("strides", "dilations"))
+    before = _pads_before(node, xs[2:], ys[2:], w.shape[2:], strides, dilations)
+    if n == 1:
+        w, strides, dilations, before = w[:, :, None, :], [1, *strides], [1, *dilations], [0, *before]
+    groups = int(node.attrs.get("group", 1))
+    bias = g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(ys[1], np.float32)
+    if bias is None:
+        raise ValueError("a bias that is not constant")
+    attrs = {
+        "strides": tuple(strides),
+        "dilations": tuple(dilations),
+        "pads": (*before, 0, 0),
+        "groups": groups,
+        "clip": NO_CLIP,
+        **given_weights.attributes(node),
+    }
+    weights = g.new_const(f"{node.inputs[1]}.ohwi", np.ascontiguousarray(transposed_rows(w, groups), np.float32))
+    b_name = g.new_const(f"{node.name}.bias", bias)
+    y = b.emit("ConvTranspose2d", [as_nhwc(b, x), weights, b_name], nhwc_shape(ys), attrs)
+    from_nhwc(b, y, out)
+
+
+def _pads_before(
+    node: Node,
+    xs: tuple[int, ...],
+    ys: tuple[int, ...],
+    kernel: tuple[int, ...],
+    strides: list[int],
+    dilations: list[int],
+) -> list[int]:
+    """What is cropped before the first output of each spatial axis; ONNX's text leaves it to shape and auto_pad."""
+    n = len(xs)
+    auto = node.attrs.get("auto_pad", "NOTSET")
+    if auto not in ("SAME_UPPER", "SAME_LOWER") and "output_shape" not in node.attrs:
+        before = [0] * n if auto == "VALID" else [int(p) for p in node.attrs.get("pads", [0] * 2 * n)[:n]]
+        if min(before) < 0:
+            raise ValueError(f"negative pads {before}")
+        return before
+    extra = node.attrs.get("output_padding", [0] * n)
+    before = []
+    for i in range(n):
+        whole = (xs[i] - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 + extra[i]
+        total = max(0, whole - (ys[i] if "output_shape" in node.attrs else xs[i] * strides[i]))
+        before.append(total // 2 if auto == "SAME_UPPER" else total - total // 2)
+    return before
+
+
+LOWERINGS = {"ConvTranspose": _conv_transpose}

@@ -1,0 +1,96 @@
+"""The compiler's passes, in order: from ONNX operators to core operators, ready to be quantised."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from mica import knobs
+from mica.ir import check
+from mica.ir.graph import Graph
+from mica.passes import (
+    affine,
+    bias_above_reshape,
+    common_subexpressions,
+    cumsum,
+    dead_code,
+    dense,
+    drop_identity,
+    einsum,
+    fold_affine,
+    fold_pad,
+    fold_scale,
+    fuse_clip,
+    given_quants,
+    given_weights,
+    index_inputs,
+    limits,
+    lower,
+    merge_moves,
+    merge_unary,
+    pick_from_concat,
+    quantise_above_pad,
+    quantised_values,
+    recognise_activations,
+    recognise_layer_norm,
+    recognise_reductions,
+    transposes,
+)
+
+Pass = Callable[[Graph], Graph]
+
+# While operators still have their ONNX names and meaning.
+ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
+    ("einsum", einsum.run),  # before dense, as the next: they write matrix products
+    ("cumsum", cumsum.run),
+    ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
+    ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
+    ("quantise_above_pad", quantise_above_pad.run),  # before fold_pad
+    ("given_weights", given_weights.run),  # before weights change their layout
+    ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces
+    ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
+    ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
+    ("affine", affine.run),
+    ("dead_code", dead_code.run),  # affines that were merged away; fold_affine counts readers
+    ("fold_affine", fold_affine.run),
+    ("fold_scale", fold_scale.run),
+    ("fold_pad", fold_pad.run),
+    ("lower", lower.run),
+)
+
+# On core operators.
+CORE_PASSES: tuple[tuple[str, Pass], ...] = (
+    ("dead_code", dead_code.run),
+    ("common_subexpressions", common_subexpressions.run),
+    ("transposes", transposes.run),  # before fuse_clip: a transpose between a convolution and its Relu hides the pair
+    ("pick_from_concat", pick_from_concat.run),  # after transposes, which takes the Reshapes between them away
+    ("transposes", transposes.run),  # the Reshapes that are left where a part is picked whole
+    ("recognise_reductions", recognise_reductions.run),  # after transposes, which brings functions and sums together
+    ("given_quants", given_quants.run),  # before fuse_clip, which may then fuse what has the same scale
+    ("fuse_clip", fuse_clip.run),
+    ("merge_unary", merge_unary.run),  # after fuse_clip: a clamp inside a convolution costs nothing
+    ("recognise_activations", recognise_activations.run),
+    ("common_subexpressions", common_subexpressions.run),  # sinking made copies
+    ("dead_code", dead_code.run),
+    ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
+    ("dead_code", dead_code.run),  # copies that others went round
+    ("limits", limits.run),
+)
+
+
+def run(g: Graph) -> Graph:
+    """An imported graph -> a graph of core operators. Raises Unsupported naming every node that cannot be taken."""
+    g = _run(g, ONNX_PASSES, None)
+    return _run(g, CORE_PASSES, check.core)
+
+
+def _run(g: Graph, passes: tuple[tuple[str, Pass], ...], checker: Callable[[Graph], None] | None) -> Graph:
+    for name, run_pass in passes:
+        g = run_pass(g)
+        check.structure(g, name)
+        if checker is not None:
+            checker(g)
+        if knobs.DUMP:
+            print(f"--- after {name}\n{g}", file=sys.stderr)
+    return g

@@ -1,0 +1,1 @@
+"""Float graph of core operators -> integer graph of kernels."""

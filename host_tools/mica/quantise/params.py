@@ -1,0 +1,99 @@
+"""Scale and zero point of every activation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node, Quant
+from mica.ir.ops import TRUTH_FUNCTIONS
+from mica.quantise.calibrate import Range
+from mica.quantise.groups import group
+from mica.reference.recurrent import bounded
+
+# Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification.
+SOFTMAX_QUANT = Quant(1 / 256, -128)
+INDEX_QUANT = Quant(1.0, 0)  # row numbers stay integers
+TRUTH_QUANT = Quant(1.0, 0)  # 0 and 1
+FIXED_UNARY = {"sigmoid": Quant(1 / 256, -128), "tanh": Quant(1 / 128, 0)}
+
+
+def choose_quants(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
+    """Scale and zero point of every activation: the model's own where it is quantised already."""
+    groups = group(g, _whole(g, ranges) | _fixed(g), ranges)
+    names = [*g.inputs, *(o for node in g.nodes for o in node.outputs)]
+    return {name: groups.quant(name) or from_range(groups.range(name)) for name in names}
+
+
+def _fixed(g: Graph) -> dict[str, Quant]:
+    """Scales that do not come from a range."""
+    fixed = {v.name: v.quant for v in g.values.values() if v.data is None and v.quant is not None}
+    fixed |= {name: INDEX_QUANT for name in g.inputs if g.value(name).dtype == "int32"}
+    fixed |= dict.fromkeys(_truths(g) - set(fixed), TRUTH_QUANT)
+    for node in g.nodes:
+        out = node.outputs[0]
+        if out in fixed:
+            continue
+        if node.op == "Softmax":
+            fixed[out] = SOFTMAX_QUANT
+        elif node.op == "ArgMax":
+            fixed[out] = INDEX_QUANT
+        elif node.op == "Unary" and node.attrs["function"] in FIXED_UNARY:
+            fixed[out] = FIXED_UNARY[node.attrs["function"]]
+        elif node.op == "Recurrent" and _in_one(g, node):
+            fixed[out] = FIXED_UNARY["tanh"]
+        elif node.op == "Embedding":  # of the whole table: calibration sees only some of its rows
+            table = g.value(node.inputs[1])
+            assert table.data is not None
+            fixed[out] = table.quant or from_range(Range(float(table.data.min()), float(table.data.max())))
+    return fixed
+
+
+def _whole(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
+    """Inputs of integers: themselves, where 256 of them suffice, so that equal ones stay equal."""
+    whole = {}
+    for name in g.inputs:
+        if g.value(name).whole:
+            low, high = min(ranges[name].low, 0.0), max(ranges[name].high, 0.0)
+            if high - low <= 255:
+                whole[name] = Quant(1.0, int(np.clip(-128 - np.floor(low), -128, 127)))
+    return whole
+
+
+def _in_one(g: Graph, node: Node) -> bool:
+    """Whether the hidden state of a recurrent layer never leaves [-1, 1]."""
+    initial = node.inputs[1:-5][:1]
+    return bounded(node.attrs) and all(g.is_const(i) and np.abs(np.asarray(g.data(i))).max() <= 1 for i in initial)
+
+
+def _truths(g: Graph) -> set[str]:
+    """Values that are 0 or 1: what comparisons give, and what is chosen from such."""
+    truths = {name for name in g.inputs if g.value(name).dtype == "bool"}
+    for node in g.nodes:
+        made = node.op == "Greater" or (node.op == "Unary" and node.attrs["function"] in TRUTH_FUNCTIONS)
+        if made or (node.op in ("MinMax", "Reshape", "Transpose") and all(i in truths for i in node.inputs)):
+            truths.add(node.outputs[0])
+    return truths
+
+
+def undetermined(g: Graph) -> list[str]:
+    """Activations whose scale only a calibration can tell: none, in a model that is quantised throughout."""
+
+    class Asked(dict[str, Range]):
+        def __missing__(self, name: str) -> Range:
+            self[name] = Range(0.0, 0.0)
+            return self[name]
+
+    asked = Asked()
+    choose_quants(g, asked)
+    return list(asked)
+
+
+def from_range(r: Range) -> Quant:
+    """The scale and zero point whose 256 integers span [low, high], widened so that zero is one of them."""
+    low, high = min(r.low, 0.0), max(r.high, 0.0)
+    if high - low < 1e-30:  # always zero; any scale serves
+        return Quant(1.0, 0)
+    scale = float(np.float32((high - low) / 255.0))
+    return Quant(scale, int(np.clip(np.rint(-128 - low / scale), -128, 127)))

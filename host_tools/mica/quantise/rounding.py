@@ -1,0 +1,142 @@
+"""Weights become integers so that the layer's output changes least, and biases take up the rest.
+
+    Linear(x, w, b)    =>   Linear(x, w', b'), w' = integers * attrs["weight_steps"] (one step an output channel)
+
+Rounding each weight to the nearest integer is best for the weights; the output is what counts, and inputs are alike:
+neighbouring pixels, a mean far from zero. What one weight was rounded up, the following ones can make good. Candidates
+for a layer: the step that makes the largest weight 127, or the smaller step with the least output error; weights
+rounded to nearest, or one by one with each error handed on to those that follow, for several amounts of damping
+(E. Frantar et al., "GPTQ: Accurate Post-Training Quantization", ICLR 2023, after Hassibi's optimal brain surgeon).
+Errors are d @ C @ d (`moments.py`): found on one half of the samples, compared on the other, and the winner is computed
+from all. The shift that rounding causes, of weights and of activations, is subtracted from the bias (bias correction,
+M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples agree that it helps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node, Quant
+from mica.quantise.equalise import LINEAR
+from mica.quantise.moments import Moments
+from mica.quantise.steps.linear import weight_scales
+
+STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight 127
+DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
+MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
+
+
+def run(g: Graph, fit: Mapping[str, Moments], held: Mapping[str, Moments], quants: Mapping[str, Quant]) -> Graph:
+    """Rounds the weights and corrects the biases of the linear nodes that `fit` and `held` know."""
+    for node in g.nodes:
+        name = node.outputs[0]
+        if name in fit and node.attrs.get("weight_steps") is None:
+            _node(g, node, fit[name], held[name], quants[node.inputs[0]], quants[name])
+    return g
+
+
+def plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
+    """Weights to the nearest integer, biases as they are: what the kernels get without tuning."""
+    for node in g.nodes:
+        if node.op in LINEAR and node.attrs.get("weight_steps") is None and all(g.is_const(i) for i in node.inputs[1:]):
+            w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+            rows = w.reshape(len(w), -1)
+            if np.all(np.isfinite(rows)) and np.all(np.isfinite(b)):
+                steps = weight_scales(rows, b, quants[node.inputs[0]], quants[node.outputs[0]])
+                _set_weights(g, node, nearest(rows, steps), steps)
+    return g
+
+
+def _set_weights(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
+    w = (q * steps[:, None]).reshape(g.value(node.inputs[1]).shape).astype(np.float32)
+    node.inputs[1] = g.new_const(f"{node.inputs[1]}.rounded", w)
+    node.attrs["weight_steps"] = steps
+
+
+def _node(g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quant) -> None:
+    w, b = (np.asarray(g.data(i)) for i in node.inputs[1:])
+    rows, bias = w.reshape(len(w), -1).astype(np.float64), b.astype(np.float64)
+    if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(bias))):
+        return  # refused by the step's quantiser, with its name
+    largest = weight_scales(rows, bias, qx, qy)
+    steps, q = choose(rows, largest, fit, held) if fit.with_covariance else (largest, nearest(rows, largest))
+    _set_weights(g, node, q, steps)
+    corrected = correct(rows, q * steps[:, None], bias, fit, held)
+    node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
+
+
+def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Integers [Cout, K] in -127..127."""
+    return np.clip(np.rint(rows / steps[:, None]), -127, 127)
+
+
+def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> tuple[np.ndarray, np.ndarray]:
+    """(steps [Cout], integers [Cout, K]) of the candidate with the smallest error on `held`, made from all samples."""
+    c_fit, c_held, c_all = fit.covariance, held.covariance, fit.merged(held).covariance
+
+    def best_steps(c: np.ndarray) -> np.ndarray:
+        errors = [_errors(rows, nearest(rows, f * largest) * (f * largest)[:, None], c) for f in STEPS]
+        return np.asarray(STEPS)[np.argmin(errors, axis=0)] * largest
+
+    def candidate(name: tuple[bool, float | None], c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        small, damping = name
+        steps = best_steps(c) if small else largest
+        return steps, nearest(rows, steps) if damping is None else in_turn(rows, steps, c, damping)
+
+    names: list[tuple[bool, float | None]] = [(small, d) for small in (False, True) for d in (None, *DAMPINGS)]
+    if len(names) * rows.size * rows.shape[1] > MAX_WORK:
+        names = [n for n in names if n[1] is None]
+    errors = []
+    for name in names:
+        steps, q = candidate(name, c_fit)
+        errors.append(_errors(rows, q * steps[:, None], c_held).sum())
+    return candidate(names[int(np.argmin(errors))], c_all)
+
+
+def _errors(rows: np.ndarray, rounded: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Variance of each channel's output error [Cout]; c [groups, K, K]."""
+    d = (rounded - rows).reshape(len(c), -1, rows.shape[1])
+    return np.asarray(np.sum(np.matmul(d, c) * d, axis=2).reshape(-1))
+
+
+def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) -> np.ndarray:
+    """Integers [Cout, K]: weights rounded one by one, those with the most variance first, errors handed on.
+
+    c: covariance of the inputs [groups, K, K]; damping is in units of its mean diagonal.
+    """
+    spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
+    level = spread.mean(axis=1)
+    order = np.argsort(-spread, axis=1, kind="stable")
+    sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
+    h = sorted_c + np.maximum(damping * level, 1e-30)[:, None, None] * np.eye(c.shape[1])
+    # Row j of the upper Cholesky factor of the inverse says where the error of weight j goes.
+    try:
+        up = np.linalg.cholesky(np.linalg.inv(h)).transpose(0, 2, 1)
+    except np.linalg.LinAlgError:  # inputs that hardly vary: nothing to learn from
+        return nearest(rows, steps)
+    wide = order[:, None, :]
+    left = np.take_along_axis(rows.reshape(len(c), -1, rows.shape[1]), wide, 2)  # [groups, Cout / groups, K]
+    step = steps.reshape(len(c), -1)
+    q = np.zeros_like(left)
+    for j in range(c.shape[1]):
+        q[:, :, j] = np.clip(np.rint(left[:, :, j] / step), -127, 127)
+        error = (left[:, :, j] - q[:, :, j] * step) / up[:, j, j][:, None]
+        left[:, :, j + 1 :] -= error[:, :, None] * up[:, None, j, j + 1 :]
+    result = np.empty_like(q)
+    np.put_along_axis(result, wide, q, 2)
+    return result.reshape(rows.shape)
+
+
+def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments) -> np.ndarray:
+    """Biases [Cout] less the mean shift of the output."""
+    per_group = len(rows) // fit.groups
+
+    def shift(m: Moments) -> np.ndarray:
+        seen = np.repeat(m.mean_rounded, per_group, axis=0)
+        exact = np.repeat(m.mean, per_group, axis=0)
+        return np.asarray(np.sum(rounded * seen - rows * exact, axis=1))
+
+    helps = np.abs(shift(held) - shift(fit)) < np.abs(shift(held))
+    return bias - np.where(helps, shift(fit.merged(held)), 0.0)

@@ -1,0 +1,69 @@
+"""What int8 will cost, before there are integers: the float graph with each activation rounded to its 256 values.
+
+With weights that are integers times a step (`rounding.py`) this is what the kernels compute, but for the rounding of
+requantisation itself. It needs no kernel, so it works for every operator that has a float definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node, Quant
+from mica.quantise.calibrate import Samples, runs
+from mica.reference import float_ops
+
+
+def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
+    """Every activation for one sample, as its integers stand for it."""
+    values = {name: rounded(np.asarray(x, np.float32), quants[name]) for name, x in inputs.items()}
+    for node in g.nodes:
+        arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
+        for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
+            values[out] = rounded(y, quants[out])
+    return values
+
+
+def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
+    """The float outputs of one core node, float32."""
+    shape = g.values[node.outputs[0]].shape
+    several = float_ops.SEVERAL.get(node.op) if len(node.outputs) > 1 else None
+    results = several(node, arrays, shape) if several else [float_ops.OPS[node.op](node, arrays, shape)]
+    return [np.asarray(y, np.float32) for y in results]
+
+
+def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
+    """float32 -> float32: to the nearest value that an int8 stands for."""
+    scale = np.float32(q.scale)
+    y = np.rint(x / scale)
+    np.clip(y, -128 - q.zero_point, 127 - q.zero_point, out=y)
+    y *= scale
+    return np.asarray(y)
+
+
+def watched(g: Graph) -> list[str]:
+    """Values whose error says how good a quantisation is: the outputs, and before a final Softmax its input.
+
+    Probabilities near 0 and 1 hide errors that decide the next sample; their logits show them all.
+    """
+    producers = g.producers()
+    names = list(g.outputs)
+    for o in g.outputs:
+        node = producers.get(o)
+        if node is not None and node.op == "Softmax":
+            names.append(node.inputs[0])
+    return names
+
+
+def noise(exact: Graph, g: Graph, quants: Mapping[str, Quant], samples: Samples) -> float:
+    """Mean over the watched values of 10 log10(squared error / squared size), in dB: the lower, the better."""
+    names = [n for n in watched(exact) if n in quants]
+    error, size = np.zeros(len(names)), np.zeros(len(names))
+    for sample, wanted in zip(samples, runs(exact, samples), strict=True):
+        found = run(g, sample, quants)
+        for k, name in enumerate(names):
+            w = wanted[name].astype(np.float64)
+            error[k] += np.sum((found[name] - w) ** 2)
+            size[k] += np.sum(w**2)
+    return float(np.mean(10 * np.log10(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))))

@@ -1,0 +1,15 @@
+"""From one core node to one kernel step, one family of operators a file."""
+
+from mica.quantise.steps import arithmetic, linear, movement, pooling, recurrent, reduce, softmax, unary
+from mica.quantise.steps.common import StepQuantiser
+
+STEPS: dict[str, StepQuantiser] = {
+    **arithmetic.STEPS,
+    **linear.STEPS,
+    **movement.STEPS,
+    **pooling.STEPS,
+    **reduce.STEPS,
+    **recurrent.STEPS,
+    **softmax.STEPS,
+    **unary.STEPS,
+}

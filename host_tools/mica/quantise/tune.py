@@ -1,0 +1,209 @@
+"""From a float graph and calibration samples to the graph, with ranges, that loses least as integers.
+
+    equalise.py   channels of one activation made alike                                  (exact in float)
+    ranges.py     the range of each activation, by the method that its readers like best
+    rounding.py   weights to integers, biases corrected
+
+Each of them chooses on one half of the samples it is given, and measures on the other. Whether they serve a network at
+all is asked in the same way: each recipe below is carried out on half of the samples, and the error that it leaves in
+the network's outputs is measured on the other half (both ways round where that is cheap). The best one, or a simpler
+one that is as good, is then carried out with all samples. So no network gets worse, as far as its samples can tell.
+
+Samples that are few (below 8) or made up are not asked such questions, and neither are networks above 500 million
+multiplications, where each pass takes long: those get ranges and nearest integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.ir.graph import Graph, Node
+from mica.quantise import equalise, moments, ranges, rounding, simulate
+from mica.quantise.calibrate import Progress, Samples, calibrate, observe
+from mica.quantise.histogram import Histogram, Range
+from mica.quantise.methods import METHODS
+from mica.quantise.params import choose_quants
+
+AUTO = "auto"
+CHOICES = (AUTO, *METHODS)
+
+MIN_SAMPLES = 8
+MAX_MACS = 500_000_000
+# Multiplications that one run over the samples of a question may take; 8 or 16 samples at least, 64 or 128 at most.
+TRIED = 240_000_000  # candidates for one pair or activation
+MOMENTS = 300_000_000  # covariances, of each half
+COMPARED = 300_000_000  # recipes
+
+TWICE = 500_000_000  # multiplications of one run over all samples, up to which both halves take turns
+MARGIN = 0.2  # dB; what is simpler wins below that
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is done to a network before it becomes integers."""
+
+    name: str
+    equalise: bool = False
+    round: bool = False  # weights chosen by their effect, biases corrected
+    auto: bool = False  # ranges by measured error, elsewhere by one method for all
+
+
+PLAIN = Recipe("plain")
+RECIPES = (
+    PLAIN,
+    Recipe("rounded", round=True),
+    Recipe("rounded, ranges by error", round=True, auto=True),
+    Recipe("equalised, rounded", equalise=True, round=True),
+    Recipe("equalised, rounded, ranges by error", equalise=True, round=True, auto=True),
+)
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """graph: what to quantise, with weights on their grids. exact: the float graph with the same activations."""
+
+    graph: Graph
+    exact: Graph
+    ranges: Mapping[str, Range]
+    methods: Mapping[str, str]  # activation -> calibration method
+    recipe: Recipe
+
+
+def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, progress: Progress | None = None) -> Tuned:
+    """full: False for ranges alone. Raises MicaError where the samples cannot be used."""
+    if method not in CHOICES:
+        raise MicaError(f"calibration method '{method}' is not known; wanted one of {', '.join(CHOICES)}")
+    simple = "minmax" if method == AUTO else method
+    if not full or len(samples) < MIN_SAMPLES or macs(g) > MAX_MACS:
+        found = calibrate(g, samples, progress, simple)
+        return Tuned(g, g, found, dict.fromkeys(found, simple), PLAIN)
+    recipes = [r for r in RECIPES if method == AUTO or not r.auto]
+    work = macs(g) * len(samples)
+    folds = [(samples[0::2], samples[1::2]), (samples[1::2], samples[0::2])][: 2 if work <= TWICE else 1]
+    stages = _Stages(progress, len(samples) * (1 + len(folds)))
+    bench = _Bench(g, samples, simple, stages)
+    bench.look  # noqa: B018 - first of all, refuses bad samples by their numbers
+    noise = np.zeros(len(recipes))
+    for some, others in folds:
+        noise += _noise(_Bench(g, some, simple, stages), recipes, thin(others, _number(g, COMPARED, 16, 128)))
+    noise /= len(folds)
+    best = recipes[int(np.argmax(noise <= noise.min() + MARGIN))]
+    tuned = bench.build(best)
+    stages.end()
+    return tuned
+
+
+def _noise(bench: _Bench, recipes: Sequence[Recipe], samples: Samples) -> np.ndarray:
+    """Error of the outputs on other samples than the bench's, in dB, for each recipe."""
+    result = []
+    for recipe in recipes:
+        v = bench.build(recipe)
+        result.append(simulate.noise(v.exact, v.graph, choose_quants(v.graph, v.ranges), samples))
+    return np.array(result)
+
+
+def untouched(g: Graph) -> Tuned:
+    """Of a model that came with all its scales."""
+    return Tuned(g, g, {}, {}, PLAIN)
+
+
+Halves = tuple[dict[str, Histogram], dict[str, Histogram]]
+
+
+class _Bench:
+    """Recipes carried out on one set of samples; what several of them need is made once."""
+
+    def __init__(self, g: Graph, samples: Samples, method: str, stages: _Stages) -> None:
+        self.g, self.samples, self.method, self.stages = g, samples, method, stages
+        self.halves = (samples[0::2], samples[1::2])
+        self.tried = thin(self.halves[1], _number(g, TRIED, 8, 64))
+        self.grids = ranges.input_grids(g, samples)
+
+    @cached_property
+    def look(self) -> tuple[Halves, equalise.Channels, equalise.Channels]:
+        """Histograms of both halves; channel ranges of the first half and of all."""
+        channels = equalise.channels(self.g)
+        first = self._observe(self.g, 0, channels)
+        of_first = dict(channels)
+        return (first, self._observe(self.g, 1, channels)), of_first, channels
+
+    @cached_property
+    def equalised(self) -> tuple[Graph, Halves]:
+        """The graph with equalised channels, and its histograms."""
+        halves, fit, whole = self.look
+        exact = equalise.run(copy(self.g), fit, whole, self.tried)
+        if all(a.inputs == b.inputs for a, b in zip(self.g.nodes, exact.nodes, strict=True)):
+            return self.g, halves
+        return exact, (self._observe(exact, 0), self._observe(exact, 1))
+
+    def build(self, recipe: Recipe) -> Tuned:
+        exact, halves = self.equalised if recipe.equalise else (self.g, self.look[0])
+        if recipe.auto:
+            found, methods = ranges.choose(exact, halves[0], halves[1], self.tried)
+        else:
+            simple = METHODS[self.method]
+            found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
+            methods = dict.fromkeys(found, self.method)
+        found, methods = found | self.grids, methods | dict.fromkeys(self.grids, "grid")
+        quants = choose_quants(exact, found)
+        if not recipe.round:
+            return Tuned(rounding.plain(copy(exact), quants), exact, found, methods, recipe)
+        n = _number(self.g, MOMENTS, 16, 128)
+        measured = [moments.measure(exact, thin(half, n), quants) for half in self.halves]
+        return Tuned(rounding.run(copy(exact), measured[0], measured[1], quants), exact, found, methods, recipe)
+
+    def _observe(self, g: Graph, half: int, channels: equalise.Channels | None = None) -> dict[str, Histogram]:
+        samples = self.halves[half]
+        return observe(g, samples, self.stages.next(len(samples)), channels, range(half, len(self.samples), 2))
+
+
+def _number(g: Graph, work: int, least: int, most: int) -> int:
+    """Of samples whose runs take `work` multiplications, within bounds."""
+    return min(max(work // max(macs(g), 1), least), most)
+
+
+class _Stages:
+    """Progress over several passes as one."""
+
+    def __init__(self, progress: Progress | None, of: int) -> None:
+        self.progress, self.of, self.done = progress, of, 0
+
+    def next(self, n: int) -> Progress:
+        """The next n units of work begin: a progress for them, which need not be called."""
+        start, self.done = self.done, self.done + n
+        self._say(start)
+        return lambda done, of: self._say(start + done)
+
+    def end(self) -> None:
+        self._say(self.of)
+
+    def _say(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress(min(done, self.of), self.of)
+
+
+def thin(samples: Samples, n: int) -> Samples:
+    """At most n samples, evenly spread."""
+    return samples if len(samples) <= n else [samples[k * len(samples) // n] for k in range(n)]
+
+
+def macs(g: Graph) -> int:
+    """Multiplications of the linear operators in one run."""
+    return sum(
+        g.value(n.inputs[1]).size * (g.value(n.outputs[0]).size // g.value(n.inputs[1]).shape[0])
+        for n in g.nodes
+        if n.op in equalise.LINEAR
+    )
+
+
+def copy(g: Graph) -> Graph:
+    """A graph whose nodes can be changed; constants are shared, for passes replace them rather than write into them."""
+    result = Graph(g.name, g.inputs, g.outputs)
+    result.values = dict(g.values)
+    result.nodes = [Node(n.op, n.name, list(n.inputs), list(n.outputs), dict(n.attrs)) for n in g.nodes]
+    return result

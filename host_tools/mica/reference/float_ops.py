@@ -1,0 +1,221 @@
+"""The core operators on float32 arrays, one sample at a time: what calibration watches.
+
+Layouts as in `ir/ops.py`. Nothing here is tuned; convolutions go through one matrix product each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from mica.ir.flat_moves import axis_indices
+from mica.ir.graph import Graph, Node
+from mica.reference import pointwise, recurrent, reductions, unary
+
+Arrays = list[np.ndarray]
+Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
+
+
+def run(g: Graph, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Every activation of a core graph for one sample. `inputs` have the graph's input shapes."""
+    return dict(stream(g, inputs))
+
+
+def stream(g: Graph, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
+    """(name, array) of every activation, as it is made; one that nobody reads any more is let go."""
+    values: dict[str, np.ndarray] = {}
+    last = {i: k for k, node in enumerate(g.nodes) for i in node.inputs}
+    for name, array in inputs.items():
+        values[name] = np.asarray(array, np.float32)
+        yield name, values[name]
+    for k, node in enumerate(g.nodes):
+        arrays = [values[i] if i in values else g.values[i].data for i in node.inputs]
+        shape = g.values[node.outputs[0]].shape
+        if len(node.outputs) > 1:
+            results = SEVERAL[node.op](node, arrays, shape)  # type: ignore[arg-type]
+        else:
+            results = [OPS[node.op](node, arrays, shape)]  # type: ignore[arg-type]
+        for out, y in zip(node.outputs, results, strict=True):
+            values[out] = np.asarray(y, np.float32)
+        del arrays, results, y
+        for i in node.inputs:
+            if last[i] == k:
+                values.pop(i, None)
+        for out in node.outputs:
+            yield out, values[out]
+            if out not in last:
+                del values[out]
+
+
+def _windows(
+    x: np.ndarray, kernel: tuple[int, int], a: Mapping[str, Any], out_shape: tuple[int, ...], fill: float
+) -> np.ndarray:
+    """[1,H,W,C] -> view [OH,OW,C,KH,KW]; what lies outside x is `fill`."""
+    (sh, sw), (dh, dw) = a["strides"], a.get("dilations", (1, 1))
+    top, left = a["pads"][:2]
+    _, h, w, c = x.shape
+    oh, ow = out_shape[1:3]
+    reach_h, reach_w = (kernel[0] - 1) * dh + 1, (kernel[1] - 1) * dw + 1
+    full_h = max((oh - 1) * sh + reach_h, top + h)
+    full_w = max((ow - 1) * sw + reach_w, left + w)
+    wide = x[0]
+    if (full_h, full_w) != (h, w):
+        wide = np.full((full_h, full_w, c), fill, np.float32)
+        wide[top : top + h, left : left + w] = x[0]
+    view = np.lib.stride_tricks.sliding_window_view(wide, (reach_h, reach_w), axis=(0, 1))
+    return np.asarray(view[: (oh - 1) * sh + 1 : sh, : (ow - 1) * sw + 1 : sw, :, ::dh, ::dw])
+
+
+def _clamp(y: np.ndarray, node: Node) -> np.ndarray:
+    low, high = node.attrs.get("clip", (None, None))
+    return y if low is None and high is None else np.clip(y, low, high)
+
+
+def _conv2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, w, b = a
+    groups = node.attrs["groups"]
+    views = _windows(x, w.shape[1:3], node.attrs, shape, 0.0).transpose(0, 1, 3, 4, 2)  # [OH,OW,KH,KW,C]
+    oh, ow, _, _, c = views.shape
+    per_in, per_out = c // groups, w.shape[0] // groups
+    y = np.empty((oh * ow, w.shape[0]), np.float32)
+    for k in range(groups):
+        patch = views[..., k * per_in : (k + 1) * per_in].reshape(oh * ow, -1)  # [pixels, KH*KW*C]
+        rows = slice(k * per_out, (k + 1) * per_out)
+        np.matmul(patch, w[rows].reshape(per_out, -1).T, out=y[:, rows])
+    y += b
+    return _clamp(y.reshape(shape), node)
+
+
+def _depthwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, w, b = a
+    views = _windows(x, w.shape[1:3], node.attrs, shape, 0.0)
+    times = w.shape[0] // views.shape[2]
+    y = np.broadcast_to(b.astype(np.float32), shape).copy()
+    for ky, kx in np.ndindex(*w.shape[1:3]):
+        tap = views[..., ky, kx]
+        y[0] += (tap if times == 1 else np.repeat(tap, times, axis=2)) * w[:, ky, kx]
+    return _clamp(y, node)
+
+
+def _conv_transpose2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    """Each input adds its taps to the outputs that they reach."""
+    x, w, b = a
+    groups, (sh, sw), (dh, dw) = node.attrs["groups"], node.attrs["strides"], node.attrs["dilations"]
+    top, left = node.attrs["pads"][:2]
+    y = np.broadcast_to(b, shape).astype(np.float32)
+    n_in, n_out = x.shape[3] // groups, shape[3] // groups
+    for ky, kx in np.ndindex(*w.shape[1:3]):
+        oy, ox = np.arange(x.shape[1]) * sh + ky * dh - top, np.arange(x.shape[2]) * sw + kx * dw - left
+        iy, ix = np.flatnonzero((oy >= 0) & (oy < shape[1])), np.flatnonzero((ox >= 0) & (ox < shape[2]))
+        for k in range(groups):
+            i, o = slice(k * n_in, (k + 1) * n_in), slice(k * n_out, (k + 1) * n_out)
+            y[0, oy[iy, None], ox[ix], o] += x[0, iy[:, None], ix, i] @ w[o, ky, kx].T
+    return _clamp(y, node)
+
+
+def _fully_connected(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, w, b = a
+    return _clamp(x @ w.T + b, node)
+
+
+def _max_pool(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    views = _windows(a[0], node.attrs["kernel"], node.attrs, shape, -np.inf)
+    y = views[..., 0, 0].copy()
+    for ky, kx in np.ndindex(*views.shape[3:]):
+        np.maximum(y, views[..., ky, kx], out=y)
+    return _clamp(y[None], node)
+
+
+def pool_counts(node: Node, in_shape: tuple[int, ...], out_shape: tuple[int, ...]) -> np.ndarray:
+    """Divisors of an AveragePool2d, int64 [OH, OW]: taps inside x, or inside x and its pads."""
+    counts = []
+    for axis in (0, 1):
+        size, out = in_shape[1 + axis], out_shape[1 + axis]
+        pad, stride, k = node.attrs["pads"][axis], node.attrs["strides"][axis], node.attrs["kernel"][axis]
+        low, high = (0, size) if not node.attrs["count_include_pad"] else (-pad, size + node.attrs["pads"][2 + axis])
+        starts = np.arange(out) * stride - pad
+        counts.append(np.minimum(starts + k, high) - np.maximum(starts, low))
+    return np.multiply.outer(counts[0], counts[1])
+
+
+def _average_pool(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    views = _windows(a[0], node.attrs["kernel"], node.attrs, shape, 0.0)
+    counts = pool_counts(node, a[0].shape, shape)
+    return _clamp((views.sum(axis=(3, 4)) / counts[:, :, None])[None], node)
+
+
+def _pointwise(function: Callable[[Mapping[str, Any], Arrays], np.ndarray]) -> Operator:
+    return lambda node, a, shape: unary.finite(function(node.attrs, a))
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    """Softmax over the last axis, float64."""
+    e = np.exp(np.asarray(x, np.float64) - np.max(x, axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _remap(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    y: np.ndarray = a[0][np.ix_(*(axis_indices(axis) for axis in node.attrs["axes"]))]
+    return y
+
+
+def _move(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    return a[0].reshape(-1)[axis_indices((node.attrs["begin"], node.attrs["places"]))].reshape(shape)
+
+
+def _pad(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    widths = list(zip(node.attrs["begins"], node.attrs["ends"], strict=True))
+    if node.attrs["mode"] == "constant":
+        return np.pad(a[0], widths, constant_values=node.attrs["value"])
+    return np.pad(a[0], widths, node.attrs["mode"])
+
+
+def _resize_linear(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, rows, row_weights, columns, column_weights = a
+    y = x[0].astype(np.float64)
+    for axis, first, weights in ((0, rows, row_weights), (1, columns, column_weights)):
+        taps = np.moveaxis(y, axis, 0)[np.add.outer(first.astype(np.int64), np.arange(weights.shape[1]))]
+        y = np.moveaxis(np.einsum("ot...,ot->o...", taps, weights.astype(np.float64)), 0, axis)
+    return y[None]
+
+
+def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    indices, table = a[0].astype(np.int64), a[1]
+    y: np.ndarray = table[np.clip(np.where(indices < 0, indices + len(table), indices), 0, len(table) - 1)]
+    return y
+
+
+def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray]:
+    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is wanted."""
+    states, inner = recurrent.run(node.attrs, a[0], a[1:-5], a[-5:])
+    y = states if shape[0] == len(states) else recurrent.last(node.attrs, states)
+    return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
+
+
+# Operators with more than one output; OPS has the first.
+SEVERAL: dict[str, Callable[[Node, Arrays, tuple[int, ...]], list[np.ndarray]]] = {"Recurrent": _recurrent}
+
+OPS: dict[str, Operator] = {
+    **{name: _pointwise(f) for name, f in pointwise.FUNCTIONS.items()},
+    **reductions.OPS,
+    "Conv2d": _conv2d,
+    "DepthwiseConv2d": _depthwise,
+    "ConvTranspose2d": _conv_transpose2d,
+    "FullyConnected": _fully_connected,
+    "Recurrent": lambda node, a, shape: _recurrent(node, a, shape)[0],
+    "MaxPool2d": _max_pool,
+    "AveragePool2d": _average_pool,
+    "Softmax": lambda node, a, shape: softmax(a[0]),
+    "Unary": lambda node, a, shape: unary.finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"])),
+    "Transpose": lambda node, a, shape: a[0].transpose(node.attrs["perm"]),
+    "Reshape": lambda node, a, shape: a[0].reshape(shape),
+    "Remap": _remap,
+    "Move": _move,
+    "Gather": lambda node, a, shape: np.take(a[0], a[1].astype(np.int64), axis=node.attrs["axis"]),
+    "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
+    "Pad": _pad,
+    "ResizeLinear": _resize_linear,
+    "Embedding": _embedding,
+}

@@ -1,0 +1,117 @@
+"""One model on one target, driven from the host: what `run`, `eval` and `verify` need of an engine or a board."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format import codec
+from mica.format.codec import ModelFile
+from mica.pack.golden import dequantise_output, quantise_input
+
+Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
+
+
+class Runner(abc.ABC):
+    """A loaded model. Integers in, integers out; `predict` does the rest. A context manager."""
+
+    def __init__(self, data: bytes, target: str) -> None:
+        self.data = data
+        self.target = target
+        self.model: ModelFile = codec.decode(data)
+
+    @abc.abstractmethod
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        """Outputs of each sample: int8, int32 where an ArgMax makes them."""
+
+    @abc.abstractmethod
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        """Runs one sample; CRC-32 of each step's output bytes, in order of the steps."""
+
+    @abc.abstractmethod
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        """Runs one sample up to and including `step`; that step's output, [size]."""
+
+    def close(self) -> None:  # noqa: B027 - most runners hold nothing
+        """Lets go of the target."""
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # Real numbers
+
+    def quantise(self, sample: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Float inputs of one sample -> int8."""
+        return [quantise_input(x, self.model.tensors[t]) for x, t in zip(sample, self.model.inputs, strict=True)]
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """float32 [n, ...input shape] -> float32 [n, ...output shape], first output of a model with one input."""
+        if len(self.model.inputs) != 1:
+            raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
+        out = self.model.tensors[self.model.outputs[0]]
+        results = self.run([self.quantise([sample]) for sample in x])
+        return np.stack([dequantise_output(r[0], out) for r in results])
+
+
+class HostRunner(Runner):
+    """The C engine in this process, or the numpy reference where the package was built without a compiler."""
+
+    def __init__(self, data: bytes) -> None:
+        from mica import engine
+
+        super().__init__(data, "host")
+        self.engine_name = engine.NAME
+        self.loaded = engine.load(data)
+
+    def _set(self, inputs: Inputs) -> None:
+        for i, x in enumerate(inputs):
+            self.loaded.set_input(i, x)
+
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        results = []
+        for inputs in samples:
+            self._set(inputs)
+            self.loaded.run()
+            results.append([self.loaded.output(i) for i in range(len(self.model.outputs))])
+        return results
+
+    def _outputs(self, inputs: Inputs) -> Iterator[np.ndarray]:
+        self._set(inputs)
+        for k, step in enumerate(self.model.steps):
+            self.loaded.run_step(k)
+            yield self.loaded.tensor(step.outputs[0])
+
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        import zlib
+
+        return [zlib.crc32(np.ascontiguousarray(y).tobytes()) for y in self._outputs(inputs)]
+
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        for k, y in enumerate(self._outputs(inputs)):
+            if k == step:
+                return y.reshape(-1)
+        raise MicaError(f"the model has no layer {step}")
+
+
+Say = Callable[[str], None]
+
+
+def open_runner(
+    data: bytes, target: str, say: Say | None = None, progress: Callable[[int, int], None] | None = None
+) -> Runner:
+    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations."""
+    if target == "host":
+        runner = HostRunner(data)
+        if say is not None and "reference" in runner.engine_name:
+            say(f"running in the {runner.engine_name}")
+        return runner
+    from mica.device.session import BoardRunner
+
+    return BoardRunner(data, target, say, progress)

@@ -1,0 +1,50 @@
+"""What pyproject.toml cannot say: the optional C engine, and the project's folders that travel in the wheel.
+
+boards/, firmware/ and usermod_c/ are at the project's root; in a wheel they become mica/_data/... (read through
+mica.resources), because `mica build` needs them outside a checkout too.
+"""
+
+import shutil
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+DATA = ("boards", "firmware", "usermod_c")
+
+
+class BuildWithData(build_py):
+    """Copies the data folders; an editable install reads them where they are."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return
+        for name in DATA:
+            target = Path(self.build_lib) / "mica" / "_data" / name
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__", ".*", "*.o", "*.so"))
+
+
+def engine() -> list[Extension]:
+    """The engine as a CPython extension; without a C compiler it is left out and numpy takes its place."""
+    binding = ROOT / "host_tools" / "mica" / "engine" / "_engine.c"
+    listed = ROOT / "usermod_c" / "sources.txt"
+    if not binding.exists() or not listed.exists():
+        return []
+    lines = (line.partition("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines())
+    sources = [f"usermod_c/{line}" for line in lines if line]
+    return [
+        Extension(
+            "mica.engine._engine",
+            sources=["host_tools/mica/engine/_engine.c", *sources],
+            depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
+            include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/ref"],
+            extra_compile_args=["-O2", "-std=c99"],
+            optional=True,
+        )
+    ]
+
+
+setup(ext_modules=engine(), cmdclass={"build_py": BuildWithData})
