@@ -1,0 +1,52 @@
+"""What tests share: firmware built once, in the project's cache, and boards that run it."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mica.boards import load_board
+from mica.device.build import BuildResult, build
+from mica.device.transport import Board, open_board
+
+ROOT = Path(__file__).resolve().parent.parent
+os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))
+
+
+@pytest.fixture(scope="session")
+def firmware() -> Callable[[str], BuildResult]:
+    """The firmware of a board, built when it is not up to date."""
+    return lambda name: build(load_board(name))
+
+
+@pytest.fixture(scope="session")
+def unix_board_of_session() -> Iterator[Board]:
+    with open_board("UNIX") as board:
+        yield board
+
+
+@pytest.fixture(scope="session")
+def qemu_board_of_session() -> Iterator[Board]:
+    with open_board("MPS2_AN385") as board:
+        yield board
+
+
+@pytest.fixture
+def unix_board(unix_board_of_session: Board) -> Board:
+    """MicroPython on this computer, with an empty heap."""
+    unix_board_of_session.soft_reset()
+    return unix_board_of_session
+
+
+@pytest.fixture
+def qemu_board(qemu_board_of_session: Board) -> Board:
+    """The emulated Cortex-M3 board, with an empty heap."""
+    qemu_board_of_session.soft_reset()
+    return qemu_board_of_session
+
+
+@pytest.fixture(params=["UNIX", "MPS2_AN385"])
+def board(request: pytest.FixtureRequest) -> Board:
+    """Each board that this computer can run, in turn."""
+    return request.getfixturevalue("unix_board" if request.param == "UNIX" else "qemu_board")

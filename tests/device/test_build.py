@@ -1,0 +1,209 @@
+"""Building firmware: what comes out, what is built again when, and what is said when it cannot be built."""
+
+import os
+import struct
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mica.boards import load_board
+from mica.device import build as builder
+from mica.device import process, sources
+from mica.device.build import BuildResult, build
+from mica.device.cache import cache_dir
+from mica.errors import MicaError
+
+Firmware = Callable[[str], BuildResult]
+
+
+@pytest.mark.parametrize("name", ["UNIX", "MPS2_AN385", "RPI_PICO"])
+def test_build(firmware: Firmware, name: str) -> None:
+    result = firmware(name)
+    assert result.image.exists()
+    assert result.text > 100_000
+    assert result.bss >= result.arena == load_board(name).arena
+    again = build(load_board(name))
+    assert not again.built
+    assert again.seconds < 2
+
+
+def test_uf2(firmware: Firmware) -> None:
+    """The UF2 as its specification has it, for an RP2040, within the part of flash that is the firmware's."""
+    board = load_board("RPI_PICO")
+    assert board.uf2 and board.romfs
+    path = firmware("RPI_PICO").uf2
+    assert path is not None
+    data = path.read_bytes()
+    assert data and len(data) % 512 == 0
+    count = len(data) // 512
+    image = b""
+    for i in range(count):
+        block = data[512 * i : 512 * (i + 1)]
+        magic0, magic1, flags, address, size, number, blocks, family = struct.unpack("<8I", block[:32])
+        assert (magic0, magic1) == (0x0A324655, 0x9E5D5157)
+        assert struct.unpack("<I", block[508:])[0] == 0x0AB16F30
+        assert flags == 0x2000  # family id present
+        assert family == 0xE48BFF56  # RP2040
+        assert (number, blocks, size) == (i, count, 256)
+        assert address == board.uf2.base + 256 * i
+        image += block[32 : 32 + size]
+    assert len(image) <= board.romfs.base - board.uf2.base
+    # The second stage of the boot is at the start: its stack pointer load, and code right behind it.
+    assert image[:256] != bytes(256)
+    # Frozen modules keep their file names; the user module its name.
+    for text in (b"mica/__init__.py", b"mica/model.py", b"_boot.py", b"_mica"):
+        assert text in image, text
+
+
+@pytest.fixture
+def folder() -> Path:
+    """A folder for manifests. Always the same, because each path of a manifest gets a build folder of its own."""
+    path = cache_dir() / "tests"
+    path.mkdir(exist_ok=True)
+    return path
+
+
+def test_settings_and_changes(firmware: Firmware, folder: Path) -> None:
+    """One firmware with an arena and a manifest of its own: beside the usual one, built again only for changes."""
+    module = folder / "extra.py"
+    manifest = folder / "manifest.py"
+    module.write_text("answer = 1\n", encoding="utf-8")
+    manifest.write_text(f"# {os.getpid()}\nmodule('extra.py')\n", encoding="utf-8")
+    board = load_board("UNIX")
+    arena = board.arena + 4096
+    other = build(board, arena=arena, manifests=[manifest])
+    assert other.built
+    usual = firmware("UNIX")
+    assert other.image != usual.image
+    assert other.bss - usual.bss == 4096
+    assert not build(board, arena=arena, manifests=[manifest]).built
+    manifest.write_text("module('extra.py')\n", encoding="utf-8")
+    assert build(board, arena=arena, manifests=[manifest]).built
+    assert not build(board).built
+    code = [str(other.image), "-c", "import extra; print(extra.answer)"]
+    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(MicaError, match=r"make is not installed; on Debian and Ubuntu: sudo apt install make"):
+        build(load_board("MPS2_AN385"), arena=12345)
+
+
+def test_failure_shows_the_telling_lines(firmware: Firmware, folder: Path) -> None:
+    manifest = folder / "wrong.py"
+    manifest.write_text("module('absent.py')\n", encoding="utf-8")
+    with pytest.raises(MicaError) as error:
+        build(load_board("UNIX"), manifests=[manifest])
+    text = str(error.value)
+    assert text.startswith("building UNIX failed:\n")
+    assert "absent.py" in text
+    assert Path(text.rpartition("the whole log: ")[2]).exists()
+    assert "Traceback" not in text
+
+
+def test_telling_lines() -> None:
+    log = "CC a.c\na.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\nCC b.c\n"
+    assert process.telling_lines(log) == ["a.c:3:5: error: 'x' undeclared"]
+    assert process.telling_lines("one\ntwo\n", count=1) == ["two"]
+
+
+def test_sources_are_kept(firmware: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the tree there, nothing is run that could need a network."""
+    firmware("UNIX")
+    monkeypatch.setattr(sources, "run_logged", lambda *args, **kwargs: pytest.fail("ran a program"))
+    assert sources.fetch() == sources.micropython_tree()
+
+
+def test_damaged_download_is_not_used(tmp_path: Path) -> None:
+    name = "tinyusb-source_0.18.0+dfsg-1_all.deb"
+    (tmp_path / name).write_bytes(b"not it")
+    assert sources._good_download(tmp_path, name) is None
+
+
+@pytest.mark.parametrize(
+    ("files", "mirror"),
+    [
+        ({"apt/sources.list": "# no\ndeb [arch=amd64] http://m.example/debian bookworm main contrib\n"}, True),
+        ({"apt/sources.list": "deb http://s.example/debian-security bookworm-security main\n"}, False),
+        (
+            {
+                "apt/sources.list.d/debian.sources": "Types: deb\nURIs: http://m.example/debian\n"
+                "Suites: trixie trixie-updates\nComponents: main\n\nTypes: deb\nURIs: http://s.example/x\n"
+                "Suites: trixie-security\nComponents: main\n"
+            },
+            True,
+        ),
+        ({}, False),
+    ],
+)
+def test_mirror_without_apt_lists(tmp_path: Path, files: dict[str, str], mirror: bool) -> None:
+    (tmp_path / "os-release").write_text("NAME=x\nID=debian\n", encoding="utf-8")
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert sources.debian_mirror(tmp_path) == ("http://m.example/debian" if mirror else None)
+
+
+def test_no_mirror_on_other_systems(tmp_path: Path) -> None:
+    (tmp_path / "os-release").write_text("ID=ubuntu\nID_LIKE=debian\n", encoding="utf-8")
+    (tmp_path / "apt").mkdir()
+    (tmp_path / "apt" / "sources.list").write_text("deb http://m.example/ubuntu stable main\n", encoding="utf-8")
+    assert sources.debian_mirror(tmp_path) is None
+
+
+def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path / "a"))
+    assert cache_dir() == tmp_path / "a"
+    monkeypatch.delenv("MICA_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "b"))
+    assert cache_dir() == tmp_path / "b" / "mica"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "c"))
+    assert cache_dir() == tmp_path / "c" / ".cache" / "mica"
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path / "file" / "x"))
+    with pytest.raises(MicaError, match="set MICA_CACHE"):
+        cache_dir()
+
+
+def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from mica.device.cache import locked
+
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path))
+    heard: list[str] = []
+    order: list[str] = []
+    entered = threading.Event()
+
+    def other() -> None:
+        entered.wait(5)
+        with locked("build/x", heard.append):
+            order.append("second")
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    with locked("build/x"):
+        entered.set()
+        thread.join(0.5)
+        order.append("first")
+    thread.join()
+    assert order == ["first", "second"]
+    assert heard == ["waiting for another mica that works on build/x"]
+
+
+def test_shells_flags_do_not_reach_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CFLAGS", "-DODD")
+    assert "CFLAGS" not in process.clean_environment()
+    assert process.clean_environment()["PATH"] == os.environ["PATH"]
+
+
+def test_unknown_rule_suffixes_have_not_crept_in() -> None:
+    """A new kind of file in boards/ must be known as a rule of the build or as a source, or changes go unseen."""
+    known = builder._RULE_SUFFIXES | {".c", ".h", ".py", ".pyi", ".md", ".S", ""}
+    for folder in ("boards", "firmware", "usermod_c"):
+        for path in builder.source_files(builder.data_dir(folder)):
+            assert path.suffix in known, path

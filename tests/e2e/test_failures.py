@@ -1,0 +1,296 @@
+"""The failure table: what a new user gets wrong, what mica says, the exit code. One line each, never a traceback."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from helpers import DEMO, mica
+from onnx import TensorProto, helper, numpy_helper
+
+from mica.boards import load_board
+from mica.cli.main import main
+from mica.device.build import build
+from mica.device.emulator import Emulator
+from mica.device.serial_board import SerialBoard
+from mica.device.transport import BoardError, open_board
+from mica.format.codec import with_crc
+
+CALIB = DEMO / "digits_calib.npz"
+TEST = DEMO / "digits_test.npz"
+Args = Callable[[Path, Path], list[object]]  # (scratch folder, packed digits) -> arguments
+
+
+def conv_net(path: Path, dtype: type = np.float32, dims: tuple[object, ...] = ("N", 1, 8, 8), op: str = "Relu") -> Path:
+    """Conv + one more operator."""
+    rng = np.random.default_rng(0)
+    kind = {np.float32: TensorProto.FLOAT, np.float16: TensorProto.FLOAT16, np.float64: TensorProto.DOUBLE}[dtype]
+    w = numpy_helper.from_array(rng.standard_normal((4, 1, 3, 3)).astype(dtype), "w")
+    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], "conv1"), helper.make_node(op, ["c"], ["y"], "second")]
+    x, y = helper.make_tensor_value_info("x", kind, dims), helper.make_tensor_value_info("y", kind, list("abcd"))
+    graph = helper.make_graph(nodes, "net", [x], [y], [w])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def file(path: Path, data: bytes) -> Path:
+    path.write_bytes(data)
+    return path
+
+
+def npz(path: Path, **arrays: object) -> Path:
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    return path
+
+
+def newer(packed: Path) -> bytes:
+    data = bytearray(packed.read_bytes())
+    data[4] = 2  # version_major
+    return with_crc(bytes(data))
+
+
+def flipped(packed: Path) -> bytes:
+    data = bytearray(packed.read_bytes())
+    data[len(data) // 2] ^= 1
+    return bytes(data)
+
+
+ONES = np.ones((4, 1, 8, 8), np.float32)
+
+# name, arguments, exit code, what the line must hold
+TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
+    ("model missing", lambda t, d: ["pack", t / "no.onnx"], 1, ("no.onnx", "no such file")),
+    ("model is a folder", lambda t, d: ["pack", t], 1, ("folder",)),
+    ("not ONNX", lambda t, d: ["pack", file(t / "a.onnx", b"hello world" * 9)], 1, ("a.onnx", "not an ONNX file")),
+    ("empty file", lambda t, d: ["pack", file(t / "a.onnx", b"")], 1, ("a.onnx", "not an ONNX file")),
+    (
+        "dynamic dimension",
+        lambda t, d: ["pack", conv_net(t / "a.onnx", dims=("N", 1, "height", 8))],
+        2,
+        ("'x'", "--shape height=N"),
+    ),
+    (
+        "--shape of no dimension",
+        lambda t, d: ["pack", conv_net(t / "a.onnx"), "--shape", "width=8"],
+        1,
+        ("width", "no such dimension"),
+    ),
+    ("--shape without a number", lambda t, d: ["pack", conv_net(t / "a.onnx"), "--shape", "N=x"], 1, ("NAME=N",)),
+    ("float16", lambda t, d: ["pack", conv_net(t / "a.onnx", np.float16)], 2, ("float16", "float32")),
+    ("double", lambda t, d: ["pack", conv_net(t / "a.onnx", np.float64)], 2, ("float64", "float32")),
+    (
+        "unsupported operator",
+        lambda t, d: ["pack", conv_net(t / "a.onnx", op="Det")],
+        2,
+        ("second", "Det", "not supported"),
+    ),
+    (
+        "calibration of the wrong shape",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", npz(t / "c.npz", x=np.ones((4, 3, 8, 8)))],
+        1,
+        ("image", "[4, 3, 8, 8]", "[n, 1, 8, 8]"),
+    ),
+    (
+        "calibration with NaN",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", npz(t / "c.npz", x=ONES * np.nan)],
+        1,
+        ("sample 0", "NaN"),
+    ),
+    (
+        "empty calibration",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", npz(t / "c.npz", x=ONES[:0])],
+        1,
+        ("no samples",),
+    ),
+    ("calibration missing", lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", t / "c.npz"], 1, ("no such file",)),
+    (
+        "calibration is no .npz",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", file(t / "c.npz", b"not an archive")],
+        1,
+        ("c.npz",),
+    ),
+    (
+        "output folder missing",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", CALIB, "-o", t / "no" / "m.mica"],
+        1,
+        ("cannot be written",),
+    ),
+    (
+        "labels missing",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", CALIB, "--labels", t / "l.txt"],
+        1,
+        ("l.txt", "no such file"),
+    ),
+    (
+        "board that does not exist, pack",
+        lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", CALIB, "--board", "NOPE", "-o", t / "m.mica"],
+        1,
+        ("NOPE", "RPI_PICO"),
+    ),
+    ("board that does not exist, build", lambda t, d: ["build", "--board", "NOPE"], 1, ("NOPE", "RPI_PICO")),
+    ("target that does not exist", lambda t, d: ["run", d, TEST, "--on", "NOPE"], 1, ("NOPE", "MPS2_AN385")),
+    ("real board without a port", lambda t, d: ["run", d, TEST, "--on", "RPI_PICO"], 1, ("RPI_PICO", "port")),
+    ("port that is not there", lambda t, d: ["run", d, TEST, "--on", "/dev/ttyNOPE7"], 1, ("/dev/ttyNOPE7",)),
+    (
+        "socket that nobody serves",
+        lambda t, d: ["run", d, TEST, "--on", f"socket://127.0.0.1:{free_port()}"],
+        1,
+        ("socket",),
+    ),
+    ("model file missing", lambda t, d: ["run", t / "m.mica", TEST], 1, ("m.mica", "no such file")),
+    ("an ONNX file run", lambda t, d: ["run", DEMO / "digits.onnx", TEST], 1, ("not a .mica file", "mica pack")),
+    ("cut short", lambda t, d: ["run", file(t / "m.mica", d.read_bytes()[:-7]), TEST], 1, ("m.mica",)),
+    ("cut inside the header", lambda t, d: ["info", file(t / "m.mica", d.read_bytes()[:30])], 1, ("m.mica",)),
+    ("one bit flipped", lambda t, d: ["info", file(t / "m.mica", flipped(d))], 1, ("m.mica",)),
+    ("newer format", lambda t, d: ["run", file(t / "m.mica", newer(d)), TEST], 1, ("version 2",)),
+    ("input missing", lambda t, d: ["run", d, t / "x.npy"], 1, ("x.npy", "no such file")),
+    ("input of the wrong shape", lambda t, d: ["run", d, npz(t / "x.npz", x=np.ones((2, 7)))], 1, ("[1, 1, 8, 8]",)),
+    ("sample beyond the last", lambda t, d: ["run", d, TEST, "--sample", 360], 1, ("359",)),
+    ("input with NaN", lambda t, d: ["run", d, npz(t / "x.npz", x=ONES * np.inf)], 1, ("NaN or infinity",)),
+    ("data without labels", lambda t, d: ["eval", d, npz(t / "x.npz", x=ONES)], 1, ("'y'",)),
+    ("data of two lengths", lambda t, d: ["eval", d, npz(t / "x.npz", x=ONES, y=[1, 2])], 1, ("4 samples", "2 labels")),
+    ("empty data", lambda t, d: ["eval", d, npz(t / "x.npz", x=ONES[:0], y=[])], 1, ("no samples",)),
+    (
+        "data of another shape",
+        lambda t, d: ["eval", d, npz(t / "x.npz", x=ONES[:, :, 1:], y=[1] * 4)],
+        1,
+        ("[4, 1, 7, 8]",),
+    ),
+    (
+        "unknown metric",
+        lambda t, d: ["eval", d, npz(t / "x.npz", x=ONES, y=[1] * 4, metric="f1")],
+        1,
+        ("f1", "top1"),
+    ),
+    ("demo on the host", lambda t, d: ["demo", "--on", "host"], 1, ("board",)),
+    ("no such command", lambda t, d: ["pak"], 1, ("pak", "pack")),
+    ("no such option", lambda t, d: ["pack", "a.onnx", "--frob"], 1, ("--frob",)),
+    ("argument left out", lambda t, d: ["eval", d], 1, ("DATA",)),
+    ("info of nothing", lambda t, d: ["info"], 1, (".mica",)),
+]
+
+
+def free_port() -> int:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@pytest.mark.parametrize(("name", "args", "code", "words"), TABLE, ids=[row[0] for row in TABLE])
+def test_failure(
+    name: str,
+    args: Args,
+    code: int,
+    words: tuple[str, ...],
+    tmp_path: Path,
+    digits: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    # In this process: the table is long, and starting Python for each row would be most of its time.
+    found = main([str(a) for a in args(tmp_path, digits)])
+    out, err = capsys.readouterr()
+    said = [line for line in err.splitlines() if "warning" not in line]
+    assert found == code, err
+    assert len(said) == 1, err
+    assert said[0].startswith("mica: error: ")
+    for word in words:
+        assert word in said[0]
+    assert out == ""
+    assert not list(tmp_path.glob("*.mica.*")), "a half-written file stays behind"
+
+
+# The same for boards, which need one running.
+
+
+@pytest.fixture
+def emulated_port() -> Iterator[str]:
+    """The port of an emulated board, as if it were plugged in."""
+    with Emulator(load_board("MPS2_AN385"), build(load_board("MPS2_AN385")).image) as running:
+        assert running.port
+        yield running.port
+
+
+def error_line(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str]:
+    code = main([str(a) for a in args])
+    out, err = capsys.readouterr()
+    (line,) = err.splitlines()
+    assert line.startswith("mica: error: ")
+    assert out == ""
+    return code, line
+
+
+def test_port_that_another_program_holds(emulated_port: str, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hold = "import sys, serial; s = serial.Serial(sys.argv[1], exclusive=True); print('open', flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold, emulated_port], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"open\n"
+        code, line = error_line(capsys, "run", digits, TEST, "--on", emulated_port)
+        holder.communicate()
+    assert code == 1
+    assert f"is held by python (process {holder.pid})" in line.replace("python3", "python")
+
+
+def test_board_without_mica(emulated_port: str, digits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is found before the frozen package stands for a firmware that lacks it."""
+    with SerialBoard(emulated_port) as board:
+        board.exec("""with open('mica.py', 'w') as f: f.write("raise ImportError(\\"no module named 'mica'\\")")""")
+    code, line = error_line(capsys, "run", digits, TEST, "--on", emulated_port)
+    assert code == 1
+    assert "without mica" in line
+    assert "mica build" in line
+
+
+def test_arena_too_small(digits: Path) -> None:
+    """At the REPL: an exception that says how much is needed, and the board lives on."""
+    with open_board("MPS2_AN385") as board:
+        board.put(digits.read_bytes(), "data")
+        with pytest.raises(BoardError) as e:
+            board.exec("import mica; mica.Model(data, arena=bytearray(1000))")
+        assert "MemoryError" in str(e.value)
+        assert "3072" in str(e.value)
+        board.exec("m = mica.Model(data, arena=bytearray(4000)); m.run()")
+
+
+def test_board_refuses_a_corrupt_file_and_lives_on(digits: Path) -> None:
+    with open_board("MPS2_AN385") as board:
+        board.put(flipped(digits), "bad")
+        board.put(digits.read_bytes(), "good")
+        with pytest.raises(BoardError) as e:
+            board.exec("import mica; mica.Model(bad)")
+        assert "ValueError" in str(e.value)
+        assert board.exec("m = mica.Model(good); m.run(); print(len(m.output(0)))") == b"10\n"
+
+
+def test_all_unsupported_operators_at_once(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Det", ["x"], ["a"], "first"),
+        helper.make_node("Relu", ["a"], ["b"], "fine"),
+        helper.make_node("NonZero", ["b"], ["y"], "last"),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4])
+    y = helper.make_tensor_value_info("y", TensorProto.INT64, list("ab"))
+    model = helper.make_model(
+        helper.make_graph(nodes, "net", [x], [y]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, str(tmp_path / "a.onnx"))
+    r = mica("pack", tmp_path / "a.onnx")
+    assert r.code == 2
+    assert "'first' (Det)" in r.err
+    assert "'last' (NonZero)" in r.err
+    assert "fine" not in r.err
+
+
+def test_nothing_is_written_when_pack_fails(tmp_path: Path) -> None:
+    out = tmp_path / "m.mica"
+    out.write_bytes(b"precious")
+    r = mica("pack", DEMO / "digits.onnx", "--calib", npz(tmp_path / "c.npz", x=ONES * np.nan), "-o", out)
+    assert r.code == 1
+    assert out.read_bytes() == b"precious"

@@ -1,0 +1,55 @@
+"""`mica verify` finds a byte that differs, and says where."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import DEMO, mica, pack, reference_model
+
+from mica.cli.verify import inputs_for, report, verify
+from mica.device.session import BoardRunner
+from mica.format.codec import decode, encode
+from mica.runner import HostRunner
+
+
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+def test_a_corrupt_weight_on_the_board_is_found(digits: Path, target: str) -> None:
+    data = digits.read_bytes()
+    model = decode(data)
+    layer = next(i for i, s in enumerate(model.steps) if s.kernel == "depthwise_conv2d_s8")
+    step = model.steps[layer]
+    weights = step.blobs["weights"].copy()
+    weights.reshape(-1)[4] ^= 0x40
+    bad = dataclasses.replace(model)
+    bad.steps = list(model.steps)
+    bad.steps[layer] = dataclasses.replace(step, blobs={**step.blobs, "weights": weights})
+    with HostRunner(data) as host, BoardRunner(encode(bad), target) as board:
+        samples = inputs_for(host, str(DEMO / "digits_test.npz"), 2)
+        result = verify(host, board, samples)
+        difference = result["first_difference"]
+        assert not result["equal"]
+        assert (difference["layer"], difference["name"]) == (layer, step.name)
+        # The values it names are the values that the two sides have there.
+        a = host.layer_output(samples[difference["sample"]], layer)
+        b = board.layer_output(samples[difference["sample"]], layer)
+    at = np.ravel_multi_index(difference["index"], model.tensors[step.outputs[0]].dims)
+    assert (a.reshape(-1)[at], b.reshape(-1)[at]) == (difference["host"], difference["target"])
+    assert difference["host"] != difference["target"]
+    assert np.array_equal(a.reshape(-1)[:at], b.reshape(-1)[:at])
+    line = report(result)
+    for word in (step.name, str(difference["index"]), f"host {difference['host']}", f"{target} {difference['target']}"):
+        assert word in line
+
+
+@pytest.mark.parametrize("name", ["kws", "ic"])
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+def test_reference_models_are_equal(name: str, target: str, tmp_path: Path) -> None:
+    folder = reference_model(name)
+    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz")
+    r = mica("verify", packed, "--on", target, "--data", folder / "eval.npz", "--samples", 3, "--json")
+    assert r.code == 0, r.out + r.err
+    assert r.json["equal"]
+    assert r.json["samples"] == 3

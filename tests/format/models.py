@@ -1,0 +1,19 @@
+"""The small models that the format's tests damage: together they use every kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from arithmetic_model import arithmetic_model
+from movement_model import movement_model
+from recurrent_model import recurrent_model
+from rich_model import rich_model
+
+from mica.format.codec import ModelFile
+
+MODELS: tuple[Callable[[], ModelFile], ...] = (rich_model, movement_model, arithmetic_model, recurrent_model)
+
+
+def model_with(kernel: str) -> ModelFile:
+    """A model that has a step of this kernel."""
+    return next(m for m in (make() for make in MODELS) if any(s.kernel == kernel for s in m.steps))

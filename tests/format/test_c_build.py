@@ -1,0 +1,95 @@
+"""The portable C builds without a warning wherever boards build it, and with any kernel left out."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from pathlib import Path
+
+import c_build
+import pytest
+from models import model_with
+
+from mica.format import codec, schema
+
+TARGETS = {
+    "gcc -O2": ("gcc", ["-O2"]),
+    "gcc -Os": ("gcc", ["-Os"]),
+    "gcc 32 bit": ("gcc", ["-O2", "-m32", "-ffreestanding"]),
+    "clang -O2": ("clang", ["-O2"]),
+    "Cortex-M0+ -Os": ("arm-none-eabi-gcc", ["-Os", "-mcpu=cortex-m0plus", "-mthumb"]),
+    "Cortex-M3 -O2": ("arm-none-eabi-gcc", ["-O2", "-mcpu=cortex-m3", "-mthumb"]),
+    "RV32IMC -Os": ("riscv64-unknown-elf-gcc", ["-Os", "-march=rv32imc", "-mabi=ilp32", "-ffreestanding"]),
+}
+
+
+def _works(cc: str, flags: list[str], folder: Path) -> bool:
+    (folder / "probe.c").write_text("#include <string.h>\n#include <stdint.h>\n#include <stdbool.h>\nint probe;\n")
+    command = [cc, *flags, "-c", "probe.c", "-o", "probe.o"]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_warnings(target: str, tmp_path: Path) -> None:
+    name, flags = TARGETS[target]
+    cc = c_build.compiler(name)
+    if cc is None or not _works(cc, flags, tmp_path):
+        pytest.skip(f"{name} {' '.join(flags)} is not installed")
+    c_build.run(cc, *c_build.STRICT, *flags, *c_build.INCLUDE, "-c", *c_build.SOURCES, cwd=tmp_path)
+    objects = sorted(str(p) for p in tmp_path.glob("*.o") if p.name != "probe.o")
+    assert len(objects) == len(c_build.SOURCES)
+
+    # No global state, and nothing but memcpy, memset, strcmp and the compiler's own arithmetic from outside.
+    nm = c_build.compiler(name.replace("gcc", "nm") if name.endswith("-gcc") else "nm")
+    if nm is not None:
+        listing = subprocess.run([nm, *objects], capture_output=True, text=True, check=True).stdout
+        symbols = re.findall(r"(?:^|\s)([A-Za-z]) (\S+)$", listing, re.MULTILINE)
+        assert not [s for kind, s in symbols if kind in "BbCDdGgSs" and not s.startswith((".", "$"))], "writable data"
+        ours = {s for kind, s in symbols if kind in "TtRr"}
+        outside = {s for kind, s in symbols if kind == "U" and s not in ours}
+        allowed = re.compile(
+            r"mem(cpy|set|move)|strcmp|__aeabi_\w+|__gnu_thumb1_case_\w+|__(u?div|u?mod|mul|ashl|ashr|lshr)\w*3"
+        )
+        other = {
+            s
+            for s in outside
+            if not allowed.fullmatch(s) and s != "_GLOBAL_OFFSET_TABLE_" and not s.startswith("__x86")
+        }
+        assert not other, f"calls outside: {other}"
+
+
+def test_no_floating_point(tmp_path: Path) -> None:
+    """A Cortex-M0+ build calls no soft-float arithmetic (comparisons of scales at load are allowed)."""
+    cc, nm = c_build.compiler("arm-none-eabi-gcc"), c_build.compiler("arm-none-eabi-nm")
+    if cc is None or nm is None:
+        pytest.skip("arm-none-eabi-gcc is not installed")
+    flags = ["-Os", "-mcpu=cortex-m0plus", "-mthumb"]
+    c_build.run(cc, *c_build.STRICT, *flags, *c_build.INCLUDE, "-c", *c_build.SOURCES, cwd=tmp_path)
+    objects = sorted(str(p) for p in tmp_path.glob("*.o"))
+    listing = subprocess.run([nm, "-u", *objects], capture_output=True, text=True, check=True).stdout
+    assert not re.findall(r"__aeabi_(?:f(?:add|sub|mul|div)|d\w+|[ui]2[fd]|f2\w+)\b", listing)
+
+
+@pytest.mark.parametrize("kernel", schema.KERNELS, ids=lambda k: k.name)
+def test_without_a_kernel(kernel: schema.Kernel, tmp_path: Path) -> None:
+    """It builds, the kernel's code is gone, and a model that needs it is refused with the kernel's name."""
+    cc = c_build.compiler("gcc", "clang")
+    if cc is None:
+        pytest.skip("no C compiler")
+    driver = str(Path(__file__).with_name("driver.c"))
+    flags = [*c_build.STRICT, "-O0", f"-DMICA_WITHOUT_{kernel.name.upper()}"]
+    c_build.run(cc, *flags, *c_build.INCLUDE, driver, *c_build.SOURCES, "-o", "driver", cwd=tmp_path)
+    assert f"mica_{kernel.name}_ref".encode() not in (tmp_path / "driver").read_bytes()
+    model = model_with(kernel.name)
+    whole = codec.encode(model)
+    step = next(i for i, s in enumerate(model.steps) if s.kernel == kernel.name)
+    # Steps up to the one before need only what this build has.
+    steps, model.steps = model.steps, model.steps[:step]
+    files = [whole, codec.encode(model)]
+    stream = b"".join(struct.pack("<I", len(f)) + f for f in files)
+    done = subprocess.run([tmp_path / "driver"], input=stream, capture_output=True, check=True)
+    refused, accepted = done.stdout.decode().splitlines()
+    assert refused.startswith("11 ")
+    assert f"step {step} ({steps[step].name}): kernel {kernel.name} is not in this build" in refused
+    assert accepted == "0 ok"

@@ -1,0 +1,27 @@
+"""Every kernel gives on boards what it gives on the host, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from models import MODELS
+
+from mica.cli.verify import inputs_for, report, verify
+from mica.device.session import BoardRunner
+from mica.format import codec
+from mica.format.codec import ModelFile
+from mica.runner import HostRunner
+
+
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+@pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
+def test_layers_are_equal(make: Callable[[], ModelFile], target: str) -> None:
+    data = codec.encode(make())
+    with HostRunner(data) as host, BoardRunner(data, target) as board:
+        samples = inputs_for(host, None, 5)
+        result = verify(host, board, samples)
+        assert result["equal"], report(result)
+        for a, b in zip(host.run(samples), board.run(samples), strict=True):
+            for x, y in zip(a, b, strict=True):
+                assert x.dtype == y.dtype and x.tobytes() == y.tobytes()

@@ -1,0 +1,54 @@
+"""What real exporters write: each small model packs and gives its framework's answers, or is refused with a reason.
+
+The truth is the framework's own output (PyTorch, Keras, scikit-learn), stored beside each file by the scripts in
+`tests/models`. SQNR: signal power over error power of an output, over the 16 test inputs of a file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from exports import FILES, answers, compiled
+
+from mica.errors import Unsupported
+
+# What mica cannot pack, and what it says.
+REFUSED = {
+    "keras_embedding": "computes with int32 numbers",
+    "keras_gru": "(Loop): control flow",
+    "keras_lstm_batch1": "(Loop): control flow",
+}
+# dB. Most outputs reach 30 or more.
+FLOOR = 20.0
+LOWER_FLOOR = {
+    # The raw features of the wine and cancer data span 0.1 to 1,700 in one int8 input; give mica the scaled features.
+    "sklearn_classifier": 0.0,
+    "sklearn_classifier_binary": 0.0,
+    "sklearn_classifier_zipmap": 0.0,
+    # A mean of embeddings that nearly cancels.
+    "dynamo_embedding": 15.0,
+    "torchscript_embedding": 15.0,
+}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_export(path: Path) -> None:
+    if path.stem in REFUSED:
+        with pytest.raises(Unsupported) as e:
+            compiled(path)
+        assert REFUSED[path.stem] in str(e.value)
+        assert path.name in str(e.value)
+        return
+    for answer in answers(path, compiled(path)):
+        if answer.wanted.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
+            assert np.mean(answer.wanted == answer.found) >= 0.95, answer.name
+        else:
+            assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
+
+
+def test_all_are_here() -> None:
+    """The fixtures travel with the project, so nothing here is skipped."""
+    assert len(FILES) >= 80
+    assert all(path.with_suffix(".npz").exists() for path in FILES)

@@ -1,0 +1,57 @@
+"""Memory of the host: packing a large model takes at most three times its file and 100 MB over the bare imports.
+
+The whole command runs in a process of its own. VmHWM is the most that it ever had in memory; unlike ru_maxrss it does
+not begin with what the parent had.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import zoo
+
+IMPORTS = """
+import sys
+import numpy, onnx, onnx.reference, onnxruntime
+import mica.cli.pack, mica.compiler, mica.evaluation, mica.float_model, mica.runner
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+before = peak()
+"""
+PACK = """
+from mica.cli.main import main
+code = main(sys.argv[1:])
+print(peak() - before, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def pack_and_measure(*words: str) -> int:
+    """Bytes that `mica pack` needed over its imports."""
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS + PACK, "pack", *words], capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stderr.splitlines()[-1])
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="measures by /proc")
+@pytest.mark.parametrize("name", ["mobilenet_v2", "resnet50"])
+@pytest.mark.parametrize("calibrated", [True, False], ids=["calib", "no_calib"])
+def test_memory_of_pack(name: str, calibrated: bool, tmp_path: Path) -> None:
+    net = getattr(zoo, name)()
+    path = net.save(tmp_path, f"{name}.onnx")
+    words = [str(path), "-o", str(tmp_path / "m.mica")]
+    if calibrated:
+        np.savez(tmp_path / "x.npz", x=np.concatenate([s["x"] for s in net.samples(4)]))
+        words += ["--calib", str(tmp_path / "x.npz")]
+    del net
+    used, allowed = pack_and_measure(*words), 3 * os.path.getsize(path) + 100_000_000
+    print(f"{name}: {used / 1e6:.0f} MB over the imports, {allowed / 1e6:.0f} allowed")
+    assert used <= allowed

@@ -1,0 +1,111 @@
+"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and TABLE.md for people.
+
+    python tests/onnx_backend/make_table.py
+
+To be run, and its results committed, whenever an operator is added or another onnx is taken up.
+"""
+
+from __future__ import annotations
+
+import collections
+import csv
+import io
+from pathlib import Path
+
+import node_cases
+import onnx
+from node_cases import Outcome
+
+HERE = Path(__file__).resolve().parent
+OUTCOMES = HERE / "outcomes.tsv"
+TABLE = HERE / "TABLE.md"
+FIELDS = ("name", "op", "result", "adapted", "reason")
+
+HEAD = """# ONNX's node tests
+
+Made by `make_table.py` from `outcomes.tsv`; the rules are in `node_cases.py`. Installed was onnx {version}.
+
+Of {cases} cases {passed} pass, {rough} are rough, {failed} fail, {refused} are not run; {ops} operators of ONNX have a
+case that passes. "Rough" are cases of operators spelled out as several nodes, each of which rounds to 8 bits: the
+result is off by more than 1.5 steps, but by no more than 1.5 for each node. "(spelled out)" are ONNX's own expansions
+of functions. "Adapted" are passing cases that had to be fed as exported models are: weights, axes and shapes as
+constants, only the first output asked for, or float64 as float32.
+
+| operator | cases | pass | of these adapted | rough | fail | not run |
+| --- | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
+
+
+def run() -> list[Outcome]:
+    """All cases of the installed onnx, by name."""
+    return [node_cases.run_case(case) for _, case in sorted(node_cases.cases().items())]
+
+
+def save(outcomes: list[Outcome], version: str) -> str:
+    """As text, one line a case, below a line that names the version of onnx."""
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter="\t", lineterminator="\n")
+    writer.writerow(("onnx", version))
+    writer.writerow(FIELDS)
+    writer.writerows([getattr(o, f) for f in FIELDS] for o in outcomes)
+    return out.getvalue()
+
+
+def load(text: str) -> tuple[str, list[Outcome]]:
+    """The version of onnx, and the outcomes."""
+    rows = list(csv.reader(io.StringIO(text), delimiter="\t"))
+    return rows[0][1], [Outcome(**dict(zip(FIELDS, row, strict=True))) for row in rows[2:]]
+
+
+def passing(outcomes: list[Outcome]) -> set[str]:
+    """Operators with a case that passes."""
+    return {o.op for o in outcomes if o.result == "pass"} - {node_cases.SPELLED_OUT}
+
+
+def table(outcomes: list[Outcome], version: str) -> str:
+    """TABLE.md."""
+    by_op: dict[str, list[Outcome]] = collections.defaultdict(list)
+    for o in outcomes:
+        by_op[o.op].append(o)
+    total = collections.Counter(o.result for o in outcomes)
+    lines = []
+    for op, found in sorted(by_op.items(), key=lambda item: (item[0] == node_cases.SPELLED_OUT, item[0])):
+        k = collections.Counter(o.result for o in found)
+        adapted = sum(o.result == "pass" and bool(o.adapted) for o in found)
+        counts = (len(found), k["pass"], adapted, k["rough"], k["fail"] + k["crash"], k["refused"])
+        lines.append(f"| {op} | {' | '.join(str(n) if n else '' for n in counts)} |")
+    text = HEAD.format(
+        version=version,
+        cases=len(outcomes),
+        passed=total["pass"],
+        rough=total["rough"],
+        failed=total["fail"] + total["crash"],
+        refused=total["refused"],
+        ops=len(passing(outcomes)),
+    )
+    return text + "\n".join(lines) + "\n\n## Why cases are not run\n\n" + _reasons(by_op)
+
+
+def _reasons(by_op: dict[str, list[Outcome]]) -> str:
+    """Per operator and reason: the cases."""
+    text = ""
+    for op, found in sorted(by_op.items(), key=lambda item: (item[0] == node_cases.SPELLED_OUT, item[0])):
+        by_reason: dict[str, list[str]] = collections.defaultdict(list)
+        for o in found:
+            if o.result in ("refused", "fail", "crash"):
+                by_reason[o.reason].append(o.name.removeprefix("test_"))
+        if by_reason:
+            text += f"**{op}**\n\n"
+            text += "".join(f"- {reason}: {', '.join(names)}\n" for reason, names in sorted(by_reason.items())) + "\n"
+    return text
+
+
+def main() -> None:
+    outcomes = run()
+    OUTCOMES.write_text(save(outcomes, onnx.__version__), encoding="utf-8")
+    TABLE.write_text(table(outcomes, onnx.__version__), encoding="utf-8")
+    print(TABLE.read_text(encoding="utf-8").split("\n\n")[2])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""ONNX's own node tests: none crashes or fails, and what became of each is what the committed table says.
+
+After a change that lets more of them pass: python tests/onnx_backend/make_table.py
+"""
+
+from __future__ import annotations
+
+import json
+
+import make_table
+import onnx
+import pytest
+from node_cases import SPELLED_OUT, STEPS, Outcome
+
+from mica.cli.main import main
+from mica.ir.ops import DEFINED, ONNX_OPS
+
+AGAIN = "run tests/onnx_backend/make_table.py and commit what it writes"
+WANTED_OPERATORS = 80
+# Outcomes that another processor's sums may turn into each other: errors this near the limit, in steps.
+NEAR = 0.15
+# Supported operators none of whose official tests can pass, and why.
+UNTESTABLE = {
+    "Cast": "all of its cases are of NaN and infinity, or of types that mica refuses",
+    "CastLike": "as Cast",
+    "DynamicQuantizeLinear": "asks for the scale of each run; mica's are fixed when the model is packed",
+    "QLinearConv": "its weights have the zero point 255, and with it no int8",
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> list[Outcome]:
+    return make_table.run()
+
+
+@pytest.fixture(scope="module")
+def recorded() -> tuple[str, list[Outcome]]:
+    return make_table.load(make_table.OUTCOMES.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("kind", ["crash", "fail"])
+def test_nothing_crashes_or_fails(outcomes: list[Outcome], kind: str) -> None:
+    assert [f"{o.name}: {o.reason}" for o in outcomes if o.result == kind] == []
+
+
+def test_refusals_have_reasons(outcomes: list[Outcome]) -> None:
+    assert [o.name for o in outcomes if o.result == "refused" and not o.reason] == []
+
+
+def test_outcomes_are_the_recorded_ones(outcomes: list[Outcome], recorded: tuple[str, list[Outcome]]) -> None:
+    """With another onnx only what both know, and there nothing may be worse."""
+    version, known = recorded
+    now = {o.name: o for o in outcomes}
+    same = version == onnx.__version__
+    if same:
+        assert sorted(now) == sorted(o.name for o in known), AGAIN
+    changed = []
+    for before in known:
+        after = now.get(before.name)
+        if after is None:
+            continue
+        if {before.result, after.result} == {"pass", "rough"} and abs(after.error - STEPS) < NEAR:
+            continue
+        if (before.result != after.result) if same else (before.result == "pass" != after.result):
+            changed.append(f"{before.name}: was {before.result} {before.reason}, is {after.result} {after.reason}")
+        elif same and before.result == "refused" and before.reason != after.reason:
+            changed.append(f"{before.name}: its reason was {before.reason}, is {after.reason}")
+    assert not changed, AGAIN
+
+
+def test_table_shows_the_recorded_outcomes(recorded: tuple[str, list[Outcome]]) -> None:
+    version, known = recorded
+    assert make_table.TABLE.read_text(encoding="utf-8") == make_table.table(known, version), AGAIN
+
+
+def test_supported_operators(outcomes: list[Outcome], capsys: pytest.CaptureFixture[str]) -> None:
+    """`mica info --ops` lists what passes an official test, at least 80, and nothing that has tests but passes none."""
+    assert main(["info", "--ops", "--json"]) == 0
+    listed = {op for op in json.loads(capsys.readouterr().out)["ops"] if "." not in op}
+    assert listed == ONNX_OPS | DEFINED
+    passing = make_table.passing(outcomes)
+    print(f"{len(passing & listed)} of {len(listed)} supported operators have a passing official test")
+    assert len(passing & listed) >= WANTED_OPERATORS
+    assert passing <= listed
+    tested = {o.op for o in outcomes} - {SPELLED_OUT}
+    assert sorted(listed & tested - passing) == sorted(UNTESTABLE)

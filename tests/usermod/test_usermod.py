@@ -1,0 +1,72 @@
+"""The user module on boards: each script of this folder runs there, and prints what its .exp file says.
+
+A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
+globals. A script that prints SKIP needs something that the board lacks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mica
+import pytest
+from mica.device.transport import Board, BoardError
+from usermod_models import build
+
+HERE = Path(__file__).parent
+SCRIPTS = sorted(p.stem for p in HERE.glob("*.exp"))
+
+
+@pytest.fixture(scope="session")
+def models() -> dict[str, bytes]:
+    """Every model, with an input and the oracle's answer."""
+    return build()
+
+
+def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
+    first = script.split("\n", 1)[0]
+    for name in first.removeprefix("# models:").split() if first.startswith("# models:") else []:
+        for variable in (name, name + "_x", name + "_y"):
+            if variable == name or variable in script:
+                board.put(models[variable], variable)
+
+
+def run(board: Board, name: str, models: dict[str, bytes]) -> str:
+    script = (HERE / f"{name}.py").read_text()
+    put_models(board, script, models)
+    try:
+        return board.exec(script).decode()
+    except BoardError as error:
+        raise AssertionError(f"{name} on {board.name}:\n{error.traceback or error}") from None
+
+
+def test_version(board: Board) -> None:
+    """Firmware and host tools are of one version."""
+    assert board.require_mica() == mica.__version__
+
+
+@pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
+def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
+    """One script on a board with an empty heap."""
+    got = run(board, name, models)
+    if got.endswith("SKIP\n"):
+        pytest.skip(f"{board.name} lacks what {name} needs")
+    assert got == (HERE / f"{name}.exp").read_text()
+
+
+def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+    """A soft reset in mid-run: the next session starts with a free arena."""
+    for name in ("soft_reset_before", "soft_reset_after"):
+        assert run(board, name, models) == (HERE / f"{name}.exp").read_text()
+        if name.endswith("before"):
+            board.soft_reset()
+
+
+def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+    """Ctrl-C in an endless series of runs: model, arena and heap stay usable."""
+    board.put(models["many"], "many")
+    board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")
+    for _ in range(3):
+        with pytest.raises(BoardError, match="silent"):
+            board.exec("while True:\n    m.run()", timeout=1.0)
+        assert board.exec("print(m.arena.busy, m.predict([[0, 1, 2, 3]]) == want)") == b"False True\n"

@@ -1,0 +1,211 @@
+"""Small models for the tests of the user module, put on the board as globals before a script runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.reference.executor import ReferenceModel
+
+ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)
+
+
+def _channels(rng: np.random.Generator, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+    """Weights, bias and a factor near 1 / (16 * reduction) for each output channel."""
+    n = shape[0]
+    weights = rng.integers(-127, 128, shape, dtype=np.int8)
+    shift = np.full(n, 5 + int(np.log2(max(1, weights[0].size))), np.int8)
+    return {
+        "weights": weights,
+        "bias": rng.integers(-2000, 2000, n, dtype=np.int32),
+        "mult": rng.integers(ONE, 2 * ONE - 1, n, dtype=np.int32),
+        "shift": shift,
+    }
+
+
+def _step(name: str, kernel: str, inputs: tuple[int, ...], outputs: tuple[int, ...], **rest: object) -> StepRecord:
+    step = StepRecord(name, kernel, inputs, outputs, **rest)  # type: ignore[arg-type]
+    if "weights" in step.blobs:
+        step.flags = step_flags(step)
+    return step
+
+
+LABELS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+ACT = {"act_min": -128, "act_max": 127}
+
+
+def _window(kernel: int, stride: int, pad: int) -> dict[str, int]:
+    return {
+        "kernel_h": kernel,
+        "kernel_w": kernel,
+        "stride_h": stride,
+        "stride_w": stride,
+        "dilation_h": 1,
+        "dilation_w": 1,
+        "pad_top": pad,
+        "pad_left": pad,
+    } | ACT
+
+
+def small(seed: int = 1) -> ModelFile:
+    """Convolution, depthwise convolution, pool, dense, softmax on an 8x8 picture."""
+    rng = np.random.default_rng(seed)
+    table = np.round(2.0**23 * np.exp(-np.arange(256) * 0.05)).astype(np.uint32)
+    table //= 8  # axis 10: the sum stays below 2**31
+    return ModelFile(
+        tensors=[
+            TensorRecord("picture", "int8", (1, 8, 8, 1), 1 / 16, -128, offset=0),
+            TensorRecord("conv", "int8", (1, 8, 8, 4), 0.02, -3, offset=64),
+            TensorRecord("dw", "int8", (1, 8, 8, 4), 0.03, 5, offset=320),
+            TensorRecord("pool", "int8", (1, 4, 4, 4), 0.03, 5, offset=0),
+            TensorRecord("logits", "int8", (1, 10), 0.05, 0, offset=64),
+            TensorRecord("probabilities", "int8", (1, 10), 1 / 256, -128, offset=80),
+            TensorRecord("flat", "int8", (1, 64), 0.03, 5, offset=0),  # the pool's bytes under another shape
+        ],
+        steps=[
+            _step(
+                "/conv",
+                "conv2d_s8",
+                (0,),
+                (1,),
+                macs=8 * 8 * 4 * 9,
+                blobs=_channels(rng, (4, 3, 3, 1)),
+                params=_window(3, 1, 1) | {"groups": 1},
+            ),
+            _step(
+                "/dw",
+                "depthwise_conv2d_s8",
+                (1,),
+                (2,),
+                macs=8 * 8 * 4 * 9,
+                blobs=_channels(rng, (4, 3, 3)),
+                params=_window(3, 1, 1),
+            ),
+            _step("/pool", "max_pool2d_s8", (2,), (3,), params=_window(2, 2, 0)),
+            _step("/dense", "fully_connected_s8", (6,), (4,), macs=640, blobs=_channels(rng, (10, 64)), params=ACT),
+            _step("/softmax", "softmax_s8", (4,), (5,), blobs={"table": table}),
+        ],
+        inputs=[0],
+        outputs=[5],
+        metadata={"name": "small", "labels": "\n".join(LABELS)},
+    )
+
+
+def dense() -> ModelFile:
+    """The last two layers only, with the flattened pool as the input: another model for the same arena."""
+    model = small(2)
+    model.tensors = [model.tensors[i] for i in (6, 4, 5)]
+    model.steps = model.steps[3:]
+    for i, step in enumerate(model.steps):
+        step.inputs, step.outputs = (i,), (i + 1,)
+    model.inputs, model.outputs = [0], [2]
+    model.metadata = {"name": "dense"}
+    return model
+
+
+def two() -> ModelFile:
+    """Two inputs, two outputs: the sum, and the sum negated by a table."""
+    table = np.clip(-np.arange(-128, 128), -128, 127).astype(np.int8)
+    return ModelFile(
+        tensors=[
+            TensorRecord("a", "int8", (1, 2, 3), 0.5, 0, offset=0),
+            TensorRecord("b", "int8", (3,), 0.5, 0, offset=16),
+            TensorRecord("sum", "int8", (1, 2, 3), 1.0, 0, offset=32),
+            TensorRecord("minus", "int8", (1, 2, 3), 1.0, 0, offset=48),
+        ],
+        steps=[
+            _step("add", "add_s8", (0, 1), (2,), params={"mult_a": 1, "mult_b": 1, "offset": 1, "shift": 1} | ACT),
+            _step("neg", "lut_s8", (2,), (3,), blobs={"table": table}),
+        ],
+        inputs=[0, 1],
+        outputs=[2, 3],
+    )
+
+
+def many(n: int = 64) -> ModelFile:
+    """A chain of tiny steps, to measure what a step costs apart from its kernel."""
+    table = (np.arange(256) - 127).clip(-128, 127).astype(np.int8)  # y = min(x + 1, 127)
+    return ModelFile(
+        tensors=[TensorRecord(f"t{i}", "int8", (1, 4), 1.0, 0, offset=16 * (i % 2)) for i in range(n + 1)],
+        steps=[_step(f"step{i}", "lut_s8", (i,), (i + 1,), blobs={"table": table}) for i in range(n)],
+        inputs=[0],
+        outputs=[n],
+        metadata={"name": "many"},
+    )
+
+
+def state() -> ModelFile:
+    """A running sum: y = x + s, then s = y. The state outlives the run."""
+    same = np.arange(-128, 128).astype(np.int8)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (4,), 1.0, 0, offset=0),
+            TensorRecord("s", "int8", (4,), 1.0, 0, "state", offset=0),
+            TensorRecord("y", "int8", (4,), 1.0, 0, offset=16),
+        ],
+        steps=[
+            _step("sum", "add_s8", (0, 1), (2,), params={"mult_a": 1, "mult_b": 1, "offset": 0, "shift": 0} | ACT),
+            _step("keep", "lut_s8", (2,), (1,), blobs={"table": same}),
+        ],
+        inputs=[0],
+        outputs=[2],
+    )
+
+
+def big(size: int = 66000) -> ModelFile:
+    """More activations than any board's static arena has."""
+    table = np.arange(-128, 128)[::-1].astype(np.int8)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (4, size // 4), 1.0, 0, offset=0),
+            TensorRecord("y", "int8", (4, size // 4), 1.0, 0, offset=0),
+        ],
+        steps=[_step("mirror", "lut_s8", (0,), (1,), blobs={"table": table})],
+        inputs=[0],
+        outputs=[1],
+    )
+
+
+def places() -> ModelFile:
+    """A model that ends in ArgMax: for each of three rows, the place of its largest value, int32."""
+    return ModelFile(
+        tensors=[
+            TensorRecord("scores", "int8", (3, 5), 0.25, 3, offset=0),
+            TensorRecord("label", "int32", (3,), offset=16),
+        ],
+        steps=[_step("argmax", "argmax_s8", (0,), (1,), params={"axis": 1})],
+        inputs=[0],
+        outputs=[1],
+        metadata={"name": "places"},
+    )
+
+
+MODELS = {"small": small, "dense": dense, "two": two, "many": many, "state": state, "big": big, "places": places}
+
+
+def build() -> dict[str, bytes]:
+    """Globals for the scripts: each model's file as NAME, an input as NAME_x, the oracle's answer as NAME_y."""
+    names: dict[str, bytes] = {}
+    for name, make in MODELS.items():
+        names[name] = data = encode(make())
+        oracle = ReferenceModel(data)
+        rng = np.random.default_rng(len(name))
+        x = b""
+        for i, t in enumerate(oracle.file.inputs):
+            tensor = oracle.file.tensors[t]
+            values = rng.integers(-128, 128, tensor.dims).astype(DTYPE_NUMPY[tensor.dtype])
+            oracle.set_input(i, values)
+            x += values.tobytes()
+        oracle.run()
+        names[name + "_x"] = x
+        names[name + "_y"] = b"".join(oracle.output(i).tobytes() for i in range(len(oracle.file.outputs)))
+    return names
+
+
+if __name__ == "__main__":
+    import sys
+    from pathlib import Path
+
+    for file_name, content in build().items():
+        (Path(sys.argv[1]) / file_name).write_bytes(content)
+        print(file_name, len(content))
