@@ -89,6 +89,12 @@ class Emulator:
     def alive(self) -> bool:
         return self._process.poll() is None
 
+    def ended(self, within: float) -> bool:
+        """Whether it has ended, or does so in the next seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(within)
+        return not self.alive()
+
     def close(self) -> None:
         self.release()
         child.stop(self._process)
@@ -131,8 +137,9 @@ class EmulatedBoard(SerialBoard):
         """Say so when it is the emulator that has gone, rather than blame the line."""
         try:
             yield
-        except BoardError:
-            if self._repl is not None and not self.emulator.alive():
+        except BoardError as error:
+            # A traceback came from a board that lives. Otherwise the line may break a moment before its process ends.
+            if self._repl is not None and not error.traceback and self.emulator.ended(within=1.0):
                 raise BoardError(f"{self.name}: the emulator has ended") from None
             raise
 
