@@ -13,6 +13,7 @@ from mica.passes import (
     bias_above_reshape,
     common_subexpressions,
     cumsum,
+    dead_channels,
     dead_code,
     dense,
     drop_identity,
@@ -71,6 +72,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fuse_clip", fuse_clip.run),
     ("merge_unary", merge_unary.run),  # after fuse_clip: a clamp inside a convolution costs nothing
     ("recognise_activations", recognise_activations.run),
+    ("dead_channels", dead_channels.run),  # when clamps are inside the operators that make the channels
     ("common_subexpressions", common_subexpressions.run),  # sinking made copies
     ("dead_code", dead_code.run),
     ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
