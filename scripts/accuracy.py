@@ -1,6 +1,6 @@
 """The acceptance table: each reference model as float, as ONNX Runtime quantises it, and as `mica pack` does.
 
-    scripts/accuracy                    all models of ../shared/models, about a minute
+    scripts/accuracy                    all models of ../shared/models, about two minutes
     scripts/accuracy kws ad --no-data   some, also without calibration data
     scripts/accuracy --markdown         the table for the README
 
@@ -12,13 +12,14 @@ quantisation, calibrated on the same calib.npz) with session.x64quantprecision, 
               system's dequantised ones. Of the model's output: probabilities, for a classifier.
     differs   samples whose top class is not the float model's
 
-Bounds (issue 3): metric at most 0.5 points (AUC 0.005) below float; SQNR at most 0.3 dB below ONNX Runtime's; at most 3
+Bounds: metric at most 0.5 points (AUC 0.005) below float; SQNR at most 0.3 dB below ONNX Runtime's; at most 3
 samples more that differ than ONNX Runtime has. The exit code is 1 where one is broken.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -85,14 +86,15 @@ def onnx_predict(path: Path) -> Predict:
     return lambda x: np.asarray(session.run(None, {name: x.reshape(len(x), *x.shape[2:])})[0])
 
 
+@functools.cache
 def compiled(folder: Path, system: str) -> Compiled:
     model = folder / "model.onnx"
     if system == NO_DATA:
         return compile_model(model)
     calibration = load_calibration(folder / "calib.npz", ["input"])
-    return compile_model(
-        model, calibration, plain=system == PLAIN, calib_method="minmax" if system == PLAIN else "auto"
-    )
+    if system == PLAIN:
+        return compile_model(model, calibration, plain=True, calib_method="minmax")
+    return compile_model(model, calibration)
 
 
 def measure(folder: Path, data_name: str, systems: Sequence[str] = (MICA,)) -> list[Row]:

@@ -19,7 +19,7 @@ from mica.passes import pipeline
 from mica.plan.plan import Plan, best_plan
 from mica.quantise.params import undetermined
 from mica.quantise.quantise import quantise
-from mica.quantise.tune import Tuned, tune, untouched
+from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
 
@@ -45,7 +45,7 @@ def compile_model(
     metadata: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     warn: Callable[[str], None] | None = None,
-    calib_method: str = "minmax",
+    calib_method: str = AUTO,
     plain: bool = False,
 ) -> Compiled:
     """Compiles `path`.
@@ -64,8 +64,7 @@ def compile_model(
             warn(_made_up(core, unknown))
         samples = samples_for(core, calibration) if calibration is not None else default_samples(core)
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
-        # The default is the quick one: it loses nothing on the reference models. The others measure, for a minute or so.
-        full = calibration is not None and not plain and calib_method != "minmax"
+        full = calibration is not None and not plain
         tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:

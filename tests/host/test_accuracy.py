@@ -1,13 +1,13 @@
 """Accuracy on real data, int8 on the host engine beside float in ONNX Runtime, on the same samples.
 
-The figures are printed (`pytest -s`); the bounds are those of the issue. Subsets keep it quick: the samples of the
-reference data come in mixed order, so the first ones are a fair choice.
+The figures are printed (`pytest -s`).
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import accuracy
 import pytest
 from nets import MODELS
 
@@ -23,47 +23,38 @@ from mica.runner import HostRunner
 DEMO = Path(mica.demo.__file__).parent
 
 
-def scores(model: Path, calibration: Path, data: Path, samples: int | None) -> tuple[Score, Score]:
-    """(float, int8) on the first samples of `data`."""
+def scores(model: Path, calibration: Path, data: Path) -> tuple[Score, Score]:
+    """(float, int8) on the samples of `data`."""
     inputs = import_onnx(model).inputs
     compiled = compile_model(model, load_calibration(calibration, inputs))
     shape = compiled.core.value(inputs[0]).shape
-    subset = evaluation.load(data).first(samples)
-    exact = evaluation.evaluate(subset, shape, FloatModel(model).predict)
+    samples = evaluation.load(data)
+    exact = evaluation.evaluate(samples, shape, FloatModel(model).predict)
     with HostRunner(compiled.data) as runner:
-        found = evaluation.evaluate(subset, shape, runner.predict)
+        found = evaluation.evaluate(samples, shape, runner.predict)
     agreement = evaluation.agreement(exact, found)
     alike = "" if agreement is None else f", agreement {agreement:.4f}"
     print(
         f"\n{model.parent.name}: {exact.metric} float {exact.value:.4f}, int8 {found.value:.4f} "
-        f"on {len(subset)} samples ({found.inferences} inferences){alike}"
+        f"on {len(samples)} samples ({found.inferences} inferences){alike}"
     )
     return exact, found
 
 
-# name, samples, largest loss: kws and ic are promised 2 points; vww and ad are measured, and held to the same.
-@pytest.mark.parametrize(
-    ("name", "data", "samples", "loss"),
-    [
-        ("kws", "eval.npz", None, 0.02),
-        ("ic", "eval.npz", None, 0.02),
-        ("vww", "eval.npz", 200, 0.02),
-        ("ad", "eval.npz", 24, 0.02),
-    ],
-)
-def test_reference_models(name: str, data: str, samples: int | None, loss: float) -> None:
+@pytest.mark.parametrize("name", accuracy.SETS)
+def test_reference_models(name: str) -> None:
+    """The bounds of `scripts/accuracy`, on whole evaluation sets: beside float and beside ONNX Runtime's quantisation."""
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
-    folder = MODELS / name
-    exact, found = scores(folder / "model.onnx", folder / "calib.npz", folder / data, samples)
-    assert found.value >= exact.value - loss
-    agreement = evaluation.agreement(exact, found)
-    assert agreement is None or agreement >= 0.95
+    for data in accuracy.SETS[name]:
+        rows = accuracy.measure(MODELS / name, data)
+        print("\n" + accuracy.table(rows))
+        assert accuracy.broken(rows) == []
 
 
 def test_digits() -> None:
     """The demo's model: at most 1 point below float, at least 95 %."""
-    exact, found = scores(DEMO / "digits.onnx", DEMO / "digits_calib.npz", DEMO / "digits_test.npz", None)
+    exact, found = scores(DEMO / "digits.onnx", DEMO / "digits_calib.npz", DEMO / "digits_test.npz")
     assert found.value >= exact.value - 0.01
     assert found.value >= 0.95
 

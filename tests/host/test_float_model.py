@@ -48,7 +48,7 @@ def test_engine_equals_reference_and_stays_near_float(tmp_path: Path, first: int
         net = RandomNet(seed)
         samples = net.samples(8)
         calibration = {k: np.concatenate([s[k] for s in samples]) for k in samples[0]}
-        compiled = compile_model(net.save(tmp_path), calibration)
+        compiled = compile_model(net.save(tmp_path), calibration, plain=seed % 5 != 0)  # tuning takes its time
         model: ModelFile = compiled.model
         engines = [engine.load(compiled.data), ReferenceModel(compiled.data)]
         errors: dict[str, list[np.ndarray]] = {}

@@ -17,6 +17,7 @@ from mica.calibration import Pixels
 from mica.cli import chart, text
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
+from mica.quantise.tune import AUTO, CHOICES
 
 if TYPE_CHECKING:
     from mica.compiler import Compiled
@@ -36,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--calib-method",
-        choices=("auto", "minmax", "percentile", "mse", "entropy"),
-        default="minmax",
-        help="how ranges are found; auto: for each tensor what gives the smallest measured error",
+        choices=CHOICES,
+        default=AUTO,
+        help="how ranges are found; auto, the default: for each tensor what gives the smallest measured error",
     )
     parser.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"

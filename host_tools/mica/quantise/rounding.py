@@ -14,7 +14,7 @@ M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from mica.quantise.steps.linear import weight_scales
 
 STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight 127
 DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
+BLOCK = 32  # weights whose errors are handed on together
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 
@@ -80,19 +81,21 @@ def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -
         errors = [_errors(rows, nearest(rows, f * largest) * (f * largest)[:, None], c) for f in STEPS]
         return np.asarray(STEPS)[np.argmin(errors, axis=0)] * largest
 
-    def candidate(name: tuple[bool, float | None], c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        small, damping = name
-        steps = best_steps(c) if small else largest
-        return steps, nearest(rows, steps) if damping is None else in_turn(rows, steps, c, damping)
+    def candidates(c: np.ndarray, damping: float | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        both = np.stack([largest, best_steps(c)])
+        yield from zip(
+            both, in_turn(rows, both, c, damping) if damping else [nearest(rows, s) for s in both], strict=True
+        )
 
-    names: list[tuple[bool, float | None]] = [(small, d) for small in (False, True) for d in (None, *DAMPINGS)]
-    if len(names) * rows.size * rows.shape[1] > MAX_WORK:
-        names = [n for n in names if n[1] is None]
-    errors = []
-    for name in names:
-        steps, q = candidate(name, c_fit)
-        errors.append(_errors(rows, q * steps[:, None], c_held).sum())
-    return candidate(names[int(np.argmin(errors))], c_all)
+    dampings: list[float | None] = [None, *DAMPINGS]
+    if len(DAMPINGS) * 2 * rows.size * rows.shape[1] > MAX_WORK:
+        dampings = [None]
+    errors = [
+        [_errors(rows, q * steps[:, None], c_held).sum() for steps, q in candidates(c_fit, damping)]
+        for damping in dampings
+    ]
+    damping, small = np.unravel_index(np.argmin(errors), (len(dampings), 2))
+    return list(candidates(c_all, dampings[damping]))[small]
 
 
 def _errors(rows: np.ndarray, rounded: np.ndarray, c: np.ndarray) -> np.ndarray:
@@ -102,31 +105,40 @@ def _errors(rows: np.ndarray, rounded: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) -> np.ndarray:
-    """Integers [Cout, K]: weights rounded one by one, those with the most variance first, errors handed on.
+    """Integers [n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
 
-    c: covariance of the inputs [groups, K, K]; damping is in units of its mean diagonal.
+    Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its
+    mean diagonal.
     """
     spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
     level = spread.mean(axis=1)
     order = np.argsort(-spread, axis=1, kind="stable")
     sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
     h = sorted_c + np.maximum(damping * level, 1e-30)[:, None, None] * np.eye(c.shape[1])
-    # Row j of the upper Cholesky factor of the inverse says where the error of weight j goes.
+    # Column j of this triangle, divided by its diagonal, says where the error of weight j goes.
     try:
-        up = np.linalg.cholesky(np.linalg.inv(h)).transpose(0, 2, 1)
+        low = np.linalg.cholesky(np.linalg.inv(h))
     except np.linalg.LinAlgError:  # inputs that hardly vary: nothing to learn from
-        return nearest(rows, steps)
-    wide = order[:, None, :]
-    left = np.take_along_axis(rows.reshape(len(c), -1, rows.shape[1]), wide, 2)  # [groups, Cout / groups, K]
-    step = steps.reshape(len(c), -1)
-    q = np.zeros_like(left)
-    for j in range(c.shape[1]):
-        q[:, :, j] = np.clip(np.rint(left[:, :, j] / step), -127, 127)
-        error = (left[:, :, j] - q[:, :, j] * step) / up[:, j, j][:, None]
-        left[:, :, j + 1 :] -= error[:, :, None] * up[:, None, j, j + 1 :]
-    result = np.empty_like(q)
-    np.put_along_axis(result, wide, q, 2)
-    return result.reshape(rows.shape)
+        return np.stack([nearest(rows, s) for s in steps])
+    low /= np.diagonal(low, axis1=1, axis2=2)[:, None, :]
+    n, groups, taps = len(steps), len(c), rows.shape[1]
+    # [groups, K, n * Cout / groups]: a weight of all channels is one row of memory.
+    step = steps.reshape(n, groups, -1).transpose(1, 0, 2).reshape(groups, -1)
+    grouped = np.take_along_axis(rows.reshape(groups, -1, taps), order[:, None, :], 2).transpose(0, 2, 1)
+    left = np.tile(grouped, (1, 1, n))
+    q = np.empty_like(left)
+    # Errors reach the block's own weights at once, all others when the block is done, by one product.
+    for start in range(0, taps, BLOCK):
+        end = min(start + BLOCK, taps)
+        error = np.empty_like(left[:, start:end])
+        for j in range(start, end):
+            q[:, j] = np.clip(np.rint(left[:, j] / step), -127, 127)
+            error[:, j - start] = left[:, j] - q[:, j] * step
+            left[:, j + 1 : end] -= low[:, j + 1 : end, j, None] * error[:, None, j - start]
+        left[:, end:] -= low[:, end:, start:end] @ error
+    result = np.empty((groups, taps, n, len(rows) // groups))
+    np.put_along_axis(result, order[:, :, None, None], q.reshape(result.shape), 1)
+    return result.transpose(2, 0, 3, 1).reshape(n, *rows.shape)
 
 
 def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments) -> np.ndarray:

@@ -35,9 +35,9 @@ CHOICES = (AUTO, *METHODS)
 MIN_SAMPLES = 8
 MAX_MACS = 500_000_000
 # Multiplications that one run over the samples of a question may take; 8 or 16 samples at least, 64 or 128 at most.
-TRIED = 240_000_000  # candidates for one pair or activation
-MOMENTS = 300_000_000  # covariances, of each half
-COMPARED = 300_000_000  # recipes
+TRIED = 80_000_000  # candidates for one pair or activation
+MOMENTS = 150_000_000  # covariances, of each half
+COMPARED = 250_000_000  # recipes
 
 TWICE = 500_000_000  # multiplications of one run over all samples, up to which both halves take turns
 MARGIN = 0.2  # dB; what is simpler wins below that
