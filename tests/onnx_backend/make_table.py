@@ -1,4 +1,4 @@
-"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and TABLE.md for people.
+"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and for people TABLE.md and OPERATORS.md.
 
     python tests/onnx_backend/make_table.py
 
@@ -16,10 +16,13 @@ import node_cases
 import onnx
 from node_cases import Outcome
 
+from mica.ir.ops import DEFINED, ONNX_OPS
+
 HERE = Path(__file__).resolve().parent
 OUTCOMES = HERE / "outcomes.tsv"
 TABLE = HERE / "TABLE.md"
-FIELDS = ("name", "op", "result", "adapted", "reason")
+OPERATORS = HERE.parents[1] / "host_tools" / "mica" / "passes" / "OPERATORS.md"
+FIELDS = ("name", "op", "result", "adapted", "reason", "kernels")
 
 HEAD = """# ONNX's node tests
 
@@ -33,6 +36,17 @@ constants, only the first output asked for, or float64 as float32.
 
 | operator | cases | pass | of these adapted | rough | fail | not run |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+"""
+
+OPERATORS_HEAD = """# Which kernels an ONNX operator becomes
+
+Made by `tests/onnx_backend/make_table.py`: the kernels in the packed models of ONNX's own node tests, of each
+operator's passing cases. In a whole network there are fewer: an activation behind a convolution becomes its clamp, a
+transpose meets another, one table stands for a chain of functions. Operators that only rename bytes need no kernel.
+`(rough)`: no case is exact, for the operator becomes several kernels, each of which rounds.
+
+| ONNX operator | kernels |
+| --- | --- |
 """
 
 
@@ -86,6 +100,19 @@ def table(outcomes: list[Outcome], version: str) -> str:
     return text + "\n".join(lines) + "\n\n## Why cases are not run\n\n" + _reasons(by_op)
 
 
+def operators(outcomes: list[Outcome]) -> str:
+    """OPERATORS.md."""
+    lines = []
+    for op in sorted(ONNX_OPS | DEFINED):
+        mine = [o for o in outcomes if o.op == op]
+        known = [o for o in mine if o.result == "pass"] or [o for o in mine if o.result == "rough"]
+        kernels = sorted({k for o in known for k in o.kernels.split()})
+        text = ", ".join(kernels) or ("none" if known else "no official case that mica can take")
+        rough = " (rough)" if known and known[0].result == "rough" else ""
+        lines.append(f"| {op} | {text}{rough} |\n")
+    return OPERATORS_HEAD + "".join(lines)
+
+
 def _reasons(by_op: dict[str, list[Outcome]]) -> str:
     """Per operator and reason: the cases."""
     text = ""
@@ -104,6 +131,7 @@ def main() -> None:
     outcomes = run()
     OUTCOMES.write_text(save(outcomes, onnx.__version__), encoding="utf-8")
     TABLE.write_text(table(outcomes, onnx.__version__), encoding="utf-8")
+    OPERATORS.write_text(operators(outcomes), encoding="utf-8")
     print(TABLE.read_text(encoding="utf-8").split("\n\n")[2])
 
 

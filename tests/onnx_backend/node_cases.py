@@ -49,6 +49,7 @@ class Outcome:
     result: str
     reason: str = ""
     adapted: str = ""
+    kernels: str = ""  # of the packed model, without repetitions, in alphabetical order
     error: float = 0.0  # largest error in output steps
 
 
@@ -179,6 +180,7 @@ def verdict(
     except RuntimeImplementationError:  # a deprecated operator: only the case itself says what is right
         wanted = outputs[: len(found)]
     outcome.result, outcome.reason, outcome.error = "pass", "", 0.0
+    outcome.kernels = " ".join(sorted({s.kernel.removesuffix("_s8") for s in packed.steps}))
     side = 0.0  # error of outputs that are spelled out while the first is not
     for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
         b = np.asarray(b)

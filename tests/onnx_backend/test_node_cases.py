@@ -63,6 +63,8 @@ def test_outcomes_are_the_recorded_ones(outcomes: list[Outcome], recorded: tuple
             continue
         if (before.result != after.result) if same else (before.result == "pass" != after.result):
             changed.append(f"{before.name}: was {before.result} {before.reason}, is {after.result} {after.reason}")
+        elif same and before.kernels != after.kernels:
+            changed.append(f"{before.name}: its kernels were {before.kernels}, are {after.kernels}")
         elif same and before.result == "refused" and before.reason != after.reason:
             changed.append(f"{before.name}: its reason was {before.reason}, is {after.reason}")
     assert not changed, AGAIN
@@ -71,6 +73,7 @@ def test_outcomes_are_the_recorded_ones(outcomes: list[Outcome], recorded: tuple
 def test_table_shows_the_recorded_outcomes(recorded: tuple[str, list[Outcome]]) -> None:
     version, known = recorded
     assert make_table.TABLE.read_text(encoding="utf-8") == make_table.table(known, version), AGAIN
+    assert make_table.OPERATORS.read_text(encoding="utf-8") == make_table.operators(known), AGAIN
 
 
 def test_supported_operators(outcomes: list[Outcome], capsys: pytest.CaptureFixture[str]) -> None:
