@@ -73,6 +73,8 @@ def header() -> str:
     ]
     out += [_define(f"MICA_SPACE_{name.upper()}", n) for name, n in schema.SPACES.items()]
     out += [_define(f"MICA_STEP_FLAG_{name}", n) for name, n in schema.STEP_FLAGS.items()]
+    out += [_define(f"MICA_LAYOUT_{name.upper()}", n) for name, n in schema.LAYOUTS.items()]
+    out.append(_define("MICA_ROW_ALIGN", schema.ROW_ALIGN))
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
     for k in schema.KERNELS:
@@ -125,6 +127,10 @@ def tables() -> dict[str, list[str]]:
     out["dtypes"] = _table(
         ("code", "element type", "bytes"), [(n, name, schema.DTYPE_BYTES[name]) for name, n in schema.DTYPES.items()]
     )
+    out["layouts"] = _table(
+        ("code", "layout", "the weights of each output channel"),
+        [(n, f"`{name}`", schema.LAYOUT_DOCS[name]) for name, n in schema.LAYOUTS.items()],
+    )
     out["keys"] = _table(("key", "value"), [(f"`{k}`", v) for k, v in schema.METADATA_KEYS.items()])
     out["kernels"] = []
     for k in schema.KERNELS:
@@ -132,7 +138,8 @@ def tables() -> dict[str, list[str]]:
         place = " May run in place." if k.name in schema.IN_PLACE else ""
         out["kernels"] += [
             f"**{k.id} `{k.name}`** {k.doc}{place}",
-            f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}.",
+            f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}."
+            + (f" Layouts: `plain`, `{k.layout}`." if k.layout != "plain" else ""),
             "",
         ]
     out["kernels"].pop()

@@ -11,14 +11,22 @@ endif()
 
 # The lists are shared with make and setuptools: one path a line, # begins a comment.
 set(MICA_SOURCES)
-foreach(list_name sources.txt sources-micropython.txt)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/${list_name})
-    file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/${list_name} lines)
+set(MICA_ISA_DIR kernels/isa/${MICA_ISA})
+set(MICA_LISTS sources.txt sources-micropython.txt)
+if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/${MICA_ISA_DIR}/sources.txt)
+    list(APPEND MICA_LISTS ${MICA_ISA_DIR}/sources.txt)
+endif()
+foreach(list_name ${MICA_LISTS})
+    set(list_file ${CMAKE_CURRENT_LIST_DIR}/${list_name})
+    get_filename_component(list_dir ${list_file} DIRECTORY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list_file})
+    file(STRINGS ${list_file} lines)
     foreach(line IN LISTS lines)
         string(REGEX REPLACE "#.*" "" line "${line}")
         string(STRIP "${line}" line)
         if(line)
-            list(APPEND MICA_SOURCES ${CMAKE_CURRENT_LIST_DIR}/${line})
+            get_filename_component(source ${list_dir}/${line} ABSOLUTE)
+            list(APPEND MICA_SOURCES ${source})
         endif()
     endforeach()
 endforeach()
@@ -28,14 +36,14 @@ target_sources(usermod_mica INTERFACE ${MICA_SOURCES})
 target_include_directories(usermod_mica INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/include
     ${CMAKE_CURRENT_LIST_DIR}/kernels
-    ${CMAKE_CURRENT_LIST_DIR}/kernels/isa/${MICA_ISA}
+    ${CMAKE_CURRENT_LIST_DIR}/${MICA_ISA_DIR}
 )
 target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES})
 target_link_libraries(usermod INTERFACE usermod_mica)
 
 # The port builds for size; the kernels' loops are where a model's time goes.
 foreach(source IN LISTS MICA_SOURCES)
-    if(source MATCHES "/kernels/")
+    if(source MATCHES "/kernels/.*\\.c$")
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O2")
     endif()
 endforeach()

@@ -8,14 +8,20 @@ MICA_ARENA_BYTES ?= 16384
 # The lists are shared with CMake and setuptools: one path a line, # begins a comment.
 mica_listed = $(addprefix $(MICA_MOD_DIR)/,$(shell sed -e 's/\#.*//' $(MICA_MOD_DIR)/$(1)))
 
+# The folder of kernels/isa/ whose mica_select.h names the kernels for this core, and whose sources.txt lists its own.
+MICA_ISA ?= ref
+MICA_ISA_DIR := kernels/isa/$(MICA_ISA)
+
 # Only the binding has names for MicroPython's string table.
 SRC_USERMOD_C += $(call mica_listed,sources-micropython.txt)
 SRC_USERMOD_LIB_C += $(call mica_listed,sources.txt)
+ifneq ($(wildcard $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/sources.txt),)
+MICA_ISA_SOURCES := $(addprefix $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/,$(shell sed -e 's/\#.*//' $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/sources.txt))
+SRC_USERMOD_LIB_C += $(abspath $(filter %.c,$(MICA_ISA_SOURCES)))
+SRC_USERMOD_LIB_ASM += $(abspath $(filter %.S,$(MICA_ISA_SOURCES)))
+endif
 
-# The folder of kernels/isa/ whose mica_select.h names the kernels for this core.
-MICA_ISA ?= ref
-
-CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels kernels/isa/$(MICA_ISA)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES)
+CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES)
 
 # The ports build for size; the kernels' loops are where a model's time goes.
 $(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/%.o: CFLAGS += -O2

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError
+from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
 
 if sys.version_info >= (3, 11):
@@ -58,6 +59,7 @@ class Board:
     ram: int
     arena: int
     flasher: str
+    scratch: int = SCRATCH_LIMIT  # RAM that a model may want for speed, beside its tensors
     clock: int = 0
     flash: int = 0
     storage: int = 0
@@ -66,7 +68,7 @@ class Board:
     emulator: Emulator | None = None
 
 
-_SIZES = {"ram", "arena", "flash", "storage", "size"}
+_SIZES = {"ram", "arena", "scratch", "flash", "storage", "size"}
 _TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator}
 
 

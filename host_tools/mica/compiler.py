@@ -12,6 +12,7 @@ from mica import __version__
 from mica.calibration import default_samples, samples_for
 from mica.errors import Unsupported
 from mica.format.codec import ModelFile
+from mica.format.schema import SCRATCH_LIMIT
 from mica.importer.onnx_file import file_sha256, import_onnx
 from mica.ir.graph import Graph, printable
 from mica.pack.pack import pack
@@ -47,12 +48,14 @@ def compile_model(
     warn: Callable[[str], None] | None = None,
     calib_method: str = AUTO,
     plain: bool = False,
+    scratch_limit: int = SCRATCH_LIMIT,
 ) -> Compiled:
     """Compiles `path`.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
+    scratch_limit: bytes of RAM that speed may cost.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -77,7 +80,7 @@ def compile_model(
         "source_sha256": file_sha256(path),
         **(metadata or {}),
     }
-    model, data = pack(integer, layout, facts)
+    model, data = pack(integer, layout, facts, scratch_limit=scratch_limit)
     return Compiled(
         data=data,
         model=model,

@@ -10,7 +10,7 @@ from mica import engine
 from mica.format import codec
 from mica.reference.executor import ReferenceModel
 
-FILES = {"v1.mica": "eab0e1c579dccd216fe215df601c879fb69d93725f4fa6d8b94444093c9024d5"}
+FILES = {"v1.mica": "5fa8528cfaf50374ee28b3c14af9ad0e3d1a7d9a98b52903cc65eeb45b319789"}
 
 
 @pytest.mark.parametrize("name", FILES)

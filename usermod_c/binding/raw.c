@@ -199,7 +199,7 @@ static mp_obj_t raw_gemm(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_a
     PARSE(allowed);
     const char *what = NULL;
     raw_t raws[5];
-    mica_fully_connected_s8_t p;
+    mica_fully_connected_s8_t p = { 0 };
     memset(&p, 0, sizeof(p));
     // The lengths are the shapes: as many outputs as biases, then K from the weights, then the rows from x.
     size_t n = get_raw(args[ARG_bias].u_obj, "bias", MP_BUFFER_READ, 4).bytes / 4;
@@ -235,7 +235,7 @@ static mp_obj_t raw_conv2d(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw
     const mp_arg_val_t *more = &args[ARG_rest + 6];
     const char *what = NULL;
     raw_t raws[5];
-    mica_conv2d_s8_t p;
+    mica_conv2d_s8_t p = { 0 };
     memset(&p, 0, sizeof(p));
     get_window(&args[ARG_rest], &p.win);
     p.x_zero = get_s8(&more[0], "x_zero");
@@ -262,7 +262,7 @@ static mp_obj_t raw_depthwise_conv2d(size_t n_args, const mp_obj_t *pos_args, mp
     const mp_arg_val_t *more = &args[ARG_rest + 6];
     const char *what = NULL;
     raw_t raws[5];
-    mica_depthwise_conv2d_s8_t p;
+    mica_depthwise_conv2d_s8_t p = { 0 };
     memset(&p, 0, sizeof(p));
     get_window(&args[ARG_rest], &p.win);
     p.x_zero = get_s8(&more[0], "x_zero");

@@ -102,6 +102,10 @@
 #define MICA_SPACE_STATE 1
 #define MICA_SPACE_DATA 2
 #define MICA_STEP_FLAG_FAST 1
+#define MICA_LAYOUT_PLAIN 0
+#define MICA_LAYOUT_ROWS 1
+#define MICA_LAYOUT_OFFSET_ROWS 2
+#define MICA_ROW_ALIGN 4
 #define MICA_FEATURES 0                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1

@@ -44,10 +44,11 @@ typedef struct {
     int8_t y_zero;
     int8_t act_min, act_max;
     uint8_t fast;          // claims what MICA_STEP_FLAG_FAST says; check_constants refuses a false claim
+    uint8_t layout;        // MICA_LAYOUT_*: how the rows of weights lie
 } mica_channels_t;
 
 // ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
-//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN or ROWS
 //   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
 typedef struct {
     const int8_t *x;
@@ -108,7 +109,7 @@ uint32_t mica_conv_transpose2d_s8_rows(const mica_conv_transpose2d_s8_t *p);
 void mica_conv_transpose2d_s8_ref(const mica_conv_transpose2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
-//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K]; rows: rows
+//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN or OFFSET_ROWS; rows: rows
 typedef struct {
     const int8_t *x;
     int8_t *y;

@@ -78,12 +78,14 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     if (status != MICA_OK) {
         return status;
     }
-    const int8_t *w = c->weights;
+    uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
+    uint32_t row = mica_row_bytes(c->layout, k);
     for (uint32_t o = 0; o < n; ++o) {
+        const uint8_t *w = (const uint8_t *)c->weights + (size_t)o * row;
         uint32_t sum = 0;
         int32_t least = 0;
-        for (uint32_t i = 0; i < k; ++i, ++w) {
-            int32_t v = *w;
+        for (uint32_t i = 0; i < k; ++i) {
+            int32_t v = (int8_t)(w[i] ^ flip);
             sum += (uint32_t)(v < 0 ? -v : v);
             least = v < least ? v : least;
             if (sum >= 1u << 24) {

@@ -30,6 +30,11 @@ mica_status_t mica_requant_check(const int32_t *mult, const int8_t *shift, uint3
 // A table of 256 exponentials, for sums of `axis` of them.
 mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, const char **what);
 
+// Bytes of a row of k weights. Plain weights are at most MICA_MAX_BYTES, filled rows of them still fit a uint32.
+static inline uint32_t mica_row_bytes(uint8_t layout, uint32_t k) {
+    return layout == MICA_LAYOUT_PLAIN ? k : (k + MICA_ROW_ALIGN - 1) & ~(uint32_t)(MICA_ROW_ALIGN - 1);
+}
+
 // The constants of n output channels, each a dot product of length k: no accumulator can overflow, and `fast` is true.
 mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what);
 

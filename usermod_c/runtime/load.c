@@ -75,6 +75,14 @@ const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint
     return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
 }
 
+uint8_t mica_load_layout(mica_step_record_t *r, uint8_t other) {
+    if (r->layout != other) {
+        return MICA_LAYOUT_PLAIN;
+    }
+    r->layout = MICA_LAYOUT_PLAIN;
+    return other;
+}
+
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
     ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
     ch->bias = mica_load_blob(r, 1, (size_t)n * 4, MICA_BLOB_ALIGN);
@@ -172,9 +180,6 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s
     if (loader == NULL || !kernel_facts(kernel, &facts)) {
         return step_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
-    if (record[MICA_STEP_LAYOUT] != 0) {
-        return step_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
-    }
     uint32_t outputs;
     if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, r->x, &r->n_inputs) != MICA_OK
         || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, &r->y, &outputs) != MICA_OK) {
@@ -197,8 +202,12 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s
         return step_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
     }
     r->fast = (record[MICA_STEP_FLAGS] & MICA_STEP_FLAG_FAST) != 0;
+    r->layout = record[MICA_STEP_LAYOUT];
     *s = (mica_step_t) { 0 };
     mica_status_t status = loader(r, s);
+    if (r->layout != MICA_LAYOUT_PLAIN) {  // before what the loader found: with another layout it looked for other bytes
+        return step_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
+    }
     if (status == MICA_OK && r->fast) {
         return step_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
     }

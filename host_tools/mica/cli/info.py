@@ -66,7 +66,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "size": size,
         "version": ".".join(str(v) for v in model.version),
         "arena_bytes": model.arena_bytes,
-        "scratch_bytes": model.scratch_min,
+        "scratch_bytes": model.scratch_want,
         "state_bytes": model.state_bytes,
         "macs": sum(s.macs for s in model.steps),
         "kernels": model.kernels,

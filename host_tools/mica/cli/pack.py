@@ -17,6 +17,7 @@ from mica.calibration import Pixels
 from mica.cli import chart, text
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
+from mica.format.schema import SCRATCH_LIMIT
 from mica.quantise.tune import AUTO, CHOICES
 
 if TYPE_CHECKING:
@@ -51,12 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
     parser.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
     parser.add_argument("--name", help="name of the model; default: the file's")
-    parser.add_argument("--board", metavar="B", help="refuse a model that cannot fit this board")
+    parser.add_argument(
+        "--board",
+        metavar="B",
+        help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
+    )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
     chart.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
+    from mica.boards import load_board
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
     from mica.importer import import_onnx
@@ -82,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
             lambda warning: print(f"mica: warning: {warning}", file=sys.stderr),
             args.calib_method,
             args.plain,
+            load_board(args.board).scratch if args.board else SCRATCH_LIMIT,
         )
     packed, blob = compiled.model, compiled.data
     if args.board:
@@ -92,7 +99,8 @@ def run(args: argparse.Namespace) -> int:
         "size": len(blob),
         "weight_bytes": compiled.weight_bytes,
         "arena_bytes": compiled.plan.arena_bytes,
-        "scratch_bytes": packed.scratch_min,
+        "scratch_bytes": packed.scratch_want,
+        "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
@@ -225,7 +233,7 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
             "macs": s.macs,
             "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
             "live_bytes": live[k],
-            "scratch_bytes": s.scratch_min,
+            "scratch_bytes": s.scratch_want,
         }
         for k, s in enumerate(model.steps)
     ]
@@ -240,17 +248,22 @@ def report(r: dict[str, Any]) -> str:
             text.shape(layer["output"]),
             text.count(layer["macs"]),
             text.count(layer["weight_bytes"]),
+            text.count(layer["scratch_bytes"]),
             text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
         )
         for layer in r["layers"]
     ]
-    lines = [text.table(("layer", "kernel", "output", "MACs", "weights", "arena in use"), rows, "lllrrl"), ""]
+    lines = [
+        text.table(("layer", "kernel", "output", "MACs", "weights", "scratch", "arena in use"), rows, "lllrrrl"),
+        "",
+    ]
     saved = f"{r['activation_bytes'] / r['arena_bytes']:.2f}x less than without a plan" if r["arena_bytes"] else ""
     lines += [
         f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
-        f"(lower bound {text.count(r['arena_lower_bound'])}, {saved}), scratch {text.count(r['scratch_bytes'])}",
+        f"(lower bound {text.count(r['arena_lower_bound'])}, {saved})",
+        f"scratch     {text.count(r['scratch_bytes'])} bytes for speed, {text.count(r['scratch_least'])} at least",
     ]
     if "accuracy" in r:
         a = r["accuracy"]

@@ -238,6 +238,12 @@ def _sizes(job: _Job) -> tuple[int, int, int]:
     return int(text), int(data), int(bss)
 
 
+def kernels_of(board: Board) -> str:
+    """The folder of usermod_c/kernels/isa for a board's instruction set; "ref" where there is none."""
+    folder = data_dir("usermod_c") / "kernels" / "isa" / board.isa
+    return board.isa if (folder / "mica_select.h").is_file() else "ref"
+
+
 # --- the ports ------------------------------------------------------------------------------------------
 
 
@@ -247,6 +253,7 @@ def _make(job: _Job, tree: Path, jobs: int, progress: Progress, settings: dict[s
         "FROZEN_MANIFEST": job.folder / "manifest.py",
         "USER_C_MODULES": job.folder / "modules",
         "MICA_ARENA_BYTES": job.arena,
+        "MICA_ISA": kernels_of(job.board),
         **settings,
     }
     assignments = [f"{key}={value}" for key, value in settings.items()]
@@ -273,6 +280,7 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
         "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
         "PICO_NO_PICOTOOL": 1,
         "MICA_ARENA_BYTES": job.arena,
+        "MICA_ISA": kernels_of(job.board),
         "MICA_ROMFS_BYTES": job.board.romfs.size if job.board.romfs else 0,
         "MICA_STORAGE_BYTES": job.board.storage,
     }

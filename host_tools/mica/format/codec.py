@@ -27,6 +27,7 @@ DTYPE_NUMPY = {"int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "f
 _STRUCT = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "f32": "f", "4s": "4s"}
 _DTYPE_NAME = {v: k for k, v in schema.DTYPES.items()}
 _SPACE_NAME = {v: k for k, v in schema.SPACES.items()}
+_LAYOUT_NAME = {v: k for k, v in schema.LAYOUTS.items()}
 _SECTION_NAME = {v: k for k, v in schema.SECTIONS.items()}
 _ZERO_RANGE = {
     "int8": (-128, 127),
@@ -62,7 +63,10 @@ class TensorRecord:
 
 @dataclass
 class StepRecord:
-    """One step. `params` and `blobs` go by the names in `schema.KERNELS`; a parameter left out is 0."""
+    """One step. `params` and `blobs` go by the names in `schema.KERNELS`; a parameter left out is 0.
+
+    Weights are in their plain order here, whatever `layout` says they have in the file.
+    """
 
     name: str
     kernel: str
@@ -215,6 +219,20 @@ def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
     return out.tobytes()
 
 
+def lay_out(weights: bytes, rows: int, layout: int) -> bytes:
+    """Plain int8 weights in one of the orders of `schema.LAYOUTS`."""
+    name = _LAYOUT_NAME.get(layout, "plain")  # an unknown one is refused by decode
+    a = np.frombuffer(weights, np.uint8).reshape(rows, -1)
+    a = np.pad(a, ((0, 0), (0, schema.row_bytes(name, a.shape[1]) - a.shape[1])))
+    return (a ^ 0x80 if name == "offset_rows" else a).tobytes()
+
+
+def _plain(stored: Array, shape: tuple[int, ...], layout: str) -> Array:
+    """The inverse of lay_out: int8 weights of the kernel's shape."""
+    a = stored.view(np.uint8).reshape(shape[0], -1)[:, : math.prod(shape[1:])]
+    return np.ascontiguousarray(a ^ 0x80 if layout == "offset_rows" else a).view(np.int8).reshape(shape)
+
+
 def _pad4(b: bytes) -> bytes:
     return b + bytes(-len(b) % 4)
 
@@ -273,6 +291,8 @@ def encode(model: ModelFile) -> bytes:
         blobs: list[int] = []
         for name, kind in k.blobs:
             b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
+            if name == "weights":
+                b = lay_out(b, len(s.blobs[name]), s.layout)
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
         kernels[k.id // 32] |= 1 << k.id % 32
@@ -602,7 +622,8 @@ class _Reader:
                 "update mica, or pack the model again",
             )
         what = f"{what}, {k.name}"
-        if r["layout"] != 0:
+        layout = _LAYOUT_NAME.get(r["layout"], "")
+        if layout not in ("plain", k.layout):
             _bad(f"{what} has weight layout {r['layout']}, which this version does not know", "update mica")
         s = StepRecord(
             name,
@@ -629,9 +650,11 @@ class _Reader:
         try:
             shapes = check.geometry(k.name, x, y, s.params)
             for b, (blob, kind) in enumerate(k.blobs):
-                s.blobs[blob] = self._blob(
-                    f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shapes[blob], blob == "weights"
-                )
+                shape, weights = shapes[blob], blob == "weights"
+                if weights:
+                    shape = (shape[0], schema.row_bytes(layout, math.prod(shape[1:])))
+                read = self._blob(f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shape, weights)
+                s.blobs[blob] = _plain(read, shapes[blob], layout) if weights else read
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)
         except check.Broken as e:
             _bad(f"{what}: {e}")

@@ -10,6 +10,7 @@ reader steps over them; a reader that meets a *smaller* record than it knows ref
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAGIC = b"MICA"
@@ -93,7 +94,7 @@ TENSOR = (
 STEP = (
     Field("name", "u32", "offset of a zero-terminated UTF-8 string in STRINGS: the ONNX node it came from"),
     Field("kernel", "u16", "kernel id; an id carries its semantics and is never reused"),
-    Field("layout", "u8", "order of the weights, see each kernel; 0 is the plain order"),
+    Field("layout", "u8", "how the weights lie, see the table of layouts"),
     Field("flags", "u8", "see the table of step flags"),
     Field("inputs", "u16", "tensor ids, 0xFFFF where unused", MAX_INPUTS),
     Field("outputs", "u16", "tensor ids, 0xFFFF where unused", MAX_OUTPUTS),
@@ -137,6 +138,20 @@ FEATURES: dict[str, int] = {}  # name -> bit; none is required by version 1.0
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.
 STEP_FLAGS = {"FAST": 1}
 
+# How the rows of a weight matrix lie in DATA, one row an output channel of K weights. The kernels of every core read words
+# of four weights, so a row begins on one. It is one order for all cores: what they want beyond it (pairs, four channels
+# interleaved) they make while they unpack words into scratch, once for a tile of pixels, so that a file costs no core more
+# than another's would. A fully connected layer uses a weight once and has no tile to spread the unpacking over; there the
+# offset saves the core that is slowest at it an instruction for four weights. `plain` is for files made by hand.
+LAYOUTS = {"plain": 0, "rows": 1, "offset_rows": 2}
+LAYOUT_DOCS = {
+    "plain": "K bytes a row, row behind row",
+    "rows": "each row is filled up with zeros to a multiple of 4 bytes",
+    "offset_rows": "as `rows`, and each byte, the filling too, is the weight + 128: a core without an instruction that "
+    "widens bytes with their sign takes them apart with a mask, and one that has it loses nothing",
+}
+ROW_ALIGN = 4
+
 METADATA_KEYS = {
     "name": "name of the model",
     "producer": "program and version that wrote the file",
@@ -165,6 +180,7 @@ class Kernel:
     min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are wanted
     x_type: str = "int8"  # element type of the inputs
     y_type: str = "int8"  # and of the output
+    layout: str = "plain"  # the order of the weights that `pack` writes; `plain` is read as well
 
     @property
     def least_inputs(self) -> int:
@@ -187,6 +203,7 @@ KERNELS = (
         "2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups], one bias, mult, shift "
         "per output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias "
         "already holds -zx * sum(w).",
+        layout="rows",
     ),
     Kernel(
         2,
@@ -205,6 +222,7 @@ KERNELS = (
         _ACT,
         "Matrix product with constant weights. x [...,K], y [...,N] with the same leading dimensions, weights [N,K]. "
         "y = clamp(zy + requant(bias + sum(x * w))); the bias already holds -zx * sum(w).",
+        layout="offset_rows",
     ),
     Kernel(
         4,
@@ -461,3 +479,41 @@ def scratch_min(kernel: str, out_channels: int, reduction: int) -> int:
     if kernel == "recurrent_s8":  # three states of each unit, 16 bits each
         return 6 * out_channels
     return 0
+
+
+SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherwise
+
+
+def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping[str, int], limit: int) -> int:
+    """Bytes of scratch with which a step runs fastest, at most `limit`, at least `scratch_min`; the same for every core.
+
+    x, y: dimensions of the first input and the output. A kernel that is given less works on fewer pixels or rows at a
+    time, or without any; one that is given more has no use for it.
+
+    conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
+    in parts, and the unpacked weights of four channels. depthwise: a plane of one channel, 32 bits an element, with the
+    rows and columns around it. fully connected: one unpacked row of x. average pool: a sum for each channel.
+    """
+    least = scratch_min(kernel, y[-1] if y else 1, 0)
+    want = 0
+    if kernel == "conv2d_s8" and p["groups"] == 1:
+        k = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
+        pixels = -(-y[1] * y[2] // 4) * 4
+        want = pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED
+    elif kernel == "depthwise_conv2d_s8":
+        rows = (y[1] + y[1] % 2) * p["stride_h"] + p["kernel_h"]
+        columns = y[2] * p["stride_w"] + p["kernel_w"]
+        want = 4 * rows * columns + SCRATCH_FIXED
+    elif kernel == "fully_connected_s8":
+        want = 2 * row_bytes("offset_rows", x[-1]) + SCRATCH_FIXED
+    elif kernel == "average_pool2d_s8":
+        want = 4 * row_bytes("rows", x[3]) + SCRATCH_FIXED
+    return max(least, min(want, limit) & -4)
+
+
+SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a call, and room to align
+
+
+def row_bytes(layout: str, k: int) -> int:
+    """Length in bytes of a row of k weights."""
+    return k if layout == "plain" else -(-k // ROW_ALIGN) * ROW_ALIGN

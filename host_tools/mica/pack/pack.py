@@ -8,16 +8,20 @@ import numpy as np
 
 from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
-from mica.format.schema import KERNEL_BY_NAME, scratch_min
+from mica.format.schema import KERNEL_BY_NAME, LAYOUTS, SCRATCH_LIMIT, scratch_min, scratch_want
 from mica.ir.graph import Graph, Node
 from mica.plan.alias import ALIASES
 from mica.plan.plan import Plan
 
 
 def pack(
-    g: Graph, plan: Plan, metadata: Mapping[str, str], golden: Sequence[GoldenVector] = ()
+    g: Graph,
+    plan: Plan,
+    metadata: Mapping[str, str],
+    golden: Sequence[GoldenVector] = (),
+    scratch_limit: int = SCRATCH_LIMIT,
 ) -> tuple[ModelFile, bytes]:
-    """Returns the model's records and its bytes."""
+    """Returns the model's records and its bytes. scratch_limit: bytes that speed may cost."""
     ids: dict[str, int] = {}
     tensors: list[TensorRecord] = []
     aliases = {n.outputs[0] for n in g.nodes if n.op in ALIASES}
@@ -50,7 +54,16 @@ def pack(
         golden=list(golden),
         arena_bytes=plan.arena_bytes,
     )
+    set_scratch(model, scratch_limit)
     return model, codec.encode(model)
+
+
+def set_scratch(model: ModelFile, limit: int) -> None:
+    """Gives every step the scratch it cannot do without, and what it wants of at most `limit` bytes."""
+    for s in model.steps:
+        x, y = model.tensors[s.inputs[0]].dims, model.tensors[s.outputs[0]].dims
+        s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1, 0)
+        s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit)
 
 
 def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
@@ -67,8 +80,7 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
         macs=macs(g, node),
     )
     step.flags = codec.step_flags(step)
-    y = g.value(node.outputs[0]).shape
-    step.scratch_min = step.scratch_want = scratch_min(node.op, y[-1] if y else 1, 0)
+    step.layout = LAYOUTS[kernel.layout]
     return step
 
 

@@ -36,7 +36,7 @@ static uint32_t reduction(const mica_conv2d_s8_t *p) {
 }
 
 size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p) {
-    return (size_t)p->win.out_c * reduction(p);
+    return (size_t)p->win.out_c * mica_row_bytes(p->ch.layout, reduction(p));
 }
 
 uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p) {
@@ -60,6 +60,7 @@ void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     int32_t group_in = in_c / p->groups, group_out = win->out_c / p->groups;
     int32_t row_step = (int32_t)win->dilation_h * win->in_w * in_c;  // from tap to tap, in bytes of x
     int32_t tap_step = win->dilation_w * in_c;
+    int32_t filling = (int32_t)(mica_row_bytes(p->ch.layout, reduction(p)) - reduction(p));
     bool contiguous = p->groups == 1 && win->dilation_w == 1;        // the taps of a row lie side by side, as their weights
     int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;
 
@@ -103,7 +104,7 @@ void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
                     w += after;
                 }
                 outside += mica_sum(w, (kernel_h - ky1) * kernel_w * group_in);
-                w += (kernel_h - ky1) * kernel_w * group_in;
+                w += (kernel_h - ky1) * kernel_w * group_in + filling;
                 acc += p->x_zero * outside;
                 *y++ = mica_requant_s8(acc, ch->mult[o], ch->shift[o], ch->y_zero, ch->act_min, ch->act_max);
             }

@@ -27,7 +27,7 @@ size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p) {
 }
 
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p) {
-    return (size_t)p->in_k * p->out_n;
+    return (size_t)mica_row_bytes(p->ch.layout, p->in_k) * p->out_n;
 }
 
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p) {
@@ -42,18 +42,30 @@ uint32_t mica_fully_connected_s8_rows(const mica_fully_connected_s8_t *p) {
     return p->rows;
 }
 
+// acc + sum of x[i] * w[i] modulo 2^32: what it is with 128 taken from each w fits an int32, on the way it may not.
+static uint32_t dot_offset(uint32_t acc, const int8_t *x, const uint8_t *w, int32_t n) {
+    for (const uint8_t *end = w + n; w != end; ++w, ++x) {
+        acc += (uint32_t)(*x * *w);
+    }
+    return acc;
+}
+
 void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
     const mica_channels_t *ch = &p->ch;
     int32_t k = p->in_k;
+    uint32_t row_bytes = mica_row_bytes(ch->layout, p->in_k);
     const int8_t *x = p->x + (size_t)row_begin * p->in_k;
     int8_t *y = p->y + (size_t)row_begin * p->out_n;
 
     for (uint32_t row = row_begin; row < row_end; ++row, x += k) {
         const int8_t *w = ch->weights;
-        for (int32_t o = 0; o < p->out_n; ++o, w += k) {
-            int32_t acc = mica_dot(ch->bias[o], x, w, k);
+        // Offset weights are 128 too large: one sum of x, for all channels, takes it off.
+        uint32_t excess = ch->layout == MICA_LAYOUT_OFFSET_ROWS ? 128 * (uint32_t)mica_sum(x, k) : 0;
+        for (int32_t o = 0; o < p->out_n; ++o, w += row_bytes) {
+            int32_t acc = ch->layout == MICA_LAYOUT_OFFSET_ROWS
+                ? (int32_t)(dot_offset((uint32_t)ch->bias[o], x, (const uint8_t *)w, k) - excess) : mica_dot(ch->bias[o], x, w, k);
             *y++ = mica_requant_s8(acc, ch->mult[o], ch->shift[o], ch->y_zero, ch->act_min, ch->act_max);
         }
     }
