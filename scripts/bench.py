@@ -1,0 +1,213 @@
+"""Count what the kernels cost: cycles of a Cortex-M0+ in the RP2040 emulator, instructions of the other cores in QEMU.
+
+Runs every distinct layer of the four MLPerf Tiny models (random full-range data with a fixed seed), and the four models
+themselves where their folder is there, through the engine's own entry points in a bare-metal program. The bytes that
+each step writes are compared with the numpy reference before a count is printed; extreme data are compared as well.
+The counts are deterministic: the same sources and compiler give the same numbers on any computer. Code, constants and data
+are read without waiting, as from RAM; a board with its code in slow flash is slower.
+
+`--isa ref` runs the plain reference kernels on the same cores. `--json OUT.json` keeps the numbers, `--against OLD.json`
+prints how they compare to it: below 1 is faster now.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "bench"))
+
+import bare_metal  # noqa: E402
+import layers  # noqa: E402
+from bare_metal import CORES, Core, Job, Result  # noqa: E402
+
+from mica.cli import text  # noqa: E402
+from mica.errors import MicaError  # noqa: E402
+
+DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
+
+
+def whole_models(folder: Path, board: str) -> list[Job]:
+    """The four models as `mica pack --calib` makes them, each with one random input."""
+    from mica.calibration import load_calibration
+    from mica.compiler import compile_model
+    from mica.importer import import_onnx
+
+    jobs = []
+    for name, sub in MODEL_FOLDERS.items():
+        onnx = folder / sub / "model.onnx"
+        imported = import_onnx(onnx, {"N": 1})
+        sizes = {i: imported.value(i).shape for i in imported.inputs}
+        calibration = load_calibration(str(folder / sub / "calib.npz"), imported.inputs, sizes)
+        model = compile_model(onnx, calibration, {"N": 1}).model
+        data = bare_metal.for_board(model, board)
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
+    return jobs
+
+
+def measure(core: Core, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str, list[int]]) -> list[Result]:
+    """Runs the jobs; raises MicaError where a step wrote other bytes than the reference."""
+    results = bare_metal.run(core, bare_metal.build(core, isa), jobs)
+    wrong = bare_metal.differences(jobs, results, wanted)
+    if wrong:
+        raise MicaError(f"{core.name}: " + "\n".join(wrong))
+    return results
+
+
+def host_seconds(jobs: Sequence[Job]) -> dict[str, float]:
+    """What the engine takes on this computer: for information, it is no count."""
+    from mica import engine
+
+    out = {}
+    for job in jobs:
+        model = engine.load(job.data)
+        for i, x in enumerate(job.inputs):
+            model.set_input(i, x)
+        begin = time.perf_counter()
+        model.run()
+        out[job.name] = time.perf_counter() - begin
+    return out
+
+
+def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
+    """One core's tables."""
+    peers = layers.PEERS.get(core.name, {})
+    head = ["layer", core.unit, "per MAC", "scratch", "best peer", "TFLM ref", "trial"]
+    rows = []
+    for layer in layers.LAYERS:
+        r = entry["layers"][layer.name]
+        figures = [f"{v:.2f}" if v is not None else "" for v in peers.get(layer.name, (None, None, None))]
+        row = [layer.name, f"{r['count']:,.0f}", f"{r['count'] / layer.work:.2f}", f"{r['scratch']:,}", *figures]
+        if old:
+            row.append(_ratio(r["count"], old["layers"].get(layer.name, {}).get("count")))
+        rows.append(tuple(row))
+    lines = [f"== {core.name}, {entry['isa']} kernels", ""]
+    lines.append(text.table((*head, "against") if old else tuple(head), rows, "l" + "r" * (len(rows[0]) - 1)))
+    rows = []
+    known = layers.WHOLE.get(core.name, {})
+    for name in layers.MODELS:
+        peer, trial, goal = known.get(name, (None, None, None))
+        model = entry["models"].get(name, {})
+        row = [
+            name,
+            f"{entry['sums'][name] / 1e6:.2f}",
+            f"{model['count'] / 1e6:.2f}" if model else "",
+            *(f"{v:.2f}" if v is not None else "" for v in (goal, peer, trial)),
+            f"{model['arena']:,}" if model else "",
+            f"{model['scratch']:,}" if model else "",
+        ]
+        if old:
+            row.append(_ratio(entry["sums"][name], old["sums"].get(name)))
+        rows.append(tuple(row))
+    unit = f"M {core.unit}"
+    names = ("model", f"layers, {unit}", "whole file", "goal", "best peer", "trial", "arena", "scratch")
+    lines += ["", text.table((*names, "against") if old else names, rows, "l" + "r" * (len(rows[0]) - 1))]
+    code = entry["code"]
+    lines += ["", f"kernels: {sum(code.values()):,} bytes of code and constants"]
+    return "\n".join(lines)
+
+
+def _ratio(new: float, old: float | None) -> str:
+    return f"{new / old:.3f}" if old else ""
+
+
+def _revision() -> str:
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+
+
+def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
+    """Bytes of each kernel that computes, checks aside."""
+    names = bare_metal.text_bytes(core, program)
+    return {k: v for k, v in names.items() if "_s8" in k and "_check" not in k and not k.endswith(("_bytes", "_rows"))}
+
+
+def main() -> int:
+    """Measure, print, keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
+    parser.add_argument("--isa", help="kernels of this folder instead of the core's own; ref: the reference")
+    parser.add_argument("--layer", action="append", help="only layers with this in their name")
+    parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
+    parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
+    parser.add_argument("--against", metavar="OLD.json", help="print ratios to these numbers")
+    args = parser.parse_args()
+    old = json.loads(Path(args.against).read_text()) if args.against else None
+    chosen = [x for x in layers.LAYERS if not args.layer or any(part in x.name for part in args.layer)]
+    if not chosen:
+        raise MicaError(f"--layer: no layer has {' or '.join(args.layer)} in its name")
+    layers.LAYERS[:] = chosen
+
+    result: dict[str, Any] = {"revision": _revision(), "cores": {}}
+    folder = Path(args.models)
+    with_models = folder.is_dir() and not args.layer
+    if not folder.is_dir():
+        print(f"bench: {folder} is not there, so no whole models; --models FOLDER", file=sys.stderr)
+    wholes: dict[str, list[Job]] = {}
+    wanted: dict[str, list[int]] = {}
+    for name in args.core or DEFAULT:
+        core = CORES[name]
+        if why := bare_metal.available(core):
+            raise MicaError(f"{name}: {why}")
+        jobs = [layers.job(x, kind, core.board) for x in chosen for kind in ("", "extreme")]
+        if with_models:
+            if core.board not in wholes:
+                wholes[core.board] = whole_models(folder, core.board)
+            jobs += wholes[core.board]
+        for job in jobs:
+            if job.name not in wanted:
+                wanted[job.name] = bare_metal.expected(job)
+        found = {r.name: r for r in measure(core, args.isa, jobs, wanted)}
+        entry: dict[str, Any] = {"unit": core.unit, "isa": bare_metal.isa_folder(args.isa or core.isa).name}
+        entry["layers"] = {
+            x.name: {"count": sum(found[x.name].counts), "work": x.work, "scratch": found[x.name].scratch_bytes}
+            for x in chosen
+        }
+        entry["models"] = {
+            m: {
+                "count": sum(found[m].counts),
+                "steps": found[m].counts,
+                "arena": found[m].arena_bytes,
+                "scratch": found[m].scratch_bytes,
+            }
+            for m in (layers.MODELS if with_models else ())
+        }
+        entry["sums"] = {
+            m: sum(entry["layers"][x.name]["count"] * x.times.get(m, 0) for x in chosen) for m in layers.MODELS
+        }
+        entry["code"] = _kernel_bytes(core, bare_metal.build(core, args.isa))
+        result["cores"][name] = entry
+        if args.json != "-":
+            print(report(core, entry, old["cores"].get(name) if old else None), end="\n\n")
+    if with_models:
+        result["host_seconds"] = host_seconds(next(iter(wholes.values())))
+        if args.json != "-":
+            took = ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in result["host_seconds"].items())
+            print(f"on this computer, for information: {took}")
+    if args.json:
+        out = json.dumps(result, indent=1) + "\n"
+        if args.json == "-":
+            print(out, end="")
+        else:
+            Path(args.json).write_text(out)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (MicaError, OSError, ValueError) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        sys.exit(1)

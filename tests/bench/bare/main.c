@@ -1,0 +1,128 @@
+// Bare-metal benchmark: loads every model of a block of jobs through the engine's own entry points, runs it step by step,
+// and prints for each step what it cost and a hash of what it wrote. The block lies at BENCH_JOBS, where the emulator put it.
+//
+// Lines on stdout, numbers in hexadecimal:
+//   J <job> <arena bytes> <scratch bytes>     a job begins
+//   S <job> <step> <count> <hash>             count: of the core's counter (scripts/bench knows the unit)
+//   E <job> <text>                            the engine refused the model
+//   D                                         all jobs are done
+#include <string.h>
+
+#include "board.h"
+#include "mica.h"
+
+#define MAGIC 0x53424f4a  // "JOBS"
+#define GUARD 1024u       // bytes behind the arena that have to stay as they are
+
+// As tests/bench/bare_metal.py writes them. Offsets from the start of the block; a multiple of 16 for files.
+typedef struct {
+    uint32_t file, file_bytes;
+    uint32_t inputs;         // all model inputs, each padded to 4
+    uint32_t scratch_bytes;  // in front of which the arena ends: what this job gives its kernels
+} job_t;
+
+typedef struct {
+    uint32_t magic, count;
+    job_t jobs[];
+} block_t;
+
+static uint8_t arena[BENCH_ARENA_BYTES] __attribute__((aligned(16)));
+static uint8_t tables[BENCH_TABLES_BYTES] __attribute__((aligned(8)));
+static uint8_t state[4096] __attribute__((aligned(16)));
+
+static void print_number(uint32_t v) {
+    char text[10], *p = text + sizeof(text);
+    *--p = 0;
+    do {
+        *--p = "0123456789abcdef"[v & 15];
+        v >>= 4;
+    } while (v);
+    board_print(" ");
+    board_print(p);
+}
+
+// FNV-1a.
+static uint32_t hash(const uint8_t *p, uint32_t n) {
+    uint32_t h = 0x811c9dc5;
+    for (uint32_t i = 0; i < n; ++i) {
+        h = (h ^ p[i]) * 0x01000193;
+    }
+    return h;
+}
+
+static void run(const block_t *block, uint32_t i) {
+    const job_t *job = &block->jobs[i];
+    const uint8_t *base = (const uint8_t *)block;
+    mica_info_t info;
+    mica_error_t err;
+    mica_model_t *m = NULL;
+    if (mica_check(base + job->file, job->file_bytes, &info, &err) == MICA_OK) {
+        uint32_t bytes = info.arena_bytes + job->scratch_bytes;
+        if (bytes + GUARD > sizeof(arena)) {
+            board_print("E");
+            print_number(i);
+            board_print(" the benchmark's arena is too small\n");
+            return;
+        }
+        memset(arena, 0x5a, bytes + GUARD);
+        mica_load(tables, sizeof(tables), base + job->file, job->file_bytes, arena, bytes, state, sizeof(state), &m, &err);
+    }
+    if (m == NULL) {
+        char text[200];
+        board_print("E");
+        print_number(i);
+        board_print(" ");
+        board_print(mica_error_text(&err, base + job->file, job->file_bytes, text, sizeof(text)));
+        board_print("\n");
+        return;
+    }
+    board_print("J");
+    print_number(i);
+    print_number(info.arena_bytes);
+    print_number(job->scratch_bytes);
+    board_print("\n");
+    const uint8_t *x = base + job->inputs;
+    for (uint32_t k = 0; k < info.n_inputs; ++k) {
+        mica_tensor_t t;
+        mica_tensor(m, mica_input_id(m, k), &t);
+        memcpy(t.data, x, t.bytes);
+        x += (t.bytes + 3) & ~(uint32_t)3;
+    }
+    for (uint32_t step = 0; step < info.n_steps; ++step) {
+        uint32_t begin = board_count();
+        mica_run_step(m, step);
+        uint32_t count = board_elapsed(begin, board_count());
+        mica_step_info_t about;
+        mica_tensor_t y;
+        mica_step_info(m, step, &about);
+        mica_tensor(m, about.outputs[0], &y);
+        board_print("S");
+        print_number(i);
+        print_number(step);
+        print_number(count);
+        print_number(hash(y.data, y.bytes));
+        board_print("\n");
+    }
+    // Nothing may be written behind the arena's end.
+    for (uint32_t at = 0; at < GUARD; ++at) {
+        if (arena[info.arena_bytes + job->scratch_bytes + at] != 0x5a) {
+            board_print("E");
+            print_number(i);
+            board_print(" a step wrote behind the arena\n");
+            return;
+        }
+    }
+}
+
+int main(void) {
+    const block_t *block = (const block_t *)BENCH_JOBS;
+    if (block->magic != MAGIC) {
+        board_print("E 0 there is no block of jobs\n");
+    } else {
+        for (uint32_t i = 0; i < block->count; ++i) {
+            run(block, i);
+        }
+        board_print("D\n");
+    }
+    board_exit();
+}

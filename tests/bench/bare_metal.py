@@ -1,0 +1,309 @@
+"""The engine as a bare-metal program, on every core that can be emulated here: build it, give it models, read counts.
+
+A core is an emulator, compiler flags and a folder of kernels. One program serves all models of a core: they are put into
+the emulator's memory as one block of jobs (the C side: bare/main.c).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mica.boards import load_board
+from mica.device.cache import cache_dir
+from mica.device.process import need_program
+from mica.errors import MicaError
+from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
+from mica.pack.pack import set_scratch
+from mica.reference.executor import ReferenceModel
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = Path(__file__).resolve().parent / "bare"
+USERMOD = ROOT / "usermod_c"
+Array = np.ndarray
+
+FLAGS = (
+    *("-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-ffunction-sections", "-fdata-sections"),
+    *("-ffreestanding", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-Wl,--build-id=none"),
+)
+ARM = ("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
+RISCV = ("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
+
+
+@dataclass(frozen=True)
+class Core:
+    """One emulated core. Addresses in bytes; `per_tick`: instructions in one count of its counter."""
+
+    name: str
+    isa: str  # the folder of kernels that its boards use
+    tools: tuple[str, str]
+    flags: tuple[str, ...]
+    start: str
+    command: tuple[str, ...]
+    unit: str
+    code: int
+    jobs: int
+    ram: int
+    ram_bytes: int
+    arena_bytes: int
+    board: str = "MPS2_AN385"  # whose board.toml says what scratch a file may want
+    per_tick: float = 1
+
+
+def _cortexm(name: str, isa: str, cpu: str, machine: str, code: int, jobs: int, per_tick: float) -> Core:
+    return Core(
+        name, isa, ARM, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft", "--specs=nano.specs"), "cortexm.c",
+        ("qemu-system-arm", "-machine", machine, "-semihosting-config", "enable=on,target=native"),
+        "instructions", code, jobs, code + 0x100000, 0x200000, 1 << 20, per_tick=per_tick,
+    )  # fmt: skip
+
+
+# The program's variables lie in the second megabyte of what is the code memory of the MPS2 boards: all RAM in QEMU.
+CORES = {
+    c.name: c
+    for c in (
+        Core(
+            "m0plus", "armv6m", ARM, ("-mcpu=cortex-m0plus", "-mthumb", "--specs=nano.specs", "-DBENCH_CYCLES"),
+            "cortexm.c", ("node",), "cycles", 0x10000000, 0x10100000, 0x20000000, 0x42000, 160 << 10, "RPI_PICO",
+        ),  # RP2040 in rp2040js; code and constants in flash, which it reads without a wait
+        _cortexm("m0plus-qemu", "armv6m", "cortex-m0plus", "mps2-an385", 0, 0x21000000, 40),
+        _cortexm("m3", "armv7m", "cortex-m3", "mps2-an385", 0, 0x21000000, 40),
+        _cortexm("m4", "armv7em", "cortex-m4", "mps2-an386", 0, 0x21000000, 40),
+        _cortexm("m7", "armv7em", "cortex-m7", "mps2-an500", 0, 0x60000000, 40),
+        _cortexm("m33", "armv8m", "cortex-m33", "mps2-an505", 0x10000000, 0x80000000, 50),
+        Core(
+            "rv32", "rv32imc", RISCV,
+            ("-march=rv32imc", "-mabi=ilp32", "-misa-spec=2.2", "-mcmodel=medany", "--specs=picolibc.specs"), "rv32.c",
+            ("qemu-system-riscv32", "-machine", "virt", "-bios", "none", "-serial", "stdio"),
+            "instructions", 0x80000000, 0x81000000, 0x80100000, 0x200000, 1 << 20,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass
+class Job:
+    """A model, one array for each of its inputs, and the scratch its kernels get (None: what the file wants)."""
+
+    name: str
+    data: bytes
+    inputs: Sequence[Array]
+    scratch: int | None = None
+
+
+@dataclass
+class Result:
+    """What a job cost. `counts` and `hashes` by step; `refused` is the engine's reason, or what went wrong."""
+
+    name: str
+    counts: list[float] = field(default_factory=list)
+    hashes: list[int] = field(default_factory=list)
+    arena_bytes: int = 0
+    scratch_bytes: int = 0
+    refused: str = ""
+
+
+def fnv(data: bytes) -> int:
+    """FNV-1a, 32 bits, as bare/main.c computes it."""
+    h = 0x811C9DC5
+    for b in data:
+        h = ((h ^ b) * 0x01000193) & 0xFFFFFFFF
+    return h
+
+
+def expected(job: Job) -> list[int]:
+    """The hash of each step's output in numpy, where the rounding rule stands independently of the C engine."""
+    model = ReferenceModel(job.data)
+    for i, x in enumerate(job.inputs):
+        model.set_input(i, x)
+    hashes = []
+    for k, step in enumerate(model.file.steps):
+        model.run_step(k)
+        hashes.append(fnv(model.tensor(step.outputs[0]).tobytes()))
+    return hashes
+
+
+def random_input(t: TensorRecord, rng: np.random.Generator, kind: str = "") -> Array:
+    """Full-range data for a tensor; "extreme" takes only the ends of the range."""
+    if t.dtype != "int8":
+        return rng.integers(0, 2, t.dims).astype(DTYPE_NUMPY[t.dtype])
+    if kind == "extreme":
+        return rng.choice(np.array([-128, -128, -128, 127], np.int8), t.dims)
+    return rng.integers(-128, 128, t.dims, dtype=np.int8)
+
+
+# --- building -----------------------------------------------------------------------------------------------------------
+
+
+def isa_folder(isa: str, usermod: Path = USERMOD) -> Path:
+    """The folder of kernels for an instruction set; the reference where it has none of its own."""
+    folder = usermod / "kernels" / "isa" / isa
+    return folder if (folder / "mica_select.h").exists() else usermod / "kernels" / "isa" / "ref"
+
+
+def sources(isa: str, usermod: Path = USERMOD) -> list[Path]:
+    """The portable engine, and the kernels of an instruction set."""
+    folder = isa_folder(isa, usermod)
+    lists = [usermod / "sources.txt", folder / "sources.txt"]
+    return [p.parent / line for p in lists if p.exists() for line in _lines(p)]
+
+
+def _lines(path: Path) -> list[str]:
+    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Sequence[str] = ()) -> Path:
+    """The program for a core with the kernels of `isa` (None: its own); made once for each state of the sources."""
+    isa = core.isa if isa is None else isa
+    prefix, package = core.tools
+    gcc = need_program(f"{prefix}gcc", package)
+    digest = hashlib.sha256(repr((core, isa, FLAGS, tuple(more))).encode())
+    for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*") if p.is_file()):
+        if path.suffix in (".c", ".h", ".S", ".ld", ".txt"):
+            digest.update(str(path.relative_to(folder_of(path, usermod))).encode() + path.read_bytes())
+    folder = cache_dir() / "bench"
+    folder.mkdir(exist_ok=True)
+    program = folder / f"{core.name}-{isa}-{digest.hexdigest()[:12]}.elf"
+    if program.exists():
+        return program
+    for old in folder.glob(f"{core.name}-{isa}-*.elf"):
+        old.unlink(missing_ok=True)
+    include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
+    symbols = {
+        "CODE_BASE": core.code,
+        "RAM_BASE": core.ram,
+        "RAM_END": core.ram + core.ram_bytes,
+    }
+    half = program.with_suffix(f".{os.getpid()}")
+    command = [
+        gcc, *core.flags, *FLAGS, *more, *(f"-I{usermod / i}" for i in include), f"-I{BARE}",
+        f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=16384",
+        *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()), "-T", str(BARE / "bench.ld"),
+        str(BARE / "main.c"), str(BARE / core.start), *map(str, sources(isa, usermod)), "-lc", "-lgcc", "-o", str(half),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        half.unlink(missing_ok=True)
+        raise MicaError(f"building the benchmark for {core.name} failed:\n{done.stderr.strip()}")
+    half.replace(program)
+    return program
+
+
+def folder_of(path: Path, usermod: Path) -> Path:
+    """Which of the two source folders a file is in."""
+    return usermod if usermod in path.parents else BARE
+
+
+def text_bytes(core: Core, program: Path, prefix: str = "mica_") -> dict[str, int]:
+    """Bytes of each function and constant of the program whose name begins with `prefix`."""
+    nm = need_program(f"{core.tools[0]}nm", core.tools[1])
+    out = subprocess.run([nm, "-S", "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in out.splitlines()]
+    return {r[3]: int(r[1], 16) for r in rows if len(r) == 4 and r[3].startswith(prefix)}
+
+
+# --- running ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def node_modules() -> Path:
+    """The folder that holds rp2040js, which scripts/setup has installed."""
+    folder = cache_dir() / "npm" / "node_modules"
+    if not (folder / "rp2040js").is_dir():
+        raise MicaError("rp2040js is not installed; run scripts/setup")
+    return folder
+
+
+def _block(jobs: Sequence[Job]) -> bytes:
+    head = 8 + 16 * len(jobs)
+    table, body = b"", bytearray()
+    for job in jobs:
+        model = ReferenceModel(job.data)
+        body += bytes(-(head + len(body)) % 16)
+        file = head + len(body)
+        body += job.data + bytes(-len(job.data) % 4)
+        inputs = head + len(body)
+        for x in job.inputs:
+            raw = np.ascontiguousarray(x).tobytes()
+            body += raw + bytes(-len(raw) % 4)
+        scratch = model.info["scratch_want"] if job.scratch is None else job.scratch
+        table += struct.pack("<4I", file, len(job.data), inputs, scratch)
+    return struct.pack("<2I", 0x53424F4A, len(jobs)) + table + bytes(body)
+
+
+def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200) -> list[Result]:
+    """All jobs in one start of the emulator. Raises MicaError where it does not come to its end."""
+    block = cache_dir() / "bench" / f"jobs-{os.getpid()}.bin"
+    block.write_bytes(_block(jobs))
+    if core.command[0] == "node":
+        need_program("node", "nodejs")
+        command = ["node", str(BARE / "rp2040.mjs"), str(node_modules()), str(program), hex(core.jobs), str(block)]
+    else:
+        need_program(core.command[0], "qemu-system-arm" if "arm" in core.command[0] else "qemu-system-misc")
+        command = [
+            *core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", str(program),
+            "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
+        ]  # fmt: skip
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise MicaError(f"the benchmark on {core.name} did not end in {timeout:.0f} s") from None
+    finally:
+        block.unlink(missing_ok=True)
+    results = [Result(job.name) for job in jobs]
+    ended = False
+    for line in (done.stdout + "\n" + done.stderr).splitlines():
+        kind, *rest = line.split()[:1] + line.split()[1:] or [""]
+        if kind == "J":
+            i, arena, scratch = (int(word, 16) for word in rest)
+            results[i].arena_bytes, results[i].scratch_bytes = arena, scratch
+        elif kind == "S":
+            i, _, count, value = (int(word, 16) for word in rest)
+            results[i].counts.append(count * core.per_tick)
+            results[i].hashes.append(value)
+        elif kind == "E":
+            results[int(rest[0], 16)].refused = " ".join(rest[1:])
+        elif kind == "D":
+            ended = True
+    if not ended:
+        failures = [r.refused for r in results if r.refused]
+        last = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
+        raise MicaError(f"the benchmark on {core.name} ended early: {failures[0] if failures else last}")
+    return results
+
+
+def differences(jobs: Sequence[Job], results: Sequence[Result], wanted: Mapping[str, list[int]]) -> list[str]:
+    """One line for each job whose steps did not all write the expected bytes."""
+    lines = []
+    for job, r in zip(jobs, results, strict=True):
+        if r.refused:
+            lines.append(f"{job.name}: {r.refused}")
+        elif r.hashes != wanted[job.name]:
+            step = next((i for i, (a, b) in enumerate(zip(r.hashes, wanted[job.name], strict=False)) if a != b), -1)
+            lines.append(f"{job.name}: step {step} wrote other bytes than the numpy reference")
+    return lines
+
+
+def available(core: Core) -> str:
+    """Why a core cannot be used here, or nothing."""
+    if shutil.which(f"{core.tools[0]}gcc") is None:
+        return f"{core.tools[0]}gcc is not installed: apt install {core.tools[1]}"
+    if shutil.which(core.command[0]) is None:
+        return f"{core.command[0]} is not installed"
+    return ""
+
+
+def for_board(model: ModelFile, board: str) -> bytes:
+    """The file that `mica pack --board` writes: the same for every board, but for the scratch it wants."""
+    set_scratch(model, load_board(board).scratch)
+    return encode(model)
