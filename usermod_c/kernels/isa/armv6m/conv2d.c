@@ -1,0 +1,250 @@
+// 2-D convolution on a Cortex-M0+: the patches of a tile of pixels become a stream (gemm.S), then all channels run over it.
+// What the fast kernel does not take (groups, claims without FAST, weights in another order, too little scratch) goes to the
+// reference. Bytes of scratch: 8 for each element of a patch and group of four pixels, and one patch.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+// A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels comes
+// before part n + 1 of any.
+typedef struct {
+    const mica_conv2d_s8_t *p;
+    uint32_t *stream;
+    uint32_t *patch;          // words of one patch, or of what lies outside the image
+    uint32_t words;           // of a patch
+    uint32_t part_words;      // of a part, but the last
+    uint32_t groups;
+} tile_t;
+
+static uint32_t part_length(const tile_t *t, uint32_t part) {
+    uint32_t left = t->words - part * t->part_words;
+    return left < t->part_words ? left : t->part_words;
+}
+
+// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs.
+static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    while (words) {
+        uint32_t part = word / t->part_words, inside = word - part * t->part_words, length = part_length(t, part);
+        uint32_t n = words < length - inside ? words : length - inside;
+        // Parts before this one are whole; in words of the stream a group is 8 for each word of four elements.
+        uint32_t *to = t->stream + 8 * (part * t->part_words * t->groups + slot / 4 * length + inside) + slot % 4;
+        mica_armv6m_unpack(x, to, n, pixels, x_step, slot % 4, 32 * length - 16);
+        x += 4 * n;
+        word += n;
+        words -= n;
+    }
+}
+
+// One patch that does not begin on words, byte by byte.
+static void put_bytes(const tile_t *t, uint32_t slot, int32_t iy, int32_t ix) {
+    const mica_window_t *w = &t->p->win;
+    int8_t *to = (int8_t *)t->patch;
+    int32_t in_c = w->in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        bool row_inside = iy >= 0 && iy < w->in_h;
+        int32_t at = ix;
+        for (int32_t kx = 0; kx < w->kernel_w; ++kx, at += w->dilation_w) {
+            if (row_inside && at >= 0 && at < w->in_w) {
+                const int8_t *from = t->p->x + (iy * w->in_w + at) * in_c;
+                int32_t n = in_c;
+                if (w->dilation_w == 1) {  // taps side by side are copied as one
+                    int32_t taps = w->kernel_w - kx, room = w->in_w - at;
+                    taps = taps < room ? taps : room;
+                    n = taps * in_c;
+                    kx += taps - 1;
+                    at += taps - 1;
+                }
+                for (int8_t *end = to + n; to != end;) {
+                    *to++ = *from++;
+                }
+            } else {
+                for (int8_t *end = to + in_c; to != end;) {
+                    *to++ = t->p->x_zero;
+                }
+            }
+        }
+    }
+    for (int8_t *end = (int8_t *)(t->patch + t->words); to != end;) {
+        *to++ = 0;  // against weights that nobody looks at
+    }
+    put(t, slot, 1, 0, t->words, (const int8_t *)t->patch, 0);
+}
+
+// Patches of `pixels` neighbours whose windows have the same taps inside the image, all rows on words; t->patch holds a
+// row of x_zero.
+static void put_words(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t iy, int32_t ix, int32_t kx0, int32_t kx1) {
+    const mica_window_t *w = &t->p->win;
+    const int8_t *outside = (const int8_t *)t->patch;
+    uint32_t tap = w->in_c / 4u, word = 0;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h, word += w->kernel_w * tap) {
+        if (iy < 0 || iy >= w->in_h || kx0 == kx1) {
+            put(t, slot, pixels, word, w->kernel_w * tap, outside, 0);
+            continue;
+        }
+        const int8_t *x = t->p->x + (iy * w->in_w + ix + kx0) * w->in_c;
+        put(t, slot, pixels, word, (uint32_t)kx0 * tap, outside, 0);
+        put(t, slot, pixels, word + (uint32_t)kx0 * tap, (uint32_t)(kx1 - kx0) * tap, x, w->stride_w * w->in_c);
+        put(t, slot, pixels, word + (uint32_t)kx1 * tap, (uint32_t)(w->kernel_w - kx1) * tap, outside, 0);
+    }
+}
+
+// `pixels` neighbours of a row, the first at (oy, ox).
+static void put_row(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t oy, int32_t ox, bool aligned) {
+    const mica_window_t *w = &t->p->win;
+    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
+    for (uint32_t n; pixels; slot += n, pixels -= n, ix += (int32_t)n * w->stride_w) {
+        n = 1;
+        if (!aligned) {
+            put_bytes(t, slot, iy, ix);
+            continue;
+        }
+        int32_t kx0, kx1;
+        mica_taps(ix, w->in_w, w->kernel_w, 1, &kx0, &kx1);
+        if (kx1 - kx0 == w->kernel_w) {  // and those behind it that lie inside as well
+            n = (uint32_t)(w->in_w - w->kernel_w - ix) / w->stride_w + 1;
+            n = n < pixels ? n : pixels;
+        }
+        put_words(t, slot, n, iy, ix, kx0, kx1);
+    }
+}
+
+static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums) {
+    const mica_channels_t *ch = &t->p->ch;
+    uint32_t out_c = t->p->win.out_c;
+    uint32_t overlap = 4 * t->groups - pixels;  // pixels of the second group that the first one has done
+    mica_gemm_t args = {
+        .x = t->stream,
+        .adjust = -(int32_t)(overlap * out_c),
+        .weights = ch->weights,
+        .words = t->words,
+        .row = 4 * t->words,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .y = y,
+        .y_step = out_c,
+        .channels = out_c,
+        .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+        .sums = sums,
+    };
+    if (t->words <= t->part_words) {
+        args.end = args.x + 8 * t->words * t->groups;
+        args.end1 = overlap ? args.x + 8 * t->words : args.end;
+        args.step = 32 * t->words * (t->groups - 1);
+        mica_armv6m_gemm(&args);
+        return;
+    }
+    for (uint32_t o = 0; o < out_c; ++o) {
+        args.x = t->stream;
+        args.bias = ch->bias + o;
+        args.mult = ch->mult + o;
+        args.shift = ch->shift + o;
+        args.y = y + o;
+        args.weights = ch->weights + 4 * t->words * o;
+        args.flags = 2;
+        for (uint32_t word = 0; word < t->words; word += t->part_words) {
+            args.words = t->words - word < t->part_words ? t->words - word : t->part_words;
+            if (word + args.words == t->words) {
+                args.flags = 1;
+            }
+            args.channels = 1;
+            args.step = 32 * args.words;
+            args.end1 = args.x + 8 * args.words;
+            args.end = args.x + 8 * args.words * t->groups;
+            mica_armv6m_gemm(&args);
+            args.x = args.end;
+            args.weights += 4 * args.words;
+            args.flags = 3;
+        }
+    }
+}
+
+void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
+    uint32_t words = (k + 3) / 4, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
+    uint32_t total = (row_end - row_begin) * w->out_w;
+    uint32_t group_bytes = 32 * words + (parts > 1 ? 16 : 0);
+    uint32_t room = scratch_bytes / 4 * 4;
+    // Bytes as they lie, word by word: where that is enough no patch is copied first.
+    bool aligned = w->in_c % 4 == 0 && ((uintptr_t)p->x & 3) == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
+    bool whole = aligned && w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
+        && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
+    uint32_t patch_bytes = whole ? 0 : 4 * words;
+    if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total < 4
+        || room < patch_bytes + group_bytes) {
+        mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    // As few tiles as fit, of about the same size.
+    uint32_t most = (room - patch_bytes) / group_bytes;
+    uint32_t groups = (total + 3) / 4, tiles = (groups + most - 1) / most;
+    tile_t t = {
+        .p = p,
+        .patch = (uint32_t *)((uint8_t *)scratch + room) - words,
+        .stream = scratch,
+        .words = words,
+        .part_words = (words + parts - 1) / parts,
+    };
+    if (aligned && !whole) {
+        for (uint32_t i = 0; i < (uint32_t)w->kernel_w * w->in_c; ++i) {
+            ((int8_t *)t.patch)[i] = p->x_zero;
+        }
+    }
+    int32_t oy = (int32_t)row_begin, ox = 0;
+    int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
+    for (uint32_t tile = 0, left = total; tile < tiles; ++tile) {
+        t.groups = ((left + 3) / 4 + tiles - tile - 1) / (tiles - tile);
+        // A last tile of fewer than four pixels would have nothing to overlap.
+        uint32_t pixels = 4 * t.groups < left ? 4 * t.groups : left;
+        if (pixels < 4) {
+            uint32_t back = 4 - pixels;
+            y -= (size_t)back * w->out_c;
+            for (; back; --back, ++pixels, ++left) {
+                if (ox == 0) {
+                    ox = w->out_w;
+                    --oy;
+                }
+                --ox;
+            }
+        }
+        int32_t *sums = (int32_t *)(t.stream + 8 * words * t.groups);
+        // Groups of four; where they do not come out even, the second overlaps the first.
+        uint32_t overlap = 4 * t.groups - pixels, slot = 0;
+        for (uint32_t at = 0; at < pixels;) {
+            uint32_t n = (uint32_t)(w->out_w - ox);
+            uint32_t stop = overlap && at < 4 ? 4 : pixels;
+            n = n < stop - at ? n : stop - at;
+            put_row(&t, slot, n, oy, ox, aligned);
+            at += n;
+            slot += n;
+            ox += (int32_t)n;
+            if (ox == w->out_w) {
+                ox = 0;
+                ++oy;
+            }
+            if (overlap && at == 4 && slot == 4) {
+                at -= overlap;
+                for (uint32_t back = overlap; back; --back) {
+                    if (ox == 0) {
+                        ox = w->out_w;
+                        --oy;
+                    }
+                    --ox;
+                }
+                if (t.groups == 1) {
+                    break;
+                }
+            }
+        }
+        run_tile(&t, pixels, y, sums);
+        y += (size_t)pixels * w->out_c;
+        left -= pixels;
+    }
+}
+
+#endif

@@ -1,0 +1,350 @@
+// Matrix product with requantisation: each output channel meets four pixels at a time. No multiplier wider than 32 bits is
+// needed, and none that is fast: every MULS does two multiply-accumulates.
+//
+// Two elements of a patch are one word, X = x0 + x1 * 2^16, and two weights another, crossed, W = w1 + w0 * 2^16 (integer sums:
+// the upper half takes the borrow of a negative lower one). Modulo 2^32, X * W = x0 * w1 + 2^16 * (x0 * w0 + x1 * w1). With
+// |x| <= 128 and |w| <= 127 the stray product is below 2^15, so the upper half, rounded, is the wanted sum, and it fits 16 bits.
+// ASRS #16 leaves the rounding bit in the carry and ADCS adds both: three cycles for two multiply-accumulates.
+//
+// Four pixels' words are interleaved in one stream, read by LDM and destroyed by MULS; the channel's weights are unpacked once for
+// all pixels onto the stack and read SP-relative, without a pointer. 20 cycles for 8 multiply-accumulates, entered at a
+// computed address, so that no length needs a counter.
+#include "hot.inc"
+
+    .equ PAIRS, 128             // as many as the loop is unrolled for: 256 elements
+
+// The stack: the weights, then what a channel or a group of pixels needs.
+    .equ F_ARGS, 4 * PAIRS
+    .equ F_X, F_ARGS + 4        // the stream, while the registers requantise
+    .equ F_END, F_ARGS + 8      // where in the stream something else is to be done
+    .equ F_ENTRY, F_ARGS + 12
+    .equ F_BIAS, F_ARGS + 16
+    .equ F_ML, F_ARGS + 20      // bit 31: keep the sums, do not requantise
+    .equ F_MH, F_ARGS + 24
+    .equ F_ADJUST, F_ARGS + 28
+    .equ F_READ, F_ARGS + 32    // running sums
+    .equ F_WRITE, F_ARGS + 36
+    .equ FRAME, F_ARGS + 40
+    .equ HALF_FRAME, FRAME / 2
+
+// mica_gemm_t in kernels.h.
+    .equ A_X, 0
+    .equ A_END1, 4
+    .equ A_END, 8
+    .equ A_STEP, 12
+    .equ A_ADJUST, 16
+    .equ A_WEIGHTS, 20
+    .equ A_WORDS, 24
+    .equ A_ROW, 28
+    .equ A_BIAS, 32
+    .equ A_MULT, 36
+    .equ A_SHIFT, 40
+    .equ A_OUT, 44
+    .equ A_OUT_STEP, 48
+    .equ A_CHANNELS, 52
+    .equ A_ZERO, 56
+    .equ A_RANGE, 60
+    .equ A_LOW, 64
+    .equ A_SUMS, 68
+    .equ A_FLAGS, 72
+
+// void mica_armv6m_gemm(mica_gemm_t *args)
+    .global mica_armv6m_gemm
+    .type mica_armv6m_gemm, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_gemm:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r4-r7}
+    sub sp, #HALF_FRAME
+    sub sp, #HALF_FRAME
+    str r0, [sp, #F_ARGS]
+    ldr r1, [r0, #A_WORDS]
+    movs r2, #60                // 30 bytes a pair, two pairs a word
+    muls r1, r2, r1
+    ldr r2, =pairs_end + 1
+    subs r2, r2, r1
+    str r2, [sp, #F_ENTRY]
+
+channel:
+    // The weights: word j becomes the pairs 2j and 2j + 1; the first pair lies highest, because the loop counts down.
+    ldr r1, [r0, #A_WORDS]
+    ldr r2, [r0, #A_WEIGHTS]
+    lsls r3, r1, #3
+    add r3, sp
+    ldr r5, =0x80808080
+    ldr r6, =0x00ff00ff
+    ldr r7, =-0x00800080
+    mov r8, r7
+    movs r7, #16
+1:  ldm r2!, {r0}
+    rors r0, r0, r7
+    eors r0, r0, r5
+    movs r4, r0
+    ands r4, r4, r6
+    add r4, r8
+    lsrs r0, r0, #8
+    ands r0, r0, r6
+    add r0, r8
+    subs r3, #8
+    str r0, [r3]
+    str r4, [r3, #4]
+    subs r1, #1
+    bne 1b
+
+    ldr r0, [sp, #F_ARGS]
+    ldr r1, [r0, #A_MULT]
+    ldr r1, [r1]
+    uxth r2, r1
+    lsrs r1, r1, #16
+    str r1, [sp, #F_MH]
+    ldr r3, [r0, #A_FLAGS]
+    lsrs r4, r3, #1             // flag 2 to bit 0
+    lsls r4, r4, #31
+    orrs r2, r2, r4
+    str r2, [sp, #F_ML]
+    ldr r1, [r0, #A_SHIFT]
+    ldrb r1, [r1]
+    mov r11, r1
+    ldr r2, [r0, #A_ZERO]
+    lsls r2, r2, r1
+    movs r4, #1
+    lsls r4, r4, r1
+    lsrs r4, r4, #1
+    adds r2, r2, r4
+    mov r9, r2
+    ldr r1, [r0, #A_RANGE]
+    mov r10, r1
+    ldr r1, [r0, #A_LOW]
+    mov r8, r1
+    ldr r1, [r0, #A_OUT]
+    mov r12, r1
+    ldr r1, [r0, #A_OUT_STEP]
+    mov lr, r1
+    ldr r1, [r0, #A_BIAS]
+    ldr r1, [r1]
+    str r1, [sp, #F_BIAS]
+    ldr r1, [r0, #A_END1]
+    str r1, [sp, #F_END]
+    ldr r1, [r0, #A_ADJUST]
+    str r1, [sp, #F_ADJUST]
+    ldr r1, [r0, #A_SUMS]
+    str r1, [sp, #F_READ]
+    str r1, [sp, #F_WRITE]
+    ldr r7, [r0, #A_X]
+    ldr r4, [sp, #F_ENTRY]
+    ldr r0, [sp, #F_BIAS]
+    movs r1, r0
+    movs r2, r0
+    lsrs r3, r3, #1             // flag 1: there are sums to go on from
+    mov r3, r0
+    bcc 1f
+    ldr r6, [sp, #F_READ]
+    ldm r6!, {r0-r3}
+    str r6, [sp, #F_READ]
+1:  bx r4
+    .ltorg
+
+    .balign 4
+    .set i, PAIRS - 1
+    .rept PAIRS
+    ldr r6, [sp, #(4 * i)]
+    ldm r7!, {r4, r5}
+    muls r4, r6, r4
+    asrs r4, r4, #16
+    adcs r0, r4
+    muls r5, r6, r5
+    asrs r5, r5, #16
+    adcs r1, r5
+    ldm r7!, {r4, r5}
+    muls r4, r6, r4
+    asrs r4, r4, #16
+    adcs r2, r4
+    muls r5, r6, r5
+    asrs r5, r5, #16
+    adcs r3, r5
+    .set i, i - 1
+    .endr
+pairs_end:
+    ldr r6, [sp, #F_ML]
+    cmp r6, #0
+    bmi keep_sums
+    str r7, [sp, #F_X]
+    ldr r7, [sp, #F_MH]
+    MICA_REQUANT r0, a
+    MICA_REQUANT r1, b
+    MICA_REQUANT r2, c
+    MICA_REQUANT r3, d
+    ldr r7, [sp, #F_X]
+next:
+    ldr r4, [sp, #F_END]
+    cmp r7, r4
+    beq event
+group:
+    ldr r4, [sp, #F_ENTRY]
+    ldr r0, [sp, #F_BIAS]
+    movs r1, r0
+    movs r2, r0
+    movs r3, r0
+    bx r4
+
+keep_sums:
+    ldr r6, [sp, #F_WRITE]
+    stm r6!, {r0-r3}
+    str r6, [sp, #F_WRITE]
+    b next
+
+    MICA_SATURATE a
+    MICA_SATURATE b
+    MICA_SATURATE c
+    MICA_SATURATE d
+
+    // The stream has come to F_END: the end of the tile, or of the first group, behind which the next one may overlap it.
+event:
+    ldr r0, [sp, #F_ARGS]
+    ldr r4, [r0, #A_END]
+    cmp r7, r4
+    beq channel_done
+    ldr r4, [r0, #A_STEP]
+    adds r4, r4, r7
+    str r4, [sp, #F_END]
+    ldr r4, [sp, #F_ADJUST]
+    add r12, r4
+    movs r4, #0
+    str r4, [sp, #F_ADJUST]
+    ldr r4, [r0, #A_FLAGS]
+    lsrs r4, r4, #1
+    bcc group
+    ldr r6, [sp, #F_READ]
+    ldm r6!, {r0-r3}
+    str r6, [sp, #F_READ]
+    ldr r4, [sp, #F_ENTRY]
+    bx r4
+
+channel_done:
+    ldr r1, [r0, #A_CHANNELS]
+    subs r1, #1
+    beq done
+    str r1, [r0, #A_CHANNELS]
+    ldr r1, [r0, #A_WEIGHTS]
+    ldr r2, [r0, #A_ROW]
+    adds r1, r1, r2
+    str r1, [r0, #A_WEIGHTS]
+    ldr r1, [r0, #A_BIAS]
+    adds r1, #4
+    str r1, [r0, #A_BIAS]
+    ldr r1, [r0, #A_MULT]
+    adds r1, #4
+    str r1, [r0, #A_MULT]
+    ldr r1, [r0, #A_SHIFT]
+    adds r1, #1
+    str r1, [r0, #A_SHIFT]
+    ldr r1, [r0, #A_OUT]
+    adds r1, #1
+    str r1, [r0, #A_OUT]
+    ldr r1, =channel + 1
+    bx r1
+done:
+    add sp, #HALF_FRAME
+    add sp, #HALF_FRAME
+    pop {r4-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+    .ltorg
+    .size mica_armv6m_gemm, . - mica_armv6m_gemm
+
+// void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
+// Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
+// which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.
+    .global mica_armv6m_unpack
+    .type mica_armv6m_unpack, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_unpack:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r4-r7}
+    ldr r4, [sp, #36]
+    mov r9, r4                  // x_step
+    ldr r4, [sp, #40]
+    mov r10, r4                 // lane
+    ldr r4, [sp, #44]
+    mov r11, r4                 // group
+    mov r12, r3                 // pixels
+    mov lr, r2                  // words
+    ldr r4, =-0x00800080
+    mov r8, r4
+    ldr r5, =0x00ff00ff
+    ldr r6, =0x80808080
+unpack_pixel:
+    push {r0, r1}
+    mov r7, lr
+    lsrs r7, r7, #1
+    bcc 2f
+    ldm r0!, {r2}               // an odd number of words: one alone
+    eors r2, r2, r6
+    movs r4, r2
+    ands r4, r4, r5
+    add r4, r8
+    str r4, [r1]
+    lsrs r2, r2, #8
+    ands r2, r2, r5
+    add r2, r8
+    str r2, [r1, #16]
+    adds r1, #32
+    cmp r7, #0
+    beq 3f
+2:  ldm r0!, {r2, r3}
+    eors r2, r2, r6
+    movs r4, r2
+    ands r4, r4, r5
+    add r4, r8
+    str r4, [r1]
+    lsrs r2, r2, #8
+    ands r2, r2, r5
+    add r2, r8
+    str r2, [r1, #16]
+    eors r3, r3, r6
+    movs r4, r3
+    ands r4, r4, r5
+    add r4, r8
+    str r4, [r1, #32]
+    lsrs r3, r3, #8
+    ands r3, r3, r5
+    add r3, r8
+    str r3, [r1, #48]
+    adds r1, #64
+    subs r7, #1
+    bne 2b
+3:  pop {r0, r1}
+    add r0, r9
+    adds r1, #4
+    mov r7, r10
+    adds r7, #1
+    cmp r7, #4
+    bne 4f
+    add r1, r11
+    movs r7, #0
+4:  mov r10, r7
+    mov r7, r12
+    subs r7, #1
+    mov r12, r7
+    bne unpack_pixel
+    pop {r4-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+    .ltorg
+    .size mica_armv6m_unpack, . - mica_armv6m_unpack

@@ -1,0 +1,38 @@
+// mica: the assembly of this folder, as C sees it.
+#ifndef MICA_ARMV6M_KERNELS_H
+#define MICA_ARMV6M_KERNELS_H
+
+#include "mica_kernels.h"
+
+// What mica_armv6m_gemm works on; it moves the pointers from channel to channel. Its offsets stand in gemm.S.
+// A stream is a sequence of groups of four pixels, each `words` * 32 bytes: the first pair of each of the four, then the second.
+typedef struct {
+    const uint32_t *x;        // the stream
+    const uint32_t *end1;     // where it is interrupted: behind the first group, or at its end
+    const uint32_t *end;
+    uint32_t step;            // bytes from end1 to the next interruption, and so on
+    int32_t adjust;           // what to add to the output's address behind the first group: the second may overlap it
+    const int8_t *weights;    // of the channel: words of four, on a multiple of 4
+    uint32_t words;           // 1 to MICA_GEMM_WORDS
+    uint32_t row;             // bytes from channel to channel
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    int8_t *y;                // the first pixel's
+    uint32_t y_step;          // from pixel to pixel
+    uint32_t channels;
+    int32_t zero;             // y_zero - act_min
+    uint32_t range;           // act_max - act_min
+    int32_t low;              // act_min
+    int32_t *sums;            // four for each group
+    uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
+} mica_gemm_t;
+
+#define MICA_GEMM_WORDS 64
+
+void mica_armv6m_gemm(mica_gemm_t *args);
+void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
+    uint32_t group);
+
+void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+
+#endif

@@ -1,0 +1,14 @@
+// Cortex-M0 and M0+: one multiplier of 32 bits, no carry out of it, no unaligned word.
+#ifndef MICA_SELECT_ARMV6M_H
+#define MICA_SELECT_ARMV6M_H
+
+#include "../ref/mica_select.h"
+#include "kernels.h"
+
+#undef MICA_ISA
+#define MICA_ISA "armv6m"
+
+#undef MICA_CONV2D_S8
+#define MICA_CONV2D_S8 mica_conv2d_s8_armv6m
+
+#endif
