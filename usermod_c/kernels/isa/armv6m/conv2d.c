@@ -1,11 +1,13 @@
 // 2-D convolution on a Cortex-M0+: the patches of a tile of pixels become a stream (gemm.S), then all channels run over it.
 // What the fast kernel does not take (groups, claims without FAST, weights in another order, too little scratch) goes to the
-// reference. Bytes of scratch: 8 for each element of a patch and group of four pixels, and one patch.
+// reference. Bytes of scratch: 8 for each element of a patch and group of four pixels, and a few patches.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
 #include "requant.h"
 #include "shape.h"
+
+#define PATCHES 8  // that are copied at once where they do not lie on words
 
 // A tile while its stream is made. A patch of more than MICA_GEMM_WORDS words is cut into parts; part n of all pixels comes
 // before part n + 1 of any.
@@ -25,6 +27,11 @@ static uint32_t part_length(const tile_t *t, uint32_t part) {
 
 // Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs.
 static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    if (t->words == t->part_words && words) {
+        uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
+        mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
+        return;
+    }
     while (words) {
         uint32_t part = word / t->part_words, inside = word - part * t->part_words, length = part_length(t, part);
         uint32_t n = words < length - inside ? words : length - inside;
@@ -96,17 +103,36 @@ static void put_row(const tile_t *t, uint32_t slot, uint32_t pixels, int32_t oy,
     int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
     for (uint32_t n; pixels; slot += n, pixels -= n, ix += (int32_t)n * w->stride_w) {
         n = 1;
-        if (!aligned) {
-            put_bytes(t, slot, iy, ix);
-            continue;
-        }
         int32_t kx0, kx1;
-        mica_taps(ix, w->in_w, w->kernel_w, 1, &kx0, &kx1);
+        mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
         if (kx1 - kx0 == w->kernel_w) {  // and those behind it that lie inside as well
-            n = (uint32_t)(w->in_w - w->kernel_w - ix) / w->stride_w + 1;
-            n = n < pixels ? n : pixels;
+            n = pixels;
+            int32_t room = w->in_w - 1 - (w->kernel_w - 1) * w->dilation_w - ix;
+            if ((int32_t)(pixels - 1) * w->stride_w > room) {
+                n = (uint32_t)room / w->stride_w + 1;
+            }
         }
-        put_words(t, slot, n, iy, ix, kx0, kx1);
+        if (aligned) {
+            put_words(t, slot, n, iy, ix, kx0, kx1);
+        } else if (kx1 - kx0 == w->kernel_w && w->dilation_w == 1 && iy >= 0
+                   && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h) {
+            n = n < PATCHES ? n : PATCHES;
+            const mica_gather_t args = {
+                .x = t->p->x + (iy * w->in_w + ix) * w->in_c,
+                .to = (int8_t *)t->patch,
+                .bytes = (uint32_t)w->kernel_w * w->in_c,
+                .rows = w->kernel_h,
+                .pixels = n,
+                .x_row = (uint32_t)w->dilation_h * w->in_w * w->in_c,
+                .x_step = (uint32_t)w->stride_w * w->in_c,
+                .to_step = 4 * t->words,
+            };
+            mica_armv6m_gather(&args);
+            put(t, slot, n, 0, t->words, (const int8_t *)t->patch, (int32_t)(4 * t->words));
+        } else {
+            n = 1;
+            put_bytes(t, slot, iy, ix);
+        }
     }
 }
 
@@ -174,7 +200,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     bool aligned = w->in_c % 4 == 0 && ((uintptr_t)p->x & 3) == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
     bool whole = aligned && w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
-    uint32_t patch_bytes = whole ? 0 : 4 * words;
+    uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
     if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total < 4
         || room < patch_bytes + group_bytes) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
@@ -185,15 +211,13 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t groups = (total + 3) / 4, tiles = (groups + most - 1) / most;
     tile_t t = {
         .p = p,
-        .patch = (uint32_t *)((uint8_t *)scratch + room) - words,
+        .patch = (uint32_t *)((uint8_t *)scratch + room) - patch_bytes / 4,
         .stream = scratch,
         .words = words,
         .part_words = (words + parts - 1) / parts,
     };
-    if (aligned && !whole) {
-        for (uint32_t i = 0; i < (uint32_t)w->kernel_w * w->in_c; ++i) {
-            ((int8_t *)t.patch)[i] = p->x_zero;
-        }
+    for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
+        ((int8_t *)t.patch)[i] = aligned ? p->x_zero : 0;
     }
     int32_t oy = (int32_t)row_begin, ox = 0;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;

@@ -29,6 +29,17 @@ typedef struct {
 
 #define MICA_GEMM_WORDS 64
 
+// Pieces of bytes, at x + pixel * x_step + row * x_row, copied behind one another to `to` + pixel * to_step.
+typedef struct {
+    const int8_t *x;
+    int8_t *to;
+    uint32_t bytes;           // of a piece
+    uint32_t rows;            // pieces of a pixel
+    uint32_t pixels;
+    uint32_t x_row, x_step, to_step;
+} mica_gather_t;
+
+void mica_armv6m_gather(const mica_gather_t *args);
 void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
