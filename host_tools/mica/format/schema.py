@@ -491,8 +491,8 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
     time, or without any; one that is given more has no use for it.
 
     conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
-    in parts, and the unpacked weights of four channels. depthwise: a plane of one channel, 32 bits an element, with the
-    rows and columns around it. fully connected: one unpacked row of x. average pool: a sum for each channel.
+    in parts, and the unpacked weights of four channels. depthwise: a strip of one channel, for two rows of the
+    output at a time, 96 bits a column, and where each strip begins. fully connected: one unpacked row of x. average pool: a sum for each channel.
     """
     least = scratch_min(kernel, y[-1] if y else 1, 0)
     want = 0
@@ -501,9 +501,7 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
         pixels = -(-y[1] * y[2] // 4) * 4
         want = pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED
     elif kernel == "depthwise_conv2d_s8":
-        rows = (y[1] + y[1] % 2) * p["stride_h"] + p["kernel_h"]
-        columns = y[2] * p["stride_w"] + p["kernel_w"]
-        want = 4 * rows * columns + SCRATCH_FIXED
+        want = 12 * ((y[2] - 1) * p["stride_w"] + p["kernel_w"]) + 12 * (y[1] + 1) + SCRATCH_FIXED
     elif kernel == "fully_connected_s8":
         want = 2 * row_bytes("offset_rows", x[-1]) + SCRATCH_FIXED
     elif kernel == "average_pool2d_s8":

@@ -44,6 +44,36 @@ void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
 
+// Two rows of the output of a depthwise convolution.
+typedef struct {
+    int32_t row[5];           // where rows of x begin, from the first that the strip reads; with stride 1 four of them
+    uint32_t flags;           // 1: the first word is the strip's before; 2: the second row does not exist;
+                              // 4, 8: the first word's upper, lower row is outside; 16, 32: the second's; 64, 128: the third's
+} mica_strip_t;
+
+// What mica_armv6m_depthwise works on, channel after channel. Its offsets stand in depthwise.S.
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int8_t *weights;
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    uint32_t channels;
+    const mica_strip_t *strips;
+    uint32_t count;
+    uint32_t *to, *to_end;    // the columns inside the image, three words each
+    uint32_t step;            // from pixel to pixel, of x and y
+    int32_t pitch;            // from row to row of y
+    uint32_t *windows, *end;  // the first window, and where one behind the last would begin
+    int32_t zero;             // y_zero, less act_min unless the clamp is to the whole int8
+    uint32_t range;           // act_max - act_min
+    int32_t low, x_zero;
+    uint32_t stride;
+} mica_depthwise_t;
+
+void mica_armv6m_depthwise(mica_depthwise_t *args);
+
+void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
 #endif

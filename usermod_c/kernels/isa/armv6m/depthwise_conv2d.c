@@ -1,0 +1,74 @@
+// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to the reference.
+// Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    uint32_t stride = w->stride_w, rows = row_end - row_begin, strips = (rows + 1) / 2;
+    uint32_t columns = (w->out_w - 1u) * stride + 3;
+    uint32_t first = w->pad_left < columns ? w->pad_left : columns;
+    uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
+    if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2
+        || w->dilation_h != 1 || w->dilation_w != 1 || w->in_c != w->out_c || rows == 0 || inside == 0
+        || (uint64_t)12 * columns + (uint64_t)sizeof(mica_strip_t) * strips > scratch_bytes) {
+        mica_depthwise_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    int32_t pitch = (int32_t)w->out_w * w->out_c;
+    mica_strip_t *strip = scratch;
+    int32_t row = (int32_t)(row_begin * stride) - w->pad_top;
+    for (uint32_t i = 0; i < strips; ++i, row += 2 * (int32_t)stride) {
+        // Word n: rows n and n + stride. Rows outside the image are taken from inside it and put right afterwards.
+        uint32_t flags = 0, outside = 0;
+        for (int32_t n = 0; n < 5; ++n) {
+            int32_t at = mica_clamp(row + n, 0, w->in_h - 1);
+            outside |= (uint32_t)(at != row + n) << n;
+            strip[i].row[n] = at * w->in_w * w->in_c;
+        }
+        for (uint32_t n = 0; n < 3; ++n) {
+            flags |= ((outside >> n & 1) | (outside >> (n + stride) & 1) << 1) << (2 + 2 * n);
+        }
+        if (stride == 1 && i > 0) {
+            flags = (flags & ~(uint32_t)0xc) | 1;  // the last word of the strip before, put right already
+        }
+        if (i == strips - 1 && rows % 2) {
+            flags |= 2;
+        }
+        strip[i].flags = flags;
+    }
+    uint32_t *words = (uint32_t *)(strip + strips);
+    uint32_t outside = (uint32_t)p->x_zero + ((uint32_t)p->x_zero << 16);
+    for (uint32_t i = 0; i < 3 * columns; ++i) {
+        words[i] = outside;
+    }
+    mica_depthwise_t args = {
+        .x = p->x,
+        .y = p->y + (size_t)row_begin * (size_t)pitch,
+        .weights = ch->weights,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .channels = w->out_c,
+        .strips = strip,
+        .count = strips,
+        .to = words + 3 * first,
+        .to_end = words + 3 * (first + inside),
+        .step = w->in_c,
+        .pitch = pitch,
+        .windows = words,
+        .end = words + 3 * stride * w->out_w,
+        .zero = ch->act_max - ch->act_min == 255 ? ch->y_zero : ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+        .x_zero = p->x_zero,
+        .stride = stride,
+    };
+    mica_armv6m_depthwise(&args);
+}
+
+#endif
