@@ -73,6 +73,21 @@ typedef struct {
 
 void mica_armv6m_depthwise(mica_depthwise_t *args);
 
+// What mica_armv6m_dense works on, in the order in which dense.S reads it.
+typedef struct {
+    const uint32_t *x, *x_end;  // crossed pairs, two for each word of weights
+    const int8_t *weights, *weights_end;
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    int8_t *y;
+    int32_t zero;             // y_zero - act_min
+    uint32_t range;           // act_max - act_min
+    int32_t low;              // act_min
+} mica_dense_t;
+
+void mica_armv6m_dense(const mica_dense_t *args);
+
+void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 

@@ -1,0 +1,55 @@
+// Matrix product with constant weights on a Cortex-M0+ (dense.S). What it does not take goes to the reference.
+// Bytes of scratch: 2 for each element of a row.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
+
+#include "shape.h"
+
+// k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
+static void unpack(uint32_t *to, const int8_t *x, uint32_t k) {
+    bool aligned = ((uintptr_t)x & 3) == 0;
+    for (; k; x += 4) {
+        uint32_t v, n = k < 4 ? k : 4;
+        if (aligned && n == 4) {
+            v = *(const uint32_t *)(const void *)x;
+        } else {
+            v = 0;
+            for (uint32_t i = 0; i < n; ++i) {
+                v |= (uint32_t)(uint8_t)x[i] << 8 * i;
+            }
+        }
+        k -= n;
+        v = (v >> 16 | v << 16) ^ 0x80808080;
+        *to++ = (v & 0x00ff00ff) - 0x00800080;
+        *to++ = (v >> 8 & 0x00ff00ff) - 0x00800080;
+    }
+}
+
+void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_channels_t *ch = &p->ch;
+    uint32_t row = mica_row_bytes(ch->layout, p->in_k);
+    if (!ch->fast || ch->layout != MICA_LAYOUT_OFFSET_ROWS || ((uintptr_t)ch->weights & 3) || 2 * row > scratch_bytes) {
+        mica_fully_connected_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    uint32_t *x = scratch;
+    mica_dense_t args = {
+        .x = x,
+        .x_end = x + row / 2,
+        .weights = ch->weights,
+        .weights_end = ch->weights + row * p->out_n,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+    };
+    for (uint32_t i = row_begin; i < row_end; ++i) {
+        unpack(x, p->x + (size_t)i * p->in_k, p->in_k);
+        args.y = p->y + (size_t)i * p->out_n;
+        mica_armv6m_dense(&args);
+    }
+}
+
+#endif
