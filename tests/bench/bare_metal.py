@@ -169,15 +169,16 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
     gcc = need_program(f"{prefix}gcc", package)
     digest = hashlib.sha256(repr((core, isa, FLAGS, tuple(more))).encode())
     for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*") if p.is_file()):
-        if path.suffix in (".c", ".h", ".S", ".ld", ".txt"):
+        if path.suffix in (".c", ".h", ".S", ".inc", ".ld", ".txt"):
             digest.update(str(path.relative_to(folder_of(path, usermod))).encode() + path.read_bytes())
     folder = cache_dir() / "bench"
     folder.mkdir(exist_ok=True)
     program = folder / f"{core.name}-{isa}-{digest.hexdigest()[:12]}.elf"
     if program.exists():
         return program
-    for old in folder.glob(f"{core.name}-{isa}-*.elf"):
-        old.unlink(missing_ok=True)
+    if usermod == USERMOD:
+        for old in folder.glob(f"{core.name}-{isa}-*.elf"):
+            old.unlink(missing_ok=True)
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
     symbols = {
         "CODE_BASE": core.code,

@@ -24,7 +24,7 @@ from mica.errors import MicaError
 from mica.resources import data_dir
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
-_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".toml", ".ld", ".csv"}
+_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".toml", ".ld", ".csv", ".inc"}
 
 
 @dataclass(frozen=True)

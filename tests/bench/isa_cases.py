@@ -1,0 +1,225 @@
+"""Calls of kernels as .mica files of one step, for the cores that have kernels of their own.
+
+All cases of tests/kernels, and shapes that fast kernels could stumble over: planes that are no multiple of a group of pixels,
+dot products longer than any unrolled loop, windows that hang over every edge, clamps, data and shifts at their limits. Each
+runs with the scratch it wants, with less, and with none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+from bare_metal import Job
+from cases import CASES
+from layers import channels, weights
+
+from mica.format import check, codec, schema
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.pack.pack import set_scratch
+
+KERNELS = (
+    "conv2d_s8",
+    "depthwise_conv2d_s8",
+    "fully_connected_s8",
+    "max_pool2d_s8",
+    "average_pool2d_s8",
+    "add_s8",
+    "mul_s8",
+    "softmax_s8",
+    "lut_s8",
+)
+MOST_BYTES = 100_000  # of a case's tensors: what the emulated core's RAM holds
+
+
+def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain=False) -> Job:  # type: ignore[no-untyped-def]
+    """A file of one step; zeros: of the inputs, then of the output."""
+    tensors, at = [], 0
+    for i, x in enumerate(xs):
+        tensors.append(TensorRecord(f"x{i}", "int8", x.shape, 0.05, zeros[i], offset=at))
+        at += -(-max(x.size, 1) // 16) * 16
+    scale = 1 / 256 if kernel == "softmax_s8" else 0.05
+    tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=at))
+    step = StepRecord(name, kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
+    step.flags = codec.step_flags(step)
+    step.layout = 0 if plain else schema.LAYOUTS[schema.KERNEL_BY_NAME[kernel].layout]
+    model = ModelFile(tensors, [step], list(range(len(xs))), [len(xs)], {})
+    set_scratch(model, schema.SCRATCH_LIMIT)
+    return Job(name, codec.encode(model), xs, scratch)
+
+
+def of_the_oracle() -> Iterator[Job]:
+    """The cases of tests/kernels that a file of one step can say."""
+    for c in CASES:
+        size = sum(x.size for x in c.xs) + math.prod(c.q.dims)
+        if c.kernel not in KERNELS or size > MOST_BYTES or c.blobs.get("table", np.zeros(0)).size == 512:
+            continue
+        zeros = [c.q.x_zero] * len(c.xs) + [c.q.y_zero]
+        if len(c.xs) == 2 and c.kernel == "mul_s8":
+            zeros[1] = c.q.b_zero
+        if c.kernel == "max_pool2d_s8":
+            zeros[0] = c.q.y_zero
+        yield one_step(c.name, c.kernel, c.xs, c.q.dims, zeros, c.p, c.blobs)
+
+
+def _rng(name: str) -> np.random.Generator:
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+def _data(rng: np.random.Generator, dims: tuple[int, ...], kind: str) -> np.ndarray:
+    if kind == "extreme":
+        return rng.choice(np.array([-128, -128, -128, 127], np.int8), dims)
+    return rng.integers(-128, 128, dims, dtype=np.int8)
+
+
+CLAMPS = ((-128, 127, 4), (-128, 127, -128), (-7, 90, -7), (-128, -3, -60), (20, 20, 3), (-100, 127, 100))
+
+
+def _constants(rng: np.random.Generator, w: np.ndarray, kind: str) -> dict[str, np.ndarray]:
+    """Channels; "limits": shifts from 1 to 22, the largest and smallest multipliers, biases as large as FAST allows."""
+    n, k = w.shape[0], w[0].size
+    blobs = channels(rng, n, k)
+    if kind == "limits":
+        room = check.FAST_LIMIT - 1 - check.reduction(w)
+        blobs["shift"] = (1 + np.arange(n) * 7 % 22).astype(np.int8)
+        blobs["mult"] = np.resize(np.array([2**31 - 1, 0, 1, 2**30, 65535, 65536, 2**31 - 65536], np.int64), n).astype(
+            np.int32
+        )
+        blobs["bias"] = np.where(np.arange(n) % 3 == 0, room, np.where(np.arange(n) % 3 == 1, -room, 0)).astype(
+            np.int32
+        )
+        # Some that come out in the middle of the range, exactly on a half.
+        blobs["mult"][n // 2 :], blobs["shift"][n // 2 :], blobs["bias"][n // 2 :] = 2**30, 9, 255
+    return blobs
+
+
+def _windows(size: int, kernel: int, stride: int, pad: int, pad_end: int, dilation: int) -> int:
+    return (size + pad + pad_end - (kernel - 1) * dilation - 1) // stride + 1
+
+
+def convolutions() -> Iterator[Job]:
+    """Every residue of pixels, channels and lengths by 4, all windows at the edges, and products of more than one part."""
+    shapes = [
+        # H, W, Cin, Cout, kernel, stride, pad begin, pad end, dilation
+        *((h, w, c, 5, (1, 1), 1, (0, 0), (0, 0), 1) for h, w, c in itertools.product((1, 3), (4, 5, 6, 7), (1, 4, 6))),
+        *((6, 7, c, 3, (3, 3), s, (1, 1), (1, 1), 1) for c, s in itertools.product((1, 2, 3, 4, 8), (1, 2, 3))),
+        *((5, 9, c, 4, (2, 3), 1, (0, 2), (1, 0), 2) for c in (3, 4)),
+        (9, 3, 4, 3, (3, 1), 1, (0, 0), (0, 0), 2),
+        (4, 4, 28, 2, (3, 3), 1, (1, 1), (1, 1), 1),  # 252: one part
+        (4, 4, 29, 2, (3, 3), 1, (1, 1), (1, 1), 1),  # 261: two, bytes
+        (5, 3, 32, 3, (3, 3), 1, (1, 1), (1, 1), 1),  # 288: two, words
+        (5, 5, 64, 2, (3, 3), 2, (1, 1), (1, 1), 1),  # 576: three
+        (2, 3, 256, 3, (1, 1), 1, (0, 0), (0, 0), 1),
+        (2, 3, 260, 3, (1, 1), 1, (0, 0), (0, 0), 1),
+        (2, 4, 1028, 2, (1, 1), 1, (0, 0), (0, 0), 1),  # five parts
+        (1, 30, 3, 4, (1, 5), 2, (0, 2), (0, 2), 1),  # 1-D
+        (30, 1, 4, 4, (7, 1), 1, (3, 0), (3, 0), 1),
+        (49, 10, 1, 6, (10, 4), 2, (4, 1), (5, 1), 1),
+        (1, 1, 8, 6, (1, 1), 1, (0, 0), (0, 0), 1),  # fewer pixels than a group
+        (1, 3, 8, 6, (1, 1), 1, (0, 0), (0, 0), 1),
+        (1, 1, 4, 6, (3, 3), 1, (1, 1), (1, 1), 1),
+        (2, 2, 4, 6, (5, 5), 1, (2, 2), (2, 2), 1),  # windows larger than the plane
+        (3, 4, 4, 6, (1, 1), 1, (2, 3), (1, 2), 1),  # windows that see nothing of it
+        (11, 13, 12, 7, (3, 3), 1, (1, 1), (1, 1), 1),
+        (9, 9, 20, 9, (3, 3), 2, (0, 0), (1, 1), 1),
+    ]
+    for i, (h, w, cin, cout, k, s, pad, end, dil) in enumerate(shapes):
+        for kind in ("", "extreme", "limits"):
+            if kind and i % 3:
+                continue
+            low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
+            name = f"conv {h}x{w}x{cin}-{cout} {k} s{s} pad {pad} {end} d{dil} {kind} clamp {low} {high}"
+            rng = _rng(name)
+            n = cout * 4 if kind == "limits" else cout
+            matrix = weights(rng, (n, *k, cin), kind)
+            dims = (1, _windows(h, k[0], s, pad[0], end[0], dil), _windows(w, k[1], s, pad[1], end[1], dil), n)
+            p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
+            p |= {"pad_top": pad[0], "pad_left": pad[1], "groups": 1, "act_min": low, "act_max": high}
+            x = _data(rng, (1, h, w, cin), kind)
+            blobs = {"weights": matrix} | _constants(rng, matrix, kind)
+            zeros = [int(rng.integers(-128, 128)), zero]
+            row = schema.row_bytes("rows", matrix[0].size)
+            for scratch in (None, 0, 16 * row + 200, 24 * row + 64):
+                yield one_step(f"{name} scratch {scratch}", "conv2d_s8", [x], dims, zeros, p, blobs, scratch)
+        yield one_step(f"{name} plain", "conv2d_s8", [x], dims, zeros, p, blobs, plain=True)
+
+
+def depthwise() -> Iterator[Job]:
+    """3x3 with both strides over planes from one pixel on, every pad; other windows, strides and multipliers."""
+    shapes = [
+        *(
+            (h, w, 3, 1, (3, 3), (s, s), (top, left), (end, end))
+            for h, w, s, top, left, end in itertools.product((1, 2, 3, 6), (1, 2, 5), (1, 2), (0, 1), (0, 1), (1, 2))
+            if h + top + end >= 3 and w + left + end >= 3
+        ),
+        (7, 8, 5, 1, (3, 3), (1, 1), (2, 2), (2, 2)),
+        (8, 8, 4, 1, (3, 3), (2, 2), (2, 2), (3, 3)),
+        (8, 9, 4, 1, (3, 3), (2, 1), (1, 1), (1, 1)),
+        (9, 8, 4, 1, (3, 3), (3, 3), (1, 1), (1, 1)),
+        (8, 8, 4, 1, (5, 5), (1, 1), (2, 2), (2, 2)),
+        (8, 8, 3, 2, (3, 3), (1, 1), (1, 1), (1, 1)),
+        (1, 9, 4, 1, (1, 3), (1, 1), (0, 1), (0, 1)),
+        (3, 3, 40, 1, (1, 1), (1, 1), (0, 0), (0, 0)),
+    ]
+    for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
+        kind = ("", "extreme", "limits")[i % 3]
+        low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
+        c = 24 if kind == "limits" else c
+        dims = (1, _windows(h, k[0], s[0], pad[0], end[0], 1), _windows(w, k[1], s[1], pad[1], end[1], 1), c * m)
+        name = f"depthwise {h}x{w}x{c} x{m} {k} s{s} pad {pad} {end} {kind} clamp {low} {high}"
+        rng = _rng(name)
+        matrix = weights(rng, (c * m, *k), kind)
+        p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s[0], "stride_w": s[1], "dilation_h": 1, "dilation_w": 1}
+        p |= {"pad_top": pad[0], "pad_left": pad[1], "act_min": low, "act_max": high}
+        blobs = {"weights": matrix} | _constants(rng, matrix, kind)
+        x = _data(rng, (1, h, w, c), kind)
+        zeros = [int(rng.integers(-128, 128)), zero]
+        for scratch in (None, 0) if i % 4 == 0 else (None,):
+            yield one_step(f"{name} scratch {scratch}", "depthwise_conv2d_s8", [x], dims, zeros, p, blobs, scratch)
+
+
+def fully_connected() -> Iterator[Job]:
+    """Every residue of K by 4, around the unrolled length, several rows, limits."""
+    for i, (rows, k, n) in enumerate(
+        [*(((1,), k, 5) for k in (1, 2, 3, 4, 5, 31, 63, 124, 127, 128, 129, 132, 255, 256, 260, 640)),
+         ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1)]
+    ):  # fmt: skip
+        for kind in ("", "extreme", "limits"):
+            low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
+            name = f"dense {rows} {k}-{n} {kind} clamp {low} {high}"
+            rng = _rng(name)
+            matrix = weights(rng, (4 * n if kind == "limits" else n, k), kind)
+            blobs = {"weights": matrix} | _constants(rng, matrix, kind)
+            x = _data(rng, (*rows, k), kind)
+            p = {"act_min": low, "act_max": high}
+            for scratch in (None, 0) if i % 4 == 0 else (None,):
+                title = f"{name} scratch {scratch}"
+                yield one_step(title, "fully_connected_s8", [x], (*rows, len(matrix)), [3, zero], p, blobs, scratch)
+
+
+def pools() -> Iterator[Job]:
+    """Average pools over whole planes, as classifiers end in them, with every residue of channels by 4."""
+    for i, (h, w, c) in enumerate([(25, 5, 64), (3, 3, 6), (8, 8, 5), (1, 1, 4), (7, 7, 9), (17, 17, 4), (40, 33, 8)]):
+        taps = h * w
+        shift = math.floor(math.log2(taps))
+        for kind, (low, high, zero) in itertools.product(("", "extreme"), CLAMPS[:3]):
+            name = f"average {h}x{w}x{c} {kind} clamp {low} {high} {zero}"
+            rng = _rng(name)
+            x = _data(rng, (1, h, w, c), kind)
+            p = {"kernel_h": h, "kernel_w": w, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1}
+            p |= {"act_min": low, "act_max": high}
+            mult = min(round(2.0 ** (31 + shift) / taps), 2**31 - 1)
+            blobs = {"mult": np.array([mult], np.int32), "shift": np.array([shift], np.int8)}
+            for scratch in (None, 0) if i % 2 else (None,):
+                title = f"{name} scratch {scratch}"
+                yield one_step(title, "average_pool2d_s8", [x], (1, 1, 1, c), [zero // 2, zero], p, blobs, scratch)
+
+
+def all_jobs() -> list[Job]:
+    """Every case once; names are unique."""
+    jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools()]
+    assert len({j.name for j in jobs}) == len(jobs)
+    return jobs

@@ -1,0 +1,62 @@
+"""The kernels of every instruction set, on the emulated core, write the bytes of the numpy oracle; and a wrong one is seen."""
+
+import shutil
+from pathlib import Path
+
+import bare_metal
+import pytest
+from bare_metal import CORES, USERMOD, Job
+from isa_cases import all_jobs
+
+CORE_NAMES = ("m0plus", "m0plus-qemu", "m3", "m4", "m7", "m33", "rv32")
+
+
+@pytest.fixture(scope="module")
+def jobs() -> list[Job]:
+    return all_jobs()
+
+
+@pytest.fixture(scope="module")
+def wanted(jobs: list[Job]) -> dict[str, list[int]]:
+    return {job.name: bare_metal.expected(job) for job in jobs}
+
+
+@pytest.mark.parametrize("name", CORE_NAMES)
+def test_equals_the_oracle(name: str, jobs: list[Job], wanted: dict[str, list[int]]) -> None:
+    core = CORES[name]
+    assert not bare_metal.available(core), bare_metal.available(core)
+    results = bare_metal.run(core, bare_metal.build(core), jobs)
+    wrong = bare_metal.differences(jobs, results, wanted)
+    assert not wrong, f"{len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
+
+
+# Core, file of its kernels, what stands there, a slip in its place.
+SLIPS = [
+    ("m0plus-qemu", "hot.inc", "asrs r5, r5, #15", "asrs r5, r5, #16"),
+    ("m0plus-qemu", "gemm.S", "adcs r3, r5", "adds r3, r3, r5"),
+    (
+        "m0plus-qemu",
+        "gemm.S",
+        "lsrs r4, r4, #1\n    adds r2, r2, r4",
+        "subs r4, #1\n    lsrs r4, r4, #1\n    adds r2, r2, r4",
+    ),
+    ("m0plus-qemu", "depthwise.S", "adcs r1, r5\n    lsls r5, r1", "adds r1, r1, r5\n    lsls r5, r1"),
+    ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
+    ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
+]
+
+
+@pytest.mark.parametrize(("name", "file", "before", "after"), SLIPS, ids=lambda v: str(v).replace("\n", ";")[:30])
+def test_a_slip_is_caught(
+    name: str, file: str, before: str, after: str, jobs: list[Job], wanted: dict[str, list[int]], tmp_path: Path
+) -> None:
+    """Off by one in a rounding, on purpose: the cases above have to see it."""
+    core = CORES[name]
+    usermod = tmp_path / "usermod_c"
+    shutil.copytree(USERMOD, usermod)
+    source = bare_metal.isa_folder(core.isa, usermod) / file
+    text = source.read_text()
+    assert before in text, "the kernel has changed: choose another slip"
+    source.write_text(text.replace(before, after))
+    results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs)
+    assert bare_metal.differences(jobs, results, wanted)
