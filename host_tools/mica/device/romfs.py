@@ -1,0 +1,153 @@
+"""Images of MicroPython's ROMFS whose files begin at multiples of 16, so that a model's weights are used in place.
+
+A record is two numbers, kind and length, and a payload; a number has 7 bits a byte, most significant first, the top bit
+set on all bytes but the last. The image is one record whose payload is the top folder:
+
+    image   d2 cd 31  length  records
+    folder  04  length  name length, name, records
+    file    05  length  name length, name, 02  length  data
+    padding 01  length  anything
+
+MicroPython's `extmod/vfs_rom.c` reads it; `mpremote romfs build` writes it without alignment.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from mica.errors import MicaError
+
+ALIGN = 16  # what the engine wants of a file that it uses in place
+
+_MAGIC = b"\xd2\xcd\x31"
+_PADDING, _DATA, _FOLDER, _FILE = b"\x01", b"\x02", b"\x04", b"\x05"
+
+# A file's content, or a folder's entries.
+_Node = bytes | dict[str, "_Node"]
+
+
+def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = None) -> bytes:
+    """The image that holds these files, by their paths ("a.mica", "lib/b.py").
+
+    Each file's data begin at a multiple of `align` from the image's start; the image itself must be put at such an
+    address. Raises MicaError for impossible paths, and when the image is larger than `size`.
+    """
+    tree = _tree(files)
+    # The format wants an even length. Padding can grow the image's own length by a byte, so a second try may be odd too.
+    for tail in (b"", _padding(3), _padding(4)):
+        image = b"".join(_record(_MAGIC, _Folder(tree, align, tail=tail), 0))
+        if len(image) % 2 == 0:
+            break
+    if size is not None and len(image) > size:
+        raise MicaError(f"the ROMFS image has {len(image):,} bytes, and its partition {size:,}; leave files out")
+    return image
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """All files of a folder and of those in it, for `build`."""
+    if not folder.is_dir():
+        raise MicaError(f"{folder} is not a folder")
+    try:
+        return {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+    except OSError as error:
+        raise MicaError(f"{error.filename} cannot be read: {error.strerror}") from None
+
+
+def _tree(files: Mapping[str, bytes]) -> dict[str, _Node]:
+    """The folders that the paths speak of."""
+    top: dict[str, _Node] = {}
+    for name, data in sorted(files.items()):
+        *folders, last = PurePosixPath(name).parts or ("",)
+        if last in ("", "/") or {"/", ".."} & {*folders, last}:
+            raise MicaError(f"{name!r} is not a path in a ROMFS; wanted one such as 'net.mica' or 'lib/net.mica'")
+        at = top
+        for part in folders:
+            below = at.setdefault(part, {})
+            if not isinstance(below, dict):
+                raise MicaError(f"{name!r}: {part!r} is a file, and cannot be a folder as well")
+            at = below
+        if last in at:
+            raise MicaError(f"{name!r} is there twice, or is a folder as well")
+        at[last] = bytes(data)
+    return top
+
+
+def _number(value: int, width: int = 1) -> bytes:
+    """`value` in `width` bytes, or in as many as it needs."""
+    digits = [value & 0x7F]
+    while value := value >> 7:
+        digits.insert(0, value & 0x7F | 0x80)
+    return b"\x80" * (width - len(digits)) + bytes(digits)
+
+
+def _record(kind: bytes, body: "_Folder | _File", at: int) -> Iterator[bytes]:
+    """The record as it stands at offset `at` of the image.
+
+    Where the body begins depends on the width of its length, and its length, by the padding in it, on where it begins:
+    so try widths until one holds. A number may be wider than it needs to be.
+    """
+    width = 1
+    while True:
+        chunks = list(body.chunks(at + len(kind) + width))
+        length = _number(sum(map(len, chunks)), width)
+        if len(length) == width:
+            return iter([kind, length, *chunks])
+        width += 1
+
+
+class _File:
+    """A file's payload; `align` puts its data in their place by padding in front of them."""
+
+    def __init__(self, name: bytes, data: bytes, align: int) -> None:
+        self.name = name
+        self.data = data
+        self.align = align
+
+    def chunks(self, at: int) -> Iterator[bytes]:
+        head = _number(len(self.name)) + self.name
+        data_head = _DATA + _number(len(self.data))
+        yield head
+        pad = -(at + len(head) + len(data_head)) % self.align
+        while 0 < pad < 2:
+            pad += self.align
+        if pad:
+            yield _padding(pad)
+        yield data_head
+        yield self.data
+
+
+class _Folder:
+    """A folder's payload; the top folder has no name."""
+
+    def __init__(self, entries: Mapping[str, _Node], align: int, name: bytes | None = None, tail: bytes = b"") -> None:
+        self.entries = entries
+        self.align = align
+        self.name = name
+        self.tail = tail
+
+    def chunks(self, at: int) -> Iterator[bytes]:
+        if self.name is not None:
+            head = _number(len(self.name)) + self.name
+            at += len(head)
+            yield head
+        for name, node in self.entries.items():
+            encoded = name.encode()
+            if isinstance(node, dict):
+                record = _record(_FOLDER, _Folder(node, self.align, encoded), at)
+            else:
+                record = _record(_FILE, _File(encoded, node, self.align), at)
+            for chunk in record:
+                at += len(chunk)
+                yield chunk
+        yield self.tail
+
+
+def _padding(size: int) -> bytes:
+    """A padding record of `size` bytes, 2 or more."""
+    width = 1
+    while len(_number(size - 1 - width)) > width:
+        width += 1
+    return _PADDING + _number(size - 1 - width, width) + bytes(size - 1 - width)
