@@ -22,7 +22,7 @@ void board_timer_init(void) {
     TIMER->RELOAD = 0xffffffff;
     TIMER->VALUE = 0xffffffff;
     TIMER->CTRL = CTRL_ENABLE | CTRL_INTERRUPT;
-    CORTEXM_NVIC_ISER0 = 1u << BOARD_TIMER_IRQ;
+    cortexm_irq_enable(BOARD_TIMER_IRQ);
 }
 
 uint64_t board_timer_ticks(void) {

@@ -59,7 +59,7 @@ void board_uart_irq(void) {
 void board_uart_init(void) {
     UART->BAUDDIV = 16;
     UART->CTRL = CTRL_TX_ENABLE | CTRL_RX_ENABLE | CTRL_RX_INTERRUPT;
-    CORTEXM_NVIC_ISER0 = 1u << BOARD_UART_RX_IRQ;
+    cortexm_irq_enable(BOARD_UART_RX_IRQ);
 }
 
 bool board_uart_rx_ready(void) {

@@ -22,9 +22,10 @@ extern void board_uart_irq(void);
 extern void board_timer_irq(void);
 
 // CPACR gives access to the FPU; compiled code may use it before main, so this is the first thing done.
-// On a core without FPU the register ignores the write.
+// On a core without FPU the register ignores the write; Cortex-M0 does not have it.
 __attribute__((naked)) void cortexm_reset(void) {
     __asm volatile (
+        #if !defined(__ARM_ARCH_6M__)
         "ldr r0, =0xe000ed88\n"
         "ldr r1, [r0]\n"
         "movs r2, #0xf\n"
@@ -33,6 +34,7 @@ __attribute__((naked)) void cortexm_reset(void) {
         "str r1, [r0]\n"
         "dsb\n"
         "isb\n"
+        #endif
         "ldr r0, =Reset_Handler\n"
         "bx r0\n");
 }
@@ -44,7 +46,7 @@ static void cortexm_systick_irq(void) {
 typedef void (*cortexm_vector_t)(void);
 
 __attribute__((section(".board_vector"), used))
-static const cortexm_vector_t vectors[16 + 32] = {
+static const cortexm_vector_t vectors[16 + 64] = {
     [0] = (cortexm_vector_t)&_estack,
     [1] = cortexm_reset,
     [2] = NMI_Handler,

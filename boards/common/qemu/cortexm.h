@@ -7,7 +7,11 @@
 #define CORTEXM_SYST_CSR (*(volatile uint32_t *)0xe000e010)
 #define CORTEXM_SYST_RVR (*(volatile uint32_t *)0xe000e014)
 #define CORTEXM_SYST_CVR (*(volatile uint32_t *)0xe000e018)
-#define CORTEXM_NVIC_ISER0 (*(volatile uint32_t *)0xe000e100)
+#define CORTEXM_NVIC_ISER ((volatile uint32_t *)0xe000e100)
+
+static inline void cortexm_irq_enable(uint32_t irq) {
+    CORTEXM_NVIC_ISER[irq / 32] = 1u << irq % 32;
+}
 
 static inline uint32_t cortexm_irq_disable(void) {
     uint32_t state;
