@@ -26,7 +26,7 @@ void board_timer_init(void) {
 }
 
 uint64_t board_timer_ticks(void) {
-    uint32_t state = cortexm_irq_disable();
+    uint32_t state = board_irq_disable();
     uint32_t low = ~TIMER->VALUE;
     if (TIMER->INTSTATUS) { // wrapped, perhaps only after low was read
         TIMER->INTSTATUS = 1;
@@ -34,7 +34,7 @@ uint64_t board_timer_ticks(void) {
         low = ~TIMER->VALUE;
     }
     uint64_t ticks = (uint64_t)wraps << 32 | low;
-    cortexm_irq_restore(state);
+    board_irq_restore(state);
     return ticks;
 }
 

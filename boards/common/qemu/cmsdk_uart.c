@@ -1,11 +1,11 @@
-// REPL over UART 0 of the Arm CMSDK (MPS2 and MPS3 boards), received by interrupt: the processor can
-// sleep while nothing comes, and Ctrl-C stops a running program.
+// UART 0 of the Arm CMSDK (MPS2 and MPS3 boards).
 
-#include "py/runtime.h"
-#include "shared/runtime/interrupt_char.h"
+#include <stddef.h>
+#include <stdint.h>
+
 #include "board.h"
 #include "cortexm.h"
-#include "uart.h"
+#include "uart_ring.h"
 
 typedef struct {
     volatile uint32_t DATA;
@@ -23,64 +23,19 @@ typedef struct {
 #define CTRL_RX_INTERRUPT (1 << 3)
 #define INT_RX (1 << 1)
 
-// A power of two. When it is full the UART is left unread, and QEMU stops taking bytes from the host:
-// nothing is lost, however fast the host sends.
-#define RX_RING_BYTES (4096)
-
-static volatile uint8_t ring[RX_RING_BYTES];
-static volatile uint32_t ring_put; // total bytes put and taken; their difference is the fill
-static volatile uint32_t ring_taken;
-static volatile bool stalled;
-
-// Takes the one byte that the UART can hold; the next one raises the next interrupt.
-static void receive(void) {
-    UART->INTSTATUS = INT_RX;
-    if (UART->STATE & STATE_RX_FULL) {
-        if (ring_put - ring_taken == RX_RING_BYTES) {
-            UART->CTRL = CTRL_TX_ENABLE | CTRL_RX_ENABLE;
-            stalled = true;
-            return;
-        }
-        int c = UART->DATA & 0xff;
-        if (c == mp_interrupt_char) {
-            mp_sched_keyboard_interrupt();
-        } else {
-            ring[ring_put % RX_RING_BYTES] = (uint8_t)c;
-            ring_put++;
-        }
-    }
-}
-
-void board_uart_irq(void) {
-    receive();
-    board_wake();
-}
-
 void board_uart_init(void) {
     UART->BAUDDIV = 16;
-    UART->CTRL = CTRL_TX_ENABLE | CTRL_RX_ENABLE | CTRL_RX_INTERRUPT;
+    uart_interrupt(true);
     cortexm_irq_enable(BOARD_UART_RX_IRQ);
 }
 
-bool board_uart_rx_ready(void) {
-    return ring_put != ring_taken;
+void uart_interrupt(bool on) {
+    UART->CTRL = CTRL_TX_ENABLE | CTRL_RX_ENABLE | (on ? CTRL_RX_INTERRUPT : 0);
 }
 
-int board_uart_rx(void) {
-    if (ring_put == ring_taken) {
-        return -1;
-    }
-    int c = ring[ring_taken % RX_RING_BYTES];
-    ring_taken++;
-    // Half empty before asking for more: fewer interrupts in a long transfer.
-    if (stalled && ring_put - ring_taken <= RX_RING_BYTES / 2) {
-        uint32_t state = cortexm_irq_disable();
-        stalled = false;
-        UART->CTRL = CTRL_TX_ENABLE | CTRL_RX_ENABLE | CTRL_RX_INTERRUPT;
-        receive(); // the byte left in the UART raised no interrupt
-        cortexm_irq_restore(state);
-    }
-    return c;
+int uart_take(void) {
+    UART->INTSTATUS = INT_RX; // before the byte is taken, as the next one may come at once
+    return UART->STATE & STATE_RX_FULL ? (int)(UART->DATA & 0xff) : -1;
 }
 
 void board_uart_tx(const char *data, size_t len) {

@@ -84,11 +84,11 @@ void board_wait(uint32_t timeout_ms) {
         CORTEXM_SYST_CVR = 0;
         CORTEXM_SYST_CSR = 7; // CPU clock, interrupt, enable
     }
-    uint32_t state = cortexm_irq_disable();
+    uint32_t state = board_irq_disable();
     if (!woken) {
         __asm volatile ("dsb\n wfi" : : : "memory");
     }
     woken = false;
-    cortexm_irq_restore(state);
+    board_irq_restore(state);
     CORTEXM_SYST_CSR = 0;
 }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "irq.h"
+
 #define CORTEXM_SYST_CSR (*(volatile uint32_t *)0xe000e010)
 #define CORTEXM_SYST_RVR (*(volatile uint32_t *)0xe000e014)
 #define CORTEXM_SYST_CVR (*(volatile uint32_t *)0xe000e018)
@@ -11,16 +13,6 @@
 
 static inline void cortexm_irq_enable(uint32_t irq) {
     CORTEXM_NVIC_ISER[irq / 32] = 1u << irq % 32;
-}
-
-static inline uint32_t cortexm_irq_disable(void) {
-    uint32_t state;
-    __asm volatile ("mrs %0, primask\n cpsid i" : "=r" (state) : : "memory");
-    return state;
-}
-
-static inline void cortexm_irq_restore(uint32_t state) {
-    __asm volatile ("msr primask, %0" : : "r" (state) : "memory");
 }
 
 #endif

@@ -3,7 +3,7 @@
 #include <mpconfigport.h>
 
 #include <stdint.h>
-#include "cortexm.h"
+#include "irq.h"
 
 #undef MICROPY_PY_TIME
 #define MICROPY_PY_TIME (1)
@@ -24,6 +24,12 @@
 #define MICROPY_KBD_EXCEPTION (1)
 #undef MICROPY_MODULE_BUILTIN_INIT
 #define MICROPY_MODULE_BUILTIN_INIT (1)
+#if defined(__ARM_ARCH_6M__)
+#undef MICROPY_EMIT_THUMB_ARMV7M
+#define MICROPY_EMIT_THUMB_ARMV7M (0)
+#undef MICROPY_EMIT_INLINE_THUMB
+#define MICROPY_EMIT_INLINE_THUMB (0)
+#endif
 // Tests ask how much a run allocates, and whether the heap is locked.
 #undef MICROPY_PY_MICROPYTHON_HEAP_LOCKED
 #define MICROPY_PY_MICROPYTHON_HEAP_LOCKED (1)
@@ -33,7 +39,7 @@
 void board_init(void);
 
 // Input comes by interrupt, so these are needed and a wait may sleep.
-#define MICROPY_BEGIN_ATOMIC_SECTION() cortexm_irq_disable()
-#define MICROPY_END_ATOMIC_SECTION(state) cortexm_irq_restore(state)
+#define MICROPY_BEGIN_ATOMIC_SECTION() board_irq_disable()
+#define MICROPY_END_ATOMIC_SECTION(state) board_irq_restore(state)
 #define MICROPY_INTERNAL_WFE(timeout_ms) board_wait((uint32_t)(timeout_ms))
 void board_wait(uint32_t timeout_ms);

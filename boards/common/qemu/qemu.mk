@@ -11,5 +11,5 @@ CFLAGS += -I$(MICA_QEMU_DIR) -DMP_CONFIGFILE='<$(MICA_QEMU_DIR)/mpconfig.h>'
 CFLAGS += -DMICA_ROMFS_BASE=$(MICA_ROMFS_BASE) -DMICA_ROMFS_BYTES=$(MICA_ROMFS_BYTES)
 
 vpath %.c $(MICA_QEMU_DIR)
-SRC_C += board.c $(MICA_QEMU_SOC_C) shared/timeutils/timeutils.c
+SRC_C += board.c uart_ring.c $(MICA_QEMU_SOC_C) shared/timeutils/timeutils.c
 MICROPY_VFS_LFS2 = 1
