@@ -1,8 +1,10 @@
 """What tests share: firmware built once, in the project's cache, and boards that run it."""
 
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,26 @@ from mica.device.transport import Board, open_board
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))
+
+
+RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.json"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "matrix(*columns): its outcome is a cell of the README's table of boards")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Note the outcome of a test that is marked with columns of the matrix; its board is its parameter `target`."""
+    report = (yield).get_result()
+    mark = item.get_closest_marker("matrix")
+    if mark is None or (report.when != "call" and report.passed):
+        return
+    board = item.callspec.params["target"].removesuffix("@emu")  # type: ignore[attr-defined]
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    results[item.nodeid] = {"board": board, "columns": list(mark.args), "outcome": report.outcome}
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True))
 
 
 @pytest.fixture(scope="session")

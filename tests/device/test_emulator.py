@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from mica.boards import load_board
-from mica.device import child
 from mica.device.build import BuildResult
 from mica.device.emulator import EmulatedBoard, Emulator
 from mica.device.serial_board import SerialBoard
@@ -27,27 +25,6 @@ Firmware = Callable[[str], BuildResult]
 def emulator(firmware: Firmware) -> Iterator[Emulator]:
     with Emulator(load_board(NAME), firmware(NAME).image) as running:
         yield running
-
-
-def mpremote(port: str, *arguments: str) -> str:
-    command = [sys.executable, "-m", "mpremote", "connect", port, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout
-
-
-def test_mpremote(emulator: Emulator, tmp_path: Path) -> None:
-    local = tmp_path / "hello.txt"
-    local.write_bytes(bytes(range(256)) * 3)
-    assert "1 + 1 = 2" in mpremote(emulator.port, "exec", "print('1 + 1 =', 1 + 1)")
-    mpremote(emulator.port, "cp", str(local), ":hello.txt")
-    # Each command soft-resets the board first; the file is still there.
-    assert "768 hello.txt" in mpremote(emulator.port, "ls")
-    mpremote(emulator.port, "cp", ":hello.txt", str(tmp_path / "back.txt"))
-    assert (tmp_path / "back.txt").read_bytes() == local.read_bytes()
-    assert "hello.txt" in mpremote(
-        emulator.port, "mount", str(tmp_path), "exec", "import os; print(os.listdir('/remote'))"
-    )
 
 
 def test_two_on_one_port(emulator: Emulator) -> None:
@@ -82,26 +59,11 @@ def test_a_transfer_left_by_another_program_is_overcome(emulator: Emulator) -> N
 
 
 def test_socket_port(firmware: Firmware) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = probe.getsockname()[1]
-    command = ["qemu-system-arm", "-machine", "mps2-an385", "-nographic", "-monitor", "none", "-semihosting"]
-    serial = f"tcp:127.0.0.1:{number},server=on,wait=off"
-    process = child.start([*command, "-serial", serial, "-kernel", str(firmware(NAME).image)])
-    try:
-        end = time.monotonic() + 10
-        while True:
-            try:
-                board = open_board(f"socket://127.0.0.1:{number}")
-                break
-            except MicaError:
-                assert time.monotonic() < end
-                time.sleep(0.1)
-        with board:
+    with Emulator(load_board(NAME), firmware(NAME).image, tcp=0) as running:
+        assert running.port.startswith("socket://127.0.0.1:")
+        with open_board(running.port) as board:
             board.put(bytes(range(256)), "b")
             assert board.get("b") == bytes(range(256))
-    finally:
-        child.stop(process)
 
 
 def test_time_is_right_also_in_long_c_calls(qemu_board: Board) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from models import MODELS
+from targets import EVERY
 
 from mica.cli.verify import inputs_for, report, verify
 from mica.device.session import BoardRunner
@@ -14,7 +15,8 @@ from mica.format.codec import ModelFile
 from mica.runner import HostRunner
 
 
-@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+@pytest.mark.matrix("kernels equal")
+@pytest.mark.parametrize("target", EVERY)
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
 def test_layers_are_equal(make: Callable[[], ModelFile], target: str) -> None:
     data = codec.encode(make())

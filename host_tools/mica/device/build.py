@@ -145,7 +145,8 @@ def _fingerprints(job: _Job) -> tuple[str, str]:
     """Digests of the files that are rules of the build, and of all others that go into the image."""
     rules, contents = hashlib.sha256(), hashlib.sha256()
     rules.update(Path(__file__).read_bytes())
-    folders = [data_dir("usermod_c"), data_dir("firmware"), job.board.folder, data_dir("boards") / "common"]
+    shared = data_dir("boards") / "common" / job.board.port
+    folders = [data_dir("usermod_c"), data_dir("firmware"), job.board.folder, shared]
     files = [path for folder in folders for path in source_files(folder)]
     for path in sorted([*files, *job.manifests]):
         digest = rules if path.suffix in _RULE_SUFFIXES else contents
@@ -218,6 +219,8 @@ def _need_tools(board: Board) -> str:
     if prefix == "arm-none-eabi-":
         # A compiler without its C library is a package of its own on Debian, and fails late with a long log.
         _need_header(compiler, "stdio.h", package)
+    elif prefix == "riscv64-unknown-elf-":
+        _need_specs(compiler, package)
     result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return result.stdout.partition("\n")[0]
 
@@ -227,6 +230,14 @@ def _need_header(compiler: str, header: str, package: str) -> None:
         [compiler, "-x", "c", "-E", "-"], input=f"#include <{header}>\n", capture_output=True, text=True, check=False
     )
     if result.returncode != 0:
+        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+
+
+def _need_specs(compiler: str, package: str) -> None:
+    """Debian's RISC-V compiler knows its C library by a file of specs; without it, it prints the bare name."""
+    command = [compiler, "--print-file-name=picolibc.specs"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not Path(result.stdout.strip()).is_absolute():
         raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
 
 

@@ -4,14 +4,17 @@ import contextlib
 import os
 import re
 import select
+import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import BinaryIO
 
 from mica.boards import Board as BoardFacts
-from mica.device import child
+from mica.device import child, romfs
 from mica.device.process import need_program
 from mica.device.serial_board import SerialBoard
 from mica.device.transport import SILENCE, BoardError, PutProgress
@@ -22,19 +25,27 @@ class Emulator:
     """A running QEMU. `port` is the name of its serial port. Use as a context manager, or call close()."""
 
     def __init__(
-        self, board: BoardFacts, image: Path, *, icount: bool = False, load: Sequence[tuple[Path, int]] = ()
+        self,
+        board: BoardFacts,
+        image: Path,
+        *,
+        icount: bool = False,
+        load: Sequence[tuple[Path, int]] = (),
+        rom: bytes | None = None,
+        tcp: int | None = None,
     ) -> None:
         """Start the board with an ELF image.
 
         With `icount` every instruction takes one nanosecond of the board's time, whatever the host does. `load` puts
-        files into the board's memory at the given addresses.
+        files into the board's memory at the given addresses; `rom` is an image for its ROMFS.
+        With `tcp` its port is on TCP, at this number or, for 0, at a free one; else it is a pseudo-terminal.
         """
         facts = board.emulator
         if facts is None or not facts.machine:
             raise MicaError(f"{board.name} cannot be emulated by QEMU")
         program = need_program(facts.program, facts.package)
         command = [program, "-machine", facts.machine, "-nographic", "-monitor", "none", "-semihosting"]
-        command += ["-serial", "pty", "-kernel", str(image), *facts.args]
+        command += ["-kernel", str(image), *facts.args]
         if icount:
             command += ["-icount", "shift=0"]
         for path in (image, *(path for path, _ in load)):
@@ -44,9 +55,37 @@ class Emulator:
             command += ["-device", f"loader,file={str(path).replace(',', ',,')},addr={address:#x},force-raw=on"]
         self.name = board.name
         self._kept: int | None = None
-        self._process = child.start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        with contextlib.ExitStack() as stack:
+            inherited = []
+            if rom is not None:
+                # A file without a name, open in QEMU: nothing to clean up, however we end.
+                file = stack.enter_context(_nameless(rom))
+                inherited.append(file.fileno())
+                base = _rom_window(board, len(rom))
+                command += ["-device", f"loader,file=/dev/fd/{file.fileno()},addr={base:#x},force-raw=on"]
+            if tcp is None:
+                command += ["-serial", "pty"]
+            else:
+                # QEMU does not tell which port it was given, so it is given one that listens already.
+                listener = stack.enter_context(_listener(tcp))
+                inherited.append(listener.fileno())
+                command += ["-chardev", f"socket,id=port,fd={listener.fileno()},server=on,wait=off"]
+                command += ["-serial", "chardev:port"]
+                host, number = listener.getsockname()
+            self._process = child.start(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=inherited,
+            )
         try:
-            self.port = self._find_port(10.0)
+            if tcp is None:
+                self.port = self._find_port(10.0)
+            elif self.ends_within(0.5):
+                self._find_port(0.1)
+            else:
+                self.port = f"socket://{host}:{number}"
         except BaseException:
             self.close()
             raise
@@ -89,11 +128,13 @@ class Emulator:
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def ended(self, within: float) -> bool:
-        """Whether it has ended, or does so in the next seconds."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(within)
-        return not self.alive()
+    def ends_within(self, seconds: float) -> bool:
+        """Whether it has ended, or does so in this time."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def close(self) -> None:
         self.release()
@@ -108,13 +149,51 @@ class Emulator:
         self.close()
 
 
+def _nameless(data: bytes) -> BinaryIO:
+    file = tempfile.TemporaryFile(prefix="mica-")  # noqa: SIM115 - the caller's to close
+    file.write(data)
+    file.flush()
+    return file
+
+
+def _listener(port: int) -> socket.socket:
+    """A socket that listens at a port of this computer only; 0 is a free one."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(1)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = getattr(error, "strerror", None) or "wanted a number from 0 to 65535"
+        raise MicaError(f"cannot listen at port {port}: {reason}") from None
+    return listener
+
+
+def _rom_window(board: BoardFacts, size: int) -> int:
+    """Address of the board's ROMFS, if an image of `size` bytes fits."""
+    if board.romfs is None:
+        raise MicaError(f"{board.name} has no ROMFS")
+    if size > board.romfs.size:
+        raise MicaError(f"the ROMFS image has {size:,} bytes; {board.name} has {board.romfs.size:,} for it")
+    return board.romfs.base
+
+
 class EmulatedBoard(SerialBoard):
-    """An emulated board with its emulator; both end together."""
+    """An emulated board with its emulator; both end together. `rom_files` are put into its ROMFS before it starts."""
 
     def __init__(
-        self, board: BoardFacts, image: Path, *, icount: bool = False, load: Sequence[tuple[Path, int]] = ()
+        self,
+        board: BoardFacts,
+        image: Path,
+        *,
+        icount: bool = False,
+        load: Sequence[tuple[Path, int]] = (),
+        rom_files: Mapping[str, bytes] | None = None,
     ) -> None:
-        self.emulator = Emulator(board, image, icount=icount, load=load)
+        rom = romfs.build(rom_files) if rom_files else None
+        self.emulator = Emulator(board, image, icount=icount, load=load, rom=rom)
+        self.rom_files = frozenset(rom_files or ())
         try:
             self.emulator.keep_connected()
             # It has just been switched on: no reset needed.
@@ -138,8 +217,8 @@ class EmulatedBoard(SerialBoard):
         try:
             yield
         except BoardError as error:
-            # A traceback came from a board that lives. Otherwise the line may break a moment before its process ends.
-            if self._repl is not None and not error.traceback and self.emulator.ended(within=1.0):
+            # An exception of the program's is not the line's; and a process that ends lets go of its port first.
+            if not error.traceback and self._repl is not None and self.emulator.ends_within(0.5):
                 raise BoardError(f"{self.name}: the emulator has ended") from None
             raise
 

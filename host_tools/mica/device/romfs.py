@@ -42,6 +42,11 @@ def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = 
     return image
 
 
+def fitting(files: Mapping[str, bytes] | None, size: int) -> Mapping[str, bytes] | None:
+    """The files, if their image has no more than `size` bytes; None when it has."""
+    return files if files and len(build(files)) <= size else None
+
+
 def read_folder(folder: Path) -> dict[str, bytes]:
     """All files of a folder and of those in it, for `build`."""
     if not folder.is_dir():

@@ -14,6 +14,7 @@ from mica.format.codec import DTYPE_NUMPY
 from mica.runner import Inputs, Runner
 
 Say = Callable[[str], None]
+_ROM_NAME = "model.mica"
 EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's heap beside a model
 
 
@@ -30,13 +31,22 @@ class BoardRunner(Runner):
         icount: bool = False,
     ) -> None:
         super().__init__(data, target)
-        self.board = open_board(target, icount=icount, progress=say or (lambda message: None))
+        self.board = open_board(
+            target, icount=icount, rom_files={_ROM_NAME: data}, progress=say or (lambda message: None)
+        )
         try:
             self.board.require_mica()
             self.board.exec("from mica import remote")
-            self.board.put(data, "_data", progress)
-            # The model keeps what it needs of the buffer alive; the name would keep a second copy.
-            self.ram = int(self._call("remote.load(_data)", "_data = None").one("model")[5])
+            if _ROM_NAME in self.board.rom_files:
+                # It came through emulated memory, and is read there.
+                answer = self._call(f"remote.load('/rom/{_ROM_NAME}')")
+            else:
+                self.board.put(data, "_data", progress)
+                # The model keeps what it needs of the buffer alive; the name would keep a second copy.
+                answer = self._call("remote.load(_data)", "_data = None")
+            *_, ram, copied = answer.one("model")
+            self.ram = int(ram)
+            self.copied = copied == "1"  # whether the file lies in RAM as well
         except BoardError as e:
             self.board.close()
             raise MicaError(f"{target}: {e}") from None

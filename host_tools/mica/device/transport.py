@@ -7,7 +7,7 @@ import abc
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 
 from mica.device.cache import Progress, quiet
@@ -45,6 +45,7 @@ class Board(abc.ABC):
 
     name: str  # what to call it in messages
     port: str | None = None  # the serial port that other programs could open, if there is one
+    rom_files: frozenset[str] = frozenset()  # what open_board has put into its /rom
 
     def exec(self, code: str, timeout: float | None = SILENCE) -> bytes:
         """Run code on the board and return what it has printed. Raises BoardError for an exception."""
@@ -115,11 +116,19 @@ def check_name(name: str) -> str:
     return name
 
 
-def open_board(target: str, *, icount: bool = False, reset: bool = True, progress: Progress = quiet) -> Board:
+def open_board(
+    target: str,
+    *,
+    icount: bool = False,
+    reset: bool = True,
+    rom_files: Mapping[str, bytes] | None = None,
+    progress: Progress = quiet,
+) -> Board:
     """Open a target: the name of an emulated board, a port, or `auto` for the one board that is plugged in.
 
     An emulated board's firmware is built first when it is not up to date. With `icount` the emulator's clock counts
-    instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap.
+    instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
+    the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells.
     """
     from mica.boards import board_names, load_board
     from mica.device.ports import is_port_name, the_only_port
@@ -130,6 +139,7 @@ def open_board(target: str, *, icount: bool = False, reset: bool = True, progres
             raise MicaError(
                 f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto)"
             )
+        from mica.device import romfs
         from mica.device.build import build
 
         result = build(board, progress=progress)
@@ -139,7 +149,8 @@ def open_board(target: str, *, icount: bool = False, reset: bool = True, progres
             return UnixBoard(board, result.image)
         from mica.device.emulator import EmulatedBoard
 
-        return EmulatedBoard(board, result.image, icount=icount)
+        rom = romfs.fitting(rom_files, board.romfs.size if board.romfs else 0)
+        return EmulatedBoard(board, result.image, icount=icount, rom_files=rom)
     if target == "auto":
         target = the_only_port()
     elif not is_port_name(target):

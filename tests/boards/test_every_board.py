@@ -1,0 +1,142 @@
+"""What every emulated board does as a real one would: start, run a model in place, answer mpremote's commands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from targets import EVERY, QEMU
+
+import mica
+from mica.boards import load_board
+from mica.cli.verify import inputs_for, report, verify
+from mica.compiler import compile_model
+from mica.device import romfs
+from mica.device.build import BuildResult
+from mica.device.emulator import Emulator
+from mica.device.serial_board import SerialBoard
+from mica.device.session import BoardRunner
+from mica.runner import HostRunner
+
+DEMO = Path(mica.__file__).parent / "demo"
+Firmware = Callable[[str], BuildResult]
+
+
+@pytest.fixture(scope="session")
+def digits_bytes() -> bytes:
+    """The demo's model. Equal bytes need no calibration that makes sense."""
+    return compile_model(DEMO / "digits.onnx").data
+
+
+@pytest.mark.matrix("boots", "models equal")
+@pytest.mark.parametrize("target", EVERY)
+def test_digits_layer_by_layer(digits_bytes: bytes, target: str) -> None:
+    with HostRunner(digits_bytes) as host, BoardRunner(digits_bytes, target) as board:
+        assert board.board.require_mica() == mica.__version__
+        samples = inputs_for(host, str(DEMO / "digits_test.npz"), 3)
+        result = verify(host, board, samples)
+        assert result["equal"], report(result)
+        assert result["layers"] == 9
+        for a, b in zip(host.run(samples), board.run(samples), strict=True):
+            assert a[0].tobytes() == b[0].tobytes()
+
+
+@pytest.mark.parametrize("target", QEMU)
+def test_weights_are_used_in_place(digits_bytes: bytes, target: str) -> None:
+    """The file lies in the ROMFS window at a multiple of 16, the model's RAM has no room for it, and a weight that is
+    changed in the window changes the answer."""
+    romfs_window = load_board(target).romfs
+    assert romfs_window
+    with BoardRunner(digits_bytes, target) as runner:
+        assert not runner.copied
+        code = """
+import uctypes
+from mica import remote
+file = memoryview(open("/rom/model.mica", "rb"))
+print(uctypes.addressof(file), len(file), remote.model.ram, remote.model.copied)
+"""
+        address, length, ram, copied = runner.board.exec(code).decode().split()
+        start = romfs_window.base
+        assert start <= int(address) < int(address) + int(length) <= start + romfs_window.size
+        assert int(address) % 16 == 0
+        assert int(length) == len(digits_bytes)
+        assert int(ram) < len(digits_bytes)
+        assert copied == "False"
+        weights = next(step.blobs["weights"] for step in runner.model.steps if "weights" in step.blobs).tobytes()
+        at = digits_bytes.find(weights)
+        assert at > 0
+        code = f"""
+m = remote.model
+x = bytes(64)
+def answer():
+    m._m.write(0, x)
+    m.run()
+    return bytes(m.output(0))
+before = answer()
+whole = uctypes.bytearray_at(uctypes.addressof(file), len(file))
+for i in range({at}, {at + len(weights)}):
+    whole[i] ^= 0x55
+print(before == answer())
+"""
+        assert runner.board.exec(code) == b"False\n"
+
+
+class Mpremote:
+    """mpremote at the port of a board. Each call is a new process, which soft-resets the board unless it resumes."""
+
+    def __init__(self, port: str) -> None:
+        self.port = port
+
+    def __call__(self, *arguments: str | Path) -> str:
+        command = [sys.executable, "-m", "mpremote", "connect", self.port, *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+
+@pytest.mark.matrix("mpremote")
+@pytest.mark.parametrize("target", QEMU)
+def test_mpremote(firmware: Firmware, digits_bytes: bytes, tmp_path: Path, target: str) -> None:
+    """ls, cp, run, mount, romfs and soft-reset, on files of every byte there is."""
+    every_byte = bytes(range(256)) * 3
+    (tmp_path / "hello.bin").write_bytes(every_byte)
+    (tmp_path / "script.py").write_text("import sys\nprint('runs on', sys.platform)\n")
+    (tmp_path / "mounted.py").write_text("print('imported from the host')\n")
+    image = tmp_path / "image.romfs"
+    image.write_bytes(romfs.build({"digits.mica": digits_bytes, "here.py": b"answer = 42\n"}))
+    with Emulator(load_board(target), firmware(target).image) as running:
+        running.keep_connected()  # QEMU takes a second to notice each new connection otherwise
+        mpremote = Mpremote(running.port)
+
+        mpremote("cp", tmp_path / "hello.bin", ":hello.bin")
+        # A new process has soft-reset the board, and the file is still there.
+        listing = mpremote("ls", "+", "cp", ":hello.bin", tmp_path / "back.bin", "+", "run", tmp_path / "script.py")
+        assert "768 hello.bin" in listing
+        assert (tmp_path / "back.bin").read_bytes() == every_byte
+        assert "runs on qemu" in listing
+
+        assert "imported from the host" in mpremote("mount", tmp_path, "exec", "import mounted")
+
+        mpremote("romfs", "deploy", image)
+        code = "import here, mica; print(here.answer, mica.Model('/rom/digits.mica').copied)"
+        assert mpremote("exec", code) == "42 False\n"  # our image keeps its alignment on its way through mpremote
+        assert "ROMFS" in mpremote("romfs", "query")
+
+        mpremote("exec", "left = 1")
+        assert mpremote("resume", "exec", "print('left' in globals())") == "True\n"
+        mpremote("soft-reset")
+        assert mpremote("resume", "exec", "print('left' in globals())") == "False\n"
+
+
+@pytest.mark.parametrize("target", QEMU)
+def test_a_model_over_the_wire(firmware: Firmware, digits_bytes: bytes, target: str) -> None:
+    """As on a board at a real port, whose memory nobody can reach from outside."""
+    with Emulator(load_board(target), firmware(target).image) as running:
+        with SerialBoard(running.port) as board:
+            assert not board.rom_files
+        with BoardRunner(digits_bytes, running.port) as runner, HostRunner(digits_bytes) as host:
+            samples = inputs_for(host, None, 1)
+            assert verify(host, runner, samples)["equal"]
