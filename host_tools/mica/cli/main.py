@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import mica
+from mica.cli import signals
 from mica.errors import MicaError
 
 # In the order of the help: the way of a model first, then boards.
@@ -33,6 +34,7 @@ COMMANDS = (
     "flash",
     "push",
     "repl",
+    "emu",
     "boards",
 )
 
@@ -52,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        code = _run(words)
+        with signals.as_exits():
+            code = _run(words)
         sys.stdout.flush()
         return code
     except MicaError as error:

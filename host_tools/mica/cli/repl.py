@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from types import SimpleNamespace
 
 from mica.boards import board_names, load_board
 from mica.cli.say import say
-from mica.device.emulator import EmulatedBoard, Emulator
+from mica.device.emulator import EmulatedBoard
 from mica.device.serial_board import SerialBoard
 from mica.device.transport import BoardError, open_board
 from mica.errors import MicaError
@@ -23,11 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", metavar="T", required=True, help="an emulated board (UNIX, MPS2_AN385), a port, or auto"
     )
-    parser.add_argument(
-        "--port-only",
-        action="store_true",
-        help="start the emulated board, print its port for other programs (mpremote connect PORT), wait for Ctrl-C",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,18 +30,12 @@ def run(args: argparse.Namespace) -> int:
     if args.on == "host":
         raise MicaError("repl: the host is not a MicroPython; for one on this computer use --on UNIX")
     facts = load_board(args.on) if args.on in board_names() else None
-    if facts and facts.emulator and (args.port_only or facts.port == "unix"):
+    if facts and facts.emulator and facts.port == "unix":
         from mica.device.build import build
 
         image = build(facts, progress=say).image
-        if facts.port != "unix":
-            return _hold_port(Emulator(facts, image))
-        if args.port_only:
-            raise MicaError(f"repl: {facts.name} has no port; it talks to this terminal")
         sys.stdout.flush()
         os.execv(image, [str(image), *facts.emulator.args])
-    if args.port_only:
-        raise MicaError("repl: --port-only is for emulated boards")
     board = open_board(args.on, reset=False, progress=say)
     assert isinstance(board, SerialBoard)
     with board:
@@ -62,16 +50,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
 
 
-def _hold_port(emulator: Emulator) -> int:
-    with emulator:
-        print(emulator.port, flush=True)
-        say(f"{emulator.name} runs; try: mpremote connect {emulator.port}   Ctrl-C here ends it")
-        while emulator.alive():
-            time.sleep(0.2)
-    say(f"{emulator.name} has ended")
-    return 0
-
-
 def _print(data: bytes) -> None:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -83,7 +61,7 @@ def _talk(board: SerialBoard) -> int:
     from mpremote.repl import do_repl_main_loop
 
     if isinstance(board, EmulatedBoard):
-        say(f"{board.name} is emulated at {board.port}; for mpremote: mica repl --on {board.name} --port-only")
+        say(f"{board.name} is emulated at {board.port}; for other programs: mica emu {board.name}")
     else:
         say(f"connected to {board.name}; when this has ended: mpremote connect {board.port}")
     say("Ctrl-] or Ctrl-x ends this")

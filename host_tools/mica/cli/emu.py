@@ -1,0 +1,62 @@
+"""mica emu: an emulated board with a port, for other programs.
+
+It runs in the foreground until Ctrl-C, and ends with the program that started it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from pathlib import Path
+
+from mica.boards import Board, all_boards, load_board
+from mica.cli import text
+from mica.cli.say import say
+from mica.device import romfs
+from mica.device.build import build
+from mica.device.emulator import Emulator
+from mica.errors import Unsupported
+
+NAME = "emu"
+HELP = "start an emulated board and print its port"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("board", metavar="B", help="an emulated board; see mica boards")
+    parser.add_argument("--rom", metavar="FOLDER", help="put the files of this folder into the board's ROMFS, as /rom")
+    parser.add_argument(
+        "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    board = _emulated(args.board)
+    rom = None
+    if args.rom is not None:
+        size = board.romfs.size if board.romfs else 0
+        rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
+    parent = os.getppid()
+    image = build(board, progress=say).image
+    with Emulator(board, image, rom=rom, tcp=args.socket) as emulator:
+        if args.json:
+            text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
+        else:
+            print(emulator.port, flush=True)
+        say(f"{board.name} runs; try: mpremote connect {emulator.port}   Ctrl-C here ends it")
+        while emulator.alive():
+            if os.getppid() != parent:
+                return 0  # nobody is left to press Ctrl-C
+            time.sleep(0.2)
+    say(f"{board.name} has ended")
+    return 0
+
+
+def _emulated(name: str) -> Board:
+    board = load_board(name)
+    if board.emulator is None:
+        names = [b.name for b in all_boards() if b.emulator and b.emulator.machine]
+        raise Unsupported(f"{name} is a real board; emulated are {', '.join(names)}")
+    if not board.emulator.machine:
+        raise Unsupported(f"{name} has no port: it talks to a terminal; type at it with: mica repl --on {name}")
+    return board
