@@ -9,8 +9,9 @@ all is asked in the same way: each recipe below is carried out on half of the sa
 the network's outputs is measured on the other half (both ways round where that is cheap). The best one, or a simpler
 one that is as good, is then carried out with all samples. So no network gets worse, as far as its samples can tell.
 
-Samples that are few (below 8) or made up are not asked such questions, and neither are networks above 500 million
-multiplications, where each pass takes long: those get ranges and nearest integers.
+Samples that are few (below 8) or made up are not asked such questions, and neither are networks above 100 million
+multiplications, where each pass takes long: those get ranges and nearest integers. Networks that come near it are asked
+with fewer samples than there are.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ AUTO = "auto"
 CHOICES = (AUTO, *METHODS)
 
 MIN_SAMPLES = 8
-MAX_MACS = 500_000_000
+MAX_MACS = 100_000_000
+ALL = 3_000_000_000  # multiplications of one run over all samples; above, some are left out, down to 32
 # Multiplications that one run over the samples of a question may take; 8 or 16 samples at least, 64 or 128 at most.
 TRIED = 80_000_000  # candidates for one pair or activation
 MOMENTS = 150_000_000  # covariances, of each half
@@ -82,6 +84,7 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     if not full or len(samples) < MIN_SAMPLES or macs(g) > MAX_MACS:
         found = calibrate(g, samples, progress, simple)
         return Tuned(g, g, found, dict.fromkeys(found, simple), PLAIN)
+    samples = thin(samples, _number(g, ALL, 32, len(samples)))
     recipes = [r for r in RECIPES if method == AUTO or not r.auto]
     work = macs(g) * len(samples)
     folds = [(samples[0::2], samples[1::2]), (samples[1::2], samples[0::2])][: 2 if work <= TWICE else 1]
