@@ -492,7 +492,8 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
 
     conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
     in parts, and the unpacked weights of four channels. depthwise: a strip of one channel, for two rows of the
-    output at a time, 96 bits a column, and where each strip begins. fully connected: one unpacked row of x. average pool: a sum for each channel.
+    output at a time, 96 bits a column, and where each strip begins; or one window of all channels. fully connected: one
+    unpacked row of x.
     """
     least = scratch_min(kernel, y[-1] if y else 1, 0)
     want = 0
@@ -501,11 +502,10 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
         pixels = -(-y[1] * y[2] // 4) * 4
         want = pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED
     elif kernel == "depthwise_conv2d_s8":
-        want = 12 * ((y[2] - 1) * p["stride_w"] + p["kernel_w"]) + 12 * (y[1] + 1) + SCRATCH_FIXED
+        strip = 12 * ((y[2] - 1) * p["stride_w"] + p["kernel_w"]) + 12 * (y[1] + 1)
+        want = max(strip, row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])) + SCRATCH_FIXED
     elif kernel == "fully_connected_s8":
         want = 2 * row_bytes("offset_rows", x[-1]) + SCRATCH_FIXED
-    elif kernel == "average_pool2d_s8":
-        want = 4 * row_bytes("rows", x[3]) + SCRATCH_FIXED
     return max(least, min(want, limit) & -4)
 
 

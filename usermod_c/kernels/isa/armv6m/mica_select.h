@@ -3,6 +3,7 @@
 #define MICA_SELECT_ARMV6M_H
 
 #include "../ref/mica_select.h"
+#include "../c32/kernels.h"
 #include "kernels.h"
 
 #undef MICA_ISA
@@ -14,5 +15,7 @@
 #define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_armv6m
 #undef MICA_FULLY_CONNECTED_S8
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_armv6m
+#undef MICA_AVERAGE_POOL2D_S8
+#define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_c32
 
 #endif

@@ -1,0 +1,123 @@
+// 2-D convolution: patches as rows of bytes, then two pixels by two channels at a time, so that a loaded byte is used
+// twice. A 1x1 kernel with stride 1 reads its patches where they are. Bytes of scratch elsewhere: two patches or more.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+// The patch of one pixel, k bytes; what lies outside the image is x_zero.
+static void patch(const mica_conv2d_s8_t *p, int32_t oy, int32_t ox, int8_t *to) {
+    const mica_window_t *w = &p->win;
+    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left, in_c = w->in_c;
+    int32_t kx0, kx1;
+    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
+    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
+    uint32_t row = (uint32_t)w->kernel_w * w->in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h, to += row) {
+        if (iy < 0 || iy >= w->in_h || inside == 0) {
+            mica_fill(to, p->x_zero, row);
+            continue;
+        }
+        mica_fill(to, p->x_zero, before);
+        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+        if (w->dilation_w == 1) {
+            mica_copy(to + before, x, inside);
+        } else {
+            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c) {
+                mica_copy(to + kx * in_c, x, (uint32_t)in_c);
+            }
+        }
+        mica_fill(to + before + inside, p->x_zero, row - before - inside);
+    }
+}
+
+// acc[0], [1]: x with w and the row behind it, [2], [3]: the patch `next` bytes behind x with both. By itself, so that all of it
+// has registers; two pointers that move and two distances, because that is what cores have addressing for.
+static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, uint32_t next, const int8_t *w, uint32_t row, uint32_t k) {
+    int32_t a = acc[0], b = acc[1], c = acc[2], d = acc[3];
+    const int8_t *end = x + (k & ~3u);
+    #define STEP { \
+        int32_t v = x[next], u = *x++, t = w[row], s = *w++; \
+        a += u * s; \
+        b += u * t; \
+        c += v * s; \
+        d += v * t; \
+}
+    while (x != end) {
+        STEP
+        STEP
+        STEP
+        STEP
+    }
+    for (end += k & 3; x != end;) {
+        STEP
+    }
+    #undef STEP
+    acc[0] = a;
+    acc[1] = b;
+    acc[2] = c;
+    acc[3] = d;
+}
+
+// All channels for `pixels` patches of k bytes each, one behind the other.
+static void gemm(const mica_channels_t *ch, uint32_t out_c, uint32_t row, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y) {
+    int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
+    const int8_t *w = ch->weights;
+    for (uint32_t o = 0; o < out_c; o += 2, w += 2 * row) {
+        // Where there is no second pixel or channel the first one stands for it, and is stored twice.
+        uint32_t other = o + 1 < out_c ? 1 : 0;
+        int32_t bias0 = ch->bias[o], bias1 = ch->bias[o + other];
+        int32_t m0 = ch->mult[o], m1 = ch->mult[o + other], s0 = ch->shift[o], s1 = ch->shift[o + other];
+        const int8_t *x0 = x;
+        int8_t *to = y + o;
+        for (uint32_t left = pixels; left;) {
+            uint32_t pair = left > 1 ? 1 : 0;
+            int32_t acc[4] = { bias0, bias1, bias0, bias1 };
+            dots(acc, x0, pair * k, w, other * row, k);
+            to[0] = mica_requant_s8(acc[0], m0, s0, zero, low, high);
+            to[other] = mica_requant_s8(acc[1], m1, s1, zero, low, high);
+            to += pair * out_c;
+            to[0] = mica_requant_s8(acc[2], m0, s0, zero, low, high);
+            to[other] = mica_requant_s8(acc[3], m1, s1, zero, low, high);
+            to += out_c;
+            x0 += 2 * k;
+            left -= 1 + pair;
+        }
+    }
+}
+
+void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k);
+    uint32_t total = (row_end - row_begin) * w->out_w;
+    int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
+    if (p->groups == 1 && w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
+        && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w) {
+        gemm(ch, w->out_c, row, p->x + (size_t)row_begin * w->in_w * w->in_c, k, total, y);
+        return;
+    }
+    uint32_t most = (uint32_t)(scratch_bytes / k);
+    if (p->groups != 1 || most < 2) {
+        mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    int8_t *patches = scratch;
+    int32_t oy = (int32_t)row_begin, ox = 0;
+    while (total) {
+        uint32_t n = total < most ? total : most & ~1u;
+        for (uint32_t i = 0; i < n; ++i) {
+            patch(p, oy, ox, patches + i * k);
+            if (++ox == w->out_w) {
+                ox = 0;
+                ++oy;
+            }
+        }
+        gemm(ch, w->out_c, row, patches, k, n, y);
+        y += (size_t)n * w->out_c;
+        total -= n;
+    }
+}
+
+#endif

@@ -1,0 +1,20 @@
+// Any 32-bit core: what the folder of an instruction set without assembly of its own includes.
+#ifndef MICA_SELECT_C32_H
+#define MICA_SELECT_C32_H
+
+#include "../ref/mica_select.h"
+#include "kernels.h"
+
+#undef MICA_ISA
+#define MICA_ISA "c32"
+
+#undef MICA_CONV2D_S8
+#define MICA_CONV2D_S8 mica_conv2d_s8_c32
+#undef MICA_DEPTHWISE_CONV2D_S8
+#define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_c32
+#undef MICA_FULLY_CONNECTED_S8
+#define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_c32
+#undef MICA_AVERAGE_POOL2D_S8
+#define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_c32
+
+#endif
