@@ -72,16 +72,25 @@ def _rng(name: str) -> np.random.Generator:
 def _data(rng: np.random.Generator, dims: tuple[int, ...], kind: str) -> np.ndarray:
     if kind == "extreme":
         return rng.choice(np.array([-128, -128, -128, 127], np.int8), dims)
+    if kind == "fine":
+        return rng.integers(-5, 6, dims, dtype=np.int8)
     return rng.integers(-128, 128, dims, dtype=np.int8)
+
+
+def _weights(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray:
+    return rng.integers(-3, 4, shape, dtype=np.int8) if kind == "fine" else weights(rng, shape, kind)
 
 
 CLAMPS = ((-128, 127, 4), (-128, 127, -128), (-7, 90, -7), (-128, -3, -60), (20, 20, 3), (-100, 127, 100))
 
 
 def _constants(rng: np.random.Generator, w: np.ndarray, kind: str) -> dict[str, np.ndarray]:
-    """Channels; "limits": shifts from 1 to 22, the largest and smallest multipliers, biases as large as FAST allows."""
+    """Channels; "fine": an accumulator off by one can be seen in the output; "limits": shifts from 1 to 22, the largest and smallest multipliers, biases as large as FAST allows."""
     n, k = w.shape[0], w[0].size
     blobs = channels(rng, n, k)
+    if kind == "fine":
+        blobs["mult"], blobs["shift"] = np.full(n, 2**31 - 1, np.int32), np.full(n, 1, np.int8)
+        blobs["bias"] = rng.integers(-9, 10, n).astype(np.int32)
     if kind == "limits":
         room = check.FAST_LIMIT - 1 - check.reduction(w)
         blobs["shift"] = (1 + np.arange(n) * 7 % 22).astype(np.int8)
@@ -127,14 +136,14 @@ def convolutions() -> Iterator[Job]:
         (9, 9, 20, 9, (3, 3), 2, (0, 0), (1, 1), 1),
     ]
     for i, (h, w, cin, cout, k, s, pad, end, dil) in enumerate(shapes):
-        for kind in ("", "extreme", "limits"):
-            if kind and i % 3:
+        for kind in ("", "fine", "extreme", "limits"):
+            if kind not in ("", "fine") and i % 3:
                 continue
             low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
             name = f"conv {h}x{w}x{cin}-{cout} {k} s{s} pad {pad} {end} d{dil} {kind} clamp {low} {high}"
             rng = _rng(name)
             n = cout * 4 if kind == "limits" else cout
-            matrix = weights(rng, (n, *k, cin), kind)
+            matrix = _weights(rng, (n, *k, cin), kind)
             dims = (1, _windows(h, k[0], s, pad[0], end[0], dil), _windows(w, k[1], s, pad[1], end[1], dil), n)
             p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
             p |= {"pad_top": pad[0], "pad_left": pad[1], "groups": 1, "act_min": low, "act_max": high}
@@ -142,7 +151,7 @@ def convolutions() -> Iterator[Job]:
             blobs = {"weights": matrix} | _constants(rng, matrix, kind)
             zeros = [int(rng.integers(-128, 128)), zero]
             row = schema.row_bytes("rows", matrix[0].size)
-            for scratch in (None, 0, 16 * row + 200, 24 * row + 64):
+            for scratch in (None,) if kind == "fine" else (None, 0, 16 * row + 200, 24 * row + 64):
                 yield one_step(f"{name} scratch {scratch}", "conv2d_s8", [x], dims, zeros, p, blobs, scratch)
         yield one_step(f"{name} plain", "conv2d_s8", [x], dims, zeros, p, blobs, plain=True)
 
@@ -165,13 +174,13 @@ def depthwise() -> Iterator[Job]:
         (3, 3, 40, 1, (1, 1), (1, 1), (0, 0), (0, 0)),
     ]
     for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
-        kind = ("", "extreme", "limits")[i % 3]
+        kind = ("", "fine", "extreme", "limits")[i % 4]
         low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
         c = 24 if kind == "limits" else c
         dims = (1, _windows(h, k[0], s[0], pad[0], end[0], 1), _windows(w, k[1], s[1], pad[1], end[1], 1), c * m)
         name = f"depthwise {h}x{w}x{c} x{m} {k} s{s} pad {pad} {end} {kind} clamp {low} {high}"
         rng = _rng(name)
-        matrix = weights(rng, (c * m, *k), kind)
+        matrix = _weights(rng, (c * m, *k), kind)
         p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s[0], "stride_w": s[1], "dilation_h": 1, "dilation_w": 1}
         p |= {"pad_top": pad[0], "pad_left": pad[1], "act_min": low, "act_max": high}
         blobs = {"weights": matrix} | _constants(rng, matrix, kind)
@@ -187,11 +196,11 @@ def fully_connected() -> Iterator[Job]:
         [*(((1,), k, 5) for k in (1, 2, 3, 4, 5, 31, 63, 124, 127, 128, 129, 132, 255, 256, 260, 640)),
          ((3,), 7, 4), ((3,), 130, 4), ((2, 2), 16, 3), ((1,), 64, 40), ((), 9, 1), ((5,), 1, 1)]
     ):  # fmt: skip
-        for kind in ("", "extreme", "limits"):
+        for kind in ("", "fine", "extreme", "limits"):
             low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
             name = f"dense {rows} {k}-{n} {kind} clamp {low} {high}"
             rng = _rng(name)
-            matrix = weights(rng, (4 * n if kind == "limits" else n, k), kind)
+            matrix = _weights(rng, (4 * n if kind == "limits" else n, k), kind)
             blobs = {"weights": matrix} | _constants(rng, matrix, kind)
             x = _data(rng, (*rows, k), kind)
             p = {"act_min": low, "act_max": high}

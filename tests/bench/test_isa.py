@@ -43,6 +43,9 @@ SLIPS = [
     ("m0plus-qemu", "depthwise.S", "adcs r1, r5\n    lsls r5, r1", "adds r1, r1, r5\n    lsls r5, r1"),
     ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
+    ("m0plus-qemu", "dense.S", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
+    ("m3", "../c32/average_pool2d.c", "(128 + p->x_zero)", "(128 + p->x_zero) + 1"),
+    ("m3", "../../requant.h", "(t >> (shift - 1)) + 1", "(t >> (shift - 1))"),
 ]
 
 

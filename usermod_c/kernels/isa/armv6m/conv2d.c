@@ -44,17 +44,16 @@ static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, 
     }
 }
 
-// One patch that does not begin on words, byte by byte.
-static void put_bytes(const tile_t *t, uint32_t slot, int32_t iy, int32_t ix) {
-    const mica_window_t *w = &t->p->win;
-    int8_t *to = (int8_t *)t->patch;
+// One patch as bytes, wherever they lie.
+static void copy_patch(const mica_conv2d_s8_t *p, int8_t *to, int32_t iy, int32_t ix) {
+    const mica_window_t *w = &p->win;
     int32_t in_c = w->in_c;
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
         bool row_inside = iy >= 0 && iy < w->in_h;
         int32_t at = ix;
         for (int32_t kx = 0; kx < w->kernel_w; ++kx, at += w->dilation_w) {
             if (row_inside && at >= 0 && at < w->in_w) {
-                const int8_t *from = t->p->x + (iy * w->in_w + at) * in_c;
+                const int8_t *from = p->x + (iy * w->in_w + at) * in_c;
                 int32_t n = in_c;
                 if (w->dilation_w == 1) {  // taps side by side are copied as one
                     int32_t taps = w->kernel_w - kx, room = w->in_w - at;
@@ -68,14 +67,15 @@ static void put_bytes(const tile_t *t, uint32_t slot, int32_t iy, int32_t ix) {
                 }
             } else {
                 for (int8_t *end = to + in_c; to != end;) {
-                    *to++ = t->p->x_zero;
+                    *to++ = p->x_zero;
                 }
             }
         }
     }
-    for (int8_t *end = (int8_t *)(t->patch + t->words); to != end;) {
-        *to++ = 0;  // against weights that nobody looks at
-    }
+}
+
+static void put_bytes(const tile_t *t, uint32_t slot, int32_t iy, int32_t ix) {
+    copy_patch(t->p, (int8_t *)t->patch, iy, ix);
     put(t, slot, 1, 0, t->words, (const int8_t *)t->patch, 0);
 }
 
@@ -189,6 +189,33 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
     }
 }
 
+// `pixels` neighbours, one by one: what is left over by groups of four. Scratch: 12 bytes for each word of a patch.
+static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixels, uint32_t at, int8_t *y, uint32_t *scratch) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
+    int8_t *patch = (int8_t *)(scratch + 2 * words);
+    mica_dense_t args = {
+        .x = scratch,
+        .x_end = scratch + 2 * words,
+        .weights = ch->weights,
+        .weights_end = ch->weights + 4 * words * w->out_c,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+    };
+    for (; pixels; --pixels, ++at, y += w->out_c) {
+        int32_t oy = (int32_t)(at / w->out_w), ox = (int32_t)(at % w->out_w);
+        copy_patch(p, patch, oy * w->stride_h - w->pad_top, ox * w->stride_w - w->pad_left);
+        mica_armv6m_pairs(scratch, patch, k);
+        args.y = y;
+        mica_armv6m_dense_rows(&args);
+    }
+}
+
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
@@ -201,9 +228,19 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     bool whole = aligned && w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
     uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
-    if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total < 4
+    if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total == 0
         || room < patch_bytes + group_bytes) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    // One or two pixels beyond groups of four take less by themselves than a group does.
+    uint32_t single = total < 4 ? total : total % 4 < 3 ? total % 4 : 0;
+    total -= single;
+    if (single) {
+        uint32_t at = row_begin * w->out_w + total;
+        run_single(p, words, single, at, p->y + (size_t)at * w->out_c, scratch);
+    }
+    if (total == 0) {
         return;
     }
     // As few tiles as fit, of about the same size.

@@ -15,12 +15,14 @@
     .equ F_MASK, 24
     .equ FRAME, 28
 
-// void mica_armv6m_dense(const mica_dense_t *args)
-    .global mica_armv6m_dense
-    .type mica_armv6m_dense, %function
+// One row against all channels. offset: the weights are 128 too large; elsewhere they are as they are, and the sign bit has to
+// be turned first, which takes the register of the second pair.
+.macro DENSE name, offset, code
+    .global \name
+    .type \name, %function
     .balign 4
     .thumb_func
-mica_armv6m_dense:
+\name:
     push {r4-r7, lr}
     mov r4, r8
     mov r5, r9
@@ -43,9 +45,9 @@ mica_armv6m_dense:
     movs r5, #WORDS - 1
     ands r2, r2, r5
     adds r2, #1                 // words of the first round: the rest, or all
-    movs r5, #28                // bytes of code for each
+    movs r5, #\code             // bytes of code for each
     muls r2, r5, r2
-    ldr r5, =words_end + 1
+    ldr r5, =words_end_\name + 1
     subs r5, r5, r2
     mov r10, r5
     mov r1, r3
@@ -58,6 +60,9 @@ mica_armv6m_dense:
     mov r8, r3
     ldr r6, =0x00ff00ff
     str r6, [sp, #F_MASK]
+    .if !\offset
+    ldr r7, =0x80808080
+    .endif
     ldr r2, [sp, #F_X]
     mov r3, r11
     ldm r3!, {r0}
@@ -65,9 +70,10 @@ mica_armv6m_dense:
     bx r10
     .ltorg
     .balign 4
-words:
+words_\name:
     .rept WORDS
     ldm r1!, {r3}
+    .if \offset
     movs r4, r3
     ands r4, r4, r6
     add r4, r8
@@ -81,11 +87,28 @@ words:
     muls r3, r7, r3
     asrs r3, r3, #16
     adcs r0, r3
+    .else
+    eors r3, r3, r7
+    movs r4, r3
+    ands r4, r4, r6
+    add r4, r8
+    ldm r2!, {r5}
+    muls r4, r5, r4
+    asrs r4, r4, #16
+    adcs r0, r4
+    lsrs r3, r3, #8
+    ands r3, r3, r6
+    add r3, r8
+    ldm r2!, {r5}
+    muls r3, r5, r3
+    asrs r3, r3, #16
+    adcs r0, r3
+    .endif
     .endr
-words_end:
+words_end_\name:
     cmp r2, r9
     beq 1f
-    ldr r3, =words + 1
+    ldr r3, =words_\name + 1
     bx r3
 1:  mov r3, r11
     ldr r4, [sp, #F_DELTA]
@@ -127,6 +150,9 @@ words_end:
     ldr r3, [sp, #F_WEIGHTS_END]
     cmp r1, r3
     beq 3f
+    .if !\offset
+    ldr r7, =0x80808080
+    .endif
     ldr r2, [sp, #F_X]          // the next row
     mov r3, r11
     ldm r3!, {r0}
@@ -144,4 +170,9 @@ words_end:
     bics r5, r5, r4
     b 2b
     .ltorg
-    .size mica_armv6m_dense, . - mica_armv6m_dense
+    .size \name, . - \name
+.endm
+
+// void mica_armv6m_dense(const mica_dense_t *args), for weights in OFFSET_ROWS; mica_armv6m_dense_rows for ROWS
+    DENSE mica_armv6m_dense, 1, 28
+    DENSE mica_armv6m_dense_rows, 0, 32

@@ -1,29 +1,36 @@
 // Matrix product with constant weights on a Cortex-M0+ (dense.S). What it does not take goes to the reference.
 // Bytes of scratch: 2 for each element of a row.
+#include "../c32/kernels.h"
 #include "kernels.h"
-#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
+#if !defined(MICA_WITHOUT_FULLY_CONNECTED_S8) || !defined(MICA_WITHOUT_CONV2D_S8)
 
 #include "shape.h"
 
-// k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
-static void unpack(uint32_t *to, const int8_t *x, uint32_t k) {
-    bool aligned = ((uintptr_t)x & 3) == 0;
-    for (; k; x += 4) {
-        uint32_t v, n = k < 4 ? k : 4;
-        if (aligned && n == 4) {
-            v = *(const uint32_t *)(const void *)x;
-        } else {
-            v = 0;
-            for (uint32_t i = 0; i < n; ++i) {
-                v |= (uint32_t)(uint8_t)x[i] << 8 * i;
-            }
+static uint32_t *put_pairs(uint32_t *to, uint32_t v) {
+    v = (v >> 16 | v << 16) ^ 0x80808080;
+    *to++ = (v & 0x00ff00ff) - 0x00800080;
+    *to++ = (v >> 8 & 0x00ff00ff) - 0x00800080;
+    return to;
+}
+
+void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
+    if (((uintptr_t)x & 3) == 0) {
+        for (const int8_t *end = x + (k & ~3u); x != end; x += 4) {
+            to = put_pairs(to, *(const mica_word_t *)(const void *)x);
         }
+        k &= 3;
+    }
+    while (k) {
+        uint32_t v = 0, n = k < 4 ? k : 4;
+        for (uint32_t i = 0; i < n; ++i) {
+            v |= (uint32_t)(uint8_t)*x++ << 8 * i;
+        }
+        to = put_pairs(to, v);
         k -= n;
-        v = (v >> 16 | v << 16) ^ 0x80808080;
-        *to++ = (v & 0x00ff00ff) - 0x00800080;
-        *to++ = (v >> 8 & 0x00ff00ff) - 0x00800080;
     }
 }
+
+#ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
@@ -46,10 +53,12 @@ void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KER
         .low = ch->act_min,
     };
     for (uint32_t i = row_begin; i < row_end; ++i) {
-        unpack(x, p->x + (size_t)i * p->in_k, p->in_k);
+        mica_armv6m_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
         args.y = p->y + (size_t)i * p->out_n;
         mica_armv6m_dense(&args);
     }
 }
+
+#endif
 
 #endif

@@ -85,7 +85,10 @@ typedef struct {
     int32_t low;              // act_min
 } mica_dense_t;
 
-void mica_armv6m_dense(const mica_dense_t *args);
+void mica_armv6m_dense(const mica_dense_t *args);       // weights in OFFSET_ROWS
+void mica_armv6m_dense_rows(const mica_dense_t *args);  // in ROWS
+// k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
+void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k);
 
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
