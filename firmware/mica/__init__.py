@@ -9,7 +9,7 @@ _HOMES = {"Model": "model", "Layer": "model", "kernels": "kernels", "remote": "r
 
 
 def __getattr__(name):
-    if name in ("Arena", "info"):
+    if name in ("Arena", "cores", "info"):
         import _mica
 
         value = getattr(_mica, name)

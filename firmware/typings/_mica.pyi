@@ -88,6 +88,9 @@ class Model:
 
 arena: Arena  # the static one
 
+def cores(n: int = ..., /) -> int:
+    """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
+
 def info() -> Info: ...
 def load(buf: Buffer, arena: Arena | Buffer | None = None) -> Model: ...
 

@@ -70,3 +70,42 @@ def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
         with pytest.raises(BoardError, match="silent"):
             board.exec("while True:\n    m.run()", timeout=1.0)
         assert board.exec("print(m.arena.busy, m.predict([[0, 1, 2, 3]]) == want)") == b"False True\n"
+
+
+def test_two_cores(models: dict[str, bytes], unix_board: Board) -> None:
+    """Where there is a second core it is used: many runs beside Python threads that run a model of their own."""
+    unix_board.put(models["dense"], "dense")
+    unix_board.put(models["small"], "small")
+    lines = unix_board.exec(THREADS).decode().split()
+    assert lines == ["2", "200", "True", "True", "1"]
+
+
+THREADS = """
+import _thread, time, mica
+
+a, b = mica.Model(small), mica.Model(dense, arena=bytearray(65536))
+x = [i * 37 % 256 - 128 for i in range(len(a.input(0)))]
+y = [i * 91 % 256 - 128 for i in range(len(b.input(0)))]
+
+def once(m, values):
+    for i, v in enumerate(values):
+        m.input(0)[i] = v
+    m.run()
+    return bytes(m.output(0))
+
+wanted = once(a, x), once(b, y)
+same, ended = [], []
+
+def other():
+    for _ in range(100):
+        same.append(once(b, y) == wanted[1])
+    ended.append(True)
+
+print(mica.cores(2))
+_thread.start_new_thread(other, ())
+for _ in range(100):
+    same.append(once(a, x) == wanted[0])
+while not ended:
+    time.sleep_ms(1)
+print(len(same), all(same), mica.cores() == 2, mica.cores(1))
+"""

@@ -294,7 +294,7 @@ static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp
         mp_mica_span_t span;
         check_arena(model, &span);
     }
-    mica_run_step(model->engine, self->index);
+    mp_mica_run_step(model->engine, self->index);
     if (self->last) {
         model->finished = true;
     }

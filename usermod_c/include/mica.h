@@ -88,6 +88,13 @@ const mica_info_t *mica_model_info(const mica_model_t *m);
 // Runs step i of [0, n_steps). Allocates nothing, touches only arena, state and (reading) the file.
 void mica_run_step(const mica_model_t *m, uint32_t i);
 
+// Step i in pieces, for cores that work side by side: mica_run_part() once for each part of [0, parts), in any order or all
+// at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch.
+// mica_step_has_parts() is false where there are fewer rows than parts, or a share is less than a step needs.
+uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
+bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts);
+void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts);
+
 // Step i as the outside sees it: kernel id, name in the file, MACs, scratch in use; tensor ids as in the file.
 typedef struct {
     const char *name;

@@ -2,9 +2,32 @@
 #include "mica_select.h"
 #include "model.h"
 
+uint32_t mica_step_rows(const mica_model_t *m, uint32_t i) {
+    const mica_step_t *s = &m->steps[i];
+    return s->run(s, 0, 0, NULL, 0);
+}
+
 void mica_run_step(const mica_model_t *m, uint32_t i) {
     const mica_step_t *s = &m->steps[i];
-    s->run(s, m->scratch, m->scratch_bytes);
+    s->run(s, 0, mica_step_rows(m, i), m->scratch, m->scratch_bytes);
+}
+
+// Scratch of each part, kept aligned.
+static size_t part_bytes(const mica_model_t *m, uint32_t parts) {
+    return m->scratch_bytes / parts & ~(size_t)(MICA_ALIGN - 1);
+}
+
+bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts) {
+    return mica_step_rows(m, i) >= parts && part_bytes(m, parts) >= m->info.scratch_min;
+}
+
+void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts) {
+    const mica_step_t *s = &m->steps[i];
+    const uint32_t rows = mica_step_rows(m, i);
+    const uint32_t begin = (uint32_t)((uint64_t)rows * part / parts);
+    const uint32_t end = (uint32_t)((uint64_t)rows * (part + 1) / parts);
+    const size_t bytes = part_bytes(m, parts);
+    s->run(s, begin, end, (uint8_t *)m->scratch + part * bytes, bytes);
 }
 
 const char *mica_isa(void) {

@@ -58,7 +58,7 @@ mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *wha
 
 typedef struct mica_step mica_step_t;
 struct mica_step {
-    void (*run)(const mica_step_t *s, void *scratch, size_t scratch_bytes);
+    uint32_t (*run)(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes);  // op.h
     union {
         mica_conv2d_s8_t conv2d;
         mica_depthwise_conv2d_s8_t depthwise_conv2d;

@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_conv2d_s8_t *p = &s->p.conv2d;
-    MICA_CONV2D_S8(p, 0, mica_conv2d_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(conv2d, CONV2D)
 
 mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s) {
     mica_conv2d_s8_t *p = &s->p.conv2d;

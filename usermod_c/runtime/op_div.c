@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_DIV_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_div_s8_t *p = &s->p.div;
-    MICA_DIV_S8(p, 0, mica_div_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(div, DIV)
 
 mica_status_t mica_load_div(mica_step_record_t *r, mica_step_t *s) {
     mica_div_s8_t *p = &s->p.div;

@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_EMBEDDING_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_embedding_s8_t *p = &s->p.embedding;
-    MICA_EMBEDDING_S8(p, 0, mica_embedding_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(embedding, EMBEDDING)
 
 mica_status_t mica_load_embedding(mica_step_record_t *r, mica_step_t *s) {
     mica_embedding_s8_t *p = &s->p.embedding;

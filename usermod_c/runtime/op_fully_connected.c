@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_fully_connected_s8_t *p = &s->p.fully_connected;
-    MICA_FULLY_CONNECTED_S8(p, 0, mica_fully_connected_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(fully_connected, FULLY_CONNECTED)
 
 mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     mica_fully_connected_s8_t *p = &s->p.fully_connected;

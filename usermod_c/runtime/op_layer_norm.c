@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_LAYER_NORM_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_layer_norm_s8_t *p = &s->p.layer_norm;
-    MICA_LAYER_NORM_S8(p, 0, mica_layer_norm_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(layer_norm, LAYER_NORM)
 
 mica_status_t mica_load_layer_norm(mica_step_record_t *r, mica_step_t *s) {
     mica_layer_norm_s8_t *p = &s->p.layer_norm;

@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_MAX_POOL2D_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_max_pool2d_s8_t *p = &s->p.max_pool2d;
-    MICA_MAX_POOL2D_S8(p, 0, mica_max_pool2d_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(max_pool2d, MAX_POOL2D)
 
 mica_status_t mica_load_max_pool2d(mica_step_record_t *r, mica_step_t *s) {
     mica_max_pool2d_s8_t *p = &s->p.max_pool2d;

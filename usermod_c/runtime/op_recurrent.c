@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_RECURRENT_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_recurrent_s8_t *p = &s->p.recurrent;
-    MICA_RECURRENT_S8(p, 0, mica_recurrent_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(recurrent, RECURRENT)
 
 #define PARAM(name, low, high) mica_load_param(r, MICA_RECURRENT_S8_PARAM_##name, low, high)
 

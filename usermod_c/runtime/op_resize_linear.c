@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_RESIZE_LINEAR_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_resize_linear_s8_t *p = &s->p.resize_linear;
-    MICA_RESIZE_LINEAR_S8(p, 0, mica_resize_linear_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(resize_linear, RESIZE_LINEAR)
 
 mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s) {
     mica_resize_linear_s8_t *p = &s->p.resize_linear;

@@ -1,10 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_TRANSPOSE_S8
 
-static void run(const mica_step_t *s, void *scratch, size_t scratch_bytes) {
-    const mica_transpose_s8_t *p = &s->p.transpose;
-    MICA_TRANSPOSE_S8(p, 0, mica_transpose_s8_rows(p), scratch, scratch_bytes);
-}
+MICA_RUN_ROWS(transpose, TRANSPOSE)
 
 mica_status_t mica_load_transpose(mica_step_record_t *r, mica_step_t *s) {
     mica_transpose_s8_t *p = &s->p.transpose;

@@ -1,0 +1,70 @@
+// cores(): how many cores a step runs on, and the step that does.
+#include "py/mphal.h"
+
+#include "mp_mica.h"
+#include "worker.h"
+
+// Of the module, not of an arena: there is one second core, whoever uses it.
+static uint8_t cores = 1;
+static volatile bool taken; // by a step of another thread, or one that an interrupt has broken into
+
+typedef struct {
+    const mica_model_t *model;
+    uint32_t step;
+} half_t;
+
+static void second_half(void *arg) {
+    const half_t *half = arg;
+    mica_run_part(half->model, half->step, 1, 2);
+}
+
+static bool take(void) {
+    mp_uint_t state = MICROPY_BEGIN_ATOMIC_SECTION(); // Cortex-M0+ has no test-and-set
+    const bool free = !taken;
+    taken = true;
+    MICROPY_END_ATOMIC_SECTION(state);
+    return free;
+}
+
+static bool run_on_two(const mica_model_t *m, uint32_t i) {
+    half_t half = { m, i };
+    if (!mica_step_has_parts(m, i, 2) || !take()) {
+        return false;
+    }
+    const bool given = mica_worker_give(second_half, &half);
+    if (given) {
+        mica_run_part(m, i, 0, 2);
+        mica_worker_wait(); // `half` is on this stack
+    }
+    taken = false;
+    return given;
+}
+
+void mp_mica_run_step(const mica_model_t *m, uint32_t i) {
+    if (cores < 2 || !run_on_two(m, i)) {
+        mica_run_step(m, i);
+    }
+}
+
+void mp_mica_cores_init(void) {
+    cores = 1;
+    taken = false;
+}
+
+// cores([n]): sets on how many cores steps run, 1 or 2; returns on how many they do: 1 where there is no second one.
+static mp_obj_t module_cores(size_t n_args, const mp_obj_t *args) {
+    if (n_args > 0) {
+        mp_int_t n = mp_obj_get_int(args[0]);
+        if (n != 1 && n != 2) {
+            mp_raise_ValueError(MP_ERROR_TEXT("cores: wanted 1 or 2"));
+        }
+        if (n == 2) {
+            cores = mica_worker_ready() ? 2 : 1;
+        } else if (cores == 2) {
+            cores = 1;
+            mica_worker_stop();
+        }
+    }
+    return MP_OBJ_NEW_SMALL_INT(cores);
+}
+MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj, 0, 1, module_cores);
