@@ -39,6 +39,10 @@ target_include_directories(usermod_mica INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/${MICA_ISA_DIR}
 )
 target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES})
+if(MICA_HOT_SECTION)
+    # Where kernels in assembly lie, such as .time_critical.mica, which pico-sdk copies to RAM; without it, with other code.
+    target_compile_definitions(usermod_mica INTERFACE MICA_HOT_SECTION=${MICA_HOT_SECTION})
+endif()
 target_link_libraries(usermod INTERFACE usermod_mica)
 
 # The port builds for size; the kernels' loops are where a model's time goes.
