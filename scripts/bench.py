@@ -39,7 +39,12 @@ MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
 
 
 def whole_models(folder: Path, board: str) -> list[Job]:
-    """The four models as `mica pack --calib` makes them, each with one random input."""
+    """The four models as packed for a board, each with one random input; with all layers as they are in the ONNX file, and, by
+    the name of "lean <model>", without the channels that never change.
+
+    Their ranges come from the calibration data, their weights are the nearest integers: tuning them changes no count.
+    """
+    from mica import knobs
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
     from mica.importer import import_onnx
@@ -50,10 +55,13 @@ def whole_models(folder: Path, board: str) -> list[Job]:
         imported = import_onnx(onnx, {"N": 1})
         sizes = {i: imported.value(i).shape for i in imported.inputs}
         calibration = load_calibration(str(folder / sub / "calib.npz"), imported.inputs, sizes)
-        model = compile_model(onnx, calibration, {"N": 1}).model
-        data = bare_metal.for_board(model, board)
-        rng = np.random.default_rng(zlib.crc32(name.encode()))
-        jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
+        for keep, prefix in ((True, ""), (False, "lean ")):
+            knobs.KEEP_DEAD_CHANNELS = keep
+            model = compile_model(onnx, calibration, {"N": 1}, plain=True).model
+            data = bare_metal.for_board(model, board)
+            rng = np.random.default_rng(zlib.crc32(name.encode()))
+            inputs = [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]
+            jobs.append(Job(prefix + name, data, inputs))
     return jobs
 
 
@@ -104,6 +112,7 @@ def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) 
             name,
             f"{entry['sums'][name] / 1e6:.2f}",
             f"{model['count'] / 1e6:.2f}" if model else "",
+            f"{model['lean'] / 1e6:.2f}" if model else "",
             *(f"{v:.2f}" if v is not None else "" for v in (goal, peer, trial)),
             f"{model['arena']:,}" if model else "",
             f"{model['scratch']:,}" if model else "",
@@ -112,7 +121,7 @@ def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) 
             row.append(_ratio(entry["sums"][name], old["sums"].get(name)))
         rows.append(tuple(row))
     unit = f"M {core.unit}"
-    names = ("model", f"layers, {unit}", "whole file", "goal", "best peer", "trial", "arena", "scratch")
+    names = ("model", f"layers, {unit}", "whole file", "lean", "goal", "best peer", "trial", "arena", "scratch")
     lines += ["", text.table((*names, "against") if old else names, rows, "l" + "r" * (len(rows[0]) - 1))]
     code = entry["code"]
     lines += ["", f"kernels: {sum(code.values()):,} bytes of code and constants"]
@@ -178,6 +187,7 @@ def main() -> int:
         entry["models"] = {
             m: {
                 "count": sum(found[m].counts),
+                "lean": sum(found[f"lean {m}"].counts),
                 "steps": found[m].counts,
                 "arena": found[m].arena_bytes,
                 "scratch": found[m].scratch_bytes,

@@ -23,7 +23,8 @@
     .equ F_STRIP, 64            // record of the strip
     .equ F_LEFT, 68             // strips
     .equ F_Y, 72
-    .equ FRAME, 76
+    .equ F_CODE, 76             // the loop over a strip's windows
+    .equ FRAME, 80
 
 // mica_depthwise_t in kernels.h.
     .equ A_X, 0
@@ -168,9 +169,8 @@ lower_done_\label:
     subs r7, #\back
     ldr r5, [sp, #F_END]
     cmp r7, r5
-    bne 8f
+    bne \label
     b strip_done
-8:  b \label
     .if \full
 upper_\label:
     asrs r2, r0, #31
@@ -210,6 +210,16 @@ mica_armv6m_depthwise:
     push {r4-r7}
     sub sp, #FRAME
     str r0, [sp, #F_ARGS]
+    ldr r2, [r0, #A_RANGE]
+    ldr r3, [r0, #A_STRIDE]
+    subs r3, #1
+    lsls r3, r3, #2
+    cmp r2, #255
+    beq 1f
+    adds r3, #8
+1:  ldr r2, =loops
+    ldr r2, [r2, r3]
+    str r2, [sp, #F_CODE]
 channel:
     ldr r1, [r0, #A_WEIGHTS]
     movs r2, #0
@@ -452,22 +462,7 @@ windows:
 1:  ldr r1, [sp, #F_Y]
     mov lr, r1
     ldr r7, [r0, #A_WINDOWS]
-    ldr r2, [r0, #A_RANGE]
-    ldr r3, [r0, #A_STRIDE]
-    cmp r2, #255
-    beq full_range
-    cmp r3, #1
-    bne 2f
-    ldr r1, =windows_1 + 1
-    bx r1
-2:  ldr r1, =windows_2 + 1
-    bx r1
-full_range:
-    cmp r3, #1
-    bne 2f
-    ldr r1, =windows_1_full + 1
-    bx r1
-2:  ldr r1, =windows_2_full + 1
+    ldr r1, [sp, #F_CODE]
     bx r1
 
 strip_done:
@@ -505,6 +500,9 @@ strip_done:
     mov r11, r7
     pop {r4-r7, pc}
     .ltorg
+    .balign 4
+loops:
+    .word windows_1_full + 1, windows_2_full + 1, windows_1 + 1, windows_2 + 1
     WINDOWS windows_1_full, 24, 1
     WINDOWS windows_2_full, 12, 1
     WINDOWS windows_1, 24, 0
