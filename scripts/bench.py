@@ -33,6 +33,7 @@ from bare_metal import CORES, Core, Job, Result  # noqa: E402
 
 from mica.cli import text  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
+from mica.reference.executor import ReferenceModel  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
 MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
@@ -148,6 +149,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--isa", help="kernels of this folder instead of the core's own; ref: the reference")
+    parser.add_argument("--scratch", type=int, metavar="BYTES", help="give the kernels no more scratch than this")
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
     parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
@@ -170,12 +172,16 @@ def main() -> int:
         core = CORES[name]
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
+        if args.scratch is not None and args.scratch < 0:
+            raise MicaError(f"--scratch {args.scratch}: wanted a number of bytes")
         jobs = [layers.job(x, kind, core.board) for x in chosen for kind in ("", "extreme")]
         if with_models:
             if core.board not in wholes:
                 wholes[core.board] = whole_models(folder, core.board)
             jobs += wholes[core.board]
         for job in jobs:
+            if args.scratch is not None:
+                job.scratch = min(args.scratch, ReferenceModel(job.data).info["scratch_want"])
             if job.name not in wanted:
                 wanted[job.name] = bare_metal.expected(job)
         found = {r.name: r for r in measure(core, args.isa, jobs, wanted)}

@@ -229,12 +229,13 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
     uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
     if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total == 0
-        || room < patch_bytes + group_bytes) {
+        || room < 12 * words) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    // One or two pixels beyond groups of four take less by themselves than a group does.
-    uint32_t single = total < 4 ? total : total % 4 < 3 ? total % 4 : 0;
+    // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
+    bool grouped = total >= 4 && room >= patch_bytes + group_bytes;
+    uint32_t single = !grouped ? total : total % 4 < 3 ? total % 4 : 0;
     total -= single;
     if (single) {
         uint32_t at = row_begin * w->out_w + total;
