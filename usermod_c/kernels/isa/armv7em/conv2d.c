@@ -1,0 +1,192 @@
+// 2-D convolution on a Cortex-M with DSP instructions: the patches of a tile of pixels become a stream of int16 pairs (gemm.S),
+// then all channels run over it, four at a time, whose weights become pairs once for the tile. What the fast kernel does not
+// take (groups, claims without FAST, weights in another order, fewer than four channels, too little scratch) goes to
+// c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and pair of pixels, and two patches where
+// they cannot be read from where they lie.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+typedef struct {
+    const mica_conv2d_s8_t *p;
+    int8_t *patches;       // two, of `words` words
+    uint32_t words;        // of a patch
+    uint32_t row_bytes;    // of a row of it
+    bool direct;           // rows of patches inside the image are words, wherever they lie
+} source_t;
+
+// The patch of one pixel as bytes; what lies outside the image is x_zero.
+static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to, uint32_t words) {
+    const mica_window_t *w = &p->win;
+    int32_t in_c = w->in_c, kx0, kx1;
+    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
+    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c), row = (uint32_t)w->kernel_w * w->in_c;
+    int8_t *end = to + 4 * words;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        if (iy < 0 || iy >= w->in_h || inside == 0) {
+            mica_fill(to, p->x_zero, row);
+            to += row;
+            continue;
+        }
+        mica_fill(to, p->x_zero, before);
+        to += before;
+        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+        if (w->dilation_w == 1) {
+            uint32_t n = inside;
+            for (; n >= 4; n -= 4, to += 4, x += 4) {
+                __builtin_memcpy(to, x, 4);
+            }
+            for (; n; --n) {
+                *to++ = *x++;
+            }
+        } else {
+            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
+                mica_copy(to, x, (uint32_t)in_c);
+            }
+        }
+        mica_fill(to, p->x_zero, row - before - inside);
+        to += row - before - inside;
+    }
+    mica_fill(to, 0, (uint32_t)(end - to));  // against weights that are 0
+}
+
+// Where a pixel's patch can be read, and how far it is from row to row there.
+static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t which, int32_t *pitch) {
+    const mica_window_t *w = &s->p->win;
+    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
+    if (s->direct && iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w) {
+        *pitch = (int32_t)w->dilation_h * w->in_w * w->in_c;
+        return s->p->x + (iy * w->in_w + ix) * w->in_c;
+    }
+    int8_t *to = s->patches + which * 4 * s->words;
+    patch(s->p, iy, ix, to, s->words);
+    *pitch = (int32_t)s->row_bytes;
+    return to;
+}
+
+// The stream of `pixels` pixels from (oy, ox) on; the last of an odd number twice.
+static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    uint32_t rows = s->direct ? w->kernel_h : 1u;
+    int32_t row_bytes = (int32_t)(s->direct ? s->row_bytes : 4 * s->words);
+    mica_dsp_unpack_t args = { .to = stream, .words = (uint32_t)row_bytes / 4, .rows = rows };
+    while (pixels) {
+        int32_t pitch0, pitch1;
+        args.x0 = find(s, oy, ox, 0, &pitch0);
+        args.pairs = 1;
+        bool last = pixels == 1;
+        int32_t oy1 = oy, ox1 = ox + 1;
+        if (ox1 == w->out_w) {
+            ox1 = 0;
+            ++oy1;
+        }
+        if (last) {
+            args.x1 = args.x0;
+            pitch1 = pitch0;
+        } else {
+            args.x1 = find(s, oy1, ox1, 1, &pitch1);
+        }
+        if (!s->direct) {
+            pitch0 = pitch1 = row_bytes;
+        } else if (!last && oy1 == oy && args.x0 != s->patches && args.x1 == args.x0 + w->stride_w * w->in_c) {
+            // Both where they lie: so are those to the right that are inside as well.
+            int32_t room = w->in_w - w->kernel_w - (ox * w->stride_w - w->pad_left);
+            uint32_t n = (uint32_t)room / w->stride_w + 1, left = (uint32_t)(w->out_w - ox);
+            n = n < left ? n : left;
+            args.pairs = (n < pixels ? n : pixels) / 2;
+        }
+        args.adjust0 = pitch0 - row_bytes;
+        args.adjust1 = pitch1 - row_bytes;
+        args.next0 = 2 * w->stride_w * w->in_c - (int32_t)rows * pitch0;
+        args.next1 = 2 * w->stride_w * w->in_c - (int32_t)rows * pitch1;
+        mica_dsp_unpack(&args);
+        args.to += 4 * args.words * rows * args.pairs;
+        if (last) {
+            return;
+        }
+        pixels -= 2 * args.pairs;
+        ox += 2 * (int32_t)args.pairs;
+        if (ox >= w->out_w) {
+            ox -= w->out_w;
+            ++oy;
+        }
+        while (ox >= w->out_w) {  // planes of one column
+            ox -= w->out_w;
+            ++oy;
+        }
+    }
+}
+
+// Four channels from o on: bias, pairs, requantisation.
+static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint32_t *w, uint32_t *w_end) {
+    mica_dsp_weights(ch->weights + o * 4 * words, 4 * words, words, w + 4);
+    for (uint32_t i = 0; i < 4; ++i) {
+        int32_t bias = ch->bias[o + i];
+        if (mica_dsp_requant(ch, o + i, (mica_dsp_requant_t *)(void *)w_end + i)) {
+            bias *= 2;
+            for (uint32_t *pair = w + 4 + i; pair < w_end; pair += 4) {
+                *pair = mica_dsp_doubled(*pair);
+            }
+        }
+        w[i] = (uint32_t)bias;
+    }
+}
+
+void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words = (k + 3) / 4;
+    uint32_t total = (row_end - row_begin) * w->out_w, out_c = w->out_c;
+    source_t s = { .p = p, .words = words, .row_bytes = (uint32_t)w->kernel_w * w->in_c };
+    s.direct = s.row_bytes % 4 == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
+    bool inside = w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
+        && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
+    // In bytes; K is at most 2^31 / 4 where there are four channels.
+    uint64_t fixed = (uint64_t)64 + 32 * words + (s.direct && inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
+    if (!ch->fast || p->groups != 1 || ch->layout != MICA_LAYOUT_ROWS || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
+        || fixed + pair_bytes > scratch_bytes) {
+        mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    uint32_t *weight = scratch, *weight_end = weight + 4 + 8 * words;
+    s.patches = (int8_t *)(weight_end + 12);
+    uint32_t *stream = weight + fixed / 4;
+    // As few tiles as fit, of about the same size.
+    uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2, tiles = (pairs + most - 1) / most;
+    uint32_t tile_pairs = (pairs + tiles - 1) / tiles;
+    int8_t *y = p->y + (size_t)row_begin * w->out_w * out_c;
+    for (uint32_t at = 0; at < total;) {
+        uint32_t pixels = total - at < 2 * tile_pairs ? total - at : 2 * tile_pairs;
+        uint32_t first = row_begin * w->out_w + at;
+        unpack(&s, (int32_t)(first / w->out_w), (int32_t)(first % w->out_w), pixels, stream);
+        mica_dsp_gemm_t args = { .x = stream, .w = weight, .w_end = weight_end, .words = words };
+        for (uint32_t o = 0;;) {
+            weights(ch, o, words, weight, weight_end);
+            args.x = stream;
+            args.x_end = stream + pixels / 2 * 4 * words;
+            args.y = y + o;
+            args.step = out_c;
+            if (pixels > 1) {
+                mica_dsp_gemm(&args);
+            }
+            if (pixels % 2) {
+                args.x = args.x_end;
+                args.x_end += 4 * words;
+                args.y = y + o + (size_t)(pixels - 1) * out_c;
+                args.step = 0;
+                mica_dsp_gemm(&args);
+            }
+            if (o + 4 == out_c) {
+                break;
+            }
+            o = o + 8 <= out_c ? o + 4 : out_c - 4;  // the last four may overlap those before
+        }
+        mica_dsp_clamp(ch, y, pixels * out_c);
+        y += (size_t)pixels * out_c;
+        at += pixels;
+    }
+}
+
+#endif

@@ -1,0 +1,182 @@
+// Products of int16 pairs on a Cortex-M with the DSP instructions: SMLAD multiplies and adds two of them at once.
+    .syntax unified
+    .thumb
+    .section .text.mica_dsp_gemm, "ax", %progbits
+
+// One step: a pair of elements of two pixels against the pairs of four channels, 16 multiply-accumulates in 11 instructions.
+//   r0 = stream of pixels, r1 = stream of weights, r4-r7 = sums of the first pixel, r8-r11 = of the second
+.macro STEP
+    ldrd r2, r3, [r0], #8
+    ldrd r12, lr, [r1], #8
+    smlad r4, r2, r12, r4
+    smlad r8, r3, r12, r8
+    smlad r5, r2, lr, r5
+    smlad r9, r3, lr, r9
+    ldrd r12, lr, [r1], #8
+    smlad r6, r2, r12, r6
+    smlad r10, r3, r12, r10
+    smlad r7, r2, lr, r7
+    smlad r11, r3, lr, r11
+.endm
+
+// Requantises and stores a channel of both pixels: \a for y at lr, \b for y at r4; r2 = multiplier, r3 = 2^(s-2) + (zero <<
+// (s-1)), r12 = s - 1. SMMLA is r3 + floor(sum * multiplier / 2^32), so that shifted by r12 is the sum rounded once.
+.macro CHANNEL a, b, at
+    ldm r1!, {r2, r3, r12}
+    smmla \a, \a, r2, r3
+    asr \a, \a, r12
+    ssat \a, #8, \a
+    strb \a, [lr, #\at]
+    smmla \b, \b, r2, r3
+    asr \b, \b, r12
+    ssat \b, #8, \b
+.if \at == 0
+    ldr r4, [sp, #F_STEP]
+    add r4, lr
+.endif
+    strb \b, [r4, #\at]
+.endm
+
+    .equ F_W, 0
+    .equ F_W_END, 4
+    .equ F_ENTRY, 8
+    .equ F_Y, 12
+    .equ F_STEP, 16
+    .equ F_X_END, 20
+
+    .equ WORDS, 8               // of four elements that are unrolled
+    .equ WORD_CODE, 88          // bytes of code for each
+
+// void mica_dsp_gemm(const mica_dsp_gemm_t *args)
+    .global mica_dsp_gemm
+    .type mica_dsp_gemm, %function
+    .balign 4
+    .thumb_func
+mica_dsp_gemm:
+    push {r4-r11, lr}
+    ldm r0, {r0-r6}             // x, x_end, w, w_end, words, y, step
+    mov r7, r1
+    subs r4, #1
+    and r4, r4, #WORDS - 1
+    adds r4, #1                 // words of the first round: the rest, or all
+    movs r1, #WORD_CODE
+    muls r4, r1, r4
+    ldr r1, =words_end + 1
+    subs r4, r1, r4
+    push {r2-r7}
+pair:
+    ldr r1, [sp, #F_W]
+    ldm r1!, {r4-r7}            // the bias
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    ldr pc, [sp, #F_ENTRY]
+    .ltorg
+    .balign 4
+words:
+    .rept 2 * WORDS
+    STEP
+    .endr
+words_end:
+    ldr r2, [sp, #F_W_END]
+    cmp r1, r2
+    bne.w words
+    ldr lr, [sp, #F_Y]
+    CHANNEL r4, r8, 0
+    CHANNEL r5, r9, 1
+    CHANNEL r6, r10, 2
+    CHANNEL r7, r11, 3
+    ldrd r5, r6, [sp, #F_STEP]
+    add r4, r5
+    str r4, [sp, #F_Y]
+    cmp r0, r6
+    bne.w pair
+    add sp, #24
+    pop {r4-r11, pc}
+    .if words_end - words - WORDS * WORD_CODE
+    .error "WORD_CODE is wrong"
+    .endif
+    .size mica_dsp_gemm, . - mica_dsp_gemm
+
+// void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)
+// Four rows of weights, `row` bytes apart, as pairs: of each word (w0, w2) of the four, then (w1, w3).
+    .section .text.mica_dsp_weights, "ax", %progbits
+    .global mica_dsp_weights
+    .type mica_dsp_weights, %function
+    .balign 4
+    .thumb_func
+mica_dsp_weights:
+    push {r4-r11, lr}
+    add r12, r1, r1, lsl #1
+1:  ldr r5, [r0, r1]
+    ldr r6, [r0, r1, lsl #1]
+    ldr r7, [r0, r12]
+    ldr r4, [r0], #4
+    sxtb16 r8, r4, ror #8
+    sxtb16 r9, r5, ror #8
+    sxtb16 r10, r6, ror #8
+    sxtb16 r11, r7, ror #8
+    sxtb16 r4, r4
+    sxtb16 r5, r5
+    sxtb16 r6, r6
+    sxtb16 r7, r7
+    stm r3!, {r4-r11}
+    subs r2, #1
+    bne 1b
+    pop {r4-r11, pc}
+    .size mica_dsp_weights, . - mica_dsp_weights
+
+// void mica_dsp_unpack(const mica_dsp_unpack_t *args)
+// Patches of pairs of pixels as a stream: of each word of four elements (x0, x2) of both pixels, then (x1, x3).
+    .section .text.mica_dsp_unpack, "ax", %progbits
+    .global mica_dsp_unpack
+    .type mica_dsp_unpack, %function
+    .balign 4
+    .thumb_func
+mica_dsp_unpack:
+    push {r4-r11, lr}
+    ldr r3, [r0, #36]           // next1
+    ldr r2, [r0, #32]           // next0
+    push {r2, r3}
+    ldm r0, {r0-r2, r8-r12}     // x0, x1, to, adjust0, adjust1, words, rows, pairs
+    mov lr, r12
+1:  mov r12, r11
+2:  lsrs r3, r10, #1
+    bcc 3f
+    ldr r4, [r0], #4
+    ldr r5, [r1], #4
+    sxtb16 r6, r4, ror #8
+    sxtb16 r7, r5, ror #8
+    sxtb16 r4, r4
+    sxtb16 r5, r5
+    stm r2!, {r4-r7}
+    cbz r3, 5f
+3:  ldr r4, [r0], #4
+    ldr r5, [r1], #4
+    sxtb16 r6, r4, ror #8
+    sxtb16 r7, r5, ror #8
+    sxtb16 r4, r4
+    sxtb16 r5, r5
+    stm r2!, {r4-r7}
+    ldr r4, [r0], #4
+    ldr r5, [r1], #4
+    sxtb16 r6, r4, ror #8
+    sxtb16 r7, r5, ror #8
+    sxtb16 r4, r4
+    sxtb16 r5, r5
+    stm r2!, {r4-r7}
+    subs r3, #1
+    bne 3b
+5:  add r0, r8
+    add r1, r9
+    subs r12, #1
+    bne 2b
+    ldrd r4, r5, [sp]
+    add r0, r4
+    add r1, r5
+    subs lr, #1
+    bne 1b
+    add sp, #8
+    pop {r4-r11, pc}
+    .size mica_dsp_unpack, . - mica_dsp_unpack

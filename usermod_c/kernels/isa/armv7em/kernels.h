@@ -1,0 +1,68 @@
+// mica: kernels for Cortex-M with the DSP instructions (M4, M7, M33): their assembly, as C sees it.
+#ifndef MICA_ARMV7EM_KERNELS_H
+#define MICA_ARMV7EM_KERNELS_H
+
+#include "../c32/kernels.h"
+
+// Four channels over a stream of pairs of pixels. Offsets stand in gemm.S.
+typedef struct {
+    const uint32_t *x, *x_end;  // 4 words for each four elements of a pair of pixels
+    const uint32_t *w, *w_end;  // bias[4], then 8 words for each four elements; at w_end mica_dsp_requant_t[4]
+    uint32_t words;             // of four elements, 1 or more
+    int8_t *y;                  // the first pixel's
+    uint32_t step;              // from pixel to pixel
+} mica_dsp_gemm_t;
+
+// How a sum becomes an int8: (round + floor(sum * mult / 2^32)) >> shift, saturated. The claim FAST sees to it that nothing
+// overflows.
+typedef struct {
+    int32_t mult, round, shift;
+} mica_dsp_requant_t;
+
+// Patches of pairs of pixels. Words may lie at any address.
+typedef struct {
+    const int8_t *x0, *x1;      // of the two pixels of the first pair
+    uint32_t *to;
+    int32_t adjust0, adjust1;   // from behind a row of the patch to the next row
+    uint32_t words, rows;       // of a row, of a patch; both 1 or more
+    uint32_t pairs;             // 1 or more
+    int32_t next0, next1;       // from behind a patch (adjusted) to the same pixel of the next pair
+} mica_dsp_unpack_t;
+
+void mica_dsp_gemm(const mica_dsp_gemm_t *args);
+void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
+void mica_dsp_unpack(const mica_dsp_unpack_t *args);
+
+// The constants of channel o. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA drops: where the channel has
+// less, true is returned, and its weights and bias have to be doubled.
+static inline bool mica_dsp_requant(const mica_channels_t *ch, uint32_t o, mica_dsp_requant_t *to) {
+    int32_t shift = ch->shift[o] - 1;
+    bool doubled = shift == 0;
+    shift += doubled;
+    to->mult = ch->mult[o];
+    to->round = (1 << (shift - 1)) + ch->y_zero * (1 << shift);
+    to->shift = shift;
+    return doubled;
+}
+
+// n outputs, saturated to int8 already, to the channels' range.
+static inline void mica_dsp_clamp(const mica_channels_t *ch, int8_t *y, uint32_t n) {
+    int8_t low = ch->act_min, high = ch->act_max;
+    if (low == -128 && high == 127) {
+        return;
+    }
+    for (int8_t *end = y + n; y != end; ++y) {
+        *y = *y < low ? low : *y > high ? high : *y;
+    }
+}
+
+// Both int16 of a pair, each below 2^14, doubled.
+static inline uint32_t mica_dsp_doubled(uint32_t pair) {
+    return pair << 1 & 0xfffeffff;
+}
+
+void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
+
+#endif

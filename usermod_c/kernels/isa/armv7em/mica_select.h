@@ -1,0 +1,14 @@
+// Cortex-M4 and M7, and whatever else has the DSP instructions: two int16 products an instruction.
+#ifndef MICA_SELECT_ARMV7EM_H
+#define MICA_SELECT_ARMV7EM_H
+
+#include "../c32/mica_select.h"
+#include "kernels.h"
+
+#undef MICA_ISA
+#define MICA_ISA "armv7em"
+
+#undef MICA_CONV2D_S8
+#define MICA_CONV2D_S8 mica_conv2d_s8_armv7em
+
+#endif
