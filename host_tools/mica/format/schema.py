@@ -492,7 +492,8 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
 
     conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
     in parts, and the unpacked weights of four channels. depthwise: a strip of one channel, for two rows of the
-    output at a time, 96 bits a column, and where each strip begins; or one window of all channels. fully connected: one
+    output at a time, 96 bits a column, and where each strip begins; or of four channels, 64 bits a column each, and
+    their constants; or one window of all channels. fully connected: one
     unpacked row of x.
     """
     least = scratch_min(kernel, y[-1] if y else 1, 0)
@@ -502,8 +503,9 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
         pixels = -(-y[1] * y[2] // 4) * 4
         want = pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED
     elif kernel == "depthwise_conv2d_s8":
-        strip = 12 * ((y[2] - 1) * p["stride_w"] + p["kernel_w"]) + 12 * (y[1] + 1)
-        want = max(strip, row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])) + SCRATCH_FIXED
+        columns = (y[2] - 1) * p["stride_w"] + p["kernel_w"]
+        window = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
+        want = max(12 * columns + 12 * (y[1] + 1), 32 * columns + 160, window) + SCRATCH_FIXED
     elif kernel == "fully_connected_s8":
         want = 2 * row_bytes("offset_rows", x[-1]) + SCRATCH_FIXED
     return max(least, min(want, limit) & -4)

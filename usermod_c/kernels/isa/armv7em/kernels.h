@@ -29,6 +29,39 @@ typedef struct {
     int32_t next0, next1;       // from behind a patch (adjusted) to the same pixel of the next pair
 } mica_dsp_unpack_t;
 
+// Two rows of the image for four channels, as planes of words. Null: a row outside it.
+typedef struct {
+    const int8_t *a, *b;        // the upper and the lower row, at the first of the channels
+    uint32_t *to;               // the first column inside the image
+    uint32_t length;            // bytes of a row that are read: columns * step
+    uint32_t step;              // from column to column
+    uint32_t plane;             // bytes from a channel's plane to the next channel's
+    uint32_t outside;           // x_zero, twice
+} mica_dsp_rows_t;
+
+// The constants of a channel of a depthwise convolution; the order is that in which depthwise.S loads them.
+typedef struct {
+    uint32_t upper[3], lower[3];  // of each column (w[0], w[1]) and (w[1], w[2])
+    int32_t bias;
+    mica_dsp_requant_t requant;
+} mica_dsp_taps_t;
+
+// Rows of the output of four channels.
+typedef struct {
+    const uint32_t *a, *b;      // planes of a pair of rows, and of the pair below
+    uint32_t plane;
+    int8_t *y;
+    uint32_t pitch;             // from the first row to the second; 0: there is none
+    uint32_t step;              // from pixel to pixel
+    uint32_t length;            // bytes of a plane from the first window to behind the last
+    const mica_dsp_taps_t *taps;  // four
+} mica_dsp_depthwise_t;
+
+void mica_dsp_rows(const mica_dsp_rows_t *args);
+void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1, two rows
+void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one row
+// Sums over `words` * 4 elements: of pairs of x with two rows of weights, as they are stored.
+void mica_dsp_dense(const uint32_t *x, const int8_t *w0, const int8_t *w1, uint32_t words, int32_t *sums);
 void mica_dsp_gemm(const mica_dsp_gemm_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);

@@ -10,5 +10,9 @@
 
 #undef MICA_CONV2D_S8
 #define MICA_CONV2D_S8 mica_conv2d_s8_armv7em
+#undef MICA_DEPTHWISE_CONV2D_S8
+#define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_armv7em
+#undef MICA_FULLY_CONNECTED_S8
+#define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_armv7em
 
 #endif
