@@ -6,6 +6,8 @@
 #include "requant.h"
 #include "shape.h"
 
+#define MOST 16  // rows of weights a call
+
 // k elements as pairs, of each four (x0, x2), (x1, x3); those beyond the last are 0. Returns their sum.
 static int32_t pairs(uint32_t *to, const int8_t *x, uint32_t k) {
     int32_t sum = 0;
@@ -29,6 +31,14 @@ static int32_t pairs(uint32_t *to, const int8_t *x, uint32_t k) {
     return sum;
 }
 
+// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
+// goes in doubled.
+static inline int8_t requant(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+    int32_t r;
+    __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));
+    return (int8_t)mica_clamp(zero + (((r >> (shift - 1)) + 1) >> 1), low, high);
+}
+
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
@@ -36,18 +46,27 @@ void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KE
         mica_fully_connected_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
+    int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
+    bool fast = ch->fast;
     const int8_t *x = p->x + (size_t)row_begin * k;
     int8_t *y = p->y + (size_t)row_begin * n;
     for (uint32_t i = row_begin; i < row_end; ++i, x += k) {
         uint32_t excess = 128 * (uint32_t)pairs(scratch, x, k);
         const int8_t *w = ch->weights;
-        for (uint32_t o = 0; o < n; o += 2, w += 2 * row) {
-            uint32_t count = o + 1 < n ? 2 : 1;
-            int32_t sums[2];
-            mica_dsp_dense(scratch, w, w + (count - 1) * row, row / 4, sums);
+        uint32_t count;
+        for (uint32_t o = 0; o < n; o += count, w += count * row) {
+            int32_t sums[MOST];
+            count = n - o < MOST ? n - o : MOST;
+            if (count > 1) {
+                count &= ~1u;
+                mica_dsp_dense(scratch, w, row, row / 4, count / 2, sums);
+            } else {
+                mica_dsp_dense(scratch, w, 0, row / 4, 1, sums);
+            }
             for (uint32_t j = 0; j < count; ++j) {
                 int32_t acc = (int32_t)((uint32_t)sums[j] + (uint32_t)ch->bias[o + j] - excess);
-                *y++ = mica_requant_s8(acc, ch->mult[o + j], ch->shift[o + j], ch->y_zero, ch->act_min, ch->act_max);
+                int32_t mult = ch->mult[o + j], shift = ch->shift[o + j];
+                *y++ = fast ? requant(acc, mult, shift, zero, low, high) : mica_requant_s8(acc, mult, shift, zero, low, high);
             }
         }
     }

@@ -60,8 +60,8 @@ typedef struct {
 void mica_dsp_rows(const mica_dsp_rows_t *args);
 void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1, two rows
 void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one row
-// Sums over `words` * 4 elements: of pairs of x with two rows of weights, as they are stored.
-void mica_dsp_dense(const uint32_t *x, const int8_t *w0, const int8_t *w1, uint32_t words, int32_t *sums);
+// Sums over `words` * 4 elements: of pairs of x with `pairs` pairs of rows of weights, as they are stored.
+void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums);
 void mica_dsp_gemm(const mica_dsp_gemm_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
