@@ -197,6 +197,8 @@ def _prefix(board: Board) -> str:
         return "arm-none-eabi-"
     if board.isa.startswith("rv32"):
         return "riscv64-unknown-elf-"
+    if board.isa.startswith("xtensa"):
+        return "xtensa-lx106-elf-"
     return ""
 
 
@@ -205,6 +207,7 @@ def _need_tools(board: Board) -> str:
     packages = {
         "arm-none-eabi-": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
         "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
+        "xtensa-lx106-elf-": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
         "": "gcc libc6-dev",
     }
     prefix = _prefix(board)
