@@ -15,8 +15,7 @@ from mica.device.transport import Board, open_board
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))
 
-
-RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.json"
+RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl"  # scripts/matrix.py reads it
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,9 +30,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if mark is None or (report.when != "call" and report.passed):
         return
     board = item.callspec.params["target"].removesuffix("@emu")  # type: ignore[attr-defined]
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    results[item.nodeid] = {"board": board, "columns": list(mark.args), "outcome": report.outcome}
-    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True))
+    line = {"test": item.nodeid, "board": board, "columns": mark.args, "outcome": report.outcome}
+    with RESULTS.open(
+        "a", encoding="utf-8"
+    ) as file:  # one short write: processes that test side by side cannot mix them
+        file.write(json.dumps(line) + "\n")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from targets import EVERY
 
 from mica.boards import load_board
 from mica.device import build as builder
@@ -18,13 +19,14 @@ from mica.errors import MicaError
 Firmware = Callable[[str], BuildResult]
 
 
-@pytest.mark.parametrize("name", ["UNIX", "MPS2_AN385", "RPI_PICO"])
-def test_build(firmware: Firmware, name: str) -> None:
-    result = firmware(name)
+@pytest.mark.matrix("image builds")
+@pytest.mark.parametrize("target", [*EVERY, "RPI_PICO"])
+def test_build(firmware: Firmware, target: str) -> None:
+    result = firmware(target)
     assert result.image.exists()
     assert result.text > 100_000
-    assert result.bss >= result.arena == load_board(name).arena
-    again = build(load_board(name))
+    assert result.bss >= result.arena == load_board(target).arena
+    again = build(load_board(target))
     assert not again.built
     assert again.seconds < 2
 
