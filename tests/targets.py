@@ -4,4 +4,5 @@ from mica.boards import all_boards
 
 QEMU = [board.name for board in all_boards() if board.port == "qemu"]
 DEEP = ["UNIX", "MPS2_AN385"]
-EVERY = ["UNIX", *QEMU]
+PICO = "RPI_PICO@emu"
+EVERY = ["UNIX", *QEMU, PICO]

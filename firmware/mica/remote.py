@@ -14,14 +14,19 @@ on the wire is somebody's print and is skipped. An error is an exception, which 
                             mica:end <nbytes> <crc32>
     evaluate(samples)       mica:y <hex>                                                    each sample: all its outputs
                             mica:end <samples> <crc32>                                      of all these bytes
+    bench(read, mask, runs, mica:step <index> <ticks>                                       each step: the shortest of the runs
+          x, ...)           mica:total <ticks>                                              Model.run(), the shortest
+                            mica:heap <bytes>                                             free, with the model loaded
     unload()                nothing
 
 source: a path or a buffer. x: one buffer for each input of the model, int8 as it lies in the tensor. samples: all
 inputs of the first sample, then of the second, and so on. crc32 is zlib's, 8 hexadecimal digits, over the bytes of all
-outputs of a step in turn. layer_bytes runs the model up to step i, so it sees the layer's output before anything
+outputs of a step in turn. read() is a counter that wraps at mask + 1; what reading it costs is taken off. layer_bytes runs the model up to step i, so it sees the layer's output before anything
 overwrites it.
 """
 
+import gc
+from array import array
 from binascii import crc32, hexlify
 
 import _mica
@@ -119,6 +124,42 @@ def layer_bytes(index, *inputs):
         print("mica:end", size, _digits(crc))
 
     _watch(m, inputs, index, look)
+
+
+def _ticks(read, mask, f):
+    start = read()
+    f()
+    return read() - start & mask
+
+
+def bench(read, mask, runs, *inputs):
+    m = model._m
+    steps = m.steps
+    best = array("L", [mask] * len(steps))
+    total = mask
+    gc.collect()
+    free = gc.mem_free()
+    idle = min([_ticks(read, mask, gc.isenabled) for _ in range(8)])
+    for _ in range(runs):
+        # A counter can be a number that needs memory; a collection of it would count as a layer's.
+        gc.collect()
+        gc.disable()
+        try:
+            _fill(m, inputs)
+            total = min(total, _ticks(read, mask, model.run))
+            _fill(m, inputs)
+            m.begin()
+            try:
+                for i in range(len(steps)):
+                    best[i] = min(best[i], _ticks(read, mask, steps[i]))
+            finally:
+                m.end()
+        finally:
+            gc.enable()
+    for i, ticks in enumerate(best):
+        print("mica:step", i, max(0, ticks - idle))
+    print("mica:total", max(0, total - idle))
+    print("mica:heap", free)
 
 
 def evaluate(samples):

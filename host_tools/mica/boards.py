@@ -37,7 +37,7 @@ class Uf2:
 
 @dataclass(frozen=True)
 class Emulator:
-    """How the board is run on this computer. `package` is the apt package that has `program`."""
+    """How the board is run on this computer. `package` is the apt package that has `program`, `machine` its name there."""
 
     program: str
     machine: str = ""
@@ -66,6 +66,11 @@ class Board:
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
+
+    @property
+    def target(self) -> str:
+        """What --on calls the emulated board: a board that also exists as a thing is marked as emulated."""
+        return self.name if self.flasher == "none" else f"{self.name}@emu"
 
 
 _SIZES = {"ram", "arena", "scratch", "flash", "storage", "size"}
@@ -141,6 +146,11 @@ def board_names() -> list[str]:
 
 def all_boards() -> list[Board]:
     return [read_board(data_dir("boards") / name) for name in board_names()]
+
+
+def emulated_boards() -> dict[str, Board]:
+    """The boards that run on this computer, by the name that --on takes."""
+    return {board.target: board for board in all_boards() if board.emulator}
 
 
 def load_board(name: str) -> Board:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import abc
+import math
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 
 import numpy as np
@@ -14,6 +17,19 @@ from mica.format.codec import ModelFile
 from mica.pack.golden import dequantise_output, quantise_input
 
 Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
+
+
+@dataclass(frozen=True)
+class Times:
+    """What a model costs, in `unit` (cycles, instructions or seconds): the shortest of some runs.
+
+    `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
+    """
+
+    unit: str
+    total: float
+    steps: list[float]
+    free_heap: int | None = None
 
 
 class Runner(abc.ABC):
@@ -35,6 +51,10 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
         """Runs one sample up to and including `step`; that step's output, [size]."""
+
+    @abc.abstractmethod
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        """Runs one sample some times, and tells what it costs."""
 
     def close(self) -> None:  # noqa: B027 - most runners hold nothing
         """Lets go of the target."""
@@ -99,14 +119,37 @@ class HostRunner(Runner):
                 return y.reshape(-1)
         raise MicaError(f"the model has no layer {step}")
 
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        total = math.inf
+        steps = [math.inf] * len(self.model.steps)
+        for _ in range(runs):
+            self._set(inputs)
+            begun = time.perf_counter()
+            self.loaded.run()
+            total = min(total, time.perf_counter() - begun)
+            self._set(inputs)
+            for k in range(len(steps)):
+                begun = time.perf_counter()
+                self.loaded.run_step(k)
+                steps[k] = min(steps[k], time.perf_counter() - begun)
+        return Times("seconds", total, steps)
+
 
 Say = Callable[[str], None]
 
 
 def open_runner(
-    data: bytes, target: str, say: Say | None = None, progress: Callable[[int, int], None] | None = None
+    data: bytes,
+    target: str,
+    say: Say | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    icount: bool = False,
 ) -> Runner:
-    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations."""
+    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations.
+
+    With `icount` the clock of a board in QEMU counts instructions.
+    """
     if target == "host":
         runner = HostRunner(data)
         if say is not None and "reference" in runner.engine_name:
@@ -114,4 +157,4 @@ def open_runner(
         return runner
     from mica.device.session import BoardRunner
 
-    return BoardRunner(data, target, say, progress)
+    return BoardRunner(data, target, say, progress, icount=icount)

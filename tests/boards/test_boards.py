@@ -83,6 +83,12 @@ def test_all_are_good() -> None:
     assert {"UNIX", "MPS2_AN385", "RPI_PICO"} <= set(names)
 
 
+def test_a_real_board_is_marked_where_it_is_emulated() -> None:
+    emulated = boards.emulated_boards()
+    assert {"UNIX", "MPS2_AN385", "RPI_PICO@emu"} <= set(emulated)
+    assert emulated["RPI_PICO@emu"] == load_board("RPI_PICO")
+
+
 def test_pico_flash_is_divided_without_gaps() -> None:
     """MicroPython puts storage at the end of flash and ROMFS right below it: board.toml must agree."""
     board = load_board("RPI_PICO")

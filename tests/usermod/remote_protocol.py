@@ -26,6 +26,12 @@ remote.layer_hashes(small_x)
 remote.layer_bytes(0, small_x)
 remote.layer_bytes(4, small_x)
 remote.evaluate(small_x + bytes(64) + small_x)
+clock = iter(range(0, 100000, 7))  # each reading is 7 later, and wraps
+bench_lines = []
+remote.print = lambda *args: bench_lines.append(args)
+remote.bench(lambda: next(clock) & 0xFF, 0xFF, 2, small_x)
+remote.print = show
+print([line[2] for line in bench_lines[:5]], bench_lines[5], bench_lines[6][1] > 0)
 remote.evaluate(b"")
 remote.load(two)
 remote.run(bytes([1, 2, 3, 4, 5, 6]), bytes([10, 20, 30]))

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
             _size(board.flash),
             _size(board.arena),
             _size(board.romfs.size if board.romfs else 0),
-            "yes" if board.emulator else "no",
+            board.target if board.emulator else "-",
             board.description,
         )
         for board in boards
@@ -57,6 +57,7 @@ def facts(board: Board) -> dict[str, Any]:
         "arena": board.arena,
         "flasher": board.flasher,
         "emulated": board.emulator is not None,
+        "target": board.target if board.emulator else None,
     }
 
 

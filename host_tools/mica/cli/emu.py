@@ -15,7 +15,7 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.device import romfs
 from mica.device.build import build
-from mica.device.emulator import Emulator
+from mica.device.emulator import start_emulator
 from mica.errors import Unsupported
 
 NAME = "emu"
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
     parent = os.getppid()
     image = build(board, progress=say).image
-    with Emulator(board, image, rom=rom, tcp=args.socket) as emulator:
+    with start_emulator(board, image, rom=rom, tcp=args.socket, progress=say) as emulator:
         if args.json:
             text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
         else:
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
             if os.getppid() != parent:
                 return 0  # nobody is left to press Ctrl-C
             time.sleep(0.2)
-    say(f"{board.name} has ended")
+    say(f"{board.name} has ended{': ' if emulator.last_words else ''}{emulator.last_words}")
     return 0
 
 
 def _emulated(name: str) -> Board:
-    board = load_board(name)
+    board = load_board(name.removesuffix("@emu"))
     if board.emulator is None:
         names = [b.name for b in all_boards() if b.emulator and b.emulator.machine]
         raise Unsupported(f"{name} is a real board; emulated are {', '.join(names)}")

@@ -7,7 +7,7 @@ import os
 import sys
 from types import SimpleNamespace
 
-from mica.boards import board_names, load_board
+from mica.boards import emulated_boards
 from mica.cli.say import say
 from mica.device.emulator import EmulatedBoard
 from mica.device.serial_board import SerialBoard
@@ -20,7 +20,7 @@ HELP = "type into a board's MicroPython"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--on", metavar="T", required=True, help="an emulated board (UNIX, MPS2_AN385), a port, or auto"
+        "--on", metavar="T", required=True, help="an emulated board (MPS2_AN385, RPI_PICO@emu, ...), a port, or auto"
     )
 
 
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("repl: has nothing to say in JSON")
     if args.on == "host":
         raise MicaError("repl: the host is not a MicroPython; for one on this computer use --on UNIX")
-    facts = load_board(args.on) if args.on in board_names() else None
+    facts = emulated_boards().get(args.on)
     if facts and facts.emulator and facts.port == "unix":
         from mica.device.build import build
 

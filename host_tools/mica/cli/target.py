@@ -16,7 +16,8 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         "--on",
         metavar="T",
         default="host",
-        help="host (default), an emulated board (UNIX, MPS2_AN385), a port (/dev/ttyACM0, COM5, socket://...), or auto",
+        help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
+        "socket://...), or auto",
     )
 
 
@@ -35,8 +36,8 @@ def read_model(path: str) -> bytes:
     return data
 
 
-def open_model(path: str, target: str) -> Runner:
-    """The model of a file, loaded on a target, with progress on stderr."""
+def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
+    """The model of a file, loaded on a target, with progress on stderr. `icount`: see open_runner."""
     from mica.format.codec import FormatError, decode
 
     data = read_model(path)
@@ -45,4 +46,4 @@ def open_model(path: str, target: str) -> Runner:
     except FormatError as e:
         raise MicaError(f"{path}: {e}") from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
-        return open_runner(data, target, say, progress)
+        return open_runner(data, target, say, progress, icount=icount)

@@ -5,6 +5,7 @@
 Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -24,7 +25,7 @@ from mica.errors import MicaError
 from mica.resources import data_dir
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
-_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".toml", ".ld", ".csv", ".inc"}
+_RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,11 @@ def _fingerprints(job: _Job) -> tuple[str, str]:
     """Digests of the files that are rules of the build, and of all others that go into the image."""
     rules, contents = hashlib.sha256(), hashlib.sha256()
     rules.update(Path(__file__).read_bytes())
+    # Of board.toml what goes into the image: neither its description nor how it is emulated.
+    rules.update(repr(dataclasses.replace(job.board, description="", emulator=None)).encode())
     shared = data_dir("boards") / "common" / job.board.port
     folders = [data_dir("usermod_c"), data_dir("firmware"), job.board.folder, shared]
-    files = [path for folder in folders for path in source_files(folder)]
+    files = [path for folder in folders for path in source_files(folder) if path.name != "board.toml"]
     for path in sorted([*files, *job.manifests]):
         digest = rules if path.suffix in _RULE_SUFFIXES else contents
         digest.update(str(path).encode())

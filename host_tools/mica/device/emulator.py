@@ -15,10 +15,14 @@ from typing import BinaryIO
 
 from mica.boards import Board as BoardFacts
 from mica.device import child, romfs
+from mica.device.cache import Progress, quiet
 from mica.device.process import need_program
 from mica.device.serial_board import SerialBoard
 from mica.device.transport import SILENCE, BoardError, PutProgress
 from mica.errors import MicaError
+
+# With `icount`: shift=0 makes every instruction one nanosecond of the board's time.
+INSTRUCTIONS_A_SECOND = 1_000_000_000
 
 
 class Emulator:
@@ -61,7 +65,7 @@ class Emulator:
                 # A file without a name, open in QEMU: nothing to clean up, however we end.
                 file = stack.enter_context(_nameless(rom))
                 inherited.append(file.fileno())
-                base = _rom_window(board, len(rom))
+                base = rom_window(board, len(rom))
                 command += ["-device", f"loader,file=/dev/fd/{file.fileno()},addr={base:#x},force-raw=on"]
             if tcp is None:
                 command += ["-serial", "pty"]
@@ -125,6 +129,11 @@ class Emulator:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def last_words(self) -> str:
+        """Why it has ended, where that is known."""
+        return ""
+
     def alive(self) -> bool:
         return self._process.poll() is None
 
@@ -170,7 +179,7 @@ def _listener(port: int) -> socket.socket:
     return listener
 
 
-def _rom_window(board: BoardFacts, size: int) -> int:
+def rom_window(board: BoardFacts, size: int) -> int:
     """Address of the board's ROMFS, if an image of `size` bytes fits."""
     if board.romfs is None:
         raise MicaError(f"{board.name} has no ROMFS")
@@ -179,8 +188,31 @@ def _rom_window(board: BoardFacts, size: int) -> int:
     return board.romfs.base
 
 
+def start_emulator(
+    board: BoardFacts,
+    image: Path,
+    *,
+    icount: bool = False,
+    load: Sequence[tuple[Path, int]] = (),
+    rom: bytes | None = None,
+    tcp: int | None = None,
+    keep_flash: bool = True,
+    progress: Progress = quiet,
+) -> Emulator:
+    """Start the emulator that the board's port wants; the arguments are those of Emulator and VirtualPico."""
+    if board.port == "rp2":
+        from mica.device.virtual_pico import VirtualPico
+
+        return VirtualPico(board, image, load=load, rom=rom, tcp=tcp, keep_flash=keep_flash, progress=progress)
+    return Emulator(board, image, icount=icount, load=load, rom=rom, tcp=tcp)
+
+
 class EmulatedBoard(SerialBoard):
-    """An emulated board with its emulator; both end together. `rom_files` are put into its ROMFS before it starts."""
+    """An emulated board with its emulator; both end together.
+
+    `rom_files` are put into its ROMFS before it starts. One that keeps its flash then gets a flash of its own for the
+    while, so that what is in the other stays there.
+    """
 
     def __init__(
         self,
@@ -190,14 +222,17 @@ class EmulatedBoard(SerialBoard):
         icount: bool = False,
         load: Sequence[tuple[Path, int]] = (),
         rom_files: Mapping[str, bytes] | None = None,
+        progress: Progress = quiet,
     ) -> None:
         rom = romfs.build(rom_files) if rom_files else None
-        self.emulator = Emulator(board, image, icount=icount, load=load, rom=rom)
+        self.emulator = start_emulator(
+            board, image, icount=icount, load=load, rom=rom, keep_flash=rom is None, progress=progress
+        )
         self.rom_files = frozenset(rom_files or ())
         try:
             self.emulator.keep_connected()
             # It has just been switched on: no reset needed.
-            super().__init__(self.emulator.port, name=board.name, reset=False)
+            super().__init__(self.emulator.port, name=board.target, reset=False)
             self.emulator.release()
         except BaseException:
             self.emulator.close()
@@ -219,7 +254,7 @@ class EmulatedBoard(SerialBoard):
         except BoardError as error:
             # An exception of the program's is not the line's; and a process that ends lets go of its port first.
             if not error.traceback and self._repl is not None and self.emulator.ends_within(0.5):
-                raise BoardError(f"{self.name}: the emulator has ended") from None
+                raise BoardError(f"{self.name}: {self.emulator.last_words or 'the emulator has ended'}") from None
             raise
 
     def close(self) -> None:

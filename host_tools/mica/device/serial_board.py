@@ -2,6 +2,8 @@
 
 import binascii
 import contextlib
+import os
+import select
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ from mica.device.transport import SILENCE, Board, BoardError, PutProgress, board
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
 _ANSWER = 3.0  # seconds for a REPL to answer that is there and idle
+_PAUSE = 20.0  # seconds that a board which is reading a program may pause
 
 # A piece fits into the receive buffer of every port we know (ESP32 260 bytes, rp2 512), so none can be lost even
 # when the board is slow to read.
@@ -50,9 +53,10 @@ def _mica_put(n):
 class _Port:
     """A serial port with pushback: SerialTransport reads single bytes, we read what is there."""
 
-    def __init__(self, port: Any) -> None:
+    def __init__(self, port: Any, is_socket: bool) -> None:
         self._port = port
         self._pending = b""
+        self._socket: int | None = port.fileno() if is_socket and os.name == "posix" else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
@@ -61,8 +65,14 @@ class _Port:
         return len(self._pending) or self._port.in_waiting
 
     def read(self, size: int = 1) -> bytes:
+        """`size` bytes, or fewer when they are too long in coming.
+
+        mpremote reads the board's leave to send more with it. The port's own time-out is for other waits, and an
+        emulated board on a busy computer needs longer.
+        """
         data, self._pending = self._pending[:size], self._pending[size:]
-        if len(data) < size:
+        end = time.monotonic() + _PAUSE
+        while len(data) < size and time.monotonic() < end:
             data += self._port.read(size - len(data))
         return data
 
@@ -71,7 +81,15 @@ class _Port:
         if self._pending:
             data, self._pending = self._pending, b""
             return data
-        return bytes(self._port.read(max(1, self._port.in_waiting)))
+        if self._socket is None:
+            return bytes(self._port.read(max(1, self._port.in_waiting)))
+        # Of a socket pyserial knows only whether there is something, and would read byte by byte.
+        if not select.select([self._socket], [], [], self._port.timeout)[0]:
+            return b""
+        data = os.read(self._socket, 65536)
+        if not data:
+            raise OSError("the other side has closed it")
+        return data
 
     def push_back(self, data: bytes) -> None:
         self._pending = data + self._pending
@@ -85,7 +103,7 @@ class _RawRepl(SerialTransport):
 
     def __init__(self, port: str) -> None:
         super().__init__(port, timeout=self.TICK)
-        self.serial: Any = _Port(self.serial)
+        self.serial: Any = _Port(self.serial, port.startswith("socket://"))
 
     def read_until(
         self,
@@ -129,9 +147,10 @@ class _RawRepl(SerialTransport):
         """The next byte, or b"" after `timeout` seconds."""
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            data: bytes = self.serial.read(1)
+            data: bytes = self.serial.read_some()
             if data:
-                return data
+                self.serial.push_back(data[1:])
+                return data[:1]
         return b""
 
     def raw_repl(self) -> bool:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from mica.boards import emulated_boards
+from mica.device.emulator import INSTRUCTIONS_A_SECOND
 from mica.device.transport import BoardError, open_board
+from mica.device.virtual_pico import CYCLES_ON_BOARD
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY
-from mica.runner import Inputs, Runner
+from mica.runner import Inputs, Runner, Times
 
 Say = Callable[[str], None]
 _ROM_NAME = "model.mica"
@@ -31,6 +34,8 @@ class BoardRunner(Runner):
         icount: bool = False,
     ) -> None:
         super().__init__(data, target)
+        self.facts = emulated_boards().get(target)
+        self.icount = icount
         self.board = open_board(
             target, icount=icount, rom_files={_ROM_NAME: data}, progress=say or (lambda message: None)
         )
@@ -107,6 +112,25 @@ class BoardRunner(Runner):
             raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
         t = self.model.tensors[self.model.steps[step].outputs[0]]
         return np.frombuffer(data, DTYPE_NUMPY[t.dtype])
+
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        unit, read, mask, each = self._counter()
+        answer = self._call(
+            "import machine, time" if unit == "cycles" else "import time",
+            f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",
+        )
+        steps = [int(words[1]) * each for words in answer.all("step")]
+        if len(steps) != len(self.model.steps):
+            raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
+        return Times(unit, int(answer.one("total")[0]) * each, steps, int(answer.one("heap")[0]))
+
+    def _counter(self) -> tuple[str, str, int, float]:
+        """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""
+        if self.facts is not None and self.facts.port == "rp2":
+            return "cycles", f"lambda: machine.mem32[{CYCLES_ON_BOARD + 4}]", 0xFFFFFFFF, 1
+        if self.icount and self.facts is not None and self.facts.clock:
+            return "instructions", "time.ticks_cpu", 0x3FFFFFFF, INSTRUCTIONS_A_SECOND / self.facts.clock
+        return "seconds", "time.ticks_us", 0x3FFFFFFF, 1e-6
 
 
 class Answer:

@@ -130,15 +130,12 @@ def open_board(
     instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
     the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells.
     """
-    from mica.boards import board_names, load_board
+    from mica.boards import board_names, emulated_boards
     from mica.device.ports import is_port_name, the_only_port
 
-    if target in board_names():
-        board = load_board(target)
-        if board.emulator is None:
-            raise MicaError(
-                f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto)"
-            )
+    emulated = emulated_boards()
+    if target in emulated:
+        board = emulated[target]
         from mica.device import romfs
         from mica.device.build import build
 
@@ -150,11 +147,15 @@ def open_board(
         from mica.device.emulator import EmulatedBoard
 
         rom = romfs.fitting(rom_files, board.romfs.size if board.romfs else 0)
-        return EmulatedBoard(board, result.image, icount=icount, rom_files=rom)
+        return EmulatedBoard(board, result.image, icount=icount, rom_files=rom, progress=progress)
+    if target in board_names():
+        other = f"; emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
+        raise MicaError(
+            f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto){other}"
+        )
     if target == "auto":
         target = the_only_port()
     elif not is_port_name(target):
-        emulated = [name for name in board_names() if load_board(name).emulator]
         raise MicaError(
             f"{target!r} is neither a board nor a port; known are host, auto, {', '.join(emulated)}, "
             "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"

@@ -1,0 +1,178 @@
+// The virtual Pico without its surroundings: an RP2040 with our boot ROM, flash kept in a file, and a cycle counter.
+
+import fs from 'node:fs';
+import { BasePeripheral, RP2040 } from 'rp2040js';
+import { CycleClock } from './clock.mjs';
+import { Processor } from './processor.mjs';
+
+export const FLASH_BYTES = 2 * 1024 * 1024;
+const SECTOR = 4096;
+
+// Numbers of BKPT in the boot ROM; bootrom.c has them too.
+const TRAP_ERASE = 0xe0;
+const TRAP_PROGRAM = 0xe1;
+const TRAP_BOOTSEL = 0xe2;
+const TRAP_NO_FIRMWARE = 0xe3;
+const TRAP_MISSING = 0xe4;
+const TRAP_FAULT = 0xe5;
+
+// What the board itself can read, where a real Pico has nothing: the cycles its core has executed since power-on. Reading the low
+// word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
+const COUNTER_PAGE = 0x4ff00; // rp2040js's key of addresses 0x4ff00000 to 0x4ff03fff
+const COUNTER_MAGIC = 0x6163696d;
+
+class CycleCounter extends BasePeripheral {
+  constructor(rp2040) {
+    super(rp2040, 'MICA_CYCLES');
+    this.high = 0;
+  }
+
+  readUint32(offset) {
+    const cycles = this.rp2040.core.cycles;
+    switch (offset) {
+      case 0:
+        return COUNTER_MAGIC;
+      case 4:
+        this.high = Math.floor(cycles / 2 ** 32);
+        return cycles % 2 ** 32;
+      case 8:
+        return this.high;
+      default:
+        return 0;
+    }
+  }
+
+  writeUint32() {}
+}
+
+// Why the board cannot go on. `kind` is bootsel, crash or firmware.
+export class Stopped extends Error {
+  constructor(kind, message) {
+    super(message);
+    this.kind = kind;
+  }
+}
+
+const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
+
+export class Machine {
+  // `flash` is the name of a file of FLASH_BYTES bytes.
+  constructor(bootrom, flash) {
+    this.bootrom = bootrom;
+    this.file = fs.openSync(flash, 'r+');
+    this.content = new Uint8Array(FLASH_BYTES);
+    fs.readSync(this.file, this.content, 0, FLASH_BYTES, 0);
+    this.stopped = null;
+    this.resetWanted = false;
+    this.cyclesBefore = 0; // of the chips before the last reset
+    this.powerOn();
+  }
+
+  // A new chip, with what is in flash.
+  powerOn() {
+    this.cyclesBefore += this.rp2040 === undefined ? 0 : this.rp2040.core.cycles;
+    this.resetWanted = false;
+    this.clock = new CycleClock();
+    this.rp2040 = new RP2040(this.clock);
+    this.core = this.rp2040.core;
+    this.clock.core = this.core;
+    this.rp2040.logger = {
+      debug() {},
+      info() {},
+      // Of what rp2040js reports, addresses where nothing is and unaligned ones: there the chip faults.
+      warn: (_, message) => {
+        if (/invalid memory address|undefined address|not implemented yet/.test(message)) {
+          this.stop('crash', message);
+        }
+      },
+      error: (_, message) => this.stop('crash', message),
+    };
+    this.rp2040.loadBootrom(this.bootrom);
+    this.rp2040.flash.fill(0xff);
+    this.rp2040.flash.set(this.content);
+    this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040);
+    this.rp2040.addClockListener((hertz) => this.clock.setFrequency(hertz));
+    this.rp2040.peripherals[0x40058].onWatchdogTrigger = () => {
+      this.resetWanted = true;
+      this.processor.state.limit = 0;
+    };
+    this.rp2040.onBreak = (code) => this.trap(code);
+    this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
+    this.clock.onDeadline = (deadline) => {
+      this.processor.state.limit = Math.min(this.processor.state.limit, deadline);
+    };
+  }
+
+  get cycles() {
+    return this.cyclesBefore + this.core.cycles;
+  }
+
+  stop(kind, message) {
+    this.stopped ??= new Stopped(kind, message);
+    this.processor.state.limit = 0;
+  }
+
+  trap(code) {
+    const [r0, r1, r2] = this.core.registers;
+    switch (code) {
+      case TRAP_ERASE:
+        return this.erase(r0, r1);
+      case TRAP_PROGRAM:
+        return this.program(r0, r1, r2);
+      case TRAP_BOOTSEL:
+        return this.stop('bootsel', 'the board has gone into its boot loader');
+      case TRAP_NO_FIRMWARE:
+        return this.stop('firmware', 'there is no firmware in its flash');
+      case TRAP_MISSING:
+        return this.stop('crash', `the boot ROM lacks a function that was called near ${hex(this.core.LR)}`);
+      case TRAP_FAULT:
+        return this.stop('crash', `fault at ${hex(this.core.PC)}`);
+      default:
+        return this.stop('crash', `the firmware has stopped itself (bkpt ${code}) at ${hex(this.core.PC - 2)}`);
+    }
+  }
+
+  erase(offset, size) {
+    if (offset % SECTOR !== 0 || size % SECTOR !== 0 || offset + size > FLASH_BYTES) {
+      return this.stop('crash', `flash erase of ${size} bytes at ${hex(offset)}: not whole sectors of the chip`);
+    }
+    this.content.fill(0xff, offset, offset + size);
+    this.flashChanged(offset, size);
+  }
+
+  program(offset, source, size) {
+    if (offset % 256 !== 0 || size % 256 !== 0 || offset + size > FLASH_BYTES) {
+      return this.stop('crash', `flash write of ${size} bytes at ${hex(offset)}: not whole pages of the chip`);
+    }
+    for (let i = 0; i < size; i++) {
+      this.content[offset + i] &= this.rp2040.readUint8(source + i); // writing only clears bits
+    }
+    this.flashChanged(offset, size);
+  }
+
+  flashChanged(offset, size) {
+    const changed = this.content.subarray(offset, offset + size);
+    this.rp2040.flash.set(changed, offset);
+    fs.writeSync(this.file, changed, 0, size, offset);
+    this.processor.flashChanged(offset, size);
+  }
+
+  // Execute until `cycles` more are done, the core sleeps, or it must stop. Returns whether it sleeps.
+  run(cycles) {
+    const { core, clock } = this;
+    const end = core.cycles + cycles;
+    while (core.cycles < end && this.stopped === null && !this.resetWanted) {
+      if (core.cycles >= clock.deadline) {
+        clock.ring();
+      }
+      if (core.waiting) {
+        if (!(core.interruptsUpdated && core.checkForInterrupts())) {
+          return true;
+        }
+        core.waiting = false;
+      }
+      this.processor.run(Math.min(end, clock.deadline));
+    }
+    return false;
+  }
+}

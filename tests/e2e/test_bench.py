@@ -1,0 +1,97 @@
+"""`mica bench`, and the reference models in a virtual Pico's flash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helpers import mica, pack, reference_model
+
+from mica.boards import load_board
+from mica.calibration import decode, read_arrays
+from mica.cli.verify import report, verify
+from mica.device.session import BoardRunner
+from mica.runner import HostRunner
+
+PICO = "RPI_PICO@emu"
+
+
+@pytest.mark.parametrize(
+    ("target", "unit"), [("host", "seconds"), ("UNIX", "seconds"), ("MPS2_AN385", "instructions"), (PICO, "cycles")]
+)
+def test_bench(digits: Path, target: str, unit: str) -> None:
+    result = mica("bench", digits, "--on", target, "--runs", 2, "--json")
+    assert result.code == 0, result.err
+    r = result.json
+    assert (r["target"], r["unit"], r["runs"]) == (target, unit, 2)
+    assert [layer["index"] for layer in r["layers"]] == list(range(9))
+    assert all(layer["cost"] >= 0 for layer in r["layers"])
+    assert r["overhead"] == pytest.approx(r["total"] - sum(layer["cost"] for layer in r["layers"]), abs=9)
+    if target == "host":
+        assert r["free_heap"] is None
+    else:
+        assert r["free_heap"] > 100_000
+    if unit != "seconds":
+        # The first convolution has the most multiplications by far, and a multiplication is at least an instruction.
+        most = max(r["layers"], key=lambda layer: layer["macs"])
+        assert most["cost"] > most["macs"]
+        assert r["total"] > sum(layer["macs"] for layer in r["layers"])
+
+
+def test_cycles_repeat(digits: Path) -> None:
+    """A run in which no interrupt came is the shortest, and costs the same each time."""
+    totals = [mica("bench", digits, "--on", PICO, "--json").json["total"] for _ in range(2)]
+    assert totals[0] == pytest.approx(totals[1], rel=0.005)
+
+
+def test_bench_for_people(digits: Path) -> None:
+    result = mica("bench", digits, "--on", PICO, "--runs", 1)
+    assert result.code == 0, result.err
+    assert "conv2d_s8" in result.out
+    assert "cycles on RPI_PICO@emu: " in result.out
+    assert "free heap with the model loaded: " in result.out
+
+
+@pytest.mark.parametrize(
+    ("args", "said"), [(["--runs", "0"], "--runs: at least 1 is wanted"), (["--data", "none.npz"], "none.npz")]
+)
+def test_wrong_arguments(digits: Path, args: list[str], said: str) -> None:
+    result = mica("bench", digits, *args)
+    assert result.code == 1
+    assert said in result.err and result.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["kws", "ic"])
+def test_reference_models_in_flash(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ten samples with the host's bytes, layer by layer, from weights that stay in flash; free heap and cycles."""
+    folder = reference_model(name)
+    packed = pack(folder / "model.onnx", tmp_path / "m.mica", "--calib", folder / "calib.npz")
+    data = packed.read_bytes()
+    x = decode(read_arrays(folder / "eval.npz"), "eval.npz")[:10]
+    facts = load_board("RPI_PICO")
+    assert facts.romfs
+    with HostRunner(data) as host, BoardRunner(data, PICO) as board:
+        shape = host.model.tensors[host.model.inputs[0]].dims
+        samples = [host.quantise([sample.reshape(shape)]) for sample in x]
+        result = verify(host, board, samples)
+        assert result["equal"], report(result)
+        for a, b in zip(host.run(samples), board.run(samples), strict=True):
+            assert a[0].tobytes() == b[0].tobytes()
+        # Where the file lies, by its address on the board; and that the engine took it as it is.
+        code = "import uctypes\nm = memoryview(open('/rom/model.mica', 'rb'))\nprint(uctypes.addressof(m), len(m))"
+        address, size = map(int, board.board.exec(code).split())
+        assert size == len(data)
+        assert address % 16 == 0
+        assert facts.romfs.base <= address < facts.romfs.base + facts.romfs.size
+        assert not board.copied
+        # Activations are at least the plan's; the constants are not among them.
+        assert board.ram < host.model.arena_bytes + 8192
+        times = board.bench(samples[0], 1)
+        assert times.free_heap is not None
+        with capsys.disabled():
+            print(f"\n{name} on {PICO}: {times.total:,.0f} cycles, {times.free_heap:,} bytes of heap free")
+    assert times.unit == "cycles"
+    assert times.total > sum(step.macs for step in host.model.steps)
+    # Nothing of the model is in the heap but the activations, which the board's arena holds for kws.
+    beyond = 0 if host.model.arena_bytes <= facts.arena else host.model.arena_bytes
+    assert times.free_heap > 200_000 - beyond
