@@ -4,7 +4,8 @@ Runs every distinct layer of the four MLPerf Tiny models (random full-range data
 themselves where their folder is there, through the engine's own entry points in a bare-metal program. The bytes that
 each step writes are compared with the numpy reference before a count is printed; extreme data are compared as well.
 The counts are deterministic: the same sources and compiler give the same numbers on any computer. Code, constants and data
-are read without waiting, as from RAM; a board with its code in slow flash is slower.
+are read without waiting, as from RAM; a board with its code in slow flash is slower. `--xip` puts all of it but the inner loops
+behind a model of the RP2040's flash cache: a model, no board.
 
 `--isa ref` runs the plain reference kernels on the same cores. `--json OUT.json` keeps the numbers, `--against OLD.json`
 prints how they compare to it: below 1 is faster now.
@@ -66,9 +67,12 @@ def whole_models(folder: Path, board: str) -> list[Job]:
     return jobs
 
 
-def measure(core: Core, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str, list[int]]) -> list[Result]:
+def measure(
+    core: Core, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str, list[int]], xip: int | None = None
+) -> list[Result]:
     """Runs the jobs; raises MicaError where a step wrote other bytes than the reference."""
-    results = bare_metal.run(core, bare_metal.build(core, isa), jobs)
+    program = bare_metal.build(core, isa, more=bare_metal.HOT if xip is not None else ())
+    results = bare_metal.run(core, program, jobs, xip=xip)
     wrong = bare_metal.differences(jobs, results, wanted)
     if wrong:
         raise MicaError(f"{core.name}: " + "\n".join(wrong))
@@ -150,11 +154,23 @@ def main() -> int:
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--isa", help="kernels of this folder instead of the core's own; ref: the reference")
     parser.add_argument("--scratch", type=int, metavar="BYTES", help="give the kernels no more scratch than this")
+    parser.add_argument(
+        "--xip",
+        type=int,
+        nargs="?",
+        const=40,
+        metavar="CYCLES",
+        help="m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default 40",
+    )
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
     parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
     parser.add_argument("--against", metavar="OLD.json", help="print ratios to these numbers")
     args = parser.parse_args()
+    if args.xip is not None:
+        args.core = args.core or ["m0plus"]
+        if args.core != ["m0plus"] or args.xip < 0:
+            raise MicaError("--xip: wanted a number of cycles, and no core but m0plus, the one with that cache")
     old = json.loads(Path(args.against).read_text()) if args.against else None
     chosen = [x for x in layers.LAYERS if not args.layer or any(part in x.name for part in args.layer)]
     if not chosen:
@@ -184,7 +200,7 @@ def main() -> int:
                 job.scratch = min(args.scratch, ReferenceModel(job.data).info["scratch_want"])
             if job.name not in wanted:
                 wanted[job.name] = bare_metal.expected(job)
-        found = {r.name: r for r in measure(core, args.isa, jobs, wanted)}
+        found = {r.name: r for r in measure(core, args.isa, jobs, wanted, args.xip)}
         entry: dict[str, Any] = {"unit": core.unit, "isa": bare_metal.isa_folder(args.isa or core.isa).name}
         entry["layers"] = {
             x.name: {"count": sum(found[x.name].counts), "work": x.work, "scratch": found[x.name].scratch_bytes}

@@ -68,6 +68,9 @@ def _cortexm(name: str, isa: str, cpu: str, machine: str, code: int, jobs: int, 
 
 
 # The program's variables lie in the second megabyte of what is the code memory of the MPS2 boards: all RAM in QEMU.
+# The board's kernels in assembly run from RAM (boards/RPI_PICO).
+HOT = ("-DMICA_HOT_SECTION=.time_critical.mica",)
+
 CORES = {
     c.name: c
     for c in (
@@ -242,13 +245,17 @@ def _block(jobs: Sequence[Job]) -> bytes:
     return struct.pack("<2I", 0x53424F4A, len(jobs)) + table + bytes(body)
 
 
-def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200) -> list[Result]:
-    """All jobs in one start of the emulator. Raises MicaError where it does not come to its end."""
+def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, xip: int | None = None) -> list[Result]:
+    """All jobs in one start of the emulator. Raises MicaError where it does not come to its end.
+
+    xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait.
+    """
     block = cache_dir() / "bench" / f"jobs-{os.getpid()}.bin"
     block.write_bytes(_block(jobs))
     if core.command[0] == "node":
         need_program("node", "nodejs")
-        command = ["node", str(BARE / "rp2040.mjs"), str(node_modules()), str(program), hex(core.jobs), str(block)]
+        command = ["node", str(BARE / "rp2040.mjs"), *([f"--xip={xip}"] if xip is not None else [])]
+        command += [str(node_modules()), str(program), hex(core.jobs), str(block)]
     else:
         need_program(core.command[0], "qemu-system-arm" if "arm" in core.command[0] else "qemu-system-misc")
         command = [
