@@ -1,0 +1,184 @@
+// 2-D convolution on RV32IM: the patches of a tile of pixels become a stream, four pixels word by word (gemm.S), then all
+// channels run over it, four at a time, whose weights are packed once for the tile. What the fast kernel does not take (groups,
+// claims without FAST, shifts of 1, weights in another order, fewer than four channels or pixels, too little scratch)
+// goes to c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and group of four pixels, and
+// one patch where they cannot be read from where they lie.
+#include "kernels.h"
+#ifndef MICA_WITHOUT_CONV2D_S8
+
+#include "requant.h"
+#include "shape.h"
+
+typedef struct {
+    const mica_conv2d_s8_t *p;
+    int8_t *patch;         // of `words` words
+    uint32_t words;        // of a patch
+    bool direct;           // rows of x are words
+} source_t;
+
+// `words` words at x to every fourth of `to`.
+static inline mica_word_t *place(mica_word_t *to, const int8_t *x, uint32_t words) {
+    const mica_word_t *from = (const mica_word_t *)(const void *)x;
+    for (; words >= 4; words -= 4, to += 16, from += 4) {
+        uint32_t a = from[0], b = from[1], c = from[2], d = from[3];
+        to[0] = a;
+        to[4] = b;
+        to[8] = c;
+        to[12] = d;
+    }
+    for (; words; --words, to += 4) {
+        *to = *from++;
+    }
+    return to;
+}
+
+static inline mica_word_t *place_zeros(mica_word_t *to, uint32_t zeros, uint32_t words) {
+    for (; words; --words, to += 4) {
+        *to = zeros;
+    }
+    return to;
+}
+
+// The patch of one pixel, whose taps are words.
+static void words(const source_t *s, int32_t iy, int32_t ix, mica_word_t *to) {
+    const mica_window_t *w = &s->p->win;
+    uint32_t tap = w->in_c / 4u, zeros = 0x01010101u * (uint8_t)s->p->x_zero;
+    int32_t kx0, kx1;
+    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
+    uint32_t before = (uint32_t)kx0 * tap, inside = (uint32_t)(kx1 - kx0) * tap, row = w->kernel_w * tap;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        if (iy < 0 || iy >= w->in_h || inside == 0) {
+            to = place_zeros(to, zeros, row);
+            continue;
+        }
+        to = place_zeros(to, zeros, before);
+        to = place(to, s->p->x + (iy * w->in_w + ix + kx0) * w->in_c, inside);
+        to = place_zeros(to, zeros, row - before - inside);
+    }
+}
+
+// The patch of one pixel as bytes.
+static void bytes(const source_t *s, int32_t iy, int32_t ix) {
+    const mica_window_t *w = &s->p->win;
+    int32_t in_c = w->in_c, kx0, kx1;
+    int8_t *to = s->patch, *end = to + 4 * s->words;
+    mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
+    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c), row = (uint32_t)w->kernel_w * w->in_c;
+    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
+        if (iy < 0 || iy >= w->in_h || inside == 0) {
+            mica_fill(to, s->p->x_zero, row);
+            to += row;
+            continue;
+        }
+        mica_fill(to, s->p->x_zero, before);
+        to += before;
+        const int8_t *x = s->p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+        if (w->dilation_w == 1) {
+            uint32_t n = inside;
+            for (; n >= 4; n -= 4, to += 4, x += 4) {
+                int8_t a = x[0], b = x[1], c = x[2], d = x[3];
+                to[0] = a;
+                to[1] = b;
+                to[2] = c;
+                to[3] = d;
+            }
+            for (; n; --n) {
+                *to++ = *x++;
+            }
+        } else {
+            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
+                mica_copy(to, x, (uint32_t)in_c);
+            }
+        }
+        mica_fill(to, s->p->x_zero, row - before - inside);
+        to += row - before - inside;
+    }
+    mica_fill(to, 0, (uint32_t)(end - to));  // against weights that are 0
+}
+
+// The stream of `pixels` pixels, a multiple of four, from pixel `first` of the plane on.
+static void unpack(const source_t *s, uint32_t first, uint32_t pixels, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    int32_t oy = (int32_t)(first / w->out_w), ox = (int32_t)(first % w->out_w);
+    for (uint32_t i = 0; i < pixels; ++i) {
+        int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
+        mica_word_t *to = stream + i / 4 * 4 * s->words + i % 4;
+        if (s->direct) {
+            words(s, iy, ix, to);
+        } else {
+            bytes(s, iy, ix);
+            place(to, s->patch, s->words);
+        }
+        if (++ox == w->out_w) {
+            ox = 0;
+            ++oy;
+        }
+    }
+}
+
+void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words_n = (k + 3) / 4;
+    uint32_t total = (row_end - row_begin) * w->out_w, out_c = w->out_c;
+    source_t s = { .p = p, .words = words_n };
+    s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
+    uint64_t fixed = (uint64_t)64 + 32 * words_n + (s.direct ? 0 : 4 * words_n), group_bytes = (uint64_t)16 * words_n;
+    if (p->groups != 1 || ch->layout != MICA_LAYOUT_ROWS || !mica_aligned4(ch->weights) || out_c < 4 || total < 4
+        || fixed + group_bytes > scratch_bytes || !mica_rv32_takes(ch, out_c)) {
+        mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    uint32_t *weight = scratch, *weight_end = weight + 4 + 8 * words_n;
+    s.patch = (int8_t *)(weight_end + 12);
+    uint32_t *stream = weight + fixed / 4;
+    // As few tiles as fit, of about the same size; the last group overlaps the one before where they do not come out even.
+    uint32_t most = (uint32_t)((scratch_bytes - fixed) / group_bytes), groups = (total + 3) / 4, tiles = (groups + most - 1) / most;
+    for (uint32_t at = 0; tiles; --tiles) {
+        uint32_t n = (groups + tiles - 1) / tiles, left = total - at;
+        groups -= n;
+        uint32_t even = 4 * n <= left ? 4 * n : 4 * (n - 1);  // pixels in whole groups
+        uint32_t first = row_begin * w->out_w + at;
+        unpack(&s, first, even, stream);
+        uint32_t overlap = even == 4 * n ? 0 : 4 * n - left;
+        if (overlap) {
+            unpack(&s, first + left - 4, 4, stream + even * words_n);
+        }
+        int8_t *y = p->y + (size_t)first * out_c;
+        mica_rv32_gemm_t args = { .w = weight, .w_end = weight_end, .step = out_c };
+        for (uint32_t o = 0;;) {
+            mica_rv32_bias_t *bias = (mica_rv32_bias_t *)(void *)weight;
+            mica_rv32_requant_t *requant = (mica_rv32_requant_t *)(void *)weight_end;
+            for (uint32_t i = 0; i < 2; ++i) {
+                uint32_t lower = (uint32_t)ch->bias[o + 2 * i], upper = (uint32_t)ch->bias[o + 2 * i + 1];
+                bias[i].both = lower + (upper << 16);
+                bias[i].upper = upper;
+            }
+            for (uint32_t i = 0; i < 4; ++i) {
+                mica_rv32_requant(ch, o + i, requant + i);
+            }
+            mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);
+            args.x = stream;
+            args.x_end = stream + even * words_n;
+            args.y = y + o;
+            if (even) {
+                mica_rv32_gemm(&args);
+            }
+            if (overlap) {
+                args.x = args.x_end;
+                args.x_end += 4 * words_n;
+                args.y = y + (size_t)(left - 4) * out_c + o;
+                mica_rv32_gemm(&args);
+            }
+            if (o + 4 == out_c) {
+                break;
+            }
+            o = o + 8 <= out_c ? o + 4 : out_c - 4;  // the last four may overlap those before
+        }
+        uint32_t done = overlap ? left : even;
+        mica_rv32_clamp(ch, overlap && left < 4 ? y - (size_t)(4 - left) * out_c : y, (overlap && left < 4 ? 4 : done) * out_c);
+        at += done;
+    }
+}
+
+#endif

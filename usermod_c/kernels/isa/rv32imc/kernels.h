@@ -1,0 +1,62 @@
+// mica: kernels for RV32IMC (ESP32-C3, Hazard3): their assembly, as C sees it.
+#ifndef MICA_RV32IMC_KERNELS_H
+#define MICA_RV32IMC_KERNELS_H
+
+#include "../c32/kernels.h"
+
+// Four channels over a stream of groups of four pixels. Offsets stand in gemm.S.
+typedef struct {
+    const uint32_t *x, *x_end;  // of each four elements the words of the four pixels
+    const uint32_t *w, *w_end;  // mica_rv32_bias_t[2], then 8 words for each four elements; at w_end mica_rv32_requant_t[4]
+    int8_t *y;                  // the first pixel's
+    uint32_t step;              // from pixel to pixel
+} mica_rv32_gemm_t;
+
+// What the sums of a pair of channels begin with: bias0 + bias1 * 2^16, and bias1.
+typedef struct {
+    uint32_t both, upper;
+} mica_rv32_bias_t;
+
+// How a sum becomes an int8: ((round + floor(sum * mult / 2^32)) >> shift) - 128, saturated.
+typedef struct {
+    int32_t mult, round, shift;
+} mica_rv32_requant_t;
+
+// The constants of channel o, whose shift is 2 or more: MULH drops 32 bits of the product.
+static inline void mica_rv32_requant(const mica_channels_t *ch, uint32_t o, mica_rv32_requant_t *to) {
+    int32_t shift = ch->shift[o] - 1;
+    to->mult = ch->mult[o];
+    to->round = (1 << (shift - 1)) + (ch->y_zero + 128) * (1 << shift);
+    to->shift = shift;
+}
+
+// Whether all of n channels can be requantised so.
+static inline bool mica_rv32_takes(const mica_channels_t *ch, uint32_t n) {
+    if (!ch->fast) {
+        return false;
+    }
+    for (const int8_t *s = ch->shift, *end = s + n; s != end; ++s) {
+        if (*s < 2) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// n outputs, saturated to int8 already, to the channels' range.
+static inline void mica_rv32_clamp(const mica_channels_t *ch, int8_t *y, uint32_t n) {
+    int8_t low = ch->act_min, high = ch->act_max;
+    if (low == -128 && high == 127) {
+        return;
+    }
+    for (int8_t *end = y + n; y != end; ++y) {
+        *y = *y < low ? low : *y > high ? high : *y;
+    }
+}
+
+void mica_rv32_gemm(const mica_rv32_gemm_t *args);
+void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
+
+void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+
+#endif
