@@ -54,9 +54,26 @@ static inline void mica_rv32_clamp(const mica_channels_t *ch, int8_t *y, uint32_
     }
 }
 
+// Rows of the output of one channel, from a padded plane of bytes. Offsets stand in depthwise.S.
+typedef struct {
+    const int8_t *x;            // the plane
+    int8_t *y;
+    uint32_t step;              // from pixel to pixel of y, whose rows follow one another
+    const int8_t *weights;      // nine
+    int32_t bias;
+    mica_rv32_requant_t requant;
+    uint32_t rows;              // of the output
+    uint32_t next;              // bytes of the plane from row to row of the output
+    uint32_t length;            // of a row of y
+    uint32_t pitch;             // of the plane
+} mica_rv32_depthwise_t;
+
+void mica_rv32_depthwise1(const mica_rv32_depthwise_t *args);  // stride 1
+void mica_rv32_depthwise2(const mica_rv32_depthwise_t *args);  // stride 2
 void mica_rv32_gemm(const mica_rv32_gemm_t *args);
 void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
 #endif

@@ -10,5 +10,7 @@
 
 #undef MICA_CONV2D_S8
 #define MICA_CONV2D_S8 mica_conv2d_s8_rv32imc
+#undef MICA_DEPTHWISE_CONV2D_S8
+#define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_rv32imc
 
 #endif
