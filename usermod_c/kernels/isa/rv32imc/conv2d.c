@@ -57,13 +57,35 @@ static void words(const source_t *s, int32_t iy, int32_t ix, mica_word_t *to) {
     }
 }
 
-// The patch of one pixel as bytes.
+// `rows` rows of n bytes, of any alignment, side by side.
+static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint32_t pitch) {
+    for (; rows; --rows, x += pitch) {
+        const int8_t *from = x, *end = x + (n & ~3u);
+        for (; from != end; from += 4, to += 4) {
+            int8_t a = from[0], b = from[1], c = from[2], d = from[3];
+            to[0] = a;
+            to[1] = b;
+            to[2] = c;
+            to[3] = d;
+        }
+        for (end = x + n; from != end;) {
+            *to++ = *from++;
+        }
+    }
+}
+
+// The patch of one pixel as bytes. Behind it are zeros, against weights that are 0.
 static void bytes(const source_t *s, int32_t iy, int32_t ix) {
     const mica_window_t *w = &s->p->win;
     int32_t in_c = w->in_c, kx0, kx1;
-    int8_t *to = s->patch, *end = to + 4 * s->words;
+    int8_t *to = s->patch;
+    uint32_t row = (uint32_t)w->kernel_w * w->in_c, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c;
+    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w && w->dilation_w == 1) {
+        gather(to, s->p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, pitch);
+        return;
+    }
     mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
-    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c), row = (uint32_t)w->kernel_w * w->in_c;
+    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
         if (iy < 0 || iy >= w->in_h || inside == 0) {
             mica_fill(to, s->p->x_zero, row);
@@ -74,17 +96,8 @@ static void bytes(const source_t *s, int32_t iy, int32_t ix) {
         to += before;
         const int8_t *x = s->p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
         if (w->dilation_w == 1) {
-            uint32_t n = inside;
-            for (; n >= 4; n -= 4, to += 4, x += 4) {
-                int8_t a = x[0], b = x[1], c = x[2], d = x[3];
-                to[0] = a;
-                to[1] = b;
-                to[2] = c;
-                to[3] = d;
-            }
-            for (; n; --n) {
-                *to++ = *x++;
-            }
+            gather(to, x, inside, 1, 0);
+            to += inside;
         } else {
             for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
                 mica_copy(to, x, (uint32_t)in_c);
@@ -93,7 +106,6 @@ static void bytes(const source_t *s, int32_t iy, int32_t ix) {
         mica_fill(to, s->p->x_zero, row - before - inside);
         to += row - before - inside;
     }
-    mica_fill(to, 0, (uint32_t)(end - to));  // against weights that are 0
 }
 
 // The stream of `pixels` pixels, a multiple of four, from pixel `first` of the plane on.
@@ -132,6 +144,9 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t *weight = scratch, *weight_end = weight + 4 + 8 * words_n;
     s.patch = (int8_t *)(weight_end + 12);
     uint32_t *stream = weight + fixed / 4;
+    if (!s.direct) {
+        stream[-1] = 0;  // what fills the last word of the patch
+    }
     // As few tiles as fit, of about the same size; the last group overlaps the one before where they do not come out even.
     uint32_t most = (uint32_t)((scratch_bytes - fixed) / group_bytes), groups = (total + 3) / 4, tiles = (groups + most - 1) / most;
     for (uint32_t at = 0; tiles; --tiles) {

@@ -68,12 +68,30 @@ typedef struct {
     uint32_t pitch;             // of the plane
 } mica_rv32_depthwise_t;
 
+// Eight outputs of a fully connected layer that claims FAST. Offsets stand in dense.S.
+typedef struct {
+    const int8_t *x;
+    uint32_t length;            // of x, filled up with zeros to a multiple of four
+    const int8_t *w;            // rows, as they are stored: each byte 128 too large
+    uint32_t row;               // from row to row
+    const int32_t *bias;
+    int32_t begin;              // what every sum begins with beside the bias: -128 * the sum of x
+    const int32_t *mult;
+    const int8_t *shift;
+    int8_t *y;
+    int32_t zero;               // y_zero - act_min
+    uint32_t range;             // act_max - act_min
+    int32_t low;                // act_min
+} mica_rv32_dense_t;
+
 void mica_rv32_depthwise1(const mica_rv32_depthwise_t *args);  // stride 1
 void mica_rv32_depthwise2(const mica_rv32_depthwise_t *args);  // stride 2
+void mica_rv32_dense(const mica_rv32_dense_t *args);
 void mica_rv32_gemm(const mica_rv32_gemm_t *args);
 void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_fully_connected_s8_rv32imc(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 
 #endif

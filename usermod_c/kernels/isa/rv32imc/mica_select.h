@@ -12,5 +12,7 @@
 #define MICA_CONV2D_S8 mica_conv2d_s8_rv32imc
 #undef MICA_DEPTHWISE_CONV2D_S8
 #define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_rv32imc
+#undef MICA_FULLY_CONNECTED_S8
+#define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_rv32imc
 
 #endif
