@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import IO
 
 import pytest
-from helpers import mica
 
 from mica.device.build import BuildResult
 from mica.device.serial_board import SerialBoard
@@ -162,21 +161,3 @@ def test_compilers_end_as_well(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 143, done.stderr
     assert ends(int(log.read_text()))
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["UNIX"], 2, ("UNIX has no port", "mica repl --on UNIX")),
-        (["NOPE"], 1, ("NOPE", NAME)),
-        ([NAME, "--rom", "/no/such/folder"], 1, ("/no/such/folder is not a folder",)),
-        ([NAME, "--socket", "70000"], 1, ("70000", "65535")),
-        ([NAME, "--socket", "x"], 1, ("--socket",)),
-    ],
-)
-def test_refused(arguments: list[str], code: int, words: tuple[str, ...]) -> None:
-    result = mica("emu", *arguments)
-    (line,) = result.err.splitlines()
-    assert result.code == code, line
-    for word in words:
-        assert word in line

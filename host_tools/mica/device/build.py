@@ -133,6 +133,8 @@ def build(
 def _make_job(board: Board, arena: int | None, manifests: Sequence[Path]) -> _Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena
+    if size > board.ram:
+        raise MicaError(f"an arena of {size:,} bytes: {board.name} has {board.ram:,} bytes of RAM in all")
     paths = tuple(path.resolve() for path in manifests)
     for path in paths:
         if not path.is_file():
@@ -227,14 +229,15 @@ def _need_tools(board: Board) -> str:
         _need_header(compiler, "stdio.h", package)
     elif prefix == "riscv64-unknown-elf-":
         _need_specs(compiler, package)
+    elif prefix == "xtensa-lx106-elf-":
+        _need_header(compiler, "stdio.h", package, "-isystem", "/usr/lib/xtensa-lx106-elf/include")
     result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
     return result.stdout.partition("\n")[0]
 
 
-def _need_header(compiler: str, header: str, package: str) -> None:
-    result = subprocess.run(
-        [compiler, "-x", "c", "-E", "-"], input=f"#include <{header}>\n", capture_output=True, text=True, check=False
-    )
+def _need_header(compiler: str, header: str, package: str, *flags: str) -> None:
+    command = [compiler, *flags, "-x", "c", "-E", "-"]
+    result = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
     if result.returncode != 0:
         raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
 

@@ -23,6 +23,7 @@ from mica.errors import MicaError
 
 # With `icount`: shift=0 makes every instruction one nanosecond of the board's time.
 INSTRUCTIONS_A_SECOND = 1_000_000_000
+_START_SECONDS = 10.0  # for QEMU to say where its port is
 
 
 class Emulator:
@@ -85,7 +86,7 @@ class Emulator:
             )
         try:
             if tcp is None:
-                self.port = self._find_port(10.0)
+                self.port = self._find_port(_START_SECONDS)
             elif self.ends_within(0.5):
                 self._find_port(0.1)
             else:
