@@ -16,9 +16,10 @@ from mica.cli.verify import inputs_for, report, verify
 from mica.compiler import compile_model
 from mica.device import romfs
 from mica.device.build import BuildResult
-from mica.device.emulator import Emulator
+from mica.device.emulator import EmulatedBoard, Emulator
 from mica.device.serial_board import SerialBoard
 from mica.device.session import BoardRunner
+from mica.device.transport import BoardError
 from mica.runner import HostRunner
 
 DEMO = Path(mica.__file__).parent / "demo"
@@ -84,6 +85,28 @@ for i in range({at}, {at + len(weights)}):
 print(before == answer())
 """
         assert runner.board.exec(code) == b"False\n"
+
+
+@pytest.mark.parametrize("target", QEMU)
+def test_clock_select_and_ctrl_c(firmware: Firmware, target: str) -> None:
+    """What the port leaves out and the board files add, each in its own way."""
+    with EmulatedBoard(load_board(target), firmware(target).image) as board:
+        code = """
+import select, sys, time
+start = time.time_ns(), time.ticks_us()
+time.sleep_ms(30)
+us = time.ticks_diff(time.ticks_us(), start[1])
+ns = time.time_ns() - start[0]
+poll = select.poll()
+poll.register(sys.stdin, select.POLLIN)
+print(us, ns // 1000, poll.poll(10))
+"""
+        us, us_by_the_clock, ready = board.exec(code).decode().split(" ", 2)
+        assert 30_000 <= int(us) <= int(us_by_the_clock) + 1000 < 1_000_000
+        assert ready == "[]\n"
+        with pytest.raises(BoardError, match="was silent for 0.5 s; its program was interrupted"):
+            board.exec("while True: pass", timeout=0.5)
+        assert board.exec("print(1 + 1)") == b"2\n"
 
 
 class Mpremote:
