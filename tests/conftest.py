@@ -69,7 +69,21 @@ def qemu_board(qemu_board_of_session: Board) -> Board:
     return qemu_board_of_session
 
 
-@pytest.fixture(params=["UNIX", "MPS2_AN385"])
+@pytest.fixture(scope="session")
+def pico_board_of_session() -> Iterator[Board]:
+    # With files for its ROMFS it has a flash of its own: processes that test beside this one have one each.
+    with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}) as board:
+        yield board
+
+
+@pytest.fixture
+def pico_board(pico_board_of_session: Board) -> Board:
+    """The virtual Pico, with an empty heap."""
+    pico_board_of_session.soft_reset()
+    return pico_board_of_session
+
+
+@pytest.fixture(params=["unix_board", "qemu_board", "pico_board"], ids=["UNIX", "MPS2_AN385", "RPI_PICO@emu"])
 def board(request: pytest.FixtureRequest) -> Board:
-    """Each board that this computer can run, in turn."""
-    return request.getfixturevalue("unix_board" if request.param == "UNIX" else "qemu_board")
+    """Each kind of board that this computer can run, in turn."""
+    return request.getfixturevalue(request.param)

@@ -256,12 +256,15 @@ def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path) -> None:
     # A shell that runs the tests in the background has them ignore Ctrl-C.
     heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, preexec_fn=heed)
-    assert process.stdout is not None
-    port = process.stdout.readline().strip()
-    with SerialBoard(port) as board:
-        assert board.exec("print(1)") == b"1\n"
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 130
+    try:
+        assert process.stdout is not None
+        port = process.stdout.readline().strip()
+        with SerialBoard(port) as board:
+            assert board.exec("print(1)") == b"1\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+    finally:
+        process.kill()
     with pytest.raises(MicaError, match="nothing answers"):
         SerialBoard(port).close()
 
@@ -275,6 +278,15 @@ def test_the_board_crashes() -> None:
             )
         with pytest.raises(BoardError, match=r"not 32 bit aligned|fault|stopped itself"):
             board.exec("print(1)")
+
+
+def test_the_second_core_is_not_there() -> None:
+    said = "the program starts the second core, which a virtual Pico does not have"
+    with (
+        open_board(f"{NAME}@emu", rom_files={"no.txt": b"flash that is not kept"}) as board,
+        pytest.raises(BoardError, match=said),
+    ):
+        board.exec("import _thread\n_thread.start_new_thread(print, (1,))", timeout=5)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------

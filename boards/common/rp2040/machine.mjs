@@ -7,6 +7,7 @@ import { Processor } from './processor.mjs';
 
 export const FLASH_BYTES = 2 * 1024 * 1024;
 const SECTOR = 4096;
+const SIO_FIFO_WR = 0x54;
 
 // Numbers of BKPT in the boot ROM; bootrom.c has them too.
 const TRAP_ERASE = 0xe0;
@@ -95,6 +96,16 @@ export class Machine {
     this.rp2040.peripherals[0x40058].onWatchdogTrigger = () => {
       this.resetWanted = true;
       this.processor.state.limit = 0;
+    };
+    // Core 1 is woken through the FIFO, and would never answer.
+    const { sio } = this.rp2040;
+    const write = sio.writeUint32;
+    sio.writeUint32 = (offset, value) => {
+      if (offset === SIO_FIFO_WR) {
+        this.stop('crash', 'the program starts the second core, which a virtual Pico does not have');
+      } else {
+        write.call(sio, offset, value);
+      }
     };
     this.rp2040.onBreak = (code) => this.trap(code);
     this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
