@@ -15,8 +15,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PORTS = ("unix", "qemu", "rp2")
-FLASHERS = ("none", "uf2")
+PORTS = ("unix", "qemu", "rp2", "esp32")
+FLASHERS = ("none", "uf2", "esptool")
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,7 @@ class Board:
     clock: int = 0
     flash: int = 0
     storage: int = 0
+    submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
@@ -108,7 +109,7 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
             values[key] = _fill(_TABLES[key], value, place)
         elif key in _SIZES:
             values[key] = parse_size(value, place)
-        elif key == "args":
+        elif key in ("args", "submodules"):
             if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
                 raise MicaError(f"{place}: {value!r} is not a list of texts")
             values[key] = tuple(value)

@@ -20,8 +20,9 @@ Firmware = Callable[[str], BuildResult]
 
 
 @pytest.mark.matrix("image builds")
-@pytest.mark.parametrize("target", [*EVERY, "RPI_PICO"])
+@pytest.mark.parametrize("target", [*EVERY, "RPI_PICO2"])
 def test_build(firmware: Firmware, target: str) -> None:
+    target = target.removesuffix("@emu")
     result = firmware(target)
     assert result.image.exists()
     assert result.text > 100_000
@@ -31,11 +32,12 @@ def test_build(firmware: Firmware, target: str) -> None:
     assert again.seconds < 2
 
 
-def test_uf2(firmware: Firmware) -> None:
-    """The UF2 as its specification has it, for an RP2040, within the part of flash that is the firmware's."""
-    board = load_board("RPI_PICO")
+@pytest.mark.parametrize(("name", "chip"), [("RPI_PICO", 0xE48BFF56), ("RPI_PICO2", 0xE48BFF59)])
+def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
+    """The UF2 as its specification has it, for its chip, within the part of flash that is the firmware's."""
+    board = load_board(name)
     assert board.uf2 and board.romfs
-    path = firmware("RPI_PICO").uf2
+    path = firmware(name).uf2
     assert path is not None
     data = path.read_bytes()
     assert data and len(data) % 512 == 0
@@ -47,13 +49,25 @@ def test_uf2(firmware: Firmware) -> None:
         assert (magic0, magic1) == (0x0A324655, 0x9E5D5157)
         assert struct.unpack("<I", block[508:])[0] == 0x0AB16F30
         assert flags == 0x2000  # family id present
-        assert family == 0xE48BFF56  # RP2040
+        assert family == chip
         assert (number, blocks, size) == (i, count, 256)
         assert address == board.uf2.base + 256 * i
         image += block[32 : 32 + size]
     assert len(image) <= board.romfs.base - board.uf2.base
-    # The second stage of the boot is at the start: its stack pointer load, and code right behind it.
-    assert image[:256] != bytes(256)
+    if name == "RPI_PICO":
+        # The second stage of the boot is at the start: its stack pointer load, and code right behind it.
+        assert image[:256] != bytes(256)
+    else:
+        # The boot ROM of an RP2350 looks for a block in the first 4 KB: an image to execute, Arm, secure, RP2350.
+        at = image.find(struct.pack("<I", 0xFFFFDED3), 0, 4096)
+        assert at >= 0 and at % 4 == 0
+        kind, size, flags = struct.unpack("<BBH", image[at + 4 : at + 8])
+        assert (kind, size) == (0x42, 1)
+        assert flags & 0x000F == 1  # executable
+        assert flags >> 4 & 3 == 2  # secure
+        assert flags >> 8 & 7 == 0  # Arm
+        assert flags >> 12 & 7 == 1  # RP2350
+        assert struct.pack("<I", 0xAB123579) in image[at : at + 640]  # the block's end
     # Frozen modules keep their file names; the user module its name.
     for text in (b"mica/__init__.py", b"mica/model.py", b"_boot.py", b"_mica"):
         assert text in image, text

@@ -6,10 +6,11 @@ import argparse
 import shutil
 from pathlib import Path
 
-from mica.boards import load_board, parse_size
+from mica.boards import Board, load_board, parse_size
 from mica.cli import text
 from mica.cli.say import say
 from mica.device import build as builder
+from mica.device.emulator import EmulatedBoard
 from mica.errors import MicaError
 
 NAME = "build"
@@ -27,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    board = load_board(args.board)
     result = builder.build(
-        load_board(args.board),
+        board,
         arena=parse_size(args.arena, "--arena") if args.arena else None,
         manifests=[Path(path) for path in args.manifest],
         jobs=args.jobs,
@@ -42,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
             shutil.copymode(result.image, image)
         except OSError as error:
             raise MicaError(f"cannot write {image}: {error.strerror}") from None
+    heap = free_heap(board, result.image)
     if args.json:
         text.emit_json(
             {
@@ -53,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
                 "data": result.data,
                 "bss": result.bss,
                 "arena": result.arena,
+                "free_heap": heap,
+                "micropython": result.micropython,
+                "compiler": result.compiler,
                 "built": result.built,
                 "seconds": round(result.seconds, 1),
             }
@@ -64,5 +70,20 @@ def run(args: argparse.Namespace) -> int:
         f"text {text.count(result.text)}  data {text.count(result.data)}  bss {text.count(result.bss)}"
         f"  (arena {text.count(result.arena)})"
     )
+    if heap is not None:
+        print(f"free heap at the prompt: {text.count(heap)} bytes")
+    print(f"MicroPython {result.micropython}, {result.compiler}")
     print(image)
     return 0
+
+
+def free_heap(board: Board, image: Path) -> int | None:
+    """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""
+    if board.emulator is None or board.port == "unix":
+        return None
+    try:
+        with EmulatedBoard(board, image, rom_files={"there.txt": b"is"}, progress=say) as running:
+            return int(running.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+    except MicaError as error:
+        say(f"free heap: not measured: {error}")
+        return None

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.boards import Board
-from mica.device import sources
+from mica.device import esp_idf, sources
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.process import Command, need_program, run_logged
-from mica.errors import MicaError
+from mica.errors import MicaError, Unsupported
 from mica.resources import data_dir
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
@@ -41,6 +41,8 @@ class BuildResult:
     bss: int
     arena: int
     log: Path
+    compiler: str  # its first line of --version
+    micropython: str  # version
     built: bool  # False: everything was up to date
     seconds: float
 
@@ -68,7 +70,8 @@ class _Job:
 
     @property
     def elf(self) -> Path:
-        return self.obj / ("micropython" if self.board.port == "unix" else "firmware.elf")
+        names = {"unix": "micropython", "esp32": "micropython.elf"}
+        return self.obj / names.get(self.board.port, "firmware.elf")
 
     @property
     def uf2(self) -> Path | None:
@@ -76,6 +79,8 @@ class _Job:
 
     @property
     def image(self) -> Path:
+        if self.board.port == "esp32":
+            return self.obj / "firmware.bin"  # boot loader, partition table and program in one
         return self.uf2 or self.elf
 
 
@@ -101,7 +106,7 @@ def build(
         fresh = stamp.get("rules") == rules and stamp.get("contents") == contents and job.image.exists()
         if not fresh:
             compiler = _need_tools(board)
-            tree = sources.fetch(rp2=board.port == "rp2", jobs=jobs, progress=progress)
+            tree = _fetch(board, jobs, progress)
             if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
                 shutil.rmtree(job.obj, ignore_errors=True)
             job.stamp.unlink(missing_ok=True)
@@ -125,9 +130,19 @@ def build(
         bss=bss,
         arena=job.arena,
         log=job.log,
+        compiler=stamp["compiler"],
+        micropython=sources.VERSION,
         built=not fresh,
         seconds=time.monotonic() - begun,
     )
+
+
+def _fetch(board: Board, jobs: int, progress: Progress) -> Path:
+    try:
+        rp2 = board.port == "rp2"
+        return sources.fetch(rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
+    except Unsupported as error:
+        raise Unsupported(f"{board.name}: {error}") from None
 
 
 def _make_job(board: Board, arena: int | None, manifests: Sequence[Path]) -> _Job:
@@ -209,6 +224,11 @@ def _prefix(board: Board) -> str:
 
 def _need_tools(board: Board) -> str:
     """Check that the programs of a build are there; return the compiler's first line of --version."""
+    if board.port == "esp32":
+        need_program("make", "make")
+        need_program("gcc", "gcc libc6-dev")
+        idf = esp_idf.find(_chip(board))
+        return f"ESP-IDF {'.'.join(map(str, esp_idf.version(idf)))} at {idf}"
     packages = {
         "arm-none-eabi-": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
         "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
@@ -250,9 +270,15 @@ def _need_specs(compiler: str, package: str) -> None:
         raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
 
 
+def _chip(board: Board) -> str:
+    """What ESP-IDF calls the chip: ESP32-S3 is esp32s3."""
+    return board.mcu.lower().replace("-", "")
+
+
 def _sizes(job: _Job) -> tuple[int, int, int]:
     """Bytes of text, data and bss of the linked program."""
-    size = need_program(f"{_prefix(job.board)}size", "binutils")
+    # This computer's own size reads ELF files of other processors too.
+    size = need_program(f"{_prefix(job.board)}size" if job.board.port != "esp32" else "size", "binutils")
     result = subprocess.run([size, job.elf], capture_output=True, text=True, check=True)
     text, data, bss = result.stdout.splitlines()[1].split()[:3]
     return int(text), int(data), int(bss)
@@ -318,4 +344,26 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
         run_logged(command, "making the UF2", job.log, progress=progress)
 
 
-_PORT_BUILDS = {"unix": _build_unix, "qemu": _build_qemu, "rp2": _build_rp2}
+def _build_esp32(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
+    """By the port's Makefile, in the environment that ESP-IDF's export.sh sets up."""
+    options = {
+        "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
+        "MICA_ARENA_BYTES": job.arena,
+        "MICA_ISA": kernels_of(job.board),
+    }
+    settings = {
+        "BOARD": job.board.name,
+        "BOARD_DIR": job.board.folder,
+        "BUILD": job.obj,
+        "FROZEN_MANIFEST": job.folder / "manifest.py",
+        # The Makefile hands on what it knows, and its variable for that takes more.
+        "CMAKE_ARGS": " ".join(f"-D{key}={value}" for key, value in options.items()),
+    }
+    make = ["make", "-C", str(tree / "ports" / "esp32"), *(f"{key}={value}" for key, value in settings.items())]
+    script = 'unset MAKELEVEL; . "$IDF_PATH/export.sh" >&2 && exec "$@"'
+    env = {"IDF_PATH": str(esp_idf.find(_chip(job.board))), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
+    command: Command = ["bash", "-c", script, "mica", *make]
+    run_logged(command, f"building {job.board.name}", job.log, env=env, progress=progress)
+
+
+_PORT_BUILDS = {"unix": _build_unix, "qemu": _build_qemu, "rp2": _build_rp2, "esp32": _build_esp32}

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.process import Command, clean_environment, need_program, run_logged
-from mica.errors import MicaError
+from mica.errors import MicaError, Unsupported
 
 VERSION = "1.25.0"
 _SUITE = "trixie"  # the Debian release that has this version
@@ -41,16 +41,19 @@ def micropython_tree() -> Path:
     return cache_dir() / "src" / f"micropython-{VERSION}"
 
 
-def fetch(*, rp2: bool = False, jobs: int = 2, progress: Progress = quiet) -> Path:
+def fetch(*, rp2: bool = False, submodules: Sequence[str] = (), jobs: int = 2, progress: Progress = quiet) -> Path:
     """Return the MicroPython tree with mpy-cross built, fetching what is missing.
 
-    With `rp2`, mbedtls, pico-sdk and tinyusb are in its lib/. A tree appears whole or not at all.
+    With `rp2`, mbedtls, pico-sdk and tinyusb are in its lib/. `submodules` are to be had by git only, so the tree is
+    then one from git. A tree appears whole or not at all.
     """
     tree = micropython_tree()
     log = cache_dir() / "src" / "fetch.log"
     with locked("src/fetch", progress):
         _remove_unfinished()
-        if not tree.is_dir():
+        if submodules:
+            tree = _tree_from_git(tree, submodules, log, progress)
+        elif not tree.is_dir():
             _fetch_tree(tree, log, progress)
         if rp2 and not (tree / "lib" / ".mica-rp2").exists():
             _fetch_rp2(tree, log, progress)
@@ -76,6 +79,31 @@ def _fetch_tree(tree: Path, log: Path, progress: Progress) -> None:
         (new / "lib" / "micropython-lib").mkdir(parents=True, exist_ok=True)
         (new / "lib" / "micropython-lib" / "README.md").touch()
         new.rename(tree)
+
+
+def _tree_from_git(tree: Path, submodules: Sequence[str], log: Path, progress: Progress) -> Path:
+    """The tree if it is one from git, else one beside it; with these submodules."""
+    if not (tree / ".git").exists():
+        tree = tree.with_name(f"{tree.name}-git")
+    what = " and ".join(submodules)
+    need_program("git", "git")
+    try:
+        if not tree.is_dir():
+            with tempfile.TemporaryDirectory(dir=tree.parent, prefix=".unpack-") as folder:
+                reason = f"for {what}, of which there is no Debian package"
+                _clone(Path(folder) / "tree", reason, log, progress)
+                (Path(folder) / "tree").rename(tree)
+        missing = [name for name in submodules if not (tree / name).is_dir() or not any((tree / name).iterdir())]
+        if missing:
+            command: Command = ["git", "-C", tree, "submodule", "update", "--init", "--depth", "1", *missing]
+            run_logged(command, f"fetching {what}", log, progress=progress)
+    except MicaError as error:
+        said = str(error).splitlines()
+        raise Unsupported(
+            f"it needs {what} of MicroPython's git repository, which git cannot fetch here ({said[min(1, len(said) - 1)].strip()}); "
+            f"with a network: git clone --depth 1 --branch v{VERSION} {_UPSTREAM} {tree}"
+        ) from None
+    return tree
 
 
 def _fetch_rp2(tree: Path, log: Path, progress: Progress) -> None:
@@ -109,7 +137,7 @@ def _fetch_rp2(tree: Path, log: Path, progress: Progress) -> None:
     (lib / ".mica-rp2").touch()
 
 
-def _clone(new: Path, reason: Exception, log: Path, progress: Progress) -> None:
+def _clone(new: Path, reason: object, log: Path, progress: Progress) -> None:
     progress(f"fetching MicroPython {VERSION} by git ({reason})")
     need_program("git", "git")
     command: Command = ["git", "clone", "--quiet", "--depth", "1", "--branch", f"v{VERSION}", _UPSTREAM, new]

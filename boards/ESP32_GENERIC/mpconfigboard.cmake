@@ -1,0 +1,7 @@
+# MicroPython's own ESP32_GENERIC with a ROMFS partition for models. With PSRAM support, which starts without PSRAM too.
+set(SDKCONFIG_DEFAULTS
+    boards/sdkconfig.base
+    boards/sdkconfig.ble
+    boards/sdkconfig.spiram
+)
+include(${MICROPY_BOARD_DIR}/../common/esp32/board.cmake)

@@ -1,0 +1,6 @@
+#define MICROPY_HW_BOARD_NAME "ESP32C3 module"
+#define MICROPY_HW_MCU_NAME "ESP32C3"
+#define MICROPY_HW_ENABLE_UART_REPL (1)
+
+// Models are read in place from the partition "romfs".
+#define MICROPY_VFS_ROM (1)
