@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     model = Path(args.model)
     output = Path(args.output) if args.output else model.with_suffix(".mica")
+    _check_writable(output)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
@@ -297,10 +298,7 @@ def _db(x: float | None) -> str:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """The file is there whole, or as it was before. Raises MicaError where it cannot be written."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+    handle, temporary = _temporary(path)
     try:
         with os.fdopen(handle, "wb") as f:
             f.write(data)
@@ -309,6 +307,21 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as e:
         Path(temporary).unlink(missing_ok=True)
         raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+
+
+def _temporary(path: Path) -> tuple[int, str]:
+    """An open file beside `path`. Raises MicaError where there can be none."""
+    try:
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+
+
+def _check_writable(path: Path) -> None:
+    """Now, rather than after minutes of work."""
+    handle, temporary = _temporary(path)
+    os.close(handle)
+    os.unlink(temporary)
 
 
 def _umask() -> int:
