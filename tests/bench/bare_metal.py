@@ -101,6 +101,7 @@ class Job:
     data: bytes
     inputs: Sequence[Array]
     scratch: int | None = None
+    parts: int = 1  # into how many each step's rows are cut
 
 
 @dataclass
@@ -229,7 +230,7 @@ def node_modules() -> Path:
 
 
 def _block(jobs: Sequence[Job]) -> bytes:
-    head = 8 + 16 * len(jobs)
+    head = 8 + 20 * len(jobs)
     table, body = b"", bytearray()
     for job in jobs:
         model = ReferenceModel(job.data)
@@ -241,7 +242,7 @@ def _block(jobs: Sequence[Job]) -> bytes:
             raw = np.ascontiguousarray(x).tobytes()
             body += raw + bytes(-len(raw) % 4)
         scratch = model.info["scratch_want"] if job.scratch is None else job.scratch
-        table += struct.pack("<4I", file, len(job.data), inputs, scratch)
+        table += struct.pack("<5I", file, len(job.data), inputs, scratch, job.parts)
     return struct.pack("<2I", 0x53424F4A, len(jobs)) + table + bytes(body)
 
 

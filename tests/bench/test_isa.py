@@ -1,5 +1,6 @@
 """The kernels of every instruction set, on the emulated core, write the bytes of the numpy oracle; and a wrong one is seen."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -28,6 +29,16 @@ def test_equals_the_oracle(name: str, jobs: list[Job], wanted: dict[str, list[in
     results = bare_metal.run(core, bare_metal.build(core), jobs)
     wrong = bare_metal.differences(jobs, results, wanted)
     assert not wrong, f"{len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("name", ("m0plus-qemu", "m3", "m33"))
+def test_in_parts(name: str, jobs: list[Job], wanted: dict[str, list[int]]) -> None:
+    """Steps that are shared by cores: each part with its share of the scratch, the first one first, then the last one first."""
+    core = CORES[name]
+    for parts in (2, 3):
+        cut = [dataclasses.replace(job, parts=parts) for job in jobs]
+        wrong = bare_metal.differences(cut, bare_metal.run(core, bare_metal.build(core), cut), wanted)
+        assert not wrong, f"{parts} parts, {len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
 
 
 # Core, file of its kernels, what stands there, a slip in its place.

@@ -19,6 +19,7 @@ typedef struct {
     uint32_t file, file_bytes;
     uint32_t inputs;         // all model inputs, each padded to 4
     uint32_t scratch_bytes;  // in front of which the arena ends: what this job gives its kernels
+    uint32_t parts;          // into how many each step is cut, as for cores side by side; 2: first part first, else last
 } job_t;
 
 typedef struct {
@@ -48,6 +49,16 @@ static uint32_t hash(const uint8_t *p, uint32_t n) {
         h = (h ^ p[i]) * 0x01000193;
     }
     return h;
+}
+
+static void run_step(const mica_model_t *m, uint32_t step, uint32_t parts) {
+    if (parts < 2 || !mica_step_has_parts(m, step, parts)) {
+        mica_run_step(m, step);
+        return;
+    }
+    for (uint32_t part = 0; part < parts; ++part) {
+        mica_run_part(m, step, parts == 2 ? part : parts - 1 - part, parts);
+    }
 }
 
 static void run(const block_t *block, uint32_t i) {
@@ -90,7 +101,7 @@ static void run(const block_t *block, uint32_t i) {
     }
     for (uint32_t step = 0; step < info.n_steps; ++step) {
         uint32_t begin = board_count();
-        mica_run_step(m, step);
+        run_step(m, step, job->parts);
         uint32_t count = board_elapsed(begin, board_count());
         mica_step_info_t about;
         mica_tensor_t y;
