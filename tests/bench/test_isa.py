@@ -55,6 +55,7 @@ SLIPS = [
     ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
     ("m0plus-qemu", "dense.S", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
+    ("m0plus-qemu", "sum.S", "add r4, r10", "add r4, r10\n    adds r4, #1"),
     ("m3", "../c32/average_pool2d.c", "(128 + p->x_zero)", "(128 + p->x_zero) + 1"),
     ("m3", "../../requant.h", "(t >> (shift - 1)) + 1", "(t >> (shift - 1))"),
 ]

@@ -90,6 +90,22 @@ void mica_armv6m_dense_rows(const mica_dense_t *args);  // in ROWS
 // k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
 void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k);
 
+// What mica_armv6m_add works on, in the order in which sum.S reads it: y = clamp(zero + ((a * mult_a + b * mult_b + offset) >>
+// shift)) for n elements, n >= 1.
+typedef struct {
+    const int8_t *a, *b;
+    int8_t *y;
+    uint32_t n;
+    int32_t mult_a, mult_b, offset;
+    uint32_t shift;           // 1 or more
+    int32_t zero;             // y_zero - act_min
+    uint32_t range;           // act_max - act_min
+    int32_t low;              // act_min
+} mica_sum_t;
+
+void mica_armv6m_add(const mica_sum_t *args);
+
+void mica_add_s8_armv6m(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);

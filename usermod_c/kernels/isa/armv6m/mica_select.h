@@ -17,5 +17,7 @@
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_armv6m
 #undef MICA_AVERAGE_POOL2D_S8
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_c32
+#undef MICA_ADD_S8
+#define MICA_ADD_S8 mica_add_s8_armv6m
 
 #endif
