@@ -17,13 +17,30 @@ typedef struct {
     bool direct;           // rows of patches inside the image are words, wherever they lie
 } source_t;
 
-// The patch of one pixel as bytes; what lies outside the image is x_zero.
-static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to, uint32_t words) {
+// `rows` rows of n bytes, of any alignment, side by side.
+static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint32_t pitch) {
+    for (; rows; --rows, x += pitch) {
+        const int8_t *from = x, *end = x + (n & ~3u);
+        for (; from != end; from += 4, to += 4) {
+            __builtin_memcpy(to, from, 4);
+        }
+        for (end = x + n; from != end;) {
+            *to++ = *from++;
+        }
+    }
+}
+
+// The patch of one pixel as bytes; what lies outside the image is x_zero. Behind it are zeros, against weights that are 0.
+static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) {
     const mica_window_t *w = &p->win;
     int32_t in_c = w->in_c, kx0, kx1;
+    uint32_t row = (uint32_t)w->kernel_w * w->in_c;
+    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w && w->dilation_w == 1) {
+        gather(to, p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, (uint32_t)w->dilation_h * w->in_w * w->in_c);
+        return;
+    }
     mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
-    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c), row = (uint32_t)w->kernel_w * w->in_c;
-    int8_t *end = to + 4 * words;
+    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
     for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
         if (iy < 0 || iy >= w->in_h || inside == 0) {
             mica_fill(to, p->x_zero, row);
@@ -34,13 +51,8 @@ static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to,
         to += before;
         const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
         if (w->dilation_w == 1) {
-            uint32_t n = inside;
-            for (; n >= 4; n -= 4, to += 4, x += 4) {
-                __builtin_memcpy(to, x, 4);
-            }
-            for (; n; --n) {
-                *to++ = *x++;
-            }
+            gather(to, x, inside, 1, 0);
+            to += inside;
         } else {
             for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
                 mica_copy(to, x, (uint32_t)in_c);
@@ -49,7 +61,6 @@ static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to,
         mica_fill(to, p->x_zero, row - before - inside);
         to += row - before - inside;
     }
-    mica_fill(to, 0, (uint32_t)(end - to));  // against weights that are 0
 }
 
 // Where a pixel's patch can be read, and how far it is from row to row there.
@@ -61,7 +72,7 @@ static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t wh
         return s->p->x + (iy * w->in_w + ix) * w->in_c;
     }
     int8_t *to = s->patches + which * 4 * s->words;
-    patch(s->p, iy, ix, to, s->words);
+    patch(s->p, iy, ix, to);
     *pitch = (int32_t)s->row_bytes;
     return to;
 }
@@ -153,6 +164,10 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t *weight = scratch, *weight_end = weight + 4 + 8 * words;
     s.patches = (int8_t *)(weight_end + 12);
     uint32_t *stream = weight + fixed / 4;
+    if (!s.direct) {  // what fills the last words of the patches
+        ((mica_word_t *)(void *)s.patches)[words - 1] = 0;
+        ((mica_word_t *)(void *)s.patches)[2 * words - 1] = 0;
+    }
     // As few tiles as fit, of about the same size.
     uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2, tiles = (pairs + most - 1) / most;
     uint32_t tile_pairs = (pairs + tiles - 1) / tiles;
