@@ -160,7 +160,7 @@ def depthwise() -> Iterator[Job]:
     """3x3 with both strides over planes from one pixel on, every pad; other windows, strides and multipliers."""
     shapes = [
         *(
-            (h, w, 3, 1, (3, 3), (s, s), (top, left), (end, end))
+            (h, w, 5, 1, (3, 3), (s, s), (top, left), (end, end))
             for h, w, s, top, left, end in itertools.product((1, 2, 3, 6), (1, 2, 5), (1, 2), (0, 1), (0, 1), (1, 2))
             if h + top + end >= 3 and w + left + end >= 3
         ),
@@ -172,6 +172,7 @@ def depthwise() -> Iterator[Job]:
         (8, 8, 3, 2, (3, 3), (1, 1), (1, 1), (1, 1)),
         (1, 9, 4, 1, (1, 3), (1, 1), (0, 1), (0, 1)),
         (3, 3, 40, 1, (1, 1), (1, 1), (0, 0), (0, 0)),
+        (9, 7, 3, 1, (3, 3), (1, 1), (1, 1), (1, 1)),  # fewer channels than a word
     ]
     for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
         kind = ("", "fine", "extreme", "limits")[i % 4]

@@ -58,6 +58,14 @@ SLIPS = [
     ("m0plus-qemu", "sum.S", "add r4, r10", "add r4, r10\n    adds r4, #1"),
     ("m3", "../c32/average_pool2d.c", "(128 + p->x_zero)", "(128 + p->x_zero) + 1"),
     ("m3", "../../requant.h", "(t >> (shift - 1)) + 1", "(t >> (shift - 1))"),
+    ("m33", "../armv7em/kernels.h", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
+    ("m33", "../armv7em/gemm.S", "smmla \\a, \\a, r2, r3", "smmlar \\a, \\a, r2, r3"),
+    ("m33", "../armv7em/depthwise.S", "smmla lr, lr, r2, r3", "smmlar lr, lr, r2, r3"),
+    ("m33", "../armv7em/fully_connected.c", "(shift - 1)) + 1", "(shift - 1)) + 0"),
+    ("rv32", "kernels.h", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
+    ("rv32", "gemm.S", "li a3, 0x8000", "li a3, 0x7e00"),
+    ("rv32", "depthwise.S", "mulh \\a, \\a, s9", "mulhu \\a, \\a, s9"),
+    ("rv32", "dense.S", "addi \\acc, \\acc, 1\n", "addi \\acc, \\acc, 0\n"),
 ]
 
 
