@@ -1,17 +1,19 @@
 // 2-D convolution on a Cortex-M with DSP instructions: the patches of a tile of pixels become a stream of int16 pairs (gemm.S),
 // then all channels run over it, four at a time, whose weights become pairs once for the tile. What the fast kernel does not
 // take (groups, claims without FAST, weights in another order, fewer than four channels, too little scratch) goes to
-// c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and pair of pixels, and two patches where
-// they cannot be read from where they lie.
+// c32. Bytes of scratch: 8 for each element of a patch and 64, 4 for each element and pair of pixels, and two
+// or four patches where they cannot be read from where they lie.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
 #include "requant.h"
 #include "shape.h"
 
+#define PATCHES 4  // that are copied before they are unpacked, where they cannot be read from where they lie
+
 typedef struct {
     const mica_conv2d_s8_t *p;
-    int8_t *patches;       // two, of `words` words
+    int8_t *patches;       // PATCHES, of `words` words
     uint32_t words;        // of a patch
     uint32_t row_bytes;    // of a row of it
     bool direct;           // rows of patches inside the image are words, wherever they lie
@@ -67,7 +69,7 @@ static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to)
 static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t which, int32_t *pitch) {
     const mica_window_t *w = &s->p->win;
     int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
-    if (s->direct && iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w) {
+    if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w) {
         *pitch = (int32_t)w->dilation_h * w->in_w * w->in_c;
         return s->p->x + (iy * w->in_w + ix) * w->in_c;
     }
@@ -77,12 +79,52 @@ static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t wh
     return to;
 }
 
+// The same as unpack, by way of copies.
+static void unpack_copies(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    uint32_t patch_bytes = 4 * s->words;
+    mica_dsp_unpack_t args = {
+        .to = stream, .words = s->words, .rows = 1, .next0 = (int32_t)patch_bytes, .next1 = (int32_t)patch_bytes,
+    };
+    int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
+    while (pixels) {
+        uint32_t n = pixels < PATCHES ? pixels : PATCHES;
+        int8_t *to = s->patches;
+        for (uint32_t i = 0; i < n; ++i, to += patch_bytes) {
+            patch(s->p, iy, ix, to);
+            ix += w->stride_w;
+            if (++ox == w->out_w) {
+                ox = 0;
+                ix = -w->pad_left;
+                iy += w->stride_h;
+            }
+        }
+        args.x0 = s->patches;
+        args.x1 = s->patches + patch_bytes;
+        args.pairs = n / 2;
+        if (n > 1) {
+            mica_dsp_unpack(&args);
+            args.to += 4 * s->words * args.pairs;
+        }
+        if (n % 2) {
+            args.x0 = args.x1 = to - patch_bytes;
+            args.pairs = 1;
+            mica_dsp_unpack(&args);
+        }
+        pixels -= n;
+    }
+}
+
 // The stream of `pixels` pixels from (oy, ox) on; the last of an odd number twice.
 static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, uint32_t *stream) {
+    if (!s->direct) {
+        unpack_copies(s, oy, ox, pixels, stream);
+        return;
+    }
     const mica_window_t *w = &s->p->win;
-    uint32_t rows = s->direct ? w->kernel_h : 1u;
-    int32_t row_bytes = (int32_t)(s->direct ? s->row_bytes : 4 * s->words);
-    mica_dsp_unpack_t args = { .to = stream, .words = (uint32_t)row_bytes / 4, .rows = rows };
+    uint32_t rows = w->kernel_h;
+    int32_t row_bytes = (int32_t)s->row_bytes;
+    mica_dsp_unpack_t args = { .to = stream, .words = s->row_bytes / 4, .rows = rows };
     while (pixels) {
         int32_t pitch0, pitch1;
         args.x0 = find(s, oy, ox, 0, &pitch0);
@@ -99,9 +141,7 @@ static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, u
         } else {
             args.x1 = find(s, oy1, ox1, 1, &pitch1);
         }
-        if (!s->direct) {
-            pitch0 = pitch1 = row_bytes;
-        } else if (!last && oy1 == oy && args.x0 != s->patches && args.x1 == args.x0 + w->stride_w * w->in_c) {
+        if (!last && oy1 == oy && args.x0 != s->patches && args.x1 == args.x0 + w->stride_w * w->in_c) {
             // Both where they lie: so are those to the right that are inside as well.
             int32_t room = w->in_w - w->kernel_w - (ox * w->stride_w - w->pad_left);
             uint32_t n = (uint32_t)room / w->stride_w + 1, left = (uint32_t)(w->out_w - ox);
@@ -155,7 +195,7 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     bool inside = w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
     // In bytes; K is at most 2^31 / 4 where there are four channels.
-    uint64_t fixed = (uint64_t)64 + 32 * words + (s.direct && inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
+    uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
     if (!ch->fast || p->groups != 1 || ch->layout != MICA_LAYOUT_ROWS || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
         || fixed + pair_bytes > scratch_bytes) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
@@ -165,8 +205,9 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     s.patches = (int8_t *)(weight_end + 12);
     uint32_t *stream = weight + fixed / 4;
     if (!s.direct) {  // what fills the last words of the patches
-        ((mica_word_t *)(void *)s.patches)[words - 1] = 0;
-        ((mica_word_t *)(void *)s.patches)[2 * words - 1] = 0;
+        for (uint32_t i = 1; i <= PATCHES; ++i) {
+            ((mica_word_t *)(void *)s.patches)[i * words - 1] = 0;
+        }
     }
     // As few tiles as fit, of about the same size.
     uint32_t most = (uint32_t)((scratch_bytes - fixed) / pair_bytes), pairs = (total + 1) / 2, tiles = (pairs + most - 1) / most;

@@ -20,5 +20,7 @@
 #define MICA_SOFTMAX_S8 mica_softmax_s8_armv7em
 #undef MICA_AVERAGE_POOL2D_S8
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_armv7em
+#undef MICA_MAX_POOL2D_S8
+#define MICA_MAX_POOL2D_S8 mica_max_pool2d_s8_armv7em
 
 #endif
