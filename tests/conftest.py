@@ -31,9 +31,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         return
     board = item.callspec.params["target"].removesuffix("@emu")  # type: ignore[attr-defined]
     line = {"test": item.nodeid, "board": board, "columns": mark.args, "outcome": report.outcome}
-    with RESULTS.open(
-        "a", encoding="utf-8"
-    ) as file:  # one short write: processes that test side by side cannot mix them
+    # One short write: processes that test side by side cannot mix theirs up.
+    with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 
