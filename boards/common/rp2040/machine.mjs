@@ -7,7 +7,14 @@ import { Processor } from './processor.mjs';
 
 export const FLASH_BYTES = 2 * 1024 * 1024;
 const SECTOR = 4096;
+const SIO_FIFO_ST = 0x50;
 const SIO_FIFO_WR = 0x54;
+const SIO_FIFO_RD = 0x58;
+const FIFO_VALID = 1;
+const FIFO_ROOM = 2;
+const PSM_FRCE_OFF = 4;
+const PSM_PROC1 = 1 << 16;
+const PATIENCE = 0.5e9; // nanoseconds
 
 // Numbers of BKPT in the boot ROM; bootrom.c has them too.
 const TRAP_ERASE = 0xe0;
@@ -97,20 +104,50 @@ export class Machine {
       this.resetWanted = true;
       this.processor.state.limit = 0;
     };
-    // Core 1 is woken through the FIFO, and would never answer.
-    const { sio } = this.rp2040;
-    const write = sio.writeUint32;
-    sio.writeUint32 = (offset, value) => {
-      if (offset === SIO_FIFO_WR) {
-        this.stop('crash', 'the program starts the second core, which a virtual Pico does not have');
-      } else {
-        write.call(sio, offset, value);
-      }
-    };
+    this.withoutSecondCore();
     this.rp2040.onBreak = (code) => this.trap(code);
     this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
     this.clock.onDeadline = (deadline) => {
       this.processor.state.limit = Math.min(this.processor.state.limit, deadline);
+    };
+  }
+
+  // rp2040js has one core, and no FIFO between two. Here core 1 is one that says that it was reset, as the chip's does, and
+  // then never answers. A program may try, and give up; one that waits for it for ever is stopped.
+  withoutSecondCore() {
+    const { sio } = this.rp2040;
+    const psm = this.rp2040.peripherals[0x40010];
+    const read = sio.readUint32;
+    const write = sio.writeUint32;
+    const power = psm.writeUint32;
+    let answers = 0; // zeros that wait to be read
+    let asked = null; // when a word was sent last that has no answer, in nanoseconds
+    psm.writeUint32 = (offset, value) => {
+      if (offset === PSM_FRCE_OFF && psm.frceOff & PSM_PROC1 && !(value & PSM_PROC1)) {
+        answers = 1;
+        asked = null;
+      }
+      power.call(psm, offset, value);
+    };
+    sio.writeUint32 = (offset, value) => {
+      if (offset === SIO_FIFO_WR) {
+        asked = this.clock.nanos;
+      } else if (offset !== SIO_FIFO_ST) {
+        write.call(sio, offset, value);
+      }
+    };
+    sio.readUint32 = (offset) => {
+      if (offset === SIO_FIFO_ST) {
+        if (asked !== null && this.clock.nanos - asked > PATIENCE) {
+          this.stop('crash', 'the program waits for the second core, which a virtual Pico does not have');
+        }
+        return FIFO_ROOM | (answers > 0 ? FIFO_VALID : 0);
+      }
+      if (offset === SIO_FIFO_RD) {
+        answers = Math.max(0, answers - 1);
+        return 0;
+      }
+      return read.call(sio, offset);
     };
   }
 
