@@ -148,7 +148,9 @@ def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     names = bare_metal.text_bytes(core, program)
     ours = {k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa)", k)}
     return {
-        k: v for k, v in ours.items() if not re.search("_(check|check_constants|bytes|rows|channels|terms|shapes)$", k)
+        k: v
+        for k, v in ours.items()
+        if not re.search("_s8_(check|check_constants|.*bytes|rows|channels|terms|shapes)$", k)
     }
 
 
