@@ -109,6 +109,20 @@ print(us, ns // 1000, poll.poll(10))
         assert board.exec("print(1 + 1)") == b"2\n"
 
 
+def test_a_crash_is_told(firmware: Firmware) -> None:
+    """On Xtensa a load from an odd address stops the board with a word, where the port would loop without one."""
+    heard = bytearray()
+    code = """
+import uctypes
+block = bytearray(8)
+print(uctypes.struct(uctypes.addressof(block) + 1, {"x": uctypes.UINT32 | 0}, uctypes.NATIVE).x)
+"""
+    with EmulatedBoard(load_board("XTENSA_SIM"), firmware("XTENSA_SIM").image) as board:
+        with pytest.raises(BoardError, match="XTENSA_SIM: the emulator has ended"):
+            board.exec_follow(code, heard.extend, timeout=5)
+    assert b"exception 9 at " in heard
+
+
 class Mpremote:
     """mpremote at the port of a board. Each call is a new process, which soft-resets the board unless it resumes."""
 
