@@ -26,8 +26,13 @@ static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint3
         for (; from != end; from += 4, to += 4) {
             __builtin_memcpy(to, from, 4);
         }
-        for (end = x + n; from != end;) {
-            *to++ = *from++;
+        if (n & 2) {
+            __builtin_memcpy(to, from, 2);
+            from += 2;
+            to += 2;
+        }
+        if (n & 1) {
+            *to++ = *from;
         }
     }
 }

@@ -6,7 +6,7 @@
 #include "requant.h"
 #include "shape.h"
 
-#define MOST 16  // rows of weights a call
+#define MOST 32  // rows of weights a call
 
 // k elements as pairs, of each four (x0, x2), (x1, x3); those beyond the last are 0. Returns their sum.
 static int32_t pairs(uint32_t *to, const int8_t *x, uint32_t k) {
@@ -39,6 +39,25 @@ static inline int8_t requant(int32_t acc, int32_t mult, int32_t shift, int32_t z
     return (int8_t)mica_clamp(zero + (((r >> (shift - 1)) + 1) >> 1), low, high);
 }
 
+// n outputs from o on; their sums do not hold the bias, and are `excess` too large.
+static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, uint32_t excess, uint32_t n, int8_t *y) {
+    const int32_t *bias = ch->bias + o, *mult = ch->mult + o;
+    const int8_t *shift = ch->shift + o;
+    int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
+    const int32_t *end = sums + n;
+    if (ch->fast) {
+        do {
+            int32_t acc = (int32_t)((uint32_t)*sums++ + (uint32_t)*bias++ - excess);
+            *y++ = requant(acc, *mult++, *shift++, zero, low, high);
+        } while (sums != end);
+        return;
+    }
+    do {
+        int32_t acc = (int32_t)((uint32_t)*sums++ + (uint32_t)*bias++ - excess);
+        *y++ = mica_requant_s8(acc, *mult++, *shift++, zero, low, high);
+    } while (sums != end);
+}
+
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
@@ -46,8 +65,6 @@ void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KE
         mica_fully_connected_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
-    bool fast = ch->fast;
     const int8_t *x = p->x + (size_t)row_begin * k;
     int8_t *y = p->y + (size_t)row_begin * n;
     for (uint32_t i = row_begin; i < row_end; ++i, x += k) {
@@ -63,11 +80,8 @@ void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KE
             } else {
                 mica_dsp_dense(scratch, w, 0, row / 4, 1, sums);
             }
-            for (uint32_t j = 0; j < count; ++j) {
-                int32_t acc = (int32_t)((uint32_t)sums[j] + (uint32_t)ch->bias[o + j] - excess);
-                int32_t mult = ch->mult[o + j], shift = ch->shift[o + j];
-                *y++ = fast ? requant(acc, mult, shift, zero, low, high) : mica_requant_s8(acc, mult, shift, zero, low, high);
-            }
+            finish(ch, o, sums, excess, count, y);
+            y += count;
         }
     }
 }
