@@ -211,7 +211,10 @@ class SerialBoard(Board):
     def _connect(self, repl: _RawRepl, reset: bool) -> None:
         try:
             answered = repl.raw_repl()
-            if not answered and repl.finish_piece():
+            if not answered:
+                # It was in a transfer that another program left; or it was just being switched on, and what had come
+                # before its UART was set up is lost.
+                repl.finish_piece()
                 answered = repl.raw_repl()
             if answered and reset:
                 answered = repl.restart()
