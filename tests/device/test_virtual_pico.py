@@ -1,6 +1,7 @@
 """The virtual Pico: the image for the real board, its USB port, its flash file, its counter, and an end without remains."""
 
 import ast
+import json
 import os
 import re
 import signal
@@ -286,8 +287,7 @@ def test_the_second_core_is_not_there() -> None:
         open_board(f"{NAME}@emu", rom_files={"no.txt": b"flash that is not kept"}) as board,
         pytest.raises(BoardError, match=said),
     ):
-        # Our question wakes it, and it looks for an answer once more.
-        board.exec("import _thread\n_thread.start_new_thread(print, (1,))", timeout=2)
+        board.exec("import _thread\n_thread.start_new_thread(print, (1,))", timeout=30)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------
@@ -383,3 +383,37 @@ def test_translated_code_equals_rp2040js() -> None:
     programs, blocks = re.findall(r"\d+", result.stdout)
     assert int(programs) == 500
     assert int(blocks) > 500
+
+
+def mica(*arguments: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "mica", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **env})
+
+
+def test_mistakes_on_the_command_line(firmware: Firmware, tmp_path: Path) -> None:
+    firmware(NAME)
+    (tmp_path / "short.bin").write_bytes(b"123")
+    result = mica("emu", NAME, MICA_FLASH=str(tmp_path / "short.bin"))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a RPI_PICO's flash has 2097152; remove it to begin anew\n"
+    )
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        number = str(other.getsockname()[1])
+        result = mica("emu", f"{NAME}@emu", "--socket", number, MICA_FLASH=str(tmp_path / "f.bin"))
+    assert (result.returncode, result.stderr) == (
+        1,
+        f"mica: error: {NAME}@emu: port {number} is taken by another program\n",
+    )
+
+
+def test_build_tells_the_free_heap(firmware: Firmware) -> None:
+    firmware(NAME)
+    result = mica("build", "--board", NAME, "--json")
+    assert result.returncode == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert 150_000 < facts["free_heap"] < load_board(NAME).ram - facts["data"] - facts["bss"]
+    assert facts["micropython"] == "1.25.0"
+    assert facts["compiler"].startswith("arm-none-eabi-gcc")

@@ -122,6 +122,10 @@ export class Machine {
     const power = psm.writeUint32;
     let answers = 0; // zeros that wait to be read
     let asked = null; // when a word was sent last that has no answer, in nanoseconds
+    // WFE may end for no reason: one that waits for an answer then looks once more.
+    const look = this.clock.createAlarm(() => {
+      this.core.waiting = false;
+    });
     psm.writeUint32 = (offset, value) => {
       if (offset === PSM_FRCE_OFF && psm.frceOff & PSM_PROC1 && !(value & PSM_PROC1)) {
         answers = 1;
@@ -132,6 +136,7 @@ export class Machine {
     sio.writeUint32 = (offset, value) => {
       if (offset === SIO_FIFO_WR) {
         asked = this.clock.nanos;
+        look.schedule(PATIENCE + 1e6);
       } else if (offset !== SIO_FIFO_ST) {
         write.call(sio, offset, value);
       }
