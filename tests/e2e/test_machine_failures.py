@@ -209,6 +209,7 @@ def test_failure(
     for board in (BOARD, "VIRT_RV32"):
         firmware(board)
     row, code, words = TABLE[name]
+    others = children()  # boards of the session
     machine = Machine(tmp_path, digits, monkeypatch)
     arguments = row(machine)
     capsys.readouterr()
@@ -225,12 +226,12 @@ def test_failure(
         assert word in line
     assert out == ""
     monkeypatch.undo()
-    assert not children(), "a program stays behind"
+    assert children() == others, "a program stays behind"
 
 
-def children() -> list[str]:
-    """Commands of this process's children that still run."""
-    found = []
+def children() -> dict[int, str]:
+    """This process's children that still run: their numbers and commands."""
+    found = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
@@ -239,5 +240,5 @@ def children() -> list[str]:
             except OSError:
                 continue
             if int(fields[1]) == os.getpid() and fields[0] != "Z" and ("qemu" in command or "sleep" in command):
-                found.append(command)
+                found[int(folder.name)] = command
     return found
