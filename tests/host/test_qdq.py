@@ -27,7 +27,6 @@ from mica.compiler import Compiled, compile_model
 from mica.errors import Unsupported
 from mica.float_model import FloatModel
 from mica.pack.golden import dequantise_output, quantise_input
-from mica.passes.lower import LOWERINGS
 from mica.runner import HostRunner
 
 INT8, UINT8 = TensorProto.INT8, TensorProto.UINT8
@@ -292,12 +291,7 @@ def test_forms_of_onnxruntimes_quantiser(name: str, form: QuantFormat, kind: str
     net.output(build(net))
     samples = net.samples(12)
     path = quantised_by_ort(net, tmp_path, form, kind, samples)
-    try:
-        assert_agrees(path, samples, equal)
-    except Unsupported as e:
-        if name in ("mul", "concat") and LOWERINGS.get(name.capitalize()) in (None, LOWERINGS["Div"]):
-            pytest.skip(f"not yet an operator of mica: {e}")
-        raise
+    assert_agrees(path, samples, equal)
 
 
 # Operators of com.microsoft that the quantiser writes only where their neighbours are quantised too
