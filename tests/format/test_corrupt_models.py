@@ -1,4 +1,4 @@
-"""Transposed convolution and recurrent layers in damaged files; the ways of damaging are those of test_corrupt.py."""
+"""Models of every other kernel in damaged files, by the ways of damaging of test_corrupt.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arithmetic_model import arithmetic_model
+from movement_model import movement_model
 from recurrent_model import recurrent_model
 from test_corrupt import EDGES, OK, compare, driver, places, put  # noqa: F401 - driver is a fixture
 
@@ -14,28 +16,36 @@ from mica import engine
 from mica.format import codec
 from mica.reference.executor import ReferenceModel
 
+MODELS = {"arithmetic": arithmetic_model, "movement": movement_model, "recurrent": recurrent_model}
+# Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
+TABLES = ("gate", "candidate", "output")
 
-@pytest.fixture(scope="module")
-def good() -> bytes:
-    return codec.encode(recurrent_model())
+
+@pytest.fixture(scope="module", params=MODELS)
+def good(request: pytest.FixtureRequest) -> bytes:
+    return codec.encode(MODELS[request.param]())
 
 
 def test_runs_alike(good: bytes) -> None:
+    """C and numpy, on random inputs and on extremes; also where a tensor is a part that no step writes by itself."""
     assert engine.AVAILABLE
     native, reference = engine.load(good), ReferenceModel(good)
     file = codec.decode(good)
     rng = np.random.default_rng(5)
-    seen = set()
-    for _ in range(10):
-        inputs = [rng.integers(-128, 128, file.tensors[t].dims).astype(np.int8) for t in file.inputs]
-        for m in (native, reference):
-            for i, x in enumerate(inputs):
-                m.set_input(i, x)
+    seen: set[int] = set()
+    for k in range(40):
+        values = np.arange(-128, 128) if k % 2 else np.array([-128, 127])
+        for i, t in enumerate(file.tensors[t] for t in file.inputs):
+            indices = t.dtype == "int32"
+            x = rng.integers(-9, 9, t.dims).astype(np.int32) if indices else rng.choice(values, t.dims).astype(np.int8)
+            native.set_input(i, x)
+            reference.set_input(i, x)
         for i, s in enumerate(file.steps):
             native.run_step(i)
             reference.run_step(i)
             np.testing.assert_array_equal(native.tensor(s.outputs[0]), reference.tensor(s.outputs[0]), s.name)
-        seen.update(native.output(2).reshape(-1).tolist())
+        for i in range(len(file.outputs)):
+            seen.update(native.output(i).reshape(-1).tolist())
     assert len(seen) > 10
 
 
@@ -55,19 +65,20 @@ def test_every_field_at_its_edges(driver: Path, good: bytes) -> None:  # noqa: F
 
 
 def test_constants_at_their_edges(driver: Path, good: bytes) -> None:  # noqa: F811
-    """Factors, shifts, biases, tables: aligned words at the ends of their range, some bytes too."""
-    files = []
+    """Maps, indices, factors, biases, tables: words and bytes at the ends of their range; of a large model some."""
     h = codec.unpack_record(codec.schema.HEADER, good, 0)
     data = codec._sections(good, h)["DATA"]
-    tables = ("gate", "candidate", "output")
-    constants = [b for s in codec.decode(good).steps for n, b in s.blobs.items() if n not in tables]
-    most = sum(b.nbytes + 16 for b in constants)  # behind them come the tables, which say little
-    words = range(data.offset, data.offset + data.bytes - 3, 4)
-    for k, at in enumerate(words):
-        if k % (3 if 4 * k < most else 16):
+    blobs = [(n, b.nbytes + 16) for s in codec.decode(good).steps for n, b in s.blobs.items()]
+    front = sum(size for n, size in blobs if n not in TABLES)
+    large = any(n in TABLES for n, _ in blobs)
+    files = []
+    for k, at in enumerate(range(data.offset, data.offset + data.bytes - 3, 4)):
+        if large and k % (3 if 4 * k < front else 16):
             continue
         files += [(f"word {at} = {v}", codec.with_crc(put(good, at, "u32", v))) for v in EDGES["u32"]]
-        files += [(f"byte {at} = {v}", codec.with_crc(good[:at] + bytes([v]) + good[at + 1 :])) for v in (0x7F, 0x80)]
+        for byte in (at,) if large else range(at, at + 4):
+            ends = (0x7F, 0x80) if large else (0, 1, 0x7F, 0x80, 0xFF)
+            files += [(f"byte {byte} = {v}", codec.with_crc(good[:byte] + bytes([v]) + good[byte + 1 :])) for v in ends]
     compare(driver, files)
 
 
