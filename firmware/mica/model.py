@@ -14,9 +14,21 @@ scale, round half to even, add the zero point, saturate. The host does the same,
 import _mica
 
 
+def _open(path):
+    try:
+        return open(path, "rb")  # noqa: SIM115 - the caller's to close
+    except OSError:
+        if "/" in path:
+            raise
+    try:
+        return open("/rom/" + path, "rb")  # noqa: SIM115
+    except OSError as e:
+        raise OSError(e.errno, path + ": neither here nor in /rom")
+
+
 def _read(path):
     """Return the bytes of a file: in a ROMFS the flash itself, elsewhere a block that is never moved nor copied."""
-    with open(path, "rb") as f:
+    with _open(path) as f:
         try:
             return memoryview(f)
         except TypeError:
@@ -70,6 +82,8 @@ def _shape(dims):
 class Model:
     """A loaded model. `source` is a path, or an object with the buffer protocol.
 
+    A file name without a folder is looked for in the current folder, then in /rom.
+
     Bytes, files in a ROMFS and `mica.Arena` blocks are read where they are, if their address is a multiple of 16; all
     else is copied once (`copied` says so). `arena` is where the activations live: by default the board's static arena,
     or, if that is too small, a block from the heap; a `mica.Arena(n)` can be shared by models that run in turn, and
@@ -79,6 +93,8 @@ class Model:
     def __init__(self, source, arena=None):
         self._labels = None
         self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena)
+        # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
+        self._steps = self._m.steps
 
     def _io(self, ids, field):
         return tuple(getattr(self._m.tensor(i), field) for i in ids)
@@ -165,7 +181,7 @@ class Model:
         m = self._m
         m.begin()
         try:
-            for step in m.steps:
+            for step in self._steps:
                 step()
         finally:
             m.end()
@@ -190,7 +206,7 @@ class Model:
                     x(m.input(i), t.shape, ord(t.dtype))
                 else:
                     m.write(i, x)
-            for step in m.steps:
+            for step in self._steps:
                 step()
             return [m.read(i) for i in range(len(m.outputs))]
         finally:
@@ -199,6 +215,7 @@ class Model:
     def deinit(self):
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
         self._m.deinit()
+        self._steps = ()
 
     def __enter__(self):
         return self

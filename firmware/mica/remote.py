@@ -84,7 +84,7 @@ def _watch(m, inputs, last, look):
     _fill(m, inputs)
     m.begin()
     try:
-        for i, step in enumerate(m.steps):
+        for i, step in enumerate(model._steps):
             if i > last:
                 break
             step()
@@ -134,7 +134,7 @@ def _ticks(read, mask, f):
 
 def bench(read, mask, runs, *inputs):
     m = model._m
-    steps = m.steps
+    steps = model._steps
     best = array("L", [mask] * len(steps))
     total = mask
     gc.collect()

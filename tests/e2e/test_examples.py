@@ -1,0 +1,88 @@
+"""Every example of firmware/examples, run on the boards that its second line names; its last lines say what it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import ROOT
+
+from mica.device.transport import Board, BoardError, open_board
+
+HERE = ROOT / "firmware" / "examples"
+FILES = sorted(HERE.glob("*.py"))
+MOST_LINES = 30
+BOARDS = "# boards: "
+PRINTS = "#: "
+
+
+def boards_of(file: Path) -> list[str]:
+    lines = file.read_text().splitlines()
+    return lines[1][len(BOARDS) :].split() if len(lines) > 1 and lines[1].startswith(BOARDS) else []
+
+
+def wanted(file: Path) -> list[str]:
+    return [line[len(PRINTS) :] for line in file.read_text().splitlines() if line.startswith(PRINTS)]
+
+
+def matches(pattern: str, line: str) -> bool:
+    """Whether a printed line is as said; "..." stands for anything."""
+    return re.fullmatch(".*".join(map(re.escape, pattern.split("..."))), line) is not None
+
+
+@pytest.fixture(scope="module")
+def board_with(digits: Path) -> Iterator[Callable[[str], Board]]:
+    """Boards by name, each started once, with digits.mica on it and an empty heap."""
+    open_ones: dict[str, Board] = {}
+
+    def get(name: str) -> Board:
+        if name not in open_ones:
+            open_ones[name] = open_board(name, rom_files={"digits.mica": digits.read_bytes()})
+        board = open_ones[name]
+        board.soft_reset()
+        if not board.rom_files:
+            board.put(digits.read_bytes(), "_data")
+            board.exec("with open('digits.mica', 'wb') as _f: _f.write(_data)\ndel _f, _data")
+        return board
+
+    yield get
+    for board in open_ones.values():
+        board.close()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_form(file: Path) -> None:
+    lines = file.read_text().splitlines()
+    assert len(lines) <= MOST_LINES, f"{len(lines)} lines; an example has {MOST_LINES} at most"
+    assert lines[0].startswith("# ") and len(lines[0]) > 12, "the first line says what it shows"
+    assert boards_of(file), f"the second line is not '{BOARDS}NAME ...'"
+    assert wanted(file), f"no line '{PRINTS}' says what it prints"
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        pytest.param(b, f, id=f"{f.stem}-{b}")
+        for b in ("UNIX", "MPS2_AN385", "RPI_PICO@emu")
+        for f in FILES
+        if b in boards_of(f)
+    ],
+)
+def test_example(name: str, file: Path, board_with: Callable[[str], Board]) -> None:
+    try:
+        printed = board_with(name).exec(file.read_text()).decode().splitlines()
+    except BoardError as error:
+        raise AssertionError(f"{file.name} on {name}:\n{error.traceback or error}") from None
+    said = wanted(file)
+    if len(printed) != len(said) or not all(map(matches, said, printed)):
+        assert printed == said
+
+
+def test_every_example_runs() -> None:
+    """No example names only boards that this file does not start."""
+    known = {"UNIX", "MPS2_AN385", "RPI_PICO@emu"}
+    assert FILES
+    for file in FILES:
+        assert set(boards_of(file)) <= known, f"{file.name}: {boards_of(file)}"
