@@ -4,8 +4,8 @@ Exceptions: ValueError for a file or argument that is wrong, TypeError for an ar
 an arena that is too small, RuntimeError for a busy arena, outputs that are gone, a buffer that moved, a closed model.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, overload
 
 Buffer = Any  # bytes, bytearray, array, memoryview, Arena, a file of a ROMFS
 
@@ -57,10 +57,19 @@ class Arena:
     def __init__(self, memory: int | Buffer, /) -> None: ...
     def __len__(self) -> int: ...
 
+class step:  # not a name of the module: what is in Model.steps
+    """One layer. step() runs it, step(begin, end) only these of its rows; neither allocates anything."""
+
+    rows: int
+    @overload
+    def __call__(self) -> None: ...
+    @overload
+    def __call__(self, begin: int, end: int, /) -> None: ...
+
 class Model:
     """A loaded file. Made by load()."""
 
-    steps: tuple[Callable[[], None], ...]  # calling one runs one layer and allocates nothing
+    steps: tuple[step, ...]
     info: ModelInfo
     inputs: tuple[int, ...]  # tensor ids
     outputs: tuple[int, ...]
@@ -77,6 +86,8 @@ class Model:
     def write(self, i: int, values: Any, /) -> None:
         """Quantise numbers into input i, or copy bytes into it."""
     def read(self, i: int, /) -> list[float]: ...
+    def read_into(self, i: int, buffer: Buffer, /) -> None:
+        """Output i into an array of 'f' or 'd', or as it is into bytes or an array of the tensor's own type."""
     def tensor(self, id: int, /) -> TensorInfo: ...
     def tensor_data(self, id: int, /) -> bytes:
         """A copy of what the tensor's place holds at this moment."""

@@ -10,12 +10,12 @@ static volatile bool taken; // by a step of another thread, or one that an inter
 
 typedef struct {
     const mica_model_t *model;
-    uint32_t step;
+    uint32_t step, begin, end;
 } half_t;
 
 static void second_half(void *arg) {
     const half_t *half = arg;
-    mica_run_part(half->model, half->step, 1, 2);
+    mica_run_rows_part(half->model, half->step, half->begin, half->end, 1, 2);
 }
 
 static bool take(void) {
@@ -26,14 +26,14 @@ static bool take(void) {
     return free;
 }
 
-static bool run_on_two(const mica_model_t *m, uint32_t i) {
-    half_t half = { m, i };
-    if (!mica_step_has_parts(m, i, 2) || !take()) {
+static bool run_on_two(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    half_t half = { m, i, begin, end };
+    if (end - begin < 2 || !mica_step_has_parts(m, i, 2) || !take()) {
         return false;
     }
     const bool given = mica_worker_give(second_half, &half);
     if (given) {
-        mica_run_part(m, i, 0, 2);
+        mica_run_rows_part(m, i, begin, end, 0, 2);
         mica_worker_wait(); // `half` is on this stack
     }
     taken = false;
@@ -41,8 +41,14 @@ static bool run_on_two(const mica_model_t *m, uint32_t i) {
 }
 
 void mp_mica_run_step(const mica_model_t *m, uint32_t i) {
-    if (cores < 2 || !run_on_two(m, i)) {
+    if (cores < 2 || !run_on_two(m, i, 0, mica_step_rows(m, i))) {
         mica_run_step(m, i);
+    }
+}
+
+void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    if (cores < 2 || !run_on_two(m, i, begin, end)) {
+        mica_run_rows(m, i, begin, end);
     }
 }
 

@@ -283,10 +283,22 @@ static mp_obj_t model_end(mp_obj_t self_in) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(model_end_obj, model_end);
 
+// Runs rows [begin, end) of a step; true when they were the last.
+static bool step_rows(const model_t *model, uint32_t i, const mp_obj_t *range) {
+    const mp_int_t begin = mp_obj_get_int(range[0]), end = mp_obj_get_int(range[1]);
+    const uint32_t rows = mica_step_rows(model->engine, i);
+    if (begin < 0 || begin >= end || (mp_uint_t)end > rows) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %d to %d: this layer has %u"), (int)begin, (int)end,
+            (unsigned)rows);
+    }
+    mp_mica_run_rows(model->engine, i, (uint32_t)begin, (uint32_t)end);
+    return (mp_uint_t)end == rows;
+}
+
+// step(): the whole layer. step(begin, end): these rows of it, for those who want to do something else in between.
 static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp_obj_t *args) {
-    (void)args;
     if (n_args + n_kw != 0) {
-        mp_arg_check_num(n_args, n_kw, 0, 0, false);
+        mp_arg_check_num(n_args, n_kw, 2, 2, false);
     }
     step_t *self = MP_OBJ_TO_PTR(self_in);
     model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
@@ -294,7 +306,11 @@ static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp
         mp_mica_span_t span;
         check_arena(model, &span);
     }
-    mp_mica_run_step(model->engine, self->index);
+    if (n_args == 0) {
+        mp_mica_run_step(model->engine, self->index);
+    } else if (!step_rows(model, self->index, args)) {
+        return mp_const_none; // there are more rows
+    }
     if (self->last) {
         model->finished = true;
     }
@@ -307,11 +323,21 @@ static void step_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind_
     mp_printf(print, "<step %u>", (unsigned)self->index);
 }
 
+// rows: into how many pieces step(begin, end) can cut the layer.
+static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
+    if (dest[0] == MP_OBJ_NULL && attr == MP_QSTR_rows) {
+        const step_t *self = MP_OBJ_TO_PTR(self_in);
+        const model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
+        dest[0] = mp_obj_new_int_from_uint(mica_step_rows(model->engine, self->index));
+    }
+}
+
 static MP_DEFINE_CONST_OBJ_TYPE(
     step_type,
     MP_QSTR_step,
     MP_TYPE_FLAG_NONE,
     print, step_print,
+    attr, step_attr,
     call, step_call
     );
 
@@ -403,6 +429,17 @@ static mp_obj_t model_read(mp_obj_t self_in, mp_obj_t index) {
     return mp_mica_values_load(&t);
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_read_obj, model_read);
+
+// read_into(i, buffer): the same into a buffer of floats, or the tensor's own bytes into one of those.
+static mp_obj_t model_read_into(mp_obj_t self_in, mp_obj_t index, mp_obj_t buffer) {
+    mp_mica_span_t span;
+    model_t *self = model_with_outputs(self_in, &span);
+    mica_tensor_t t;
+    tensor_of(self, output_id(self, index), &t);
+    mp_mica_values_load_into(&t, buffer);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(model_read_into_obj, model_read_into);
 
 static mp_obj_t model_tensor(mp_obj_t self_in, mp_obj_t index) {
     model_t *self = model_of(self_in);
@@ -584,6 +621,7 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_output), MP_ROM_PTR(&model_output_obj) },
     { MP_ROM_QSTR(MP_QSTR_write), MP_ROM_PTR(&model_write_obj) },
     { MP_ROM_QSTR(MP_QSTR_read), MP_ROM_PTR(&model_read_obj) },
+    { MP_ROM_QSTR(MP_QSTR_read_into), MP_ROM_PTR(&model_read_into_obj) },
     { MP_ROM_QSTR(MP_QSTR_tensor), MP_ROM_PTR(&model_tensor_obj) },
     { MP_ROM_QSTR(MP_QSTR_tensor_data), MP_ROM_PTR(&model_tensor_data_obj) },
     { MP_ROM_QSTR(MP_QSTR_tensor_view), MP_ROM_PTR(&model_tensor_view_obj) },

@@ -60,12 +60,14 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
 
 // cores.c
 void mp_mica_run_step(const mica_model_t *m, uint32_t i); // as mica_run_step(), on the cores that there are
+void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end); // as mica_run_rows(), likewise
 void mp_mica_cores_init(void);
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 
 // values.c
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
 mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
+void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing
 
 // raw.c: kernels on any buffers
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_gemm_obj);

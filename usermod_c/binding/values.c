@@ -104,7 +104,13 @@ static void put_any(sink_t *s, mp_obj_t values) {
         }
     } else if (buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE) {
         put_raw(s, buf.buf, buf.len);
-    } else if (buf.typecode > 0 && strchr("hHiIlLqQd", buf.typecode) != NULL) {
+    } else if (buf.typecode == 'd') {
+        for (size_t i = 0; i < buf.len / sizeof(double); i++) {
+            double d; // as itself: made into an object it would need memory
+            memcpy(&d, (const uint8_t *)buf.buf + i * sizeof(d), sizeof(d));
+            put(s, (float)d);
+        }
+    } else if (buf.typecode > 0 && strchr("hHiIlLqQ", buf.typecode) != NULL) {
         size_t n = buf.len / mp_binary_get_size('@', (char)buf.typecode, NULL);
         for (size_t i = 0; i < n; i++) {
             put(s, (float)mp_obj_get_float(mp_binary_get_val_array((char)buf.typecode, buf.buf, i)));
@@ -172,4 +178,35 @@ mp_obj_t mp_mica_values_load(const mica_tensor_t *t) {
         list->items[i] = mp_obj_new_float((mp_float_t)value_at(t, typecode, i));
     }
     return MP_OBJ_FROM_PTR(list);
+}
+
+// A buffer of floats takes real numbers; one of the tensor's own type, or of bytes, the tensor as it is.
+void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer) {
+    const char typecode = mp_mica_typecode(t->dtype);
+    mp_buffer_info_t buf;
+    mp_get_buffer_raise(buffer, &buf, MP_BUFFER_WRITE);
+    const uint32_t n = t->bytes / (uint32_t)mp_binary_get_size('@', typecode, NULL);
+    const bool floats = buf.typecode == 'f' || buf.typecode == 'd';
+    const size_t wanted = !floats ? t->bytes : n * (buf.typecode == 'f' ? sizeof(float) : sizeof(double));
+    if (!floats && buf.typecode != typecode && buf.typecode != 'B' && buf.typecode != BYTEARRAY_TYPECODE) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is wanted, not '%c'"),
+            typecode, buf.typecode);
+    }
+    if (buf.len != wanted) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is wanted for %u values, not of %u"),
+            (unsigned)wanted, (unsigned)n, (unsigned)buf.len);
+    }
+    if (!floats) {
+        memmove(buf.buf, t->data, wanted);
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        const float f = value_at(t, typecode, i);
+        if (buf.typecode == 'f') {
+            memcpy((uint8_t *)buf.buf + (size_t)i * sizeof(f), &f, sizeof(f));
+        } else {
+            const double d = (double)f;
+            memcpy((uint8_t *)buf.buf + (size_t)i * sizeof(d), &d, sizeof(d));
+        }
+    }
 }

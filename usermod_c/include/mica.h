@@ -92,6 +92,11 @@ void mica_run_step(const mica_model_t *m, uint32_t i);
 // at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch.
 // mica_step_has_parts() is false where there are fewer rows than parts, or a share is less than a step needs.
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
+// The same between two moments: rows [begin, end) of the output, begin < end <= mica_step_rows(). All rows, in any ranges and
+// order, are mica_run_step(). Between two ranges nothing is kept outside of arena and state, and nothing in the scratch.
+void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end);
+// And both: a range of rows in parts.
+void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts);
 bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts);
 void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts);
 

@@ -21,13 +21,21 @@ bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts) {
     return mica_step_rows(m, i) >= parts && part_bytes(m, parts) >= m->info.scratch_min;
 }
 
-void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts) {
+void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
     const mica_step_t *s = &m->steps[i];
-    const uint32_t rows = mica_step_rows(m, i);
-    const uint32_t begin = (uint32_t)((uint64_t)rows * part / parts);
-    const uint32_t end = (uint32_t)((uint64_t)rows * (part + 1) / parts);
+    s->run(s, begin, end, m->scratch, m->scratch_bytes);
+}
+
+void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts) {
+    const mica_step_t *s = &m->steps[i];
+    const uint64_t rows = end - begin;
     const size_t bytes = part_bytes(m, parts);
-    s->run(s, begin, end, (uint8_t *)m->scratch + part * bytes, bytes);
+    s->run(s, begin + (uint32_t)(rows * part / parts), begin + (uint32_t)(rows * (part + 1) / parts),
+        (uint8_t *)m->scratch + part * bytes, bytes);
+}
+
+void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts) {
+    mica_run_rows_part(m, i, 0, mica_step_rows(m, i), part, parts);
 }
 
 const char *mica_isa(void) {
