@@ -19,22 +19,26 @@ static uint8_t static_memory[MICA_ARENA_BYTES] __attribute__((aligned(MICA_ALIGN
 #endif
 
 // Holds no pointer into the heap, so a soft reset, which clears the heap but not .bss, leaves nothing dangling in it.
+#if MICROPY_ENABLE_DYNRUNTIME
+mp_mica_arena_t mp_mica_arena_static; // of no bytes: natmod/native.c gives it its type
+#else
 mp_mica_arena_t mp_mica_arena_static = {
     .base = { &mp_mica_arena_type },
     .source = MP_OBJ_NULL,
     .memory = STATIC_MEMORY,
     .bytes = MICA_ARENA_BYTES,
 };
+#endif
 
 // Counts on over soft resets: an id that was left in somebody's memory must not be given out again.
-static uint32_t last_id;
+uint32_t mp_mica_arena_last_id; // variables of a native module cannot be static
 
 uint32_t mp_mica_arena_new_id(void) {
     mp_uint_t state = MICROPY_BEGIN_ATOMIC_SECTION();
-    if (++last_id == 0) {
-        last_id = 1;
+    if (++mp_mica_arena_last_id == 0) {
+        mp_mica_arena_last_id = 1;
     }
-    uint32_t id = last_id;
+    uint32_t id = mp_mica_arena_last_id;
     MICROPY_END_ATOMIC_SECTION(state);
     return id;
 }

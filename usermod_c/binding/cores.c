@@ -4,9 +4,10 @@
 #include "mp_mica.h"
 #include "worker.h"
 
-// Of the module, not of an arena: there is one second core, whoever uses it.
-static uint8_t cores = 1;
-static volatile bool taken; // by a step of another thread, or one that an interrupt has broken into
+// Of the module, not of an arena: there is one second core, whoever uses it. (Not static, and zero at first, because a
+// native module's variables must be.)
+bool mp_mica_cores_two;
+volatile bool mp_mica_cores_taken; // by a step of another thread, or one that an interrupt has broken into
 
 typedef struct {
     const mica_model_t *model;
@@ -20,8 +21,8 @@ static void second_half(void *arg) {
 
 static bool take(void) {
     mp_uint_t state = MICROPY_BEGIN_ATOMIC_SECTION(); // Cortex-M0+ has no test-and-set
-    const bool free = !taken;
-    taken = true;
+    const bool free = !mp_mica_cores_taken;
+    mp_mica_cores_taken = true;
     MICROPY_END_ATOMIC_SECTION(state);
     return free;
 }
@@ -36,25 +37,25 @@ static bool run_on_two(const mica_model_t *m, uint32_t i, uint32_t begin, uint32
         mica_run_rows_part(m, i, begin, end, 0, 2);
         mica_worker_wait(); // `half` is on this stack
     }
-    taken = false;
+    mp_mica_cores_taken = false;
     return given;
 }
 
 void mp_mica_run_step(const mica_model_t *m, uint32_t i) {
-    if (cores < 2 || !run_on_two(m, i, 0, mica_step_rows(m, i))) {
+    if (!mp_mica_cores_two || !run_on_two(m, i, 0, mica_step_rows(m, i))) {
         mica_run_step(m, i);
     }
 }
 
 void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
-    if (cores < 2 || !run_on_two(m, i, begin, end)) {
+    if (!mp_mica_cores_two || !run_on_two(m, i, begin, end)) {
         mica_run_rows(m, i, begin, end);
     }
 }
 
 void mp_mica_cores_init(void) {
-    cores = 1;
-    taken = false;
+    mp_mica_cores_two = false;
+    mp_mica_cores_taken = false;
 }
 
 // cores([n]): sets on how many cores steps run, 1 or 2; returns on how many they do: 1 where there is no second one.
@@ -65,12 +66,12 @@ static mp_obj_t module_cores(size_t n_args, const mp_obj_t *args) {
             mp_raise_ValueError(MP_ERROR_TEXT("cores: wanted 1 or 2"));
         }
         if (n == 2) {
-            cores = mica_worker_ready() ? 2 : 1;
-        } else if (cores == 2) {
-            cores = 1;
+            mp_mica_cores_two = mica_worker_ready();
+        } else if (mp_mica_cores_two) {
+            mp_mica_cores_two = false;
             mica_worker_stop();
         }
     }
-    return MP_OBJ_NEW_SMALL_INT(cores);
+    return MP_OBJ_NEW_SMALL_INT(mp_mica_cores_two ? 2 : 1);
 }
 MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj, 0, 1, module_cores);

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "py/gc.h"
 #include "py/objarray.h"
 #include "py/objstr.h"
 #include "py/objtuple.h"
@@ -34,8 +33,6 @@ typedef struct {
     uint16_t index;
     bool last; // with it done, the outputs are there
 } step_t; // 16 bytes, one block of the heap on 32-bit boards
-
-static const mp_obj_type_t step_type;
 
 // ---- Door ----
 
@@ -121,8 +118,7 @@ static void *head_of(mp_obj_t obj) {
     } else if (mp_obj_is_type(obj, &mp_mica_arena_type)) {
         head = ((mp_mica_arena_t *)MP_OBJ_TO_PTR(obj))->memory;
     }
-    // A memoryview of a file in a ROMFS that lies on the heap points into the middle of a block, which dies under it.
-    return head != NULL && gc_nbytes(head) != 0 ? head : NULL;
+    return mp_mica_block_of(obj, head);
 }
 
 // Whether the bytes can be used where they are, for as long as `obj` lives. Writable buffers can move under their views,
@@ -201,7 +197,7 @@ static void take_arena(model_t *self, mp_obj_t obj, const mica_info_t *info) {
 static mp_obj_t new_steps(model_t *self, uint32_t n) {
     mp_obj_tuple_t *steps = MP_OBJ_TO_PTR(mp_obj_new_tuple(n, NULL));
     for (uint32_t i = 0; i < n; i++) {
-        step_t *step = mp_obj_malloc(step_t, &step_type);
+        step_t *step = mp_obj_malloc(step_t, &mp_mica_step_type);
         step->model = self;
         step->index = (uint16_t)i;
         step->last = i + 1 == n;
@@ -332,8 +328,8 @@ static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     }
 }
 
-static MP_DEFINE_CONST_OBJ_TYPE(
-    step_type,
+MP_DEFINE_CONST_OBJ_TYPE(
+    mp_mica_step_type,
     MP_QSTR_step,
     MP_TYPE_FLAG_NONE,
     print, step_print,

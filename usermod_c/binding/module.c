@@ -28,11 +28,10 @@ mp_obj_t mp_mica_new_str(const char *s, size_t max) {
     // The zero was there at load; in a file that changed since it may be gone.
     const char *end = memchr(s, 0, max);
     size_t len = end == NULL ? max : (size_t)(end - s);
-    vstr_t copy;
-    vstr_init_len(&copy, len);
-    memcpy(copy.buf, s, len);
-    mp_obj_t str = new_clean_str(copy.buf, len);
-    vstr_clear(&copy);
+    char *copy = m_new(char, len + 1);
+    memcpy(copy, s, len);
+    mp_obj_t str = new_clean_str(copy, len);
+    m_del(char, copy, len + 1);
     return str;
 }
 
@@ -42,20 +41,6 @@ NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t le
     mp_obj_t str = new_clean_str(text, strlen(text));
     nlr_raise(mp_obj_new_exception_arg1(
         err->status == MICA_ERR_ARENA ? &mp_type_MemoryError : &mp_type_ValueError, str));
-}
-
-bool mp_mica_on_heap(const void *p) {
-    const byte *b = p;
-    mp_state_mem_area_t *area = &MP_STATE_MEM(area);
-    #if MICROPY_GC_SPLIT_HEAP
-    for (; area != NULL; area = area->next)
-    #endif
-    {
-        if (b >= area->gc_pool_start && b < area->gc_pool_end) {
-            return true;
-        }
-    }
-    return false;
 }
 
 char mp_mica_typecode(uint8_t dtype) {
@@ -150,10 +135,12 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_transpose), MP_ROM_PTR(&mp_mica_raw_transpose_obj) },
     #endif
 };
-static MP_DEFINE_CONST_DICT(module_globals, module_globals_table);
+MP_DEFINE_CONST_DICT(mp_mica_module_globals, module_globals_table);
 
+#if !MICROPY_ENABLE_DYNRUNTIME
 const mp_obj_module_t mp_module__mica = {
     .base = { &mp_type_module },
-    .globals = (mp_obj_dict_t *)&module_globals,
+    .globals = (mp_obj_dict_t *)&mp_mica_module_globals,
 };
 MP_REGISTER_MODULE(MP_QSTR__mica, mp_module__mica);
+#endif

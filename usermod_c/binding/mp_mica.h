@@ -44,6 +44,8 @@ typedef struct {
 
 extern const mp_obj_type_t mp_mica_arena_type;
 extern const mp_obj_type_t mp_mica_model_type;
+extern const mp_obj_type_t mp_mica_step_type;
+extern const mp_obj_dict_t mp_mica_module_globals;
 extern mp_mica_arena_t mp_mica_arena_static;
 
 // arena.c
@@ -80,10 +82,13 @@ MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_softmax_obj);
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_lut_obj);
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj);
 
+// heap.c; a native module has these in natmod/native.c
+bool mp_mica_on_heap(const void *p);
+void *mp_mica_block_of(mp_obj_t obj, void *head); // `head`, where that is the start of a heap block that obj owns, or null
+
 // module.c
 NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len); // the one place
 mp_obj_t mp_mica_new_str(const char *s, size_t max); // text from a file: bounded, and ASCII where it is not UTF-8
-bool mp_mica_on_heap(const void *p);
 char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 
 #endif

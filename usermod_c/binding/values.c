@@ -20,7 +20,10 @@ typedef struct {
     int32_t min, max;
     char typecode;
     uint8_t size; // of an element
+    uint8_t depth; // of lists in lists
 } sink_t;
+
+#define MAX_DEPTH (16) // above the rank of any tensor
 
 static NORETURN void wrong_count(uint32_t wanted, bool more) {
     mp_raise_msg_varg(&mp_type_ValueError, more ? MP_ERROR_TEXT("more than the %u values of this input")
@@ -76,7 +79,7 @@ static void put_raw(sink_t *s, const void *from, size_t bytes) {
 }
 
 static void put_any(sink_t *s, mp_obj_t values) {
-    MP_STACK_CHECK(); // a list may hold itself
+    MP_STACK_CHECK();
     mp_float_t x;
     if (mp_obj_get_float_maybe(values, &x)) {
         put(s, (float)x);
@@ -86,9 +89,14 @@ static void put_any(sink_t *s, mp_obj_t values) {
         size_t n;
         mp_obj_t *items;
         mp_obj_get_array(values, &n, &items);
+        if (s->depth == MAX_DEPTH) { // a list may hold itself
+            mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("lists nested too deep"));
+        }
+        s->depth++;
         for (size_t i = 0; i < n; i++) {
             put_any(s, items[i]);
         }
+        s->depth--;
         return;
     }
     mp_buffer_info_t buf;
