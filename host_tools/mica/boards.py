@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,14 @@ class Uf2:
 
     base: int
     family: int
+
+
+@dataclass(frozen=True)
+class Esptool:
+    """What esptool needs: its name for the chip, and where in flash the image begins."""
+
+    chip: str
+    offset: int
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,7 @@ class Board:
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
+    esptool: Esptool | None = field(default=None, repr=False)  # of no concern to a build, which goes by the repr
 
     @property
     def target(self) -> str:
@@ -75,7 +84,7 @@ class Board:
 
 
 _SIZES = {"ram", "arena", "scratch", "flash", "storage", "size"}
-_TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator}
+_TABLES: dict[str, type] = {"romfs": Romfs, "uf2": Uf2, "emulator": Emulator, "esptool": Esptool}
 
 
 def parse_size(value: object, where: str) -> int:

@@ -11,7 +11,6 @@ import hashlib
 import os
 import select
 import shutil
-import struct
 import subprocess
 import tempfile
 import time
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from mica.boards import Board as BoardFacts
-from mica.device import child
+from mica.device import child, uf2
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.emulator import Emulator, rom_window
 from mica.device.process import need_program, run_logged
@@ -122,18 +121,6 @@ def default_flash(name: str) -> Path:
     return cache_dir() / "flash" / f"{name}.bin"
 
 
-def uf2_parts(image: bytes, where: str) -> list[tuple[int, bytes]]:
-    """Addresses and contents of a UF2 file's blocks."""
-    parts = []
-    for at in range(0, len(image), 512):
-        block = image[at : at + 512]
-        if len(block) < 512 or struct.unpack_from("<II", block) != (0x0A324655, 0x9E5D5157):
-            raise MicaError(f"{where}: not a UF2 file (block {at // 512})")
-        address, size = struct.unpack_from("<II", block, 12)
-        parts.append((address, block[32 : 32 + size]))
-    return parts
-
-
 def _open_flash(path: Path, name: str) -> IO[bytes]:
     """Open the flash file, erased when new, and lock it. The lock ends with the file object, or the process."""
     import fcntl
@@ -180,7 +167,7 @@ class VirtualPico(Emulator):
     def __init__(
         self,
         board: BoardFacts,
-        image: Path,
+        image: Path | None,
         *,
         load: Sequence[tuple[Path, int]] = (),
         rom: bytes | None = None,
@@ -189,7 +176,7 @@ class VirtualPico(Emulator):
         keep_flash: bool = True,
         progress: Progress = quiet,
     ) -> None:
-        """Start the board with a UF2 image.
+        """Start the board with a UF2 image; with None, as its flash is.
 
         `load` puts files at addresses of its flash; `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or
         at a free one for 0 and None. `flash` is the file that keeps its flash; without `keep_flash` nothing does.
@@ -199,7 +186,7 @@ class VirtualPico(Emulator):
         self._last_words = ""
         self._text = b""
         for path in (image, *(path for path, _ in load)):
-            if not path.is_file():
+            if path is not None and not path.is_file():
                 raise MicaError(f"{path} is not there; wanted a file to run on {self.name}")
         folder = install(progress)
         # Once Node.js has it open, a file that is not kept needs no name.
@@ -212,15 +199,16 @@ class VirtualPico(Emulator):
     def _start(
         self,
         board: BoardFacts,
-        image: Path,
+        image: Path | None,
         load: Sequence[tuple[Path, int]],
         rom: bytes | None,
         tcp: int,
         folder: Path,
     ) -> None:
         try:
-            for address, data in uf2_parts(image.read_bytes(), str(image)):
-                _write_flash(self._flash, address, data, str(image))
+            if image is not None:
+                for block in uf2.parse(image.read_bytes(), str(image)):
+                    _write_flash(self._flash, block.address, block.data, str(image))
             for path, address in load:
                 _write_flash(self._flash, address, path.read_bytes(), str(path))
             if rom is not None:

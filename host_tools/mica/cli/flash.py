@@ -1,0 +1,97 @@
+"""mica flash: put firmware onto a real board.
+
+A Raspberry Pi Pico in BOOTSEL mode, or one that runs MicroPython (--on its port); a board of the ESP32 family at its
+port. Files on the board are kept: where the new firmware would format them they are copied to this computer first and
+put back afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mica.boards import Board, load_board
+from mica.cli import text
+from mica.cli.say import say
+from mica.errors import Unsupported
+
+NAME = "flash"
+HELP = "put firmware onto a board"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
+    parser.add_argument(
+        "--on",
+        metavar="T",
+        help="the port of a board that runs MicroPython, or auto (default: a board in BOOTSEL mode; for an ESP32: auto)",
+    )
+    parser.add_argument("--image", metavar="F", help="the firmware (default: what mica build makes)")
+    parser.add_argument(
+        "--with", metavar="M.mica", nargs="+", action="extend", default=[], dest="models", help="models for its /rom"
+    )
+    parser.add_argument(
+        "--erase-files", action="store_true", help="go on where files on the board will be lost, or cannot be seen"
+    )
+    parser.add_argument("--erase", action="store_true", help="erase all of the flash first (ESP32)")
+    parser.add_argument("--drive", metavar="FOLDER", help="where the drive of the board in BOOTSEL mode is mounted")
+    parser.add_argument(
+        "--backup", metavar="FOLDER", help="copy the board's files there, and keep the copies (default: until restored)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.device import flash
+
+    board = load_board(args.board.removesuffix("@emu"))
+    if board.flasher == "none" or args.board != board.name:
+        raise Unsupported(
+            f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica emu {board.name}"
+        )
+    wish = flash.Wish(
+        board=board,
+        target=args.on,
+        image=Path(args.image) if args.image else _build(board),
+        models=[Path(name) for name in args.models],
+        erase_files=args.erase_files,
+        erase_all=args.erase,
+        drive=Path(args.drive) if args.drive else None,
+        backup=Path(args.backup) if args.backup else None,
+    )
+    result = flash.flash(wish, flash.Ui(say, text.Progress))
+    if args.json:
+        text.emit_json(
+            {
+                "board": board.name,
+                "image": result.image,
+                "bytes": result.size,
+                "port": result.port,
+                "mica": result.mica,
+                "files": result.files,
+                "restored": result.restored,
+                "backup": str(result.backup) if result.backup else None,
+                "models": result.models,
+                "seconds": round(result.seconds, 1),
+            }
+        )
+        return 0
+    print(
+        f"{board.name}: {text.count(result.size)} bytes in {result.seconds:.1f} s; mica {result.mica} answers at {result.port}"
+    )
+    told = {
+        "kept": "the files on the board are where they were",
+        "restored": f"{result.restored} files put back and compared",
+        "erased": "the files that were on the board are gone",
+        "unseen": "files that were on the board are there still if its firmware had the same layout",
+    }
+    if result.files in told:
+        print(told[result.files])
+    for name in result.models:
+        print(f"/rom/{name}")
+    return 0
+
+
+def _build(board: Board) -> Path:
+    from mica.device.build import build
+
+    return build(board, progress=say).image

@@ -1,0 +1,272 @@
+"""Puts a firmware onto a real board, and loses none of the user's files doing so.
+
+    image -> what is on the board? -> [files to this computer] -> write -> board comes back -> [files put back] -> mica answers
+
+How a board is written is a Writer's business: flash_uf2.py (RP2040, RP2350), flash_esp.py (the ESP32 family).
+"""
+
+import abc
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import serial.tools.list_ports
+
+from mica.boards import Board as BoardFacts
+from mica.device import flash_files, flash_image
+from mica.device.flash_files import Backup, Entry
+from mica.device.flash_image import Image
+from mica.device.layout import Span
+from mica.device.ports import check_port, is_port_name, the_only_port, usb_ports
+from mica.device.serial_board import SerialBoard
+from mica.device.transport import Board, BoardError, PutProgress
+from mica.errors import MicaError, Unsupported
+
+BACK_SECONDS = 30.0  # for a board to come back with its new firmware
+
+
+@dataclass(frozen=True)
+class Ui:
+    """How we are heard: remarks, and a meter `with meter(what, unit) as progress: progress(done, of)`."""
+
+    say: Callable[[str], None]
+    meter: Callable[[str, str], AbstractContextManager[PutProgress]]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for. `target` is a port, `auto`, or None for a board that is in its boot loader."""
+
+    board: BoardFacts
+    target: str | None
+    image: Path
+    models: Sequence[Path] = ()
+    erase_files: bool = False  # go on where files would be lost, or cannot be seen
+    erase_all: bool = False  # the whole flash first
+    drive: Path | None = None
+    backup: Path | None = None  # keep the copies of files there
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was done. `files`: kept, restored, erased, unseen or none; `backup` is the folder that was asked for."""
+
+    image: str
+    size: int
+    port: str
+    mica: str
+    files: str
+    restored: int
+    backup: Path | None
+    models: list[str]
+    seconds: float
+
+
+class Writer(abc.ABC):
+    """One way to write a board's flash."""
+
+    @abc.abstractmethod
+    def files_of_board(self, board: Board) -> Span | None:
+        """Where the firmware that runs keeps its files; None when it does not tell."""
+
+    @abc.abstractmethod
+    def files_without_repl(self) -> Span | str | None:
+        """The same of a board whose REPL does not answer: a place, None for surely no files, or why it is unknown."""
+
+    @abc.abstractmethod
+    def write(self, board: Board | None, moved: bool) -> None:
+        """Write the image and start it; `board` is the open REPL, if there is one. `moved`: the files' place is new."""
+
+
+def flash(wish: Wish, ui: Ui) -> Result:
+    """Do all of it. Raises MicaError; where files of the user's are in a folder by then, the message names it."""
+    begun = time.monotonic()
+    image = flash_image.with_models(flash_image.read(wish.board, wish.image), wish.models)
+    backup: Backup | None = None
+    port = _port(wish)
+    before = frozenset(usb_ports())
+    known = _serial_number(port)
+    running = _open_repl(port) if port else None
+    try:
+        writer = _writer(wish, image, port, ui)
+        if running:
+            _check_chip(wish.board, running)
+        moved, fate, entries = _look(wish, image, writer, running, ui)
+        if entries:
+            assert running is not None
+            backup = _back_up(wish, running, entries, ui)
+        try:
+            writer.write(running, moved)
+            if running:
+                running.close()
+            running = wait_for_board(port, before, known, wish.board.name)
+            if backup:
+                with ui.meter("putting the files back", "bytes") as progress:
+                    flash_files.restore(running, backup, progress)
+            version = running.require_mica()
+        except MicaError as error:
+            if backup is None:
+                raise
+            raise MicaError(f"{error}; the board's files are in {backup.folder}") from None
+        except BaseException:
+            if backup:
+                ui.say(f"the board's files are in {backup.folder}")
+            raise
+        if backup and wish.backup is None:
+            backup.discard()
+        _start_program(running)
+    finally:
+        if running:
+            running.close()
+    return Result(
+        image=str(wish.image),
+        size=image.size,
+        port=running.port or "",
+        mica=version,
+        files=fate,
+        restored=len(backup.hashes) if backup else 0,
+        backup=wish.backup if backup else None,
+        models=[path.name for path in wish.models],
+        seconds=time.monotonic() - begun,
+    )
+
+
+# --- before ---------------------------------------------------------------------------------------------
+
+
+def _port(wish: Wish) -> str | None:
+    """The port that the target stands for."""
+    target = wish.target
+    if target is None:
+        return the_only_port() if wish.board.flasher == "esptool" else None
+    if wish.drive:
+        raise MicaError(
+            "--drive is for a board that is in BOOTSEL mode, and --on for one that is not; give one of them"
+        )
+    if target == "auto":
+        return the_only_port()
+    if not is_port_name(target):
+        raise Unsupported(
+            f"{target!r} is not a port that a board is plugged in at; wanted such as /dev/ttyACM0, COM5 or auto"
+        )
+    return target
+
+
+def _writer(wish: Wish, image: Image, port: str | None, ui: Ui) -> Writer:
+    if wish.board.flasher == "uf2":
+        from mica.device.flash_uf2 import Uf2Writer
+
+        if wish.erase_all:
+            raise MicaError("--erase: a boot loader's drive cannot erase; the image replaces what it covers")
+        return Uf2Writer(image, wish.drive, ui)
+    from mica.device.flash_esp import EspWriter
+
+    if wish.drive:
+        raise MicaError(f"--drive: a {wish.board.name} has none; give its port with --on")
+    assert port is not None
+    return EspWriter(image, port, wish.erase_all, ui)
+
+
+def _open_repl(port: str) -> SerialBoard | None:
+    """The board at a port, if MicroPython answers there. Raises MicaError when the port itself cannot be used."""
+    check_port(port)
+    try:
+        return SerialBoard(port)
+    except BoardError:
+        return None
+
+
+def _check_chip(facts: BoardFacts, board: Board) -> None:
+    """Refuse a board with another chip, which would not start with this firmware."""
+    said = board.exec("import sys\nprint(getattr(sys.implementation, '_machine', ''))").decode(errors="replace").strip()
+    chip = said.rpartition(" with ")[2]
+    if facts.port == "rp2" and chip != facts.mcu:
+        raise MicaError(f"{board.name} is a {said or 'board of another kind'}; a {facts.name} has an {facts.mcu}")
+
+
+def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui) -> tuple[bool, str, list[Entry]]:
+    """Whether the file system moves, what becomes of the files, and which of them to copy first."""
+    if board is None:
+        old = writer.files_without_repl()
+        if old is None:
+            return True, "none", []
+        if isinstance(old, Span) and old == image.files and not wish.erase_all:
+            return False, "kept", []
+        if wish.erase_files:
+            return True, "unseen", []
+        why = old if isinstance(old, str) else f"its file system ({old}) would be formatted, and no MicroPython answers"
+        raise MicaError(
+            f"the files on this board may be lost: {why}; a new board has none: add --erase-files. To keep them, plug it "
+            "in while it runs MicroPython and give its port with --on"
+        )
+    old = writer.files_of_board(board)
+    if old is not None and old == image.files and not wish.erase_all:
+        return False, "kept", []
+    entries = flash_files.listing(board)
+    count = sum(not entry.folder for entry in entries)
+    if not entries:
+        return True, "none", []
+    place = f"from {old or 'its place'} to {image.files or 'another'}"
+    change = "the whole flash is erased" if wish.erase_all else f"the file system moves {place}"
+    if wish.erase_files:
+        ui.say(f"{change}: {count} files on the board will be gone, as --erase-files says")
+        return True, "erased", []
+    needed = flash_files.space_needed(entries)
+    if image.files and needed > image.files.size:
+        raise MicaError(
+            f"{change}, and the {count} files on the board may need {needed:,} bytes of its {image.files.size:,}; "
+            "remove some, or add --erase-files"
+        )
+    ui.say(f"{change}: copying {count} files from the board first")
+    return True, "restored", entries
+
+
+def _back_up(wish: Wish, board: Board, entries: list[Entry], ui: Ui) -> Backup:
+    folder = wish.backup or Path.cwd() / f"mica-backup-{datetime.now():%Y%m%d-%H%M%S}"
+    with ui.meter("copying files from the board", "bytes") as progress:
+        return flash_files.back_up(board, entries, folder, progress)
+
+
+# --- after ----------------------------------------------------------------------------------------------
+
+
+def _serial_number(port: str | None) -> str | None:
+    """What USB calls the board at this port: it keeps that when the port's name changes."""
+    found = (info.serial_number for info in serial.tools.list_ports.comports() if info.device == port)
+    return next(found, None)
+
+
+def _came_back(port: str | None, before: frozenset[str], known: str | None) -> list[str]:
+    """Ports at which the board may be now."""
+    plugged = [info for info in serial.tools.list_ports.comports() if info.vid is not None]
+    if port is None:
+        return [info.device for info in plugged if info.device not in before]
+    same = [info.device for info in plugged if known and info.serial_number == known]
+    return same or [port]
+
+
+def wait_for_board(port: str | None, before: frozenset[str], known: str | None, name: str) -> SerialBoard:
+    """The board, once its REPL answers. `before`: ports of other boards, where its own is not known."""
+    end = time.monotonic() + BACK_SECONDS
+    last = "no new serial port appeared"
+    while True:
+        for candidate in _came_back(port, before, known):
+            try:
+                return SerialBoard(candidate)
+            except MicaError as error:  # not there yet, or its permissions are not
+                last = str(error)
+        if time.monotonic() > end:
+            raise MicaError(
+                f"the image is written, but the {name} did not come back within {BACK_SECONDS:.0f} s: {last}"
+            )
+        time.sleep(0.2)
+
+
+def _start_program(board: SerialBoard) -> None:
+    """Let the board start as if it had been plugged in, with its boot.py and main.py."""
+    with contextlib.suppress(OSError, MicaError):
+        board.friendly_repl().serial.write(b"\x04")

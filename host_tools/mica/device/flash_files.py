@@ -1,0 +1,183 @@
+"""The user's files on a board: listed, copied to a folder of this computer, put back; every file checked by SHA-256.
+
+Works over the REPL of any MicroPython, with mica or without.
+"""
+
+import base64
+import binascii
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mica.device.transport import Board, BoardError, PutProgress
+from mica.errors import MicaError
+
+_BLOCK = 4096  # of the board's file system
+_PIECE = 4096  # bytes sent at a time: the board holds one
+
+# A path goes over the wire in hexadecimal: it may have blanks and any character. A mount point in the top folder, such
+# as /rom or /sd, is no file of this file system; MicroPython lists those without an inode.
+_LIST = """\
+def _mica_list(folder):
+    import binascii, os
+    for e in os.ilistdir(folder):
+        path = folder + e[0]
+        if len(e) > 3:
+            print("mica:" + ("dir" if e[1] & 0x4000 else "file"), os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
+            if e[1] & 0x4000:
+                _mica_list(path + "/")
+_mica_list("/")
+"""
+
+_READ = """\
+def _mica_read(path):
+    import binascii, hashlib, sys
+    b = bytearray(384)
+    m = memoryview(b)
+    h = hashlib.sha256()
+    with open(path, "rb") as f:
+        while True:
+            n = f.readinto(b)
+            if not n:
+                break
+            h.update(m[:n])
+            sys.stdout.write(str(binascii.b2a_base64(m[:n]), "ascii"))
+    print("mica:sha256", str(binascii.hexlify(h.digest()), "ascii"))
+"""
+
+_HASH = """\
+def _mica_hash(path):
+    import binascii, hashlib
+    b = bytearray(384)
+    m = memoryview(b)
+    h = hashlib.sha256()
+    with open(path, "rb") as f:
+        while True:
+            n = f.readinto(b)
+            if not n:
+                break
+            h.update(m[:n])
+    print("mica:sha256", str(binascii.hexlify(h.digest()), "ascii"))
+"""
+
+Meter = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file or folder on the board; `path` begins with "/", `size` is in bytes."""
+
+    path: str
+    size: int
+    folder: bool = False
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Copies of a board's files: in `folder`, as they were named on the board, with their SHA-256."""
+
+    folder: Path
+    folders: tuple[str, ...]
+    hashes: dict[str, str]
+
+    def local(self, path: str) -> Path:
+        return self.folder.joinpath(*path.strip("/").split("/"))
+
+    def discard(self) -> None:
+        """Remove the copies."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def listing(board: Board) -> list[Entry]:
+    """All files and folders of the board's file system, a folder before what is in it."""
+    found = []
+    for line in board.exec(_LIST).decode(errors="replace").splitlines():
+        if line.startswith("mica:"):
+            kind, size, path = line.split(" ")
+            found.append(Entry(binascii.unhexlify(path).decode(), int(size), kind == "mica:dir"))
+    return found
+
+
+def space_needed(entries: list[Entry]) -> int:
+    """Bytes of a LittleFS that surely hold these: whole blocks for a file, two for a folder and for the top."""
+    files = sum(-(-entry.size // _BLOCK) for entry in entries if not entry.folder)
+    return (files + 2 * (1 + sum(entry.folder for entry in entries))) * _BLOCK
+
+
+def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
+    """Copy the files into a new folder. Raises MicaError, and leaves no folder behind, when one cannot be copied whole."""
+    backup = Backup(folder, tuple(entry.path for entry in entries if entry.folder), {})
+    if folder.exists():
+        raise MicaError(f"{folder} is there already; give another folder for the board's files with --backup")
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise MicaError(
+            f"cannot make {folder} for the board's files: {error.strerror}; give one with --backup"
+        ) from None
+    try:
+        _copy(board, entries, backup, progress)
+    except BaseException:
+        backup.discard()
+        raise
+    return backup
+
+
+def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:
+    total = sum(entry.size for entry in entries)
+    done = 0
+    board.exec(_READ)
+    for entry in entries:
+        local = backup.local(entry.path)
+        try:
+            if entry.folder:
+                local.mkdir()
+                continue
+            if local.exists():  # names that differ in case only, on Windows or macOS
+                raise MicaError(f"{local}: two files of the board have this name here; rename one")
+            data = _read(board, entry.path)
+            local.write_bytes(data)
+        except OSError as error:
+            raise MicaError(f"cannot write {local}: {error.strerror}") from None
+        backup.hashes[entry.path] = hashlib.sha256(data).hexdigest()
+        done += entry.size
+        progress(done, total)
+
+
+def _read(board: Board, path: str) -> bytes:
+    """A file's content, whose hash on the board was the same."""
+    try:
+        *lines, last = board.exec(f"_mica_read({path!r})").split(b"\n")[:-1]
+        data = b"".join(base64.b64decode(line) for line in lines)
+    except ValueError:
+        data, last = b"", b""
+    if last.decode(errors="replace") != f"mica:sha256 {hashlib.sha256(data).hexdigest()}":
+        raise MicaError(f"{board.name}: {path} was damaged on its way; nothing was flashed; try again")
+    return data
+
+
+def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
+    """Put all files back and compare their hashes on the board. Raises MicaError naming the first that differs."""
+    total = sum(backup.local(path).stat().st_size for path in backup.hashes)
+    done = 0
+    board.exec(_HASH)
+    board.exec("import os")
+    for path in backup.folders:
+        board.exec(f"try:\n    os.mkdir({path!r})\nexcept OSError as e:\n    if e.errno != 17: raise")
+    for path in backup.hashes:
+        data = backup.local(path).read_bytes()
+        board.exec(f"_mica_f = open({path!r}, 'wb')")
+        for at in range(0, len(data), _PIECE):
+            piece = data[at : at + _PIECE]
+            board.put(piece, "_mica_d")
+            if (written := int(board.exec("print(_mica_f.write(_mica_d))"))) != len(piece):
+                raise BoardError(f"{board.name}: {path}: only {written} of {len(piece)} bytes could be written")
+            done += len(piece)
+            progress(done, total)
+        board.exec("_mica_f.close()")
+    for path, wanted in backup.hashes.items():
+        said = board.exec(f"_mica_hash({path!r})").decode(errors="replace").strip()
+        if said != f"mica:sha256 {wanted}":
+            raise BoardError(f"{board.name}: {path} is not what was backed up")

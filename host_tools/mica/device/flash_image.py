@@ -1,0 +1,164 @@
+"""What is flashed: a firmware, alone or with models in its ROMFS, as one file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mica.boards import Board
+from mica.device import layout, romfs, uf2
+from mica.device.layout import Span
+from mica.errors import MicaError, Unsupported
+
+
+@dataclass(frozen=True)
+class Image:
+    """A firmware for a board, taken apart: what goes where in flash, offsets from its start."""
+
+    where: str  # the file, for messages
+    board: Board
+    parts: tuple[tuple[int, bytes], ...]
+    files: Span | None  # the file system of this firmware; None when it does not say
+    models: Span | None  # its ROMFS window
+    partitions: tuple[layout.Partition, ...] = ()
+    family: int = 0
+    rom: bytes | None = field(default=None, repr=False)
+
+    @property
+    def size(self) -> int:
+        return sum(len(data) for _, data in self.parts)
+
+    @property
+    def start(self) -> int:
+        return self.parts[0][0]
+
+    def as_file(self) -> bytes:
+        """UF2 for a boot loader's drive, or bytes from `start` on for esptool."""
+        if self.board.flasher == "uf2":
+            return uf2.build([(layout.XIP_BASE + at, data) for at, data in self.parts], self.family)
+        end = max(at + len(data) for at, data in self.parts)
+        whole = bytearray(b"\xff" * (end - self.start))
+        for at, data in self.parts:
+            whole[at - self.start : at - self.start + len(data)] = data
+        return bytes(whole)
+
+
+def combined_image(board: Board, models: Sequence[Path], firmware: Path | None = None) -> bytes:
+    """One file with a firmware and models: `/rom/NAME.mica` is there when the board starts.
+
+    UF2 for RP2040 and RP2350; for the ESP32 family bytes that belong at the offset `board.esptool.offset`. `firmware`
+    is an image of `mica build`, by default the one that it builds now. Raises MicaError.
+    """
+    if firmware is None:
+        from mica.device.build import build
+
+        firmware = build(board).image
+    return with_models(read(board, firmware), models).as_file()
+
+
+def read(board: Board, path: Path) -> Image:
+    """A firmware image for this board; MicaError when it is none, or is for another chip."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise MicaError(f"{path}: no such file") from None
+    except OSError as error:
+        raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
+    if board.flasher == "uf2":
+        return _read_uf2(board, data, str(path))
+    if board.flasher == "esptool":
+        return _read_esp(board, data, str(path))
+    raise Unsupported(f"{board.name} is not a board that is flashed; try: mica emu {board.name}")
+
+
+def _read_uf2(board: Board, data: bytes, where: str) -> Image:
+    assert board.uf2 is not None
+    blocks = uf2.parse(data, where)
+    uf2.check_family(blocks, board.uf2.family, board.name, where)
+    own = [(block.address, block.data) for block in blocks if block.family in (board.uf2.family, None)]
+    if not own or min(address for address, _ in own) != board.uf2.base:
+        raise MicaError(f"{where}: no program begins at {board.uf2.base:#x}; wanted a firmware")
+    end = board.uf2.base + board.flash
+    for address, piece in own:
+        if not board.uf2.base <= address <= end - len(piece):
+            raise MicaError(f"{where}: writes at {address:#x}, which is not in the flash of a {board.name}")
+    files = layout.rp2_files_of_image(own)
+    models = None
+    if board.romfs and board.romfs.base - layout.XIP_BASE + board.romfs.size == (files.start if files else None):
+        models = Span(board.romfs.base - layout.XIP_BASE, board.romfs.size)
+    parts = tuple((address - layout.XIP_BASE, piece) for address, piece in _joined(own))
+    if files and any(files.overlaps(at, len(piece)) for at, piece in parts):
+        raise MicaError(f"{where}: writes into its own file system; is it a dump of a whole flash?")
+    return Image(where, board, parts, files, models, family=board.uf2.family)
+
+
+def _joined(pieces: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """Pieces that follow each other as one."""
+    found: list[tuple[int, bytearray]] = []
+    for address, data in sorted(pieces):
+        if found and found[-1][0] + len(found[-1][1]) == address:
+            found[-1][1].extend(data)
+        else:
+            found.append((address, bytearray(data)))
+    return [(address, bytes(data)) for address, data in found]
+
+
+_ESP_MAGIC = 0xE9
+# Chip id in the header of an image, of the chips that mica has boards for.
+_ESP_CHIPS = {0: "esp32", 2: "esp32s2", 5: "esp32c3", 9: "esp32s3", 13: "esp32c6", 16: "esp32h2"}
+
+
+def _read_esp(board: Board, data: bytes, where: str) -> Image:
+    assert board.esptool is not None
+    offset = board.esptool.offset
+    if len(data) < 32 or data[0] != _ESP_MAGIC:
+        raise MicaError(
+            f"{where}: not a firmware for an ESP32; wanted firmware.bin, with boot loader and partition table"
+        )
+    chip = _ESP_CHIPS.get(int.from_bytes(data[12:14], "little"), "another chip")
+    if chip != board.esptool.chip:
+        raise MicaError(f"{where}: is for {chip}; {board.name} has an {board.esptool.chip}")
+    table = layout.PARTITION_TABLE - offset
+    rows = layout.partitions(data[table : table + layout.PARTITION_TABLE_BYTES])
+    if not rows:
+        raise MicaError(f"{where}: has no partition table; wanted firmware.bin, with boot loader and partition table")
+    if offset + len(data) > board.flash:
+        raise MicaError(f"{where}: {len(data):,} bytes do not fit into the flash of a {board.name} ({board.flash:,})")
+    files, models = layout.find_files(rows), layout.find_models(rows)
+    return Image(where, board, ((offset, data),), files, models, tuple(rows))
+
+
+def with_models(image: Image, models: Sequence[Path]) -> Image:
+    """The image with these .mica files in its ROMFS; what else the window held is erased with it."""
+    if not models:
+        return image
+    if image.models is None:
+        raise MicaError(f"{image.where}: has no ROMFS of {image.board.name}'s for models; flash mica's own firmware")
+    rom = romfs.build(_read_models(models), size=image.models.size)
+    parts = [part for part in image.parts if not image.models.overlaps(part[0], len(part[1]))]
+    for at, data in image.parts:
+        if image.models.overlaps(at, len(data)):  # an image that came with models: cut them off
+            parts.append((at, data[: image.models.start - at]))
+            parts.append((image.models.end, data[image.models.end - at :]))
+    parts = sorted(part for part in [*parts, (image.models.start, rom)] if part[1])
+    return Image(image.where, image.board, tuple(parts), image.files, image.models, image.partitions, image.family, rom)
+
+
+def _read_models(models: Sequence[Path]) -> Mapping[str, bytes]:
+    from mica.format.codec import FormatError, decode
+
+    found: dict[str, bytes] = {}
+    for path in models:
+        try:
+            data = path.read_bytes()
+            decode(data)
+        except FileNotFoundError:
+            raise MicaError(f"{path}: no such file") from None
+        except OSError as error:
+            raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
+        except FormatError as error:
+            hint = "; make one with `mica pack`" if path.suffix == ".onnx" else ""
+            raise MicaError(f"{path}: {error}{hint}") from None
+        if path.name in found:
+            raise MicaError(f"{path}: there is another {path.name}; models on a board need names of their own")
+        found[path.name] = data
+    return found

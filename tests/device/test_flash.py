@@ -1,0 +1,161 @@
+"""mica flash for RP2040 boards, end to end: the virtual Pico goes into BOOTSEL mode, a drive appears, and what a reader of
+UF2 files made of the copy is what starts."""
+
+from __future__ import annotations
+
+import json
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fake_bootsel import FakeBootsel
+
+from mica.boards import load_board
+from mica.cli.main import main
+from mica.device import flash_image, layout
+from mica.device.build import BuildResult
+from mica.device.layout import Span
+from mica.device.serial_board import SerialBoard
+from mica.device.virtual_pico import VirtualPico
+
+NAME = "RPI_PICO"
+DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
+Firmware = Callable[[str], BuildResult]
+
+FILES = {
+    "main.py": b"print('started')\n",
+    "lib/a name with blanks.bin": bytes(range(256)) * 70,
+    "lib/deep/er/empty.txt": b"",
+    "größe.txt": "Maß\n".encode(),
+}
+
+
+class Cable:
+    """A virtual Pico on a cable: when it goes into BOOTSEL mode its drive appears, and it comes back at its port."""
+
+    def __init__(self, folder: Path, image: Path) -> None:
+        self.drive = folder / "RPI-RP2"
+        self.flash = folder / "flash.bin"
+        self.image = image
+        self.fakes: list[FakeBootsel] = []
+        self.vanish_at: int | None = None  # what the next drive does
+        self.port = ""
+        self._plugged, self._unplugged = threading.Event(), False
+        # The emulator ends with the thread that starts it, so one thread starts all of them.
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        assert self._plugged.wait(60)
+
+    def _run(self) -> None:
+        facts = load_board(NAME)
+        pico = VirtualPico(facts, self.image, flash=self.flash)
+        self.port = pico.port
+        self._plugged.set()
+        while not self._unplugged:
+            if not pico.ends_within(0.1):
+                continue
+            pico.close()
+            fake = FakeBootsel(self.drive, self.flash, vanish_at=self.vanish_at)
+            self.fakes.append(fake)
+            while not fake.done.wait(0.1):
+                if self._unplugged:
+                    fake.close()
+            if not self._unplugged:
+                pico = VirtualPico(facts, None, flash=self.flash, tcp=int(self.port.rpartition(":")[2]))
+        pico.close()
+
+    def unplug(self) -> None:
+        self._unplugged = True
+        self.thread.join(30)
+
+
+def with_files_elsewhere(image: Path, to: Path) -> None:
+    """The firmware, with a file system of 256 K at the end of flash: changed where the program declares it, and where its
+    driver has it."""
+    data = image.read_bytes()
+    found = 0
+    for base in (0, layout.XIP_BASE):
+        old = struct.pack("<II", base + 0x180000, 0x80000)
+        found += data.count(old)
+        data = data.replace(old, struct.pack("<II", base + 0x1C0000, 0x40000))
+    assert found == 2
+    to.write_bytes(data)
+
+
+@pytest.fixture(scope="module")
+def cable(firmware: Firmware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cable]:
+    """A board with an older firmware, whose files lie elsewhere, and some of those."""
+    folder = tmp_path_factory.mktemp("cable")
+    old = folder / "old.uf2"
+    with_files_elsewhere(firmware(NAME).image, old)
+    plugged = Cable(folder / "plugged", old)
+    try:
+        with SerialBoard(plugged.port) as board:
+            board.exec("import os\nos.mkdir('lib')\nos.mkdir('lib/deep')\nos.mkdir('lib/deep/er')")
+            for name, data in FILES.items():
+                board.exec(f"with open({name!r}, 'wb') as f: f.write({data[:256]!r} * {max(1, len(data) // 256)})")
+        yield plugged
+    finally:
+        plugged.unplug()
+
+
+@pytest.fixture
+def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MICA_DRIVES", str(cable.drive))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def files_on(port: str) -> dict[str, bytes]:
+    with SerialBoard(port) as board:
+        return {name: board.get(f"open({name!r}, 'rb').read()") for name in FILES}
+
+
+def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The new firmware would format them; it starts, answers, has its model in place, and all files are back."""
+    code = main(["flash", "--board", NAME, "--on", cable.port, "--with", str(DIGITS), "--json"])
+    captured = capsys.readouterr()
+    assert code == 0, captured.err
+    facts = json.loads(captured.out)
+    assert (facts["files"], facts["restored"], facts["models"]) == ("restored", len(FILES), [DIGITS.name])
+    assert "the file system moves from 256 K at 0x1c0000 to 512 K at 0x180000: copying 4 files" in captured.err
+    assert facts["port"] == cable.port
+    assert list(here.iterdir()) == []  # the copies are gone, now that the board has them
+    (fake,) = cable.fakes
+    assert fake.faults == [] and fake.passed_over == 0
+    assert files_on(cable.port) == FILES
+    with SerialBoard(cable.port) as board:
+        assert facts["mica"] == board.require_mica()
+        assert layout.rp2_files_of_board(board) == Span(0x180000, 0x80000)
+        run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
+        assert board.exec(run) == b"False\n"
+
+
+def test_files_stay(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An update with the same layout copies nothing, and leaves files and models alone."""
+    assert main(["flash", "--board", NAME, "--on", cable.port]) == 0
+    captured = capsys.readouterr()
+    assert "the files on the board are where they were" in captured.out
+    assert files_on(cable.port) == FILES
+    with SerialBoard(cable.port) as board:
+        assert DIGITS.name in board.exec("import os\nprint(os.listdir('/rom'))").decode()
+
+
+def test_combined_image(firmware: Firmware, tmp_path: Path) -> None:
+    """What a release has: one UF2 that a drive takes, and the board starts with the model in its ROMFS."""
+    facts = load_board(NAME)
+    drive, flash = tmp_path / "drive", tmp_path / "flash.bin"
+    fake = FakeBootsel(drive, flash)
+    image = flash_image.combined_image(facts, [DIGITS], firmware(NAME).image)
+    (drive / "mica.uf2").write_bytes(image)
+    assert fake.done.wait(10)
+    assert fake.faults == []
+    with VirtualPico(facts, None, flash=flash) as pico, SerialBoard(pico.port) as board:
+        run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
+        assert board.exec(run) == b"False\n"
+    # A second set of models replaces the first, in an image that had come with it.
+    again = tmp_path / "again.uf2"
+    again.write_bytes(image)
+    assert flash_image.combined_image(facts, [DIGITS], again) == image
