@@ -212,6 +212,16 @@ class Model:
         finally:
             m.end()
 
+    def selftest(self):
+        """Run the golden vectors of the file: None when all is well, else the first layer that gave other bytes.
+
+        Raises ValueError where the file has none (`mica pack --golden N`) or has changed since it was loaded. Ends the
+        outputs of the last run; the state is kept.
+        """
+        from mica.selftest import selftest
+
+        return selftest(self)
+
     def deinit(self):
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
         self._m.deinit()

@@ -45,6 +45,7 @@ class ModelInfo(NamedTuple):
     n_steps: int
     n_inputs: int
     n_outputs: int
+    n_golden: int  # vectors for the self-test
 
 class Arena:
     """Memory that never moves, with the buffer protocol. Models that share one run in turn.
@@ -76,6 +77,7 @@ class Model:
     arena: Arena
     copied: bool  # the file did not lie where it could be used in place
     ram: int
+    state: memoryview | None  # the bytes of all state tensors, writable; None where there are none
     def begin(self) -> None:
         """Take the arena, or raise RuntimeError: a run in it has not ended. Ends the outputs of the model before."""
     def end(self) -> None:
@@ -95,6 +97,18 @@ class Model:
         """The same without a copy, read only."""
     def step_info(self, i: int, /) -> StepInfo: ...
     def meta(self, key: str, /) -> str | None: ...
+    def golden(self, i: int, /) -> memoryview:
+        """Vector i of the file: all inputs, then all outputs, each padded to a multiple of 4 bytes; read only."""
+    def golden_crcs(self, i: int, /) -> memoryview | None:
+        """CRC-32 of each step's output in vector i, as 32-bit numbers; None where the file has none."""
+    def check(self, n: int = ..., /) -> int:
+        """Check n more bytes (default: the rest) of the file against its checksum at load, in place.
+
+        Returns the bytes that are left; 0 when all were right, and the next call begins again. Raises ValueError at the
+        end of a file that has changed. Allocates nothing.
+        """
+    def reset_state(self) -> None:
+        """Set the state tensors back to their zero points, as after load."""
     def deinit(self) -> None: ...
 
 arena: Arena  # the static one

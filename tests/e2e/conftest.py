@@ -12,4 +12,6 @@ from helpers import DEMO, pack
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's model, packed."""
     to = tmp_path_factory.mktemp("packed") / "digits.mica"
-    return pack(DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt")
+    return pack(
+        DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt", "--golden", "2"
+    )

@@ -44,6 +44,19 @@ def test_a_corrupt_weight_on_the_board_is_found(digits: Path, target: str) -> No
         assert word in line
 
 
+def test_golden_vectors_are_what_is_verified_by_itself(digits: Path) -> None:
+    data = digits.read_bytes()
+    vectors = decode(data).golden
+    with HostRunner(data) as host:
+        samples = inputs_for(host, None, None)
+        assert len(samples) == len(vectors) == 2
+        for g, inputs in zip(vectors, samples, strict=True):
+            np.testing.assert_array_equal(g.inputs[0], inputs[0])
+            assert host.layer_hashes(inputs) == g.layer_crcs
+        assert verify(host, host, samples)["equal"]
+        assert len(inputs_for(host, None, 1)) == 1
+
+
 @pytest.mark.parametrize("name", ["kws", "ic"])
 @pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
 def test_reference_models_are_equal(name: str, target: str, tmp_path: Path) -> None:

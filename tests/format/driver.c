@@ -50,10 +50,15 @@ static void ask(const mica_model_t *m) {
         use(name, strlen(name));
     }
     mica_metadata(m, "no such key");
+    mica_file_crc(m, 0, 0, UINT32_MAX);
     for (uint32_t i = 0; i <= mica_golden_count(m); ++i) {
         const uint8_t *vector = mica_golden(m, i);
         if (vector != NULL) {
             use(vector, 1);
+        }
+        const uint8_t *crcs = mica_golden_crcs(m, i);
+        if (crcs != NULL) {
+            use(crcs, 4 * info->n_steps);
         }
     }
 }

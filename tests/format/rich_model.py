@@ -93,6 +93,7 @@ def rich_model(seed: int = 1) -> ModelFile:
     golden = GoldenVector(
         [rng.integers(-128, 128, tensors[x].dims, dtype=np.int8)],
         [np.zeros((1, 8), np.int8), np.zeros((1, 3), np.int8)],
+        [k * 0x12345678 & 0xFFFFFFFF for k in range(len(steps))],
     )
     return ModelFile(
         tensors, steps, [x], [added, soft],

@@ -95,7 +95,7 @@ def test_without_a_kernel(kernel: schema.Kernel, tmp_path: Path) -> None:
     whole = codec.encode(model)
     step = next(i for i, s in enumerate(model.steps) if s.kernel == kernel.name)
     # Steps up to the one before need only what this build has.
-    steps, model.steps = model.steps, model.steps[:step]
+    steps, model.steps, model.golden = model.steps, model.steps[:step], []
     files = [whole, codec.encode(model)]
     stream = b"".join(struct.pack("<I", len(f)) + f for f in files)
     done = subprocess.run([tmp_path / "driver"], input=stream, capture_output=True, check=True)

@@ -45,6 +45,7 @@ def test_round_trip(make: Callable[[], ModelFile]) -> None:
     for g, h in zip(model.golden, back.golden, strict=True):
         for x, y in zip([*g.inputs, *g.outputs], [*h.inputs, *h.outputs], strict=True):
             np.testing.assert_array_equal(x, y)
+        assert g.layer_crcs == h.layer_crcs and len(g.layer_crcs) in (0, len(model.steps))
 
 
 def test_layout() -> None:
@@ -56,6 +57,7 @@ def test_layout() -> None:
     assert len(data) % schema.ALIGN == 0 and h["file_bytes"] == len(data)
     model = rich_model()
     before = len(codec.decode(data).data)
+    model.golden = []
     model.steps.append(replace(model.steps[6], name="again", inputs=(11,), outputs=(11,)))
     assert len(codec.decode(codec.encode(model)).data) == before
 
@@ -135,6 +137,10 @@ REFUSED: dict[str, tuple[Change, str]] = {
     "no output": (lambda m: setattr(m, "outputs", []), "no input or no output"),
     "softmax to another scale": (lambda m: setattr(m.tensors[12], "scale", 0.5), "wanted 2048"),
     "pool to another scale": (lambda m: setattr(m.tensors[3], "scale", 0.5), "another scale or zero point"),
+    "layers without a checksum": (
+        lambda m: setattr(m, "golden", [GoldenVector([np.zeros((1, 6, 5, 2))], [np.zeros(8), np.zeros(3)], [1, 2])]),
+        "2 checksums of layers; wanted 9",
+    ),
     "golden vectors short": (lambda m: setattr(m, "golden", [GoldenVector([], [])]), "golden vector 0"),
     "zero byte in a name": (lambda m: setattr(m.tensors[0], "name", "a\0b"), "zero byte"),
     "scratch": (lambda m: setattr(m.steps[3], "scratch_min", 100), "scratch 100 to 64"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.pack.golden import with_golden
 from mica.reference.executor import ReferenceModel
 
 ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)
@@ -180,7 +183,37 @@ def places() -> ModelFile:
     )
 
 
-MODELS = {"small": small, "dense": dense, "two": two, "many": many, "state": state, "big": big, "places": places}
+def golden(make: Callable[[], ModelFile] = small, n: int = 2) -> ModelFile:
+    """A model with golden vectors, and checksums of its layers."""
+    return with_golden(make(), None, n)[0]
+
+
+def golden_state() -> ModelFile:
+    """Four runs, in each of which the state is another."""
+    return golden(state, 4)
+
+
+def golden_old() -> ModelFile:
+    """As format 1.0 had it: vectors, but no checksums of the layers. The second vector is wrong in its last output."""
+    model = golden(two)
+    for g in model.golden:
+        g.layer_crcs = []
+    model.golden[1].outputs[1] = model.golden[1].outputs[1] ^ 1
+    return model
+
+
+MODELS = {
+    "small": small,
+    "dense": dense,
+    "two": two,
+    "many": many,
+    "state": state,
+    "big": big,
+    "places": places,
+    "golden": golden,
+    "golden_state": golden_state,
+    "golden_old": golden_old,
+}
 
 
 def build() -> dict[str, bytes]:

@@ -23,6 +23,7 @@ typedef struct {
     size_t arena_bytes;
     mp_obj_t steps;
     uint32_t id; // of this load; marks the arena
+    uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
     bool copied;
     bool finished; // the last step of a run has run
 } model_t;
@@ -481,6 +482,63 @@ static mp_obj_t model_tensor_view(mp_obj_t self_in, mp_obj_t index) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_view_obj, model_tensor_view);
 
+// ---- Self-test ----
+
+// golden(i): vector i of the file: all inputs, then all outputs, each padded to 4 bytes; read only.
+static mp_obj_t model_golden(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    uint32_t i = index_of(index, mica_golden_count(self->engine), "golden vector");
+    void *vector = (void *)(uintptr_t)mica_golden(self->engine, i); // read only, says the view
+    return new_view(self->file_head, vector, mica_golden_bytes(self->engine), 'B', false);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_golden_obj, model_golden);
+
+// golden_crcs(i): CRC-32 of each step's output in vector i, a view of 32-bit numbers; None where the file has none.
+static mp_obj_t model_golden_crcs(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    uint32_t i = index_of(index, mica_golden_count(self->engine), "golden vector");
+    const uint8_t *crcs = mica_golden_crcs(self->engine, i);
+    return crcs == NULL ? mp_const_none
+        : new_view(self->file_head, (void *)(uintptr_t)crcs, 4 * (size_t)mica_model_info(self->engine)->n_steps, 'I', false);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_golden_crcs_obj, model_golden_crcs);
+
+// check([n]): compares the file's checksum with that at load, n bytes further at each call. Returns the bytes that are
+// left, 0 when all of it was right, and begins again; raises ValueError where the file has changed. Allocates nothing.
+static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
+    model_t *self = model_of(args[0]);
+    const mica_info_t *info = mica_model_info(self->engine);
+    uint32_t left = info->file_bytes - self->check_at;
+    if (n_args > 1) {
+        mp_int_t n = mp_obj_get_int(args[1]);
+        if (n <= 0) {
+            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes above 0 is wanted"));
+        }
+        left = (mp_uint_t)n < left ? (uint32_t)n : left;
+    }
+    self->check_crc = mica_file_crc(self->engine, self->check_crc, self->check_at, self->check_at + left);
+    self->check_at += left;
+    left = info->file_bytes - self->check_at;
+    if (left == 0) {
+        uint32_t crc = self->check_crc;
+        self->check_at = self->check_crc = 0;
+        if (crc != info->crc32) {
+            mp_raise_ValueError(MP_ERROR_TEXT("the model's file has changed since it was loaded: load it again"));
+        }
+    }
+    return mp_obj_new_int_from_uint(left);
+}
+static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_check_obj, 1, 2, model_check);
+
+// reset_state(): state tensors back to their zero points, as after load.
+static mp_obj_t model_reset_state(mp_obj_t self_in) {
+    mica_reset_state(model_of(self_in)->engine);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_reset_state_obj, model_reset_state);
+
+// ---- Layers ----
+
 static mp_obj_t ids_tuple(const uint16_t *ids, size_t max) {
     mp_obj_t items[MICA_MAX_INPUTS > MICA_MAX_OUTPUTS ? MICA_MAX_INPUTS : MICA_MAX_OUTPUTS];
     size_t n = 0;
@@ -528,7 +586,7 @@ static mp_obj_t model_info(const model_t *self) {
     static const qstr fields[] = {
         MP_QSTR_version, MP_QSTR_file_bytes, MP_QSTR_arena_bytes, MP_QSTR_scratch_min, MP_QSTR_scratch_want,
         MP_QSTR_state_bytes, MP_QSTR_table_bytes, MP_QSTR_n_tensors, MP_QSTR_n_steps, MP_QSTR_n_inputs,
-        MP_QSTR_n_outputs,
+        MP_QSTR_n_outputs, MP_QSTR_n_golden,
     };
     mp_obj_t items[] = {
         mp_obj_new_tuple(2, version),
@@ -542,6 +600,7 @@ static mp_obj_t model_info(const model_t *self) {
         mp_obj_new_int_from_uint(info->n_steps),
         mp_obj_new_int_from_uint(info->n_inputs),
         mp_obj_new_int_from_uint(info->n_outputs),
+        mp_obj_new_int_from_uint(mica_golden_count(self->engine)),
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
@@ -578,6 +637,13 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
         case MP_QSTR_arena:
             dest[0] = MP_OBJ_FROM_PTR(model_of(self_in)->arena);
             break;
+        case MP_QSTR_state: {
+            // All state tensors, to keep a copy and put it back: writable.
+            model_t *self = model_of(self_in);
+            dest[0] = self->state == NULL ? mp_const_none
+                : new_view(self->state, self->state, mica_model_info(self->engine)->state_bytes, 'B', true);
+            break;
+        }
         case MP_QSTR_ram:
             dest[0] = model_ram(model_of(self_in));
             break;
@@ -623,6 +689,10 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_tensor_view), MP_ROM_PTR(&model_tensor_view_obj) },
     { MP_ROM_QSTR(MP_QSTR_step_info), MP_ROM_PTR(&model_step_info_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
+    { MP_ROM_QSTR(MP_QSTR_golden), MP_ROM_PTR(&model_golden_obj) },
+    { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&model_golden_crcs_obj) },
+    { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&model_check_obj) },
+    { MP_ROM_QSTR(MP_QSTR_reset_state), MP_ROM_PTR(&model_reset_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&model_deinit_obj) },
 };
 static MP_DEFINE_CONST_DICT(model_locals, model_locals_table);

@@ -49,6 +49,7 @@ typedef struct {
 // What mica_check() learns from the header. Sizes in bytes.
 typedef struct {
     uint32_t file_bytes;
+    uint32_t crc32;          // of the file, as it was at load
     uint16_t version_major, version_minor;
     uint32_t kernels[4];
     uint32_t arena_bytes;    // activations
@@ -120,7 +121,17 @@ bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 const char *mica_metadata(const mica_model_t *m, const char *key);
 // Golden vectors: number of them, and the bytes of vector i (inputs, then outputs; each padded to 4), or null.
 uint32_t mica_golden_count(const mica_model_t *m);
+uint32_t mica_golden_bytes(const mica_model_t *m);  // of one vector; 0 where a tensor is no longer sound
 const uint8_t *mica_golden(const mica_model_t *m, uint32_t i);
+
+// CRC-32 of each step's output in vector i: n_steps little-endian u32, aligned to 4. Null where the file has none.
+const uint8_t *mica_golden_crcs(const mica_model_t *m, uint32_t i);
+
+// CRC-32 (zlib) of n bytes, going on from crc (0 to begin).
+uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n);
+// The same of bytes [begin, end) of the model's file as it is now: over all of it, in as many slices as one likes, that is
+// info.crc32 unless the file has changed since it was loaded.
+uint32_t mica_file_crc(const mica_model_t *m, uint32_t crc, uint32_t begin, uint32_t end);
 
 // Sets state tensors back to their zero points.
 void mica_reset_state(const mica_model_t *m);

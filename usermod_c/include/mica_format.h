@@ -17,7 +17,7 @@
 #define MICA_MULT_MIN 0
 #define MICA_MULT_MAX 2147483647
 #define MICA_VERSION_MAJOR 1
-#define MICA_VERSION_MINOR 0
+#define MICA_VERSION_MINOR 1
 #define MICA_MAX_INPUTS 4
 #define MICA_MAX_OUTPUTS 4
 #define MICA_MAX_BLOBS 6
@@ -91,7 +91,8 @@
 #define MICA_KIND_METADATA 5
 #define MICA_KIND_DATA 6
 #define MICA_KIND_GOLDEN 7
-#define MICA_MAX_KIND 7
+#define MICA_KIND_LAYER_CRCS 8
+#define MICA_MAX_KIND 8
 
 #define MICA_DTYPE_INT8 1                       // 1 bytes
 #define MICA_DTYPE_UINT8 2                      // 1 bytes

@@ -2,13 +2,13 @@
 #include "model.h"
 
 // CRC-32 (zlib: polynomial 0xedb88320, reflected), four bits at a time: 64 bytes of table.
-static uint32_t crc32(uint32_t crc, const uint8_t *p, size_t n) {
+uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
     static const uint32_t table[16] = {
         0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
         0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
     };
     crc = ~crc;
-    for (const uint8_t *end = p + n; p != end; ++p) {
+    for (const uint8_t *p = bytes, *end = p + n; p != end; ++p) {
         crc ^= *p;
         crc = crc >> 4 ^ table[crc & 15];
         crc = crc >> 4 ^ table[crc & 15];
@@ -39,6 +39,27 @@ static uint32_t known_record_bytes(uint32_t kind) {
         default:
             return 0;
     }
+}
+
+// Of bytes [begin, end) of a file, going on from crc. The checksum counts its own four bytes as zeros.
+static uint32_t file_crc(uint32_t crc, const uint8_t *file, uint32_t begin, uint32_t end) {
+    static const uint8_t zeros[4] = { 0 };
+    static const uint32_t at = MICA_HEADER_CRC32, behind = MICA_HEADER_CRC32 + 4;
+    if (begin < at) {
+        crc = mica_crc32(crc, file + begin, (end < at ? end : at) - begin);
+        begin = at;
+    }
+    if (begin < behind && begin < end) {
+        uint32_t stop = end < behind ? end : behind;
+        crc = mica_crc32(crc, zeros, stop - begin);
+        begin = stop;
+    }
+    return begin < end ? mica_crc32(crc, file + begin, end - begin) : crc;
+}
+
+uint32_t mica_file_crc(const mica_model_t *m, uint32_t crc, uint32_t begin, uint32_t end) {
+    end = end < m->file.file_bytes ? end : m->file.file_bytes;
+    return begin < end ? file_crc(crc, m->file.base, begin, end) : crc;
 }
 
 // The header: all that can be said before the section table is read.
@@ -74,10 +95,7 @@ static mica_status_t check_header(const uint8_t *h, size_t len, bool crc, mica_e
         return mica_fail(err, MICA_ERR_BOUNDS, "file_bytes", MICA_HEADER_FILE_BYTES, file_bytes, header_bytes);
     }
     if (crc) {
-        // The checksum counts its own four bytes as zeros.
-        static const uint8_t zeros[4] = { 0 };
-        uint32_t sum = crc32(crc32(0, h, MICA_HEADER_CRC32), zeros, 4);
-        sum = crc32(sum, h + MICA_HEADER_CRC32 + 4, file_bytes - MICA_HEADER_CRC32 - 4);
+        uint32_t sum = file_crc(0, h, 0, file_bytes);
         if (sum != mica_u32(h + MICA_HEADER_CRC32)) {
             return mica_fail(err, MICA_ERR_CRC, "checksum", MICA_HEADER_CRC32, sum, mica_u32(h + MICA_HEADER_CRC32));
         }
@@ -145,13 +163,14 @@ mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *fil
         file->s[kind] = (mica_section_t) { offset, bytes, (uint16_t)(known ? record_bytes : 1) };
     }
     for (uint32_t kind = 1; kind <= MICA_MAX_KIND; ++kind) {
-        if (kind != MICA_KIND_METADATA && kind != MICA_KIND_GOLDEN && !file->s[kind].offset) {
+        if (kind != MICA_KIND_METADATA && kind != MICA_KIND_GOLDEN && kind != MICA_KIND_LAYER_CRCS && !file->s[kind].offset) {
             return mica_fail(err, MICA_ERR_BOUNDS, "a section is missing: kind", at, 0, kind);
         }
     }
 
     *info = (mica_info_t) {
         .file_bytes = file->file_bytes,
+        .crc32 = mica_u32(h + MICA_HEADER_CRC32),
         .version_major = (uint16_t)mica_u16(h + MICA_HEADER_VERSION_MAJOR),
         .version_minor = (uint16_t)mica_u16(h + MICA_HEADER_VERSION_MINOR),
         .arena_bytes = mica_u32(h + MICA_HEADER_ARENA_BYTES),

@@ -253,7 +253,7 @@ static mica_status_t check_memory(const mica_info_t *info, range_t mem, range_t 
     return MICA_OK;
 }
 
-// STRINGS, TENSORS, IO, METADATA and GOLDEN.
+// STRINGS, TENSORS, IO, METADATA, GOLDEN and LAYER_CRCS.
 static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     const mica_file_t *f = &m->file;
     const mica_section_t *strings = &f->s[MICA_KIND_STRINGS];
@@ -306,6 +306,11 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     if (f->s[MICA_KIND_GOLDEN].bytes % golden) {
         return mica_fail(err, MICA_ERR_BOUNDS, "GOLDEN is no multiple of a vector", f->s[MICA_KIND_GOLDEN].offset,
             f->s[MICA_KIND_GOLDEN].bytes, (uint32_t)golden);
+    }
+    uint64_t crcs = f->s[MICA_KIND_GOLDEN].bytes / golden * m->info.n_steps * 4;
+    if (f->s[MICA_KIND_LAYER_CRCS].offset && f->s[MICA_KIND_LAYER_CRCS].bytes != crcs) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "LAYER_CRCS is not one checksum a step and vector",
+            f->s[MICA_KIND_LAYER_CRCS].offset, f->s[MICA_KIND_LAYER_CRCS].bytes, (uint32_t)crcs);
     }
     return MICA_OK;
 }

@@ -162,8 +162,7 @@ const char *mica_metadata(const mica_model_t *m, const char *key) {
     return NULL;
 }
 
-// Bytes of one golden vector; 0 where a tensor is no longer sound.
-static uint32_t golden_bytes(const mica_model_t *m) {
+uint32_t mica_golden_bytes(const mica_model_t *m) {
     uint32_t bytes = 0;
     for (uint32_t i = 0; i < mica_count(&m->file, MICA_KIND_IO); ++i) {
         mica_tensor_t t;
@@ -180,16 +179,23 @@ static uint32_t golden_bytes(const mica_model_t *m) {
 }
 
 uint32_t mica_golden_count(const mica_model_t *m) {
-    uint32_t one = golden_bytes(m);
+    uint32_t one = mica_golden_bytes(m);
     return one ? m->file.s[MICA_KIND_GOLDEN].bytes / one : 0;
 }
 
 const uint8_t *mica_golden(const mica_model_t *m, uint32_t i) {
-    uint32_t one = golden_bytes(m);
+    uint32_t one = mica_golden_bytes(m);
     if (one == 0 || i >= m->file.s[MICA_KIND_GOLDEN].bytes / one) {
         return NULL;
     }
     return m->file.base + m->file.s[MICA_KIND_GOLDEN].offset + (size_t)i * one;
+}
+
+const uint8_t *mica_golden_crcs(const mica_model_t *m, uint32_t i) {
+    const mica_section_t *s = &m->file.s[MICA_KIND_LAYER_CRCS];
+    uint64_t row = (uint64_t)m->info.n_steps * 4;
+    // Not by the number of vectors, which comes from tensors that may have changed; load.c saw that both agree.
+    return row != 0 && (i + (uint64_t)1) * row <= s->bytes ? m->file.base + s->offset + (size_t)i * (size_t)row : NULL;
 }
 
 const mica_info_t *mica_model_info(const mica_model_t *m) {

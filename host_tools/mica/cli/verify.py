@@ -21,8 +21,8 @@ DEFAULT_SAMPLES = 3
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_on(parser)
-    parser.add_argument("--data", metavar="X.npz", help="inputs; default: random ones")
-    parser.add_argument("--samples", metavar="N", type=int, default=DEFAULT_SAMPLES, help="how many (default 3)")
+    parser.add_argument("--data", metavar="X.npz", help="inputs; default: the file's golden vectors, else random ones")
+    parser.add_argument("--samples", metavar="N", type=int, help="how many (default 3, of golden vectors all)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,8 +37,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result["equal"] else 1
 
 
-def inputs_for(board: Runner, path: str | None, n: int) -> list[list[np.ndarray]]:
-    """Quantised inputs: the first n samples of a file, or n random ones."""
+def inputs_for(board: Runner, path: str | None, n: int | None) -> list[list[np.ndarray]]:
+    """Quantised inputs: the first n samples of a file, else the golden vectors of the model, else n random ones."""
+    if path is None and board.model.golden:
+        return [list(g.inputs) for g in board.model.golden[:n]]
+    n = DEFAULT_SAMPLES if n is None else n
     if path is not None:
         arrays = read_arrays(path)
         return [board.quantise(pick(board, arrays, k, path)) for k in range(n)]

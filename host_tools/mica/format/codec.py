@@ -83,10 +83,14 @@ class StepRecord:
 
 @dataclass
 class GoldenVector:
-    """Model inputs and the outputs they must give, in the order of `ModelFile.inputs` and `.outputs`."""
+    """Model inputs and the outputs they must give, in the order of `ModelFile.inputs` and `.outputs`.
+
+    The vectors of a file are consecutive runs, the first of them after a reset of the state.
+    """
 
     inputs: list[Array]
     outputs: list[Array]
+    layer_crcs: list[int] = field(default_factory=list)  # CRC-32 of each step's output; [] where they are not known
 
 
 @dataclass
@@ -330,6 +334,8 @@ def encode(model: ModelFile) -> bytes:
     sections["DATA"] = data.data
     if model.golden:
         sections["GOLDEN"] = _golden_bytes(model)
+    if any(g.layer_crcs for g in model.golden):
+        sections["LAYER_CRCS"] = _layer_crc_bytes(model)
 
     # Tables first, then constants, then golden vectors, which a tool may cut off to save flash.
     body = bytearray()
@@ -409,6 +415,14 @@ def _golden_bytes(model: ModelFile) -> bytes:
                 )
             out += _pad4(_array_bytes(values, DTYPE_NUMPY[record.dtype], what))
     return bytes(out)
+
+
+def _layer_crc_bytes(model: ModelFile) -> bytes:
+    n = len(model.steps)
+    for i, g in enumerate(model.golden):
+        if len(g.layer_crcs) != n:
+            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers; wanted {n}")
+    return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -542,6 +556,7 @@ class _Reader:
             file_bytes=h["file_bytes"],
         )
         model.golden = self._golden(model)
+        self._layer_crcs(model)
         kernels = [0, 0, 0, 0]
         for s in steps:
             k = schema.KERNEL_BY_NAME[s.kernel].id
@@ -694,3 +709,12 @@ class _Reader:
                 at += _up(r.bytes, 4)
             vectors.append(GoldenVector(arrays[: len(model.inputs)], arrays[len(model.inputs) :]))
         return vectors
+
+    def _layer_crcs(self, model: ModelFile) -> None:
+        if (s := self.sections.get("LAYER_CRCS")) is None:
+            return
+        n = len(model.steps)
+        if s.bytes != 4 * n * len(model.golden):
+            _bad(f"section LAYER_CRCS has {s.bytes} bytes; {len(model.golden)} vectors of {n} steps take 4 each")
+        for k, g in enumerate(model.golden):
+            g.layer_crcs = np.frombuffer(self.data, "<u4", n, s.offset + 4 * n * k).tolist()

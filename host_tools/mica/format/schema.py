@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 MAGIC = b"MICA"
 VERSION_MAJOR = 1
-VERSION_MINOR = 0
+VERSION_MINOR = 1  # 1: the section LAYER_CRCS
 
 ALIGN = 16  # bytes: file base, sections, arena base; the planner begins tensors on it that are no part of another
 BLOB_ALIGN = 4  # bytes: tensor offsets, and constants inside the DATA section (weights begin on ALIGN)
@@ -116,6 +116,7 @@ METADATA = (
 )
 
 # Section kinds. GOLDEN is a sequence of vectors, each: all model inputs, then all model outputs, each padded to 4.
+# LAYER_CRCS has for each of these vectors one u32 for each step: CRC-32 (zlib) of its output right after the step.
 SECTIONS = {
     "TENSORS": 1,
     "STEPS": 2,
@@ -124,6 +125,7 @@ SECTIONS = {
     "METADATA": 5,
     "DATA": 6,
     "GOLDEN": 7,
+    "LAYER_CRCS": 8,
 }
 REQUIRED_SECTIONS = ("TENSORS", "STEPS", "IO", "STRINGS", "DATA")
 TABLES = {"TENSORS": TENSOR, "STEPS": STEP, "IO": IO, "METADATA": METADATA}

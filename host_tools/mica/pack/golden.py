@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import zlib
 from collections.abc import Mapping
 
 import numpy as np
@@ -12,7 +13,10 @@ from mica.format.codec import GoldenVector, ModelFile, TensorRecord, encode
 
 
 def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: int) -> tuple[ModelFile, bytes]:
-    """The model with n vectors: its first calibration samples, or random inputs where there are none."""
+    """The model with n vectors: its first calibration samples, or random inputs where there are none.
+
+    Each has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
+    """
     blob = encode(model)
     loaded = engine.load(blob)
     rng = np.random.default_rng(0)
@@ -21,8 +25,11 @@ def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: in
         inputs = [_sample(model, model.tensors[t], arrays, k, rng) for t in model.inputs]
         for i, q in enumerate(inputs):
             loaded.set_input(i, q)
-        loaded.run()
-        vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))]))
+        crcs = []
+        for i, step in enumerate(model.steps):
+            loaded.run_step(i)
+            crcs.append(zlib.crc32(loaded.tensor(step.outputs[0]).tobytes()))
+        vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))], crcs))
     model = dataclasses.replace(model, golden=vectors)
     return model, encode(model)
 
