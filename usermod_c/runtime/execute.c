@@ -9,7 +9,7 @@ uint32_t mica_step_rows(const mica_model_t *m, uint32_t i) {
 
 void mica_run_step(const mica_model_t *m, uint32_t i) {
     const mica_step_t *s = &m->steps[i];
-    s->run(s, 0, mica_step_rows(m, i), m->scratch, m->scratch_bytes);
+    s->run(s, 0, UINT32_MAX, m->scratch, m->scratch_bytes);
 }
 
 // Scratch of each part, kept aligned.

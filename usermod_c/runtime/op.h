@@ -6,13 +6,15 @@
 #include "mica_select.h"
 #include "model.h"
 
-// A step's run(), in the file of its operator: rows [begin, end), none where begin is end; returns how many there are.
+// A step's run(), in the file of its operator: rows [begin, end) as far as there are so many; returns how many there are.
 #define MICA_RUN_ROWS(kernel, KERNEL) \
     static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) { \
+        const uint32_t rows = mica_##kernel##_s8_rows(&s->p.kernel); \
+        end = end < rows ? end : rows; \
         if (begin < end) { \
             MICA_##KERNEL##_S8(&s->p.kernel, begin, end, scratch, scratch_bytes); \
         } \
-        return mica_##kernel##_s8_rows(&s->p.kernel); \
+        return rows; \
     }
 
 mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s);
