@@ -35,14 +35,15 @@ KERNELS = (
 MOST_BYTES = 100_000  # of a case's tensors: what the emulated core's RAM holds
 
 
-def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain=False) -> Job:  # type: ignore[no-untyped-def]
-    """A file of one step; zeros: of the inputs, then of the output."""
+def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain=False, in_place=False) -> Job:  # type: ignore[no-untyped-def]
+    """A file of one step; zeros: of the inputs, then of the output. in_place: y lies where the first input does."""
     tensors, at = [], 0
     for i, x in enumerate(xs):
         tensors.append(TensorRecord(f"x{i}", "int8", x.shape, 0.05, zeros[i], offset=at))
         at += -(-max(x.size, 1) // 16) * 16
-    scale = 1 / 256 if kernel == "softmax_s8" else 0.05
-    tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=at))
+    wide = blobs.get("table", np.zeros(0)).size == 512
+    scale = 1 / 256 if kernel == "softmax_s8" and not wide else 0.05
+    tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=0 if in_place else at))
     step = StepRecord(name, kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
     step.flags = codec.step_flags(step)
     step.layout = 0 if plain else schema.LAYOUTS[schema.KERNEL_BY_NAME[kernel].layout]
@@ -228,8 +229,24 @@ def pools() -> Iterator[Job]:
                 yield one_step(title, "average_pool2d_s8", [x], (1, 1, 1, c), [zero // 2, zero], p, blobs, scratch)
 
 
+def softmaxes() -> Iterator[Job]:
+    """Every residue of the axis by 4, rows at odd addresses; one element that has it all, and tables that fall by no rule."""
+    for i, (axis, rows) in enumerate([*((n, 1 + n % 3) for n in range(1, 14)), (97, 3), (250, 1)]):
+        for kind in ("", "extreme", "fine", "table", "wide"):
+            name = f"softmax {rows}x{axis} {kind}"
+            rng = _rng(name)
+            table = np.round(2.0**23 * np.exp(-(0.05 if kind else 0.6) * np.arange(256))).astype(np.uint32)
+            if kind == "table":
+                table = rng.integers(1, 2**23 // axis + 2, 256).astype(np.uint32)
+            if kind == "wide":
+                table = np.concatenate([table, rng.integers(0, 2**31 + 1, 256).astype(np.uint32)])
+            x = _data(rng, (rows, axis), kind)
+            zeros = [3, (-128, 0, 127)[i % 3] if kind == "wide" else -128]
+            yield one_step(name, "softmax_s8", [x], (rows, axis), zeros, {}, {"table": table}, in_place=i % 2 == 1)
+
+
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
-    jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools()]
+    jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs
