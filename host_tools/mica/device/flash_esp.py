@@ -111,6 +111,8 @@ def _explain(message: str) -> str:
         return "no ESP32 answers; hold its BOOT button, press reset, and try again (" + first + ")"
     if "MD5" in first:
         return "what was written reads back different; try again, with --erase (" + first + ")"
+    if "No more data" in first or "No serial data" in first or "Timed out" in first:
+        return "the board fell silent; check its cable, and try again"
     return f"{first}; try again"
 
 
