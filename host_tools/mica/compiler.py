@@ -71,7 +71,7 @@ def compile_model(
         tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
-        raise Unsupported(f"{path}: {e}") from None
+        raise Unsupported(f"{path}: {e}", e.reasons) from None
     integer, layout = best_plan(integer)
     facts = {
         "name": printable(path.stem),

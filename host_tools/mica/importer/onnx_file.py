@@ -163,7 +163,7 @@ class _Importer:
     def _raise_problems(self) -> None:
         if self.fatal:
             head = f"{self.path}: " + ("cannot be packed: " if len(self.problems) == 1 else "cannot be packed:\n  ")
-            raise Unsupported(head + "\n  ".join(self.problems))
+            raise Unsupported(head + "\n  ".join(self.problems), self.problems)
 
     # Values
 

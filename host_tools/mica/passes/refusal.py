@@ -26,4 +26,4 @@ class Refusals:
         """Raises Unsupported with one line a node, where there were any."""
         if self.reasons:
             head = "cannot be packed: " if len(self.reasons) == 1 else "cannot be packed:\n  "
-            raise Unsupported(head + "\n  ".join(self.reasons))
+            raise Unsupported(head + "\n  ".join(self.reasons), self.reasons)

@@ -1,0 +1,147 @@
+"""mica fit: whether a model fits a board and what it will take there, before anything is flashed.
+
+MODEL is a .mica file, or an .onnx file, which is quantised as by `mica pack`; without --calib its weights and ranges are made up
+quickly, which changes neither RAM nor time. Exit code 0: it fits; 2: it does not. Times are predicted from steps that were
+measured in an emulator; waiting for flash comes on top.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from typing import Any
+
+from mica.boards import Board, load_board
+from mica.cli import target, text
+from mica.cost.prediction import Prediction, predict
+from mica.cost.table import Table
+from mica.errors import MicaError, Unsupported
+from mica.format.codec import FormatError, ModelFile, decode
+
+NAME = "fit"
+HELP = "whether a model fits a board, and what it will take there"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a .mica or an .onnx file")
+    parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`")
+    parser.add_argument("--layers", action="store_true", help="what every layer will take")
+    parser.add_argument("--calib", metavar="X.npz", help="of an .onnx file: samples of real inputs, as for mica pack")
+    parser.add_argument(
+        "--shape", metavar="NAME=N", action="append", default=[], help="of an .onnx file: size of a dynamic dimension"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    board = load_board(args.board)
+    table = Table.read()
+    try:
+        model, data = _model(args, board)
+    except Unsupported as e:
+        return _refused(e, args, board)
+    prediction = predict(model, data, board, table)
+    if args.json:
+        text.emit_json({"model": args.model, **dataclasses.asdict(prediction)})
+    else:
+        print(report(args.model, prediction, board, args.layers))
+    return 0 if prediction.fits else Unsupported.exit_code
+
+
+def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
+    """The model as it would be packed for the board. Raises MicaError and Unsupported."""
+    if not args.model.lower().endswith(".onnx"):
+        for option in ("calib", "shape"):
+            if getattr(args, option):
+                raise MicaError(f"--{option} is for .onnx files; {args.model} is packed already")
+        data = target.read_model(args.model)
+        try:
+            return decode(data), data
+        except FormatError as e:
+            raise MicaError(f"{args.model}: {e}") from None
+    from mica.calibration import load_calibration
+    from mica.cli.pack import parse_shapes
+    from mica.compiler import compile_model
+    from mica.importer import import_onnx
+
+    shapes = parse_shapes(args.shape)
+    calibration = None
+    if args.calib:
+        imported = import_onnx(args.model, shapes)
+        sizes = {name: imported.value(name).shape for name in imported.inputs}
+        calibration = load_calibration(args.calib, imported.inputs, sizes)
+    compiled = compile_model(args.model, calibration, shapes, plain=True, scratch_limit=board.scratch)
+    return compiled.model, compiled.data
+
+
+def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
+    """Operators that are missing, each with its node."""
+    if args.json:
+        p = Prediction(board.name, False, list(e.reasons) or [str(e)])
+        text.emit_json({"model": args.model, **dataclasses.asdict(p)})
+        return Unsupported.exit_code
+    raise e
+
+
+def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
+    """What a person reads."""
+    n = text.count
+    lines = []
+    if with_layers:
+        lines += [_layers(p), ""]
+    lines.append(f"{name} on {board.name}: {'fits' if p.fits else 'does not fit'}")
+    lines += [f"  {reason}" for reason in p.reasons]
+    ram, flash = p.ram, p.flash
+    where = "the static arena" if not ram["arena_on_heap"] else f"a block of {n(ram['arena_on_heap'])} bytes of heap"
+    lines.append(
+        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch wanted: in {where}"
+        + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
+    )
+    heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
+    lines.append(f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime); free: {heap}")
+    place = {"romfs": "read in place in the ROMFS", "files": "in the file system", None: "nowhere"}[flash["place"]]
+    room = flash["romfs"] if flash["place"] == "romfs" else flash["storage"]
+    lines.append(f"flash   {n(flash['file'])} bytes, {place}" + (f" of {n(room)}" if room else ""))
+    lines += _time(p, board)
+    lines += [f"note    {note}" for note in p.notes]
+    return "\n".join(lines)
+
+
+def _time(p: Prediction, board: Board) -> list[str]:
+    t = p.time
+    if t is None:
+        return []
+    ms = ""
+    if t["milliseconds"] is not None:
+        least = "" if t["unit"] == "cycles" else "at least "  # an instruction takes a cycle or more
+        ms = f", {least}{t['milliseconds']:.3g} ms at {t['clock'] / 1e6:.0f} MHz"
+    about = f"give or take {100 * t['error']:.0f} %" if t["complete"] else "and more, see below"
+    return [
+        f"time    {n_(t['total'])} {t['unit']}{ms}, {about}",
+        f"        predicted, from steps measured in an emulator (revision {t['revision']}); flash waits come on top",
+    ]
+
+
+def n_(value: int) -> str:
+    """1234567 -> 1,230,000: no more digits than are known."""
+    digits = max(0, len(str(value)) - 3)
+    return text.count(round(value, -digits))
+
+
+def _layers(p: Prediction) -> str:
+    rows: list[tuple[Any, ...]] = []
+    total = p.time["total"] if p.time else 0
+    for layer in p.layers:
+        cost = layer["cost"]
+        rows.append(
+            (
+                layer["index"],
+                layer["op"],
+                text.count(layer["macs"]),
+                "?" if cost is None else text.count(cost),
+                "" if cost is None else f"{100 * layer['error']:.0f} %",
+                "" if cost is None or not total else text.percent(cost / total),
+                layer["name"],
+            )
+        )
+    unit = p.time["unit"] if p.time else "cost"
+    return text.table(("", "op", "MACs", unit, "+-", "share", "name"), rows, "r rrrr")

@@ -1,0 +1,150 @@
+"""Whether a model fits a board, and what it will take there: RAM, flash, time. Says so before anything is flashed.
+
+RAM and flash are sums of what the file says and what the board's table says. Time comes from `table.py`; for boards with MicroPython
+measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from mica.boards import Board
+from mica.cost.table import StepCost, Table
+from mica.device import romfs
+from mica.format.codec import ModelFile
+
+
+@dataclass
+class Prediction:
+    """The keys of `mica fit --json`. Sizes in bytes; None where nothing is known. `reasons`: why it does not fit."""
+
+    board: str
+    fits: bool
+    reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    ram: dict[str, Any] = field(default_factory=dict)
+    flash: dict[str, Any] = field(default_factory=dict)
+    time: dict[str, Any] | None = None
+    layers: list[dict[str, Any]] = field(default_factory=list)
+
+
+def predict(model: ModelFile, data: bytes, board: Board, table: Table) -> Prediction:
+    """What the file `data`, decoded as `model`, will take on a board."""
+    p = Prediction(board.name, True)
+    copied = _flash(p, data, board)
+    scratch = _ram(p, model, data, board, table, copied)
+    _time(p, model, board, table, scratch)
+    p.fits = not p.reasons
+    return p
+
+
+def _flash(p: Prediction, data: bytes, board: Board) -> bool:
+    """Where the file lies; returns whether it is copied into RAM."""
+    window = board.romfs.size if board.romfs else 0
+    image = len(romfs.build({"model.mica": data}))
+    p.flash = {"file": len(data), "romfs": window or None, "storage": board.storage or None}
+    if image <= window:
+        p.flash["place"] = "romfs"
+        return False
+    if board.storage and len(data) <= board.storage:
+        p.flash["place"] = "files"
+        p.notes.append("the file lies in the file system and is copied into RAM when it is loaded")
+        return True
+    p.flash["place"] = None
+    if window or board.storage:
+        p.reasons.append(
+            f"flash: the file has {len(data):,} bytes; models on {board.name} have {max(window, board.storage):,}. Try fewer channels"
+        )
+        return False
+    p.flash["place"] = "files"  # of a computer
+    return True
+
+
+def _ram(p: Prediction, model: ModelFile, data: bytes, board: Board, table: Table, copied: bool) -> int:
+    """The arena and the heap; returns the bytes of scratch that the kernels get."""
+    tensors = model.arena_bytes or 0
+    least, want = tensors + model.scratch_min, tensors + model.scratch_want
+    facts = table.board(board)
+    heap, exact = table.heap(board)
+    python = round(facts["heap_fixed"] + facts["heap_step"] * len(model.steps))
+    state = model.state_bytes or 0
+    around = python + state + (len(data) if copied else 0)
+    p.ram = {
+        "tensors": tensors,
+        "scratch": model.scratch_want,
+        "scratch_least": model.scratch_min,
+        "state": state,
+        "tables": python,
+        "copy": len(data) if copied else 0,
+        "arena": board.arena,
+        "heap": heap,
+        "heap_measured": exact,
+    }
+    if want <= board.arena:
+        arena_block, scratch = 0, board.arena - tensors
+    elif heap is None or around + want <= heap:
+        arena_block, scratch = want, model.scratch_want
+    elif least <= board.arena:
+        arena_block, scratch = 0, board.arena - tensors
+        p.notes.append("the heap has no room for the scratch it wants: layers run slower, in the static arena")
+    else:
+        arena_block, scratch = least, model.scratch_min
+        p.notes.append("the heap has no room for the scratch it wants: layers run slower")
+    needed = around + arena_block
+    p.ram |= {"arena_on_heap": arena_block, "heap_needed": needed}
+    if heap is not None and needed > heap:
+        parts = [f"{arena_block:,} for tensors and scratch"] * bool(arena_block)
+        parts += [f"{len(data):,} for the file"] * copied + [f"{python + state:,} for the rest"]
+        p.reasons.append(
+            f"RAM: needs {needed:,} bytes of heap ({', '.join(parts)}); {board.name} has {heap:,}. "
+            "Try a smaller input or fewer channels"
+        )
+    elif heap is None and least > board.ram:
+        p.reasons.append(
+            f"RAM: needs {least:,} bytes for its tensors; {board.name} has {board.ram:,}. Try a smaller input"
+        )
+    elif heap is None and arena_block:
+        p.notes.append(
+            f"the free heap of {board.name} was never measured: whether {needed:,} bytes are there is not known"
+        )
+    return scratch
+
+
+def _time(p: Prediction, model: ModelFile, board: Board, table: Table, scratch: int) -> None:
+    """Costs by layer, and their sum."""
+    core = table.core_of(board)
+    costs: list[StepCost | None] = [table.step(core, model, s, scratch) if core else None for s in model.steps]
+    facts = table.board(board)
+    for i, (step, cost) in enumerate(zip(model.steps, costs, strict=True)):
+        p.layers.append(
+            {
+                "index": i,
+                "name": step.name,
+                "op": step.kernel,
+                "macs": step.macs,
+                "cost": round(cost.cost + facts["call"]) if cost else None,
+                "error": cost.error if cost else None,
+            }
+        )
+    if core is None:
+        p.notes.append(f"time: no costs were measured for {board.core} with the kernels {board.isa!r}")
+        return
+    known = [c for c in costs if c is not None]
+    strange = sorted({f"'{s.name}' ({s.kernel})" for s, c in zip(model.steps, costs, strict=True) if c is None})
+    if strange:
+        p.notes.append(f"time: without {', '.join(strange)}, which were never measured on this core")
+    n = len(model.steps)
+    overhead = facts["run"] + facts["layer"] * n
+    steps = sum(c.cost for c in known) + facts["call"] * n
+    total = steps + overhead
+    p.time = {
+        "unit": table.unit(core),
+        "total": round(total),
+        "overhead": round(overhead),
+        "error": round(sum(c.cost * c.error for c in known) / total, 3) if total else 0.0,
+        "complete": not strange,
+        "clock": board.clock or None,
+        "milliseconds": 1000 * total / board.clock if board.clock else None,
+        "revision": table.revision(core),
+    }

@@ -1,0 +1,102 @@
+"""The measured costs of every core, and what they predict.
+
+`table.json` is written by `scripts/costs`: for each core, the factors of each kind of step (`features.py`), how far they were off where
+they were fitted, and the revision of the kernels that were measured. Boards with the same core and kernels share an entry.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mica.boards import Board
+from mica.cost import features
+from mica.errors import MicaError
+from mica.format.codec import ModelFile, StepRecord
+
+PATH = Path(__file__).with_name("table.json")
+
+# Cores in the table by the kernels that a board's `isa` names and its core. Kernels alone do not do: an M4 and an M7 share them.
+_CORES = {
+    "armv6m": "m0plus",
+    "armv7m": "m3",
+    "armv7em": "m4",
+    "armv8m": "m33",
+    "rv32imc": "rv32",
+}
+
+
+# Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
+# for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
+BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step")
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Predicted cost of a step, and its relative error on the steps it was fitted to (9 of 10 are within)."""
+
+    kind: str
+    cost: float
+    error: float
+
+
+class Table:
+    """Costs by core."""
+
+    def __init__(self, content: Mapping[str, Any]) -> None:
+        self.content = content
+
+    @classmethod
+    def read(cls) -> Table:
+        """The table that came with mica. Raises MicaError."""
+        try:
+            return cls(json.loads(PATH.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise MicaError(f"{PATH} is missing or damaged: install mica again") from None
+
+    def core_of(self, board: Board) -> str | None:
+        """The core whose costs a board's are; None where none was measured."""
+        core = "m7" if board.core == "Cortex-M7" else _CORES.get(board.isa)
+        return core if core in self.content["cores"] else None
+
+    def unit(self, core: str) -> str:
+        """cycles or instructions."""
+        return str(self.content["cores"][core]["unit"])
+
+    def revision(self, core: str) -> str:
+        """Of the kernels that were measured."""
+        return str(self.content["cores"][core]["revision"])
+
+    def board(self, board: Board) -> dict[str, float]:
+        """What MicroPython adds on a board, or on the board that is nearest to it: see `BOARD_FACTS`."""
+        boards = self.content["boards"]
+        core = self.core_of(board)
+        near = [name for name, facts in boards.items() if facts["core"] == core]
+        facts = boards.get(board.name) or (boards[near[0]] if near else {})
+        return {name: float(facts.get(name, 0)) for name in BOARD_FACTS}
+
+    def heap(self, board: Board) -> tuple[int | None, bool]:
+        """Bytes of heap that are free at the prompt, and whether they were measured on this board.
+
+        A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.
+        """
+        boards = self.content["boards"]
+        if board.name in boards:
+            return int(boards[board.name]["free_heap"]), True
+        for facts in boards.values():
+            if facts["port"] == board.port == "rp2":
+                kept = facts["ram"] - facts["arena"] - facts["free_heap"]
+                return max(0, board.ram - board.arena - kept), False
+        return None, False
+
+    def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
+        """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
+        kind, counts = features.of_step(model, step, scratch)
+        entry = self.content["cores"][core]["kinds"].get(kind)
+        if entry is None:
+            return None
+        cost = sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())
+        return StepCost(kind, cost, entry["error"])

@@ -1,0 +1,474 @@
+"""Measures what steps cost on every emulated core, and writes the table that `mica fit` predicts from.
+
+What is measured: single steps over swept shapes (convolutions of all kinds, dense layers, pools, what moves and joins
+elements), random networks, and the exported networks of tests/models; never the models of ../shared/models nor the digits, by
+which the table is judged (`--judge`, and tests/host/test_fit.py). Each step runs in the bare-metal program of tests/bench, which
+counts cycles in the RP2040 emulator and instructions in QEMU, and has to write the bytes of the numpy reference. Then each kind
+of step (`mica.cost.features`) gets the factors, none below 0, that make the squares of the relative errors least.
+
+    scripts/costs                      all cores; writes host_tools/mica/cost/table.json
+    scripts/costs --core m0plus        one core; the others stay as they are
+    scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
+    scripts/costs --judge              compares the table with the models that it has not seen
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import pickle
+import re
+import subprocess
+import sys
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "host"), str(ROOT / "tests" / "kernels")]
+
+import bare_metal  # noqa: E402
+import layers  # noqa: E402
+from bare_metal import CORES, Core, Job  # noqa: E402
+from nets import Net  # noqa: E402
+from random_nets import RandomNet  # noqa: E402
+
+from mica.boards import Board, load_board  # noqa: E402
+from mica.compiler import compile_model  # noqa: E402
+from mica.cost import features  # noqa: E402
+from mica.cost.table import PATH, Table  # noqa: E402
+from mica.device.cache import cache_dir  # noqa: E402
+from mica.device.transport import open_board  # noqa: E402
+from mica.errors import MicaError  # noqa: E402
+from mica.format import codec  # noqa: E402
+from mica.runner import open_runner  # noqa: E402
+
+DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
+MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
+MOST_STEPS = 150  # the program's room for the engine's tables
+MOST_MACS = 6_000_000
+PART = 60  # models in one start of an emulator
+FLOOR = 200.0  # counts that are taken for no error at all in a small step
+
+
+# --- what is measured ---------------------------------------------------------------------------------------------------
+
+
+def swept_layers() -> Iterator[layers.Layer]:
+    """Layers with weights, and those that the benchmark knows, over shapes that models have."""
+    rng = np.random.default_rng(7)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    for i in range(130):
+        k, s = pick((1, 1), (1, 1), (3, 3), (3, 3), (5, 5), (3, 1), (1, 3), (10, 4), (2, 2)), pick(1, 1, 2)
+        h, w = pick(1, 4, 6, 9, 12, 16, 24, 32), pick(3, 4, 5, 8, 10, 12, 16, 24, 32)
+        cin, cout = (
+            pick(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 200),
+            pick(1, 4, 5, 8, 10, 16, 24, 32, 64, 128),
+        )
+        yield layers.Layer(f"conv {i}", "conv", (h, w, cin), cout, {}, k, s)
+    for i in range(60):
+        k, s = pick((3, 3), (3, 3), (3, 3), (5, 5), (3, 1), (7, 7)), pick(1, 1, 2)
+        h, w = pick(1, 3, 4, 6, 7, 10, 12, 20, 25, 40, 48), pick(3, 4, 5, 6, 8, 12, 20, 24, 40, 48)
+        c = pick(1, 3, 4, 8, 16, 24, 32, 64, 96, 128, 256)
+        yield layers.Layer(f"dw {i}", "dw", (h, w, c), c, {}, k, s)
+    for i in range(40):
+        k, n = (
+            pick(1, 4, 8, 10, 16, 32, 50, 64, 100, 128, 200, 256, 400, 640),
+            pick(1, 2, 4, 8, 10, 16, 32, 64, 100, 128, 256),
+        )
+        yield layers.Layer(f"fc {i}", "fc", (k,), n, {})
+    for i, c in enumerate((1, 4, 10, 16, 32, 64, 128, 256, 512)):
+        side = pick(2, 3, 4, 7, 8, 12)
+        yield layers.Layer(f"avg {i}", "avg", (side, pick(2, 4, 5, 8), c), c, {})
+        yield layers.Layer(f"add {i}", "add", (side, side, c), c, {})
+        if c <= 256:
+            yield layers.Layer(f"softmax {i}", "softmax", (c,), c, {})
+
+
+def nets() -> Iterator[Net]:
+    """Networks of what the layers above lack, in sizes of models: windows, tables, what moves elements, sequences."""
+    pictures = [(8, 16, 16), (16, 8, 8), (3, 24, 32), (32, 6, 6), (64, 4, 5), (24, 12, 10)]
+    for c, h, w in pictures:
+        for k, s, op in itertools.product((2, 3), (1, 2), ("MaxPool", "AveragePool")):
+            yield _net((1, c, h, w), lambda n, x, k=k, s=s, op=op: n.add(op, x, kernel_shape=[k, k], strides=[s, s]))
+        for k, s, g in ((3, 1, 2), (1, 1, 4), (4, 2, 1), (2, 2, 1)):
+            if c % g == 0:
+                yield _net(
+                    (1, c, h, w), lambda n, x, c=c, k=k, s=s, g=g: n.conv(x, c, 2 * g, k, group=g, strides=[s, s])
+                )
+        for k, s in ((2, 2), (3, 2), (3, 1)):
+            yield _net(
+                (1, c, h, w),
+                lambda n, x, c=c, k=k, s=s: n.add("ConvTranspose", x, n.random(c, 4, k, k), strides=[s, s]),
+            )
+        for op in ("Sigmoid", "Tanh", "Softmax", "LogSoftmax"):
+            yield _net((1, c, h, w), lambda n, x, op=op: n.add(op, x, **({"axis": 3} if "oft" in op else {})))
+        for op in ("Add", "Mul", "Max", "Div"):
+            yield _net(
+                (1, c, h, w), lambda n, x, op=op, s=(1, c, h, w): n.add(op, x, n.add("Sigmoid", n.input(s, "b")))
+            )
+            yield _net(
+                (1, c, h, w), lambda n, x, op=op, s=(1, c, 1, 1): n.add(op, x, n.add("Sigmoid", n.input(s, "b")))
+            )
+            yield _net(
+                (1, c, h, w), lambda n, x, op=op, s=(1, 1, h, w): n.add(op, x, n.add("Sigmoid", n.input(s, "b")))
+            )
+        for op in ("ReduceMean", "ReduceMax", "ReduceSum", "ReduceL2"):
+            for axes in ([1], [2, 3], [3]):
+                yield _net((1, c, h, w), lambda n, x, op=op, axes=axes: _reduce(n, op, x, axes), opset=11)
+        for mode in ("nearest", "linear"):
+            for scale in (2.0, 1.5):
+                yield _net((1, c, h, w), lambda n, x, m=mode, s=scale: _resize(n, x, m, s))
+        for mode in ("constant", "edge", "reflect"):
+            pads = np.array([0, 0, 1, 2, 0, 0, 1, 1])
+            yield _net((1, c, h, w), lambda n, x, m=mode, p=pads: n.add("Pad", x, n.const(p), mode=m))
+        for perm in ((0, 2, 1, 3), (0, 3, 2, 1), (0, 1, 3, 2)):
+            yield _net((1, c, h, w), lambda n, x, p=perm: n.add("Transpose", n.add("Relu", x), perm=list(p)))
+        yield _net((1, c, h, w), lambda n, x: n.add("Concat", x, n.add("Sigmoid", x), axis=1))
+        yield _net((1, c, h, w), lambda n, x: n.add("Concat", x, n.add("Sigmoid", x), n.add("Tanh", x), axis=3))
+        yield _net((1, c, h, w), lambda n, x: _slice(n, x, 3, 1, 2))
+        yield _net((1, c, h, w), lambda n, x: _slice(n, x, 1, 0, 2))
+        yield _net((1, c, h, w), lambda n, x: n.add("ArgMax", x, axis=1))
+        yield _net((1, c, h, w), lambda n, x: n.add("Gather", x, n.const(np.array([1, 0, 1, 2])), axis=2))
+        yield _net((1, c, h, w), lambda n, x, c=c: n.add("InstanceNormalization", x, n.random(c), n.random(c)))
+    for t, d in ((4, 16), (8, 32), (16, 24), (10, 64), (32, 10)):
+        yield _net((1, t, d), lambda n, x, d=d: n.add("LayerNormalization", x, n.random(d), n.random(d)))
+        yield _net((1, t, d), lambda n, x, d=d: n.add("MatMul", x, n.random(d, 2 * d)))
+        yield _net((1, t, d), lambda n, x, s=(1, d, t): n.add("MatMul", x, n.input(s, "b")))
+        yield _net((1, t, d), lambda n, x: n.add("MatMul", x, n.add("Transpose", n.add("Tanh", x), perm=[0, 2, 1])))
+        yield _net((1, t, d), lambda n, x: n.add("Softmax", x, axis=-1))
+        for op, g in (("RNN", 1), ("LSTM", 4), ("GRU", 3)):
+            for hidden in (5, 16, 40):
+                yield _net(
+                    (t, 1, d),
+                    lambda n, x, op=op, g=g, h=hidden, d=d: n.add(
+                        op, x, n.random(1, g * h, d, scale=0.2), n.random(1, g * h, h, scale=0.2), hidden_size=h
+                    ),
+                )
+
+
+def _net(shape: Sequence[int], build: Callable[[Net, str], str], opset: int = 17) -> Net:
+    net = Net(opset, seed=zlib.crc32(repr(shape).encode()))
+    net.output(build(net, net.input(shape)))
+    return net
+
+
+def _reduce(n: Net, op: str, x: str, axes: list[int]) -> str:
+    return n.add(op, x, axes=axes)
+
+
+def _resize(n: Net, x: str, mode: str, scale: float) -> str:
+    scales = n.const(np.array([1, 1, scale, scale], np.float32))
+    return n.add("Resize", x, n.const(np.zeros(0, np.float32)), scales, mode=mode)
+
+
+def _slice(n: Net, x: str, axis: int, begin: int, step: int) -> str:
+    return n.add("Slice", x, *(n.const(np.array([v])) for v in (begin, 2**31, axis, step)))
+
+
+def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
+    """All networks as models. What the compiler refuses (a random network may hold it) is left out, and counted."""
+    refused = 0
+    with tempfile.TemporaryDirectory() as folder:
+        made: Iterator[tuple[str, Net]] = itertools.chain(
+            ((f"net {i}", n) for i, n in enumerate(nets())), ((f"random {s}", RandomNet(s)) for s in RANDOM_NETS)
+        )
+        for name, net in made:
+            try:
+                yield name, compile_model(net.save(Path(folder)), plain=True).model
+            except MicaError:
+                refused += 1
+    for path in sorted((ROOT / "tests" / "models" / "exports").glob("*.onnx")):
+        try:
+            yield path.stem, compile_model(path, plain=True).model
+        except MicaError:
+            refused += 1
+    print(f"costs: {refused} networks were refused by the compiler", file=sys.stderr)
+
+
+def corpus(board: str) -> list[Job]:
+    """Everything as jobs for a board; made once for each state of what makes it."""
+    text = Path(__file__).read_bytes()
+    stamp = zlib.crc32(text[: text.index(b"# --- measuring")])
+    kept = cache_dir() / "bench" / f"costs-{board}-{stamp:08x}.pickle"
+    kept.parent.mkdir(exist_ok=True)
+    if kept.exists():
+        jobs: list[Job] = pickle.loads(kept.read_bytes())
+        return jobs
+    jobs = [layers.job(layer, "", board) for layer in swept_layers()]
+    for name, model in compiled_nets():
+        data = bare_metal.for_board(model, board)
+        rng = np.random.default_rng(zlib.crc32(name.encode()))
+        jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
+    jobs = [job for job in jobs if _takes(codec.decode(job.data))]
+    kept.write_bytes(pickle.dumps(jobs))
+    return jobs
+
+
+def _takes(model: codec.ModelFile) -> bool:
+    arena = (model.arena_bytes or 0) + max((s.scratch_want for s in model.steps), default=0)
+    return arena <= MOST_ARENA and len(model.steps) <= MOST_STEPS and sum(s.macs for s in model.steps) <= MOST_MACS
+
+
+# --- measuring ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Sample:
+    """One step that was measured."""
+
+    model: str
+    kind: str
+    counts: features.Counts
+    cost: float
+
+
+def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
+    """The measured steps of all jobs."""
+    found = []
+    for job, result in zip(jobs, results(core, jobs), strict=True):
+        model = codec.decode(job.data)
+        for step, cost in zip(model.steps, result.counts, strict=True):
+            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes), cost))
+    return found
+
+
+def results(core: Core, jobs: Sequence[Job]) -> list[bare_metal.Result]:
+    """Runs the jobs, or takes what the same program has counted before.
+
+    Raises MicaError where a step wrote other bytes than the numpy reference.
+    """
+    program = bare_metal.build(core)
+    stamp = zlib.crc32(b"".join(job.data for job in jobs))
+    kept = program.with_name(f"{program.stem}-{stamp:08x}.counts")
+    if kept.exists():
+        found: list[bare_metal.Result] = pickle.loads(kept.read_bytes())
+        return found
+    found = []
+    for at in range(0, len(jobs), PART):
+        part = jobs[at : at + PART]
+        done = bare_metal.run(core, program, part)
+        wrong = bare_metal.differences(part, done, {job.name: bare_metal.expected(job) for job in part})
+        if wrong:
+            raise MicaError(f"{core.name}: " + "\n".join(wrong))
+        found += done
+        print(f"costs: {core.name}: {len(found)} of {len(jobs)} models", file=sys.stderr)
+    kept.write_bytes(pickle.dumps(found))
+    return found
+
+
+# --- fitting ------------------------------------------------------------------------------------------------------------
+
+
+def nonnegative_least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x >= 0 that makes |a x - b| least: a [m, n], b [m]. Lawson and Hanson's active set, chapter 23 of their book."""
+    n = a.shape[1]
+    x, free = np.zeros(n), np.zeros(n, bool)
+    for _ in range(10 * n):
+        gradient = a.T @ (b - a @ x)
+        gradient[free] = -np.inf
+        best = int(np.argmax(gradient))
+        if gradient[best] <= 1e-9 * float(np.abs(b).sum()):
+            break
+        free[best] = True
+        while True:
+            trial = np.zeros(n)
+            trial[free] = np.linalg.lstsq(a[:, free], b, rcond=None)[0]
+            bad = free & (trial <= 0)
+            if not bad.any():
+                x = trial
+                break
+            step = float(np.min(x[bad] / np.maximum(x[bad] - trial[bad], 1e-300)))
+            x = x + step * (trial - x)
+            free &= x > 1e-12
+            x[~free] = 0
+    return x
+
+
+def fit(found: Sequence[Sample]) -> dict[str, Any]:
+    """The factors of one kind, and how far they are off: `error` is what 9 of 10 steps stay within, relative."""
+    names = sorted({name for s in found for name in s.counts})
+    a = np.array([[s.counts.get(name, 0.0) for name in names] for s in found])
+    b = np.array([s.cost for s in found])
+    weight = 1 / (b + FLOOR)
+    scaled = a * weight[:, None]
+    size = np.linalg.norm(scaled, axis=0)
+    size[size == 0] = 1
+    x = nonnegative_least_squares(scaled / size, b * weight) / size
+    errors = np.abs(a @ x - b) * weight
+    factors = {name: float(f"{v:.5g}") for name, v in zip(names, x, strict=True) if v > 0}
+    return {"steps": len(found), "error": round(float(np.quantile(errors, 0.9)), 3), "factors": factors}
+
+
+def fit_all(found: Sequence[Sample]) -> dict[str, Any]:
+    """Kind -> its factors."""
+    kinds = sorted({s.kind for s in found})
+    return {kind: fit([s for s in found if s.kind == kind]) for kind in kinds}
+
+
+# --- what MicroPython adds ----------------------------------------------------------------------------------------------
+
+# Networks of few and of many steps; free heap before and after, in a Python that holds nothing else.
+ON_BOARDS = (
+    "torchscript_mlp",
+    "sklearn_classifier",
+    "torchscript_tiny_opset13",
+    "torchscript_resnet",
+    "torchscript_mobilenet_v2",
+)
+HEAP = """
+import gc
+gc.collect()
+free = gc.mem_free()
+import mica
+m = mica.Model("/rom/model.mica")
+gc.collect()
+print(free, gc.mem_free())
+"""
+
+
+def board_facts(board: Board, core: Core) -> dict[str, Any]:
+    """What `Table.board` gives for a board, measured on its emulator."""
+    jobs = {job.name: job for job in corpus(core.board) if job.name in ON_BOARDS}
+    calls, overheads, heaps, frees = [], [], [], []
+    for job in jobs.values():
+        model = codec.decode(job.data)
+        with open_board(board.target, rom_files={"model.mica": job.data}) as running:
+            before, after = (int(word) for word in running.exec(HEAP).split())
+        want = (model.arena_bytes or 0) + model.scratch_want
+        static = want <= board.arena
+        with open_runner(job.data, board.target, icount=board.port == "qemu") as runner:
+            times = runner.bench(job.inputs, 1)
+        job.scratch = board.arena - (model.arena_bytes or 0) if static else model.scratch_want
+        bare = bare_metal.run(core, bare_metal.build(core), [job])[0].counts
+        calls += [a - b for a, b in zip(times.steps, bare, strict=True)]
+        overheads.append((len(bare), times.total - sum(times.steps)))
+        heaps.append((len(bare), before - after - (0 if static else want)))
+        frees.append(before)
+    layer, run = np.polyfit(*np.array(overheads, float).T, 1)
+    step, fixed = np.polyfit(*np.array(heaps, float).T, 1)
+    return {
+        "revision": _revision(),
+        "core": core.name,
+        "port": board.port,
+        "ram": board.ram,
+        "arena": board.arena,
+        "free_heap": min(frees),
+        "call": round(float(np.median(calls)), 1),
+        "run": round(float(run), 1),
+        "layer": round(float(layer), 1),
+        "heap_fixed": round(float(fixed)),
+        "heap_step": round(float(step), 1),
+    }
+
+
+# --- judging ------------------------------------------------------------------------------------------------------------
+
+
+def unseen(board: str, folder: Path) -> Iterator[Job]:
+    """The models that the table is judged by."""
+    from bench import whole_models
+
+    if folder.is_dir():
+        yield from whole_models(folder, board)
+    digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).model
+    rng = np.random.default_rng(1)
+    inputs = [bare_metal.random_input(digits.tensors[i], rng) for i in digits.inputs]
+    yield Job("digits", bare_metal.for_board(digits, board), inputs)
+
+
+def judge(core: Core, table: Table, folder: Path) -> list[str]:
+    """A line a model: what was predicted, and what it takes."""
+    lines = []
+    for job in unseen(core.board, folder):
+        result = bare_metal.run(core, bare_metal.build(core), [job])[0]
+        model = codec.decode(job.data)
+        steps = [table.step(core.name, model, s, result.scratch_bytes) for s in model.steps]
+        told = sum(s.cost for s in steps if s)
+        worst = max(
+            zip(model.steps, steps, result.counts, strict=True), key=lambda r: abs((r[1].cost if r[1] else 0) - r[2])
+        )
+        lines.append(
+            f"{core.name:8} {job.name:9} {told:13,.0f} predicted {sum(result.counts):13,.0f} measured "
+            f"{told / sum(result.counts):6.3f}; most of it in {worst[0].name}: {worst[1].cost if worst[1] else 0:,.0f}, {worst[2]:,.0f}"
+        )
+    return lines
+
+
+def _revision() -> str:
+    """The last commit that changed the engine, which is what is measured."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(ROOT), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+    dirty = "-dirty" if git("status", "--porcelain", "--", "usermod_c") else ""
+    return (git("log", "-1", "--format=%h", "--abbrev=7", "--", "usermod_c") or "unknown") + dirty
+
+
+def main() -> int:
+    """Measure, fit, write; or judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
+    parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
+    parser.add_argument(
+        "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
+    )
+    parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
+    parser.add_argument("--keep", metavar="FILE", help="keep the measured steps as JSON, to look at")
+    args = parser.parse_args()
+    if args.judge:
+        table = Table.read()
+        for name in args.core or DEFAULT:
+            print("\n".join(judge(CORES[name], table, Path(args.models))), flush=True)
+        return 0
+    for name in args.board or ():
+        board = load_board(name)
+        core_name = Table.read().core_of(board)
+        if core_name is None or board.emulator is None:
+            raise MicaError(f"{name}: wanted an emulated board whose core has been measured")
+        facts = board_facts(board, CORES[core_name])
+        print(name, facts, flush=True)
+        _write("boards", name, facts)
+    for name in args.core or (() if args.board else DEFAULT):
+        core = CORES[name]
+        if why := bare_metal.available(core):
+            raise MicaError(f"{name}: {why}")
+        found = samples(core, corpus(core.board))
+        if args.keep:
+            Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
+        facts = {"revision": _revision(), "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
+        _write("cores", name, facts)
+    return 0
+
+
+def _content() -> dict[str, Any]:
+    if PATH.exists():
+        return dict(json.loads(PATH.read_text()))
+    return {"cores": {}, "boards": {}}
+
+
+def _write(part: str, name: str, facts: dict[str, Any]) -> None:
+    """Puts an entry into the table: one line a kind, so that a difference can be read."""
+    content = _content()
+    content[part][name] = facts
+    text = json.dumps(content, indent=1, sort_keys=True)
+    PATH.write_text(re.sub(r'("(?:factors|kinds)": )?\{([^{}]*)\}', lambda m: re.sub(r"\n\s*", " ", m[0]), text) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (MicaError, OSError, ValueError) as error:
+        print(f"costs: {error}", file=sys.stderr)
+        sys.exit(1)

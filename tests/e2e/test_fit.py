@@ -1,0 +1,163 @@
+"""`mica fit`: what it predicts is what the virtual Pico takes, of models that the cost table has not seen; and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from helpers import DEMO, mica, reference_model
+from onnx import TensorProto, helper, numpy_helper
+
+from mica.boards import load_board
+from mica.compiler import compile_model
+from mica.cost.prediction import predict
+from mica.cost.table import PATH, Table
+from mica.format.codec import DTYPE_NUMPY
+from mica.runner import open_runner
+
+PICO = "RPI_PICO@emu"
+MODELS = ("digits", "kws", "ic", "vww", "ad")
+WITHIN = 0.25
+
+
+def network(name: str) -> Path:
+    return DEMO / "digits.onnx" if name == "digits" else reference_model(name) / "model.onnx"
+
+
+def save(folder: Path, nodes: list[onnx.NodeProto], shape: list[int], *constants: onnx.TensorProto) -> Path:
+    """A network with the input x and the output y."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    y = helper.make_tensor_value_info(
+        "y", TensorProto.FLOAT, list("ab") if any(n.op_type == "Det" for n in nodes) else list("abcd")
+    )
+    graph = helper.make_graph(nodes, "net", [x], [y], constants)
+    path = folder / f"net{len(list(folder.iterdir()))}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+def convolution(folder: Path, n_in: int, size: int, n_out: int) -> Path:
+    """A 3x3 convolution of a square picture."""
+    w = np.random.default_rng(0).standard_normal((n_out, n_in, 3, 3)).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])
+    return save(folder, [node], [1, n_in, size, size], numpy_helper.from_array(w, "w"))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predicts_the_virtual_pico(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Cycles within 25 %, layer by layer within half, and the heap within 6 kB of what `mica bench` measures."""
+    board = load_board("RPI_PICO")
+    compiled = compile_model(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
+    told = predict(compiled.model, compiled.data, board, Table.read())
+    assert told.fits and told.time and told.time["complete"] and told.time["unit"] == "cycles"
+    rng = np.random.default_rng(3)
+    tensors = [compiled.model.tensors[i] for i in compiled.model.inputs]
+    inputs = [rng.integers(-128, 128, t.dims).astype(DTYPE_NUMPY[t.dtype]) for t in tensors]
+    with open_runner(compiled.data, PICO) as runner:
+        measured = runner.bench(inputs, 1)
+    ratio = told.time["total"] / measured.total
+    with capsys.disabled():
+        print(f"\nfit {name} on {PICO}: {told.time['total']:,} predicted, {measured.total:,.0f} measured: {ratio:.3f}")
+    assert abs(ratio - 1) < WITHIN
+    assert told.time["milliseconds"] == pytest.approx(told.time["total"] / 125_000)
+    for layer, cost in zip(told.layers, measured.steps, strict=True):
+        assert abs(layer["cost"] - cost) < 0.5 * cost + 1000, layer
+    # `bench` has its own Python and the sample in the heap beside the model.
+    assert measured.free_heap is not None
+    beside = measured.free_heap + sum(x.nbytes for x in inputs)
+    assert abs(told.ram["heap"] - told.ram["heap_needed"] - beside) < 6000
+
+
+def test_the_table_has_not_seen_them() -> None:
+    """The script that writes it measures other models; what it notes down names none of these, and says its revision."""
+    content = json.loads(PATH.read_text())
+    assert set(content["cores"]) >= {"m0plus", "m3", "m4", "m7", "m33", "rv32"}
+    for entry in [*content["cores"].values(), *content["boards"].values()]:
+        assert len(entry["revision"].removesuffix("-dirty")) >= 7
+    script = (Path(__file__).resolve().parents[2] / "scripts" / "costs.py").read_text()
+    corpus = script[script.index("# --- what is measured") : script.index("# --- measuring")]
+    assert "MODEL_FOLDERS" not in corpus and "whole_models" not in corpus and "digits" not in corpus
+
+
+def test_command(digits: Path) -> None:
+    result = mica("fit", digits, "--board", "RPI_PICO", "--json")
+    assert result.code == 0, result.err
+    facts = result.json
+    assert facts["fits"] is True and facts["reasons"] == []
+    assert facts["flash"] == {
+        "file": digits.stat().st_size,
+        "romfs": 1 << 20,
+        "storage": 512 << 10,
+        "place": "romfs",
+    }
+    assert facts["time"]["total"] == pytest.approx(
+        sum(layer["cost"] for layer in facts["layers"]) + facts["time"]["overhead"], rel=0.001
+    )
+    people = mica("fit", digits, "--board", "RPI_PICO", "--layers")
+    assert people.code == 0 and "fits" in people.out and "ms at 125 MHz" in people.out
+    assert "flash waits come on top" in people.out
+    assert all(layer["name"] in people.out for layer in facts["layers"])
+
+
+@pytest.mark.parametrize(
+    "board", ["RPI_PICO_W", "RPI_PICO2", "ESP32_GENERIC_C3", "ESP32_GENERIC", "MPS2_AN500", "UNIX"]
+)
+def test_every_kind_of_board(digits: Path, board: str) -> None:
+    """A yes for the digits everywhere; figures only where something was measured, and a word where nothing was."""
+    facts = mica("fit", digits, "--board", board, "--json").json
+    assert facts["fits"] is True
+    if board in ("ESP32_GENERIC", "UNIX"):
+        assert facts["time"] is None
+        assert any("no costs were measured" in note for note in facts["notes"])
+    else:
+        assert facts["time"]["total"] > 20_000
+    assert facts["ram"]["heap_measured"] is False
+
+
+def test_an_onnx_file_and_its_shapes() -> None:
+    result = mica("fit", DEMO / "digits.onnx", "--board", "RPI_PICO", "--json")
+    assert result.code == 0 and result.json["fits"] is True
+
+
+def test_too_much_for_the_board(tmp_path: Path) -> None:
+    """A picture that no Pico holds: exit code 2, the parts of the sum, and the remedy; with --json the same in fields."""
+    path = convolution(tmp_path, 3, 400, 8)
+    result = mica("fit", path, "--board", "RPI_PICO")
+    assert result.code == 2
+    assert "does not fit" in result.out and "RAM: needs " in result.out and "Try a smaller input" in result.out
+    facts = mica("fit", path, "--board", "RPI_PICO", "--json")
+    assert facts.code == 2 and facts.json["fits"] is False
+    assert facts.json["ram"]["heap_needed"] > facts.json["ram"]["heap"]
+    assert mica("fit", path, "--board", "MPS2_AN500").code == 0
+    weights = mica("fit", convolution(tmp_path, 512, 4, 512), "--board", "RPI_PICO", "--json")
+    assert weights.code == 2
+    assert any(reason.startswith("flash: the file has ") for reason in weights.json["reasons"])
+
+
+def test_every_missing_operator_with_its_node(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Det", ["x"], ["a"], name="first"),
+        helper.make_node("Det", ["x"], ["b"], name="second"),
+        helper.make_node("Add", ["a", "b"], ["y"], name="fine"),
+    ]
+    path = save(tmp_path, nodes, [1, 1, 4, 4])
+    result = mica("fit", path, "--board", "RPI_PICO", "--json")
+    assert result.code == 2
+    assert result.json["fits"] is False and len(result.json["reasons"]) == 2
+    for reason, node in zip(result.json["reasons"], ("first", "second"), strict=True):
+        assert f"'{node}'" in reason
+    assert mica("fit", path, "--board", "RPI_PICO").code == 2
+
+
+def test_mistakes(digits: Path, tmp_path: Path) -> None:
+    for args, said in (
+        ((tmp_path / "none.mica", "--board", "RPI_PICO"), "no such file"),
+        ((digits, "--board", "PICO"), "no board is called 'PICO'"),
+        ((digits,), "--board"),
+        ((digits, "--board", "RPI_PICO", "--shape", "N=1"), "--shape is for .onnx files"),
+    ):
+        result = mica("fit", *args)
+        assert result.code == 1 and said in result.err and result.err.count("\n") == 1, result.err
