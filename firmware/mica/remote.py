@@ -14,7 +14,7 @@ on the wire is somebody's print and is skipped. An error is an exception, which 
                             mica:end <nbytes> <crc32>
     evaluate(samples)       mica:y <hex>                                                    each sample: all its outputs
                             mica:end <samples> <crc32>                                      of all these bytes
-    bench(read, mask, runs, mica:step <index> <ticks>                                       each step: the shortest of the runs
+    bench(read, mask, runs, mica:step <index> <ticks> <C or Python>                         each step: the shortest of the runs
           x, ...)           mica:total <ticks>                                              Model.run(), the shortest
                             mica:heap <bytes>                                             free, with the model loaded
     unload()                nothing
@@ -26,12 +26,11 @@ overwrites it.
 """
 
 import gc
-from array import array
 from binascii import crc32, hexlify
 
 import _mica
 
-from mica.model import Model
+from mica.model import Layer, Model
 
 model = None
 
@@ -126,39 +125,16 @@ def layer_bytes(index, *inputs):
     _watch(m, inputs, index, look)
 
 
-def _ticks(read, mask, f):
-    start = read()
-    f()
-    return read() - start & mask
-
-
 def bench(read, mask, runs, *inputs):
+    from mica.profile import measure
+
     m = model._m
-    steps = model._steps
-    best = array("L", [mask] * len(steps))
-    total = mask
     gc.collect()
     free = gc.mem_free()
-    idle = min([_ticks(read, mask, gc.isenabled) for _ in range(8)])
-    for _ in range(runs):
-        # A counter can be a number that needs memory; a collection of it would count as a layer's.
-        gc.collect()
-        gc.disable()
-        try:
-            _fill(m, inputs)
-            total = min(total, _ticks(read, mask, model.run))
-            _fill(m, inputs)
-            m.begin()
-            try:
-                for i in range(len(steps)):
-                    best[i] = min(best[i], _ticks(read, mask, steps[i]))
-            finally:
-                m.end()
-        finally:
-            gc.enable()
+    best, total = measure(model, read, mask, runs, lambda: _fill(m, inputs))
     for i, ticks in enumerate(best):
-        print("mica:step", i, max(0, ticks - idle))
-    print("mica:total", max(0, total - idle))
+        print("mica:step", i, ticks, Layer(m, i).runs_in)
+    print("mica:total", total)
     print("mica:heap", free)
 
 

@@ -24,12 +24,14 @@ class Times:
     """What a model costs, in `unit` (cycles, instructions or seconds): the shortest of some runs.
 
     `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
+    `runs_in` is "C" or "Python" for each step, empty where all are in C.
     """
 
     unit: str
     total: float
     steps: list[float]
     free_heap: int | None = None
+    runs_in: Sequence[str] = ()
 
 
 class Runner(abc.ABC):

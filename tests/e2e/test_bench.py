@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -52,8 +53,36 @@ def test_bench_for_people(digits: Path) -> None:
     assert "free heap with the model loaded: " in result.out
 
 
+@pytest.mark.parametrize("target", ["host", PICO])
+def test_drawn(digits: Path, target: str, tmp_path: Path) -> None:
+    """A bar for each layer, and a trace whose events follow each other without a gap and last as long as the layers."""
+    file = tmp_path / "trace.json"
+    result = mica("bench", digits, "--on", target, "--runs", 1, "--chart", "--trace", file)
+    assert result.code == 0, result.err
+    bars = [line for line in result.out.splitlines() if line.startswith(("0 conv2d_s8", "8 softmax_s8", "outside"))]
+    assert len(bars) == 3 and "█" in result.out
+    assert "million multiply-accumulates a second" in result.out
+    trace = json.loads(file.read_text())
+    events = [e for e in trace["traceEvents"] if e["ph"] == "X"]
+    assert [e["args"]["index"] for e in events] == list(range(9))
+    assert all(e["args"]["runs_in"] == "C" for e in events)
+    assert trace["otherData"]["unit"] == "microseconds"
+    each = 1e6 if target == "host" else 1 / 125  # of a second, or of a cycle at 125 MHz
+    at = 0.0
+    for e in events:
+        assert e["ts"] == pytest.approx(at)
+        assert e["dur"] == pytest.approx(e["args"]["cost"] * each)
+        at += e["dur"]
+
+
 @pytest.mark.parametrize(
-    ("args", "said"), [(["--runs", "0"], "--runs: at least 1 is wanted"), (["--data", "none.npz"], "none.npz")]
+    ("args", "said"),
+    [
+        (["--runs", "0"], "--runs: at least 1 is wanted"),
+        (["--data", "none.npz"], "none.npz"),
+        (["--trace", "no/folder/t.json"], "--trace no/folder/t.json: there is no folder no/folder"),
+        (["--trace", "/"], "--trace /: cannot be written"),
+    ],
 )
 def test_wrong_arguments(digits: Path, args: list[str], said: str) -> None:
     result = mica("bench", digits, *args)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_boards
-from mica.cli import target, text
+from mica.cli import layer_times, target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
 from mica.runner import Runner
@@ -23,26 +25,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs", metavar="N", type=int, default=RUNS, help=f"take the shortest of N runs (default {RUNS})"
     )
+    parser.add_argument("--chart", action="store_true", help="draw a bar for each layer too")
+    parser.add_argument(
+        "--trace", metavar="FILE.json", help="write the layers for chrome://tracing or ui.perfetto.dev as well"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise MicaError("--runs: at least 1 is wanted")
+    if args.trace and not Path(args.trace).parent.is_dir():
+        raise MicaError(f"--trace {args.trace}: there is no folder {Path(args.trace).parent}")
     emulated = emulated_boards().get(args.on)
     with target.open_model(args.model, args.on, icount=emulated is not None and emulated.port == "qemu") as runner:
-        result = bench(runner, args.data, args.runs)
+        clock = emulated.clock if emulated else 0
+        result = {"model": Path(args.model).name, **bench(runner, args.data, args.runs, clock)}
+    if args.trace:
+        try:
+            Path(args.trace).write_text(json.dumps(layer_times.trace(result, clock)), encoding="utf-8")
+        except OSError as e:
+            raise MicaError(f"--trace {args.trace}: cannot be written: {e.strerror}") from None
     if args.json:
         text.emit_json(result)
     else:
         print(report(result))
+        if args.chart:
+            print("\n" + layer_times.chart(result))
     return 0
 
 
-def bench(runner: Runner, data: str | None, runs: int) -> dict[str, Any]:
-    """The keys of `mica bench --json`."""
+def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[str, Any]:
+    """The keys of `mica bench --json`. `clock`, in Hz, makes seconds of cycles."""
     times = runner.bench(inputs_for(runner, data, 1)[0], runs)
     steps = runner.model.steps
     round_ = (lambda value: value) if times.unit == "seconds" else round
+    second = 1 if times.unit == "seconds" else clock if times.unit == "cycles" else 0
+
+    def rate(macs: int, cost: float) -> float | None:
+        return round(macs * second / cost) if macs and cost and second else None
+
     return {
         "target": runner.target,
         "unit": times.unit,
@@ -50,8 +71,18 @@ def bench(runner: Runner, data: str | None, runs: int) -> dict[str, Any]:
         "overhead": round_(times.total - sum(times.steps)),
         "free_heap": times.free_heap,
         "runs": runs,
+        "macs_per_second": rate(sum(step.macs for step in steps), times.total),
         "layers": [
-            {"index": i, "name": step.name, "op": step.kernel, "macs": step.macs, "cost": round_(cost)}
+            {
+                "index": i,
+                "name": step.name,
+                "op": step.kernel,
+                "macs": step.macs,
+                "cost": round_(cost),
+                "share": cost / times.total if times.total else 0.0,
+                "macs_per_second": rate(step.macs, cost),
+                "runs_in": times.runs_in[i] if times.runs_in else "C",
+            }
             for i, (step, cost) in enumerate(zip(steps, times.steps, strict=True))
         ],
     }
@@ -71,17 +102,21 @@ def report(r: dict[str, Any]) -> str:
             text.count(layer["macs"]),
             amount(layer["cost"]),
             f"{layer['cost'] / layer['macs']:.1f}" if layer["macs"] and not seconds else "-",
-            text.percent(layer["cost"] / r["total"] if r["total"] else 0),
+            f"{layer['macs_per_second'] / 1e6:.2f}" if layer["macs_per_second"] else "-",
+            text.percent(layer["share"]),
+            layer["runs_in"],
             layer["name"],
         )
         for layer in r["layers"]
     ]
     unit = "ms" if seconds else r["unit"]
-    lines = [text.table(("", "op", "MACs", unit, "per MAC", "share", "name"), rows, "r rrrr")]
+    lines = [text.table(("", "op", "MACs", unit, "per MAC", "MMAC/s", "share", "in", "name"), rows, "r rrrrr")]
     lines.append("")
     lines.append(
         f"{unit} on {r['target']}: {amount(r['total'])} in all, {amount(r['overhead'])} of it outside of layers"
     )
+    if r["macs_per_second"]:
+        lines[-1] += f"; {r['macs_per_second'] / 1e6:.2f} million multiply-accumulates a second"
     if r["free_heap"] is not None:
         lines.append(f"free heap with the model loaded: {text.count(r['free_heap'])} bytes")
     return "\n".join(lines)

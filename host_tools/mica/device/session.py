@@ -119,10 +119,13 @@ class BoardRunner(Runner):
             "import machine, time" if unit == "cycles" else "import time",
             f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",
         )
-        steps = [int(words[1]) * each for words in answer.all("step")]
+        lines = list(answer.all("step"))
+        steps = [int(words[1]) * each for words in lines]
         if len(steps) != len(self.model.steps):
             raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
-        return Times(unit, int(answer.one("total")[0]) * each, steps, int(answer.one("heap")[0]))
+        return Times(
+            unit, int(answer.one("total")[0]) * each, steps, int(answer.one("heap")[0]), [words[2] for words in lines]
+        )
 
     def _counter(self) -> tuple[str, str, int, float]:
         """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""

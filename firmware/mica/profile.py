@@ -1,0 +1,122 @@
+"""What each layer of a model takes: Model.profile().
+
+p = m.profile()
+p                # a table: microseconds, share, million multiply-accumulates a second, C or Python
+p.chart()        # bars
+p.save("p.json") # for chrome://tracing or ui.perfetto.dev
+p.us             # microseconds of each layer, the shortest of the runs; p.total: of run(), p.overhead: outside of layers
+"""
+
+import gc
+from array import array
+
+
+def _ticks(read, mask, f):
+    start = read()
+    f()
+    return read() - start & mask
+
+
+def measure(model, read, mask, runs, fill=None):
+    """Run `runs` times and return (ticks of each layer, ticks of run()), the shortest of each.
+
+    read() is a counter that wraps at mask + 1; what reading it costs is taken off. fill() puts the inputs in place.
+    """
+    m = model._m
+    steps = model._steps
+    best = array("L", [mask] * len(steps))
+    total = mask
+    idle = min([_ticks(read, mask, gc.isenabled) for _ in range(8)])
+    for _ in range(runs):
+        # A counter can be a number that needs memory; a collection of it would count as a layer's.
+        gc.collect()
+        gc.disable()
+        try:
+            if fill is not None:
+                fill()
+            total = min(total, _ticks(read, mask, model.run))
+            if fill is not None:
+                fill()
+            m.begin()
+            try:
+                for i in range(len(steps)):
+                    best[i] = min(best[i], _ticks(read, mask, steps[i]))
+            finally:
+                m.end()
+        finally:
+            gc.enable()
+    for i in range(len(best)):
+        best[i] = max(0, best[i] - idle)
+    return best, max(0, total - idle)
+
+
+class Profile:
+    """Times of a model's layers. Its repr is a table."""
+
+    def __init__(self, layers, us, total, runs):
+        self.layers = layers
+        self.us = us
+        self.total = total
+        self.runs = runs
+
+    @property
+    def overhead(self):
+        return max(0, self.total - sum(self.us))
+
+    def _share(self, us):
+        return 100 * us / max(1, self.total)
+
+    def __repr__(self):
+        lines = ["       us  share  MMAC/s  in      layer"]
+        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+            rate = f"{layer.macs / us:7.2f}" if us and layer.macs else "      -"
+            lines.append(
+                f"{us:9d} {self._share(us):5.1f}% {rate}  {layer.runs_in:6s}  {layer.index} {layer.op} {layer.name}"
+            )
+        macs = sum([layer.macs for layer in self.layers])
+        lines.append(f"{self.overhead:9d} {self._share(self.overhead):5.1f}%       -  Python  between layers")
+        lines.append(f"{self.total:9d} 100.0% {macs / max(1, self.total):7.2f}          in all, best of {self.runs}")
+        return "\n".join(lines)
+
+    def chart(self, width=40):
+        """Print a bar for each layer, the longest `width` characters long."""
+        most = max(1, max(self.us)) if self.us else 1
+        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+            bar = "#" * ((us * width + most // 2) // most)
+            print(f"{layer.index:3d} {layer.op[:20]:20s} {bar:{width}s} {self._share(us):5.1f}%")
+
+    def trace(self, write):
+        """Write the layers as Chrome-trace JSON, piece by piece, by calls of write(text)."""
+        from json import dumps
+
+        at = 0
+        write('{"displayTimeUnit":"ms","traceEvents":[')
+        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+            event = {
+                "name": layer.name or layer.op,
+                "cat": layer.op,
+                "ph": "X",
+                "pid": 1,
+                "tid": 1,
+                "ts": at,
+                "dur": us,
+                "args": {"index": layer.index, "macs": layer.macs, "in": layer.runs_in},
+            }
+            write(("," if layer.index else "") + dumps(event))
+            at += us
+        write("]}")
+
+    def save(self, path):
+        """Write a Chrome-trace file."""
+        with open(path, "w") as f:
+            self.trace(f.write)
+
+
+def profile(model, runs, inputs):
+    from time import ticks_us
+
+    if runs < 1:
+        raise ValueError("profile: at least 1 run is wanted")
+    fill = None if inputs is None else lambda: model._write(inputs)
+    us, total = measure(model, ticks_us, 0x3FFFFFFF, runs, fill)
+    return Profile(model.layers, us, total, runs)
