@@ -2,6 +2,8 @@
 
     m = mica.Model("/rom/digits.mica")  # or any buffer
     m.predict([x])                      # -> [[0.0, 0.99609, ...]]: one flat list of floats for each output
+    m.top(2)                            # -> [("1", 0.99609), ("7", 0.00391)]
+    m.predict_into([x], [y])            # into buffers of yours, with nothing allocated
 
 Attribute names are those of OpenMV's and Espressif's firmwares; as there, `input_shape` and its like are tuples with
 one entry for each tensor, also when there is only one: `m.input_shape[0]`. A dtype is the letter that `array` and
@@ -13,17 +15,19 @@ scale, round half to even, add the zero point, saturate. The host does the same,
 
 import _mica
 
+_LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
+
 
 def _open(path):
     try:
-        return open(path, "rb")  # noqa: SIM115 - the caller's to close
+        return open(path, "rb")
     except OSError:
         if "/" in path:
             raise
     try:
-        return open("/rom/" + path, "rb")  # noqa: SIM115
+        return open("/rom/" + path, "rb")
     except OSError as e:
-        raise OSError(e.errno, path + ": neither here nor in /rom")
+        raise OSError(e.errno, path + ": neither here nor in /rom") from None
 
 
 def _read(path):
@@ -48,6 +52,14 @@ def _read(path):
         return block
 
 
+def _place(name, names):
+    """Return the place of a name among those of the inputs or outputs. Allocates nothing."""
+    try:
+        return names.index(name)
+    except ValueError:
+        raise KeyError(f"no {name!r} here; there are {', '.join([str(n) for n in names])}") from None
+
+
 class Layer:
     """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
 
@@ -63,6 +75,16 @@ class Layer:
         self.macs = s.macs
         self.bytes = sum(t.nbytes for t in outputs)
         self.runs_in = "C"
+        self._m = model
+        self._ids = s.inputs, s.outputs
+
+    def input(self, i=0):
+        """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
+        return self._m.tensor_view(self._ids[0][i])
+
+    def output(self, i=0):
+        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote."""
+        return self._m.tensor_view(self._ids[1][i], True)
 
     def __repr__(self):
         shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
@@ -90,14 +112,29 @@ class Model:
     a bytearray or array serves too. Outputs live until the next run of any model in the same arena.
     """
 
+    _labels = _input_names = _output_names = None
+    _hooks = None  # of hooks.py
+    _run = _costs = None  # of slices.py
+
     def __init__(self, source, arena=None):
-        self._labels = None
         self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena)
         # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
         self._steps = self._m.steps
 
     def _io(self, ids, field):
-        return tuple(getattr(self._m.tensor(i), field) for i in ids)
+        return tuple([getattr(self._m.tensor(i), field) for i in ids])
+
+    @property
+    def input_names(self):
+        if self._input_names is None:
+            self._input_names = self._io(self._m.inputs, "name")
+        return self._input_names
+
+    @property
+    def output_names(self):
+        if self._output_names is None:
+            self._output_names = self._io(self._m.outputs, "name")
+        return self._output_names
 
     @property
     def name(self):
@@ -166,12 +203,15 @@ class Model:
         return [Layer(self._m, i) for i in range(self._m.info.n_steps)]
 
     def input(self, i=0):
-        """Return the quantised input itself, a memoryview of the arena: fill it, then run()."""
-        return self._m.input(i)
+        """Return the quantised input itself, a memoryview of the arena: fill it, then run(). i: its place, or its name."""
+        return self._m.input(_place(i, self.input_names) if isinstance(i, str) else i)
 
     def output(self, i=0):
-        """Return the quantised output of the last run, a memoryview of the arena. Raises when it is no longer there."""
-        return self._m.output(i)
+        """Return the quantised output of the last run, a memoryview of the arena. i: its place, or its name.
+
+        Raises RuntimeError when it is no longer there: another model ran in the arena, or a run did not end.
+        """
+        return self._m.output(_place(i, self.output_names) if isinstance(i, str) else i)
 
     def run(self):
         """Run all layers on what the inputs hold. Allocates nothing.
@@ -186,29 +226,53 @@ class Model:
         finally:
             m.end()
 
-    def predict(self, inputs):
+    def _write(self, inputs):
+        """Quantise the inputs, which are as predict() takes them."""
+        names = self.input_names
+        named = isinstance(inputs, dict)
+        if not (named or isinstance(inputs, _LIST_OR_TUPLE)) or len(inputs) != len(names):
+            raise ValueError(
+                f"predict: a list of inputs is wanted, as in predict([x]), or a dict of them; this model has {len(names)}"
+            )
+        m = self._m
+        i = 0
+        for x in inputs:
+            if named:
+                i = _place(x, names)
+                x = inputs[x]
+            if callable(x):
+                t = m.tensor(m.inputs[i])
+                x(m.input(i), t.shape, ord(t.dtype))
+            else:
+                m.write(i, x)
+            i += 1
+
+    def _read(self, raw):
+        """Return the outputs: lists of floats, or arrays of the integers themselves."""
+        m = self._m
+        n = range(len(m.outputs))
+        if not raw:
+            return [m.read(i) for i in n]
+        from array import array
+
+        return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
+
+    def predict(self, inputs, raw=False):
         """Quantise the inputs, run, and return a flat list of floats for each output, row by row.
 
-        `inputs` is a list with one entry for each input of the model: numbers in (nested) lists and tuples; an array of
-        numbers; bytes, bytearray, memoryview or array("b"), which are the quantised tensor itself; or a function
-        f(buffer, shape, dtype) that fills the tensor, with dtype = ord("b").
+        `inputs` is a list with one entry for each input of the model, or a dict of them by name. An entry is numbers in
+        (nested) lists and tuples; an array of numbers, or whatever else has a buffer of floats; bytes, bytearray,
+        memoryview or array("b"), which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
+        fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each output.
         """
         m = self._m
-        ids = m.inputs
-        if not isinstance(inputs, (list, tuple)) or len(inputs) != len(ids):
-            raise ValueError(f"predict: a list of inputs is wanted, as in predict([x]); this model has {len(ids)}")
         # Busy from the first input to the last output: no other run can come between.
         m.begin()
         try:
-            for i, x in enumerate(inputs):
-                if callable(x):
-                    t = m.tensor(ids[i])
-                    x(m.input(i), t.shape, ord(t.dtype))
-                else:
-                    m.write(i, x)
+            self._write(inputs)
             for step in self._steps:
                 step()
-            return [m.read(i) for i in range(len(m.outputs))]
+            return self._read(raw)
         finally:
             m.end()
 
@@ -222,10 +286,114 @@ class Model:
 
         return selftest(self)
 
+    def predict_into(self, inputs, outputs):
+        """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
+
+        `outputs` is a list with one buffer for each output, or None for one that is not wanted; or a dict of those that
+        are wanted, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
+        (output_dtype), or bytes, the quantised tensor. (An input that is a function costs the view it is given.)
+        """
+        names = self.output_names
+        named = isinstance(outputs, dict)
+        if not named and len(outputs) != len(names):
+            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is wanted; None leaves one out")
+        m = self._m
+        m.begin()
+        try:
+            self._write(inputs)
+            for step in self._steps:
+                step()
+            i = 0
+            for y in outputs:
+                if named:
+                    i = _place(y, names)
+                    y = outputs[y]
+                if y is not None:
+                    m.read_into(i, y)
+                i += 1
+        finally:
+            m.end()
+        return outputs
+
+    def top(self, k=1, i=0):
+        """Return the k largest values of output i of the last run, [(label, value), ...], the largest first.
+
+        A label is the class's name, or its number where the file has none. Of equal values the first comes first.
+        """
+        i = _place(i, self.output_names) if isinstance(i, str) else i
+        y = self._m.output(i)
+        t = self._m.tensor(self._m.outputs[i])
+        labels = self.labels if len(self.labels) == len(y) else range(len(y))
+        # A sort of all would need a list of all; this needs k passes over the tensor.
+        places = []
+        for _ in range(min(k, len(y))):
+            best = -1
+            for j in range(len(y)):
+                if (best < 0 or y[j] > y[best]) and j not in places:
+                    best = j
+            places.append(best)
+        whole = t.dtype == "f"
+        return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in places]
+
+    def hook(self, which="*", before=None, after=None, around=None):
+        """Have functions called before, after or in place of layers; returns a handle with remove().
+
+        `which` is a pattern such as "conv*" for names or operators, a group ("conv", "matmul", "pool", "activation",
+        "shape", ...), a number, a Layer, or a list of these. before(layer) and after(layer) get the Layer; around(layer,
+        step) does the layer's work, by step() or otherwise. What they raise ends the run, and run() raises it. A change
+        takes effect with the next run. mica.hooks has ready ones.
+        """
+        from mica.hooks import Hook
+
+        return Hook(self, which, before, after, around)
+
+    def profile(self, n=10, inputs=None):
+        """Run n times and return what each layer takes: print it, or call its chart(), trace() and save(path)."""
+        from mica.profile import profile
+
+        return profile(self, n, inputs)
+
+    def arun(self, inputs=None, slice_us=1000):
+        """await m.arun(): run, and let other tasks run after every slice_us microseconds, in the middle of layers too.
+
+        With `inputs`, as for predict(), returns what predict() would. A piece is a row of a layer's output at least. Of a
+        run that is cancelled nothing remains; until then the arena is busy.
+        """
+        from mica.slices import arun
+
+        return arun(self, inputs, slice_us)
+
+    def start(self, inputs=None):
+        """Begin a run that resume() carries out in pieces: the arena is this model's until it ends, or stop()."""
+        from mica.slices import Run
+
+        self._run = Run(self, inputs)
+
+    def resume(self, slice_us=1000):
+        """Go on with the run of start() for about slice_us microseconds. Returns whether there is more to do."""
+        run = self._run
+        if run is None:
+            raise RuntimeError("resume: no run has been started")
+        more = False
+        try:
+            more = run.resume(slice_us)
+        finally:
+            if not more:
+                self.stop()
+        return more
+
+    def stop(self):
+        """Give up the run of start(), if there is one. Its outputs are there only if it had come to its end."""
+        run, self._run = self._run, None
+        if run is not None:
+            self._m.end()
+
     def deinit(self):
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
+        self.stop()
         self._m.deinit()
         self._steps = ()
+        self._hooks = None
 
     def __enter__(self):
         return self
@@ -233,10 +401,17 @@ class Model:
     def __exit__(self, *_):
         self.deinit()
 
-    def __repr__(self):
+    def __str__(self):
         try:
             info = self._m.info
         except RuntimeError:
             return "<mica.Model, closed>"
         shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
         return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {shapes}>"
+
+    def __repr__(self):
+        """The same, and each layer: what the REPL shows."""
+        lines = [str(self)]
+        for i in range(len(self._steps)):
+            lines.append(repr(Layer(self._m, i)))
+        return "\n".join(lines)

@@ -56,6 +56,7 @@ class Arena:
 
     busy: bool
     def __init__(self, memory: int | Buffer, /) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
 
 class step:  # not a name of the module: what is in Model.steps
@@ -82,6 +83,8 @@ class Model:
         """Take the arena, or raise RuntimeError: a run in it has not ended. Ends the outputs of the model before."""
     def end(self) -> None:
         """Give the arena back; does nothing if this model does not have it. Never raises."""
+    def finish(self) -> None:
+        """The last step's work was done by something else: the outputs are there."""
     def input(self, i: int, /) -> memoryview: ...
     def output(self, i: int, /) -> memoryview:
         """Output i of this model's last run; raises RuntimeError when it is not, or no longer, in the arena."""
@@ -93,8 +96,8 @@ class Model:
     def tensor(self, id: int, /) -> TensorInfo: ...
     def tensor_data(self, id: int, /) -> bytes:
         """A copy of what the tensor's place holds at this moment."""
-    def tensor_view(self, id: int, /) -> memoryview:
-        """The same without a copy, read only."""
+    def tensor_view(self, id: int, writable: bool = False, /) -> memoryview:
+        """The same without a copy. A constant is never writable."""
     def step_info(self, i: int, /) -> StepInfo: ...
     def meta(self, key: str, /) -> str | None: ...
     def golden(self, i: int, /) -> memoryview:

@@ -33,8 +33,11 @@ def fill(m, x):
 
 
 for name, file, x, y in (
-    ("small", small, small_x, small_y), ("two", two, two_x, two_y), ("many", many, many_x, many_y),
-    ("state", state, state_x, state_y), ("places", places, places_x, places_y),
+    ("small", small, small_x, small_y),
+    ("two", two, two_x, two_y),
+    ("many", many, many_x, many_y),
+    ("state", state, state_x, state_y),
+    ("places", places, places_x, places_y),
 ):
     for cut in (one_by_one, backwards, thirds):
         m = mica.Model(file)

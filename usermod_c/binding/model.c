@@ -280,6 +280,14 @@ static mp_obj_t model_end(mp_obj_t self_in) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(model_end_obj, model_end);
 
+// finish(): the last step's work has been done by somebody else, so the outputs are there.
+static mp_obj_t model_finish(mp_obj_t self_in) {
+    model_t *self = model_in_place(self_in);
+    self->finished = true;
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_finish_obj, model_finish);
+
 // Runs rows [begin, end) of a step; true when they were the last.
 static bool step_rows(const model_t *model, uint32_t i, const mp_obj_t *range) {
     const mp_int_t begin = mp_obj_get_int(range[0]), end = mp_obj_get_int(range[1]);
@@ -471,16 +479,16 @@ static mp_obj_t model_tensor_data(mp_obj_t self_in, mp_obj_t index) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_data_obj, model_tensor_data);
 
-// tensor_view(id): the bytes themselves, read only, without a copy.
-static mp_obj_t model_tensor_view(mp_obj_t self_in, mp_obj_t index) {
-    model_t *self = model_of(self_in);
+// tensor_view(id, writable=False): the bytes themselves, without a copy. A constant is never writable.
+static mp_obj_t model_tensor_view(size_t n_args, const mp_obj_t *args) {
+    model_t *self = model_of(args[0]);
     mp_mica_span_t span;
     check_arena(self, &span);
     mica_tensor_t t;
-    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
-    return tensor_view(self, &t, &span, false);
+    tensor_of(self, index_of(args[1], mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    return tensor_view(self, &t, &span, n_args > 2 && mp_obj_is_true(args[2]));
 }
-static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_view_obj, model_tensor_view);
+static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_tensor_view_obj, 2, 3, model_tensor_view);
 
 // ---- Self-test ----
 
@@ -679,6 +687,7 @@ static void model_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind
 static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_begin), MP_ROM_PTR(&model_begin_obj) },
     { MP_ROM_QSTR(MP_QSTR_end), MP_ROM_PTR(&model_end_obj) },
+    { MP_ROM_QSTR(MP_QSTR_finish), MP_ROM_PTR(&model_finish_obj) },
     { MP_ROM_QSTR(MP_QSTR_input), MP_ROM_PTR(&model_input_obj) },
     { MP_ROM_QSTR(MP_QSTR_output), MP_ROM_PTR(&model_output_obj) },
     { MP_ROM_QSTR(MP_QSTR_write), MP_ROM_PTR(&model_write_obj) },

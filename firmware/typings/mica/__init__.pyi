@@ -2,6 +2,7 @@ from _mica import Arena as Arena
 from _mica import cores as cores
 from _mica import info as info
 
+from . import hooks as hooks
 from . import kernels as kernels
 from . import remote as remote
 from .model import Layer as Layer

@@ -1,0 +1,296 @@
+"""Hooks: functions called before, after or in place of the layers of a model (Model.hook), and ready ones.
+
+    from mica import hooks
+    log = hooks.log(m, "conv*")             # a line for each layer, as it has run
+    time = hooks.timing(m)                  # time.us: microseconds of each layer, summed over runs
+    seen = hooks.tap(m, "pool1")            # seen["pool1"]: a copy of what it wrote
+    span = hooks.minmax(m)                  # span.ranges(): what values were there
+    hooks.replace(m, "relu", f)             # f(layer) does its work
+    hooks.fault(m, "conv1", 3, every=100)   # flips three bits of its output in every hundredth run
+    hooks.feed(m, wdt)                      # wdt.feed() after each layer: a run that stands still is noticed
+
+Each returns a handle; handle.remove() ends it, as does the end of `with handle:`. Hooks on one layer nest: the one that
+came last is outermost. Hooking rebuilds the model's list of steps, so a layer without hooks costs what it did, and so
+does a model whose hooks were all removed.
+"""
+
+from mica.model import Layer
+
+# What belongs together, by the kernels' names in the file format.
+GROUPS = (
+    ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8"),
+    ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
+    ("pool", "max_pool2d_s8", "average_pool2d_s8"),
+    ("activation", "lut_s8", "softmax_s8", "log_softmax_s8"),
+    ("shape", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8", "embedding_s8"),
+    ("arithmetic", "add_s8", "mul_s8", "div_s8", "minmax_s8"),
+    ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
+)
+
+
+def group(op):
+    """Return the group of an operator, such as "conv" for "conv2d_s8"; None for one that is in no group."""
+    for names in GROUPS:
+        if op in names[1:]:
+            return names[0]
+    return None
+
+
+def match(pattern, text):
+    """Whether the pattern is all of the text; * stands for any characters, ? for one."""
+    p = t = 0
+    star = back = -1
+    while t < len(text):
+        c = pattern[p] if p < len(pattern) else ""
+        if c == "*":
+            star, back = p, t
+            p += 1
+        elif c == "?" or c == text[t]:
+            p += 1
+            t += 1
+        elif star >= 0:
+            back += 1
+            p, t = star + 1, back
+        else:
+            return False
+    return all(c == "*" for c in pattern[p:])
+
+
+def _chosen(which, layer):
+    if isinstance(which, str):
+        op = layer.op
+        short = op[:-3] if op.endswith("_s8") else op
+        name = layer.name or ""
+        return (
+            which == group(op)
+            or match(which, name)
+            or match(which, name[name.rfind("/") + 1 :])
+            or match(which, op)
+            or match(which, short)
+        )
+    if isinstance(which, int):
+        return which == layer.index
+    if isinstance(which, Layer):
+        return which.index == layer.index
+    return any(_chosen(w, layer) for w in which)
+
+
+def select(model, which):
+    """Return the layers that `which` names, as for Model.hook. Raises ValueError where there are none."""
+    m = model._m
+    layers = [layer for layer in (Layer(m, i) for i in range(m.info.n_steps)) if _chosen(which, layer)]
+    if not layers:
+        raise ValueError(f"hook: no layer is {which!r}; print the model to see their names and operators")
+    return layers
+
+
+class _Hooked:
+    """A step with a hook round it. It can still be run in ranges of rows, unless somebody else does the work."""
+
+    def __init__(self, step, layer, hook):
+        self._step = step
+        self._layer = layer
+        self._before = hook._before
+        self._after = hook._after
+        self._around = hook._around
+        self.rows = getattr(step, "rows", 1) if hook._around is None else 1
+
+    def __call__(self, begin=0, end=None):
+        if begin == 0 and self._before is not None:
+            self._before(self._layer)
+        if self._around is not None:
+            self._around(self._layer, self._step)
+            if self._layer.last:
+                self._layer._m.finish()  # whoever did the work, the outputs are there
+        elif end is None:
+            self._step()
+        else:
+            self._step(begin, end)
+        if (end is None or end == self.rows) and self._after is not None:
+            self._after(self._layer)
+
+
+class Hook:
+    """What Model.hook returns. `layers`: the layers it is on."""
+
+    def __init__(self, model, which="*", before=None, after=None, around=None):
+        self._before = before
+        self._after = after
+        self._around = around
+        self.layers = select(model, which)
+        self._model = model
+        if model._hooks is None:
+            model._hooks = []
+            model._plain = model._steps
+        model._hooks.append(self)
+        _weave(model)
+
+    def remove(self):
+        """End it, from the next run on. May be called again."""
+        model, self._model = self._model, None
+        if model is not None and model._hooks is not None:
+            model._hooks.remove(self)
+            _weave(model)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+def _weave(model):
+    if not model._hooks:
+        model._hooks = None
+        model._steps = model._plain
+        del model._plain
+        return
+    steps = list(model._plain)
+    for hook in model._hooks:
+        for layer in hook.layers:
+            layer.last = layer.index + 1 == len(steps)
+            steps[layer.index] = _Hooked(steps[layer.index], layer, hook)
+    model._steps = steps
+
+
+def _now():
+    from time import ticks_us
+
+    return ticks_us()
+
+
+def _since(start):
+    from time import ticks_diff
+
+    return ticks_diff(_now(), start)
+
+
+def _span(layer):
+    y = layer.output()
+    return min(y), max(y)
+
+
+def log(model, which="*", write=print):
+    """Write a line for each layer as it has run: operator, name, microseconds, least and largest integer of its output."""
+    start = [0]
+
+    def before(layer):
+        start[0] = _now()
+
+    def after(layer):
+        us = _since(start[0])
+        low, high = _span(layer)
+        write(f"{layer.index:3d}  {layer.op:20s} {layer.name:24s} {us:8d} us  {low}..{high}")
+
+    return Hook(model, which, before, after)
+
+
+class timing(Hook):
+    """Sum up the time of each layer: `us` is {layer's index: microseconds}, `runs` {index: how often it has run}."""
+
+    def __init__(self, model, which="*"):
+        self._start = 0
+        self.us = {}
+        self.runs = {}
+        Hook.__init__(self, model, which, self._begin, self._end)
+
+    def _begin(self, layer):
+        self._start = _now()
+
+    def _end(self, layer):
+        i = layer.index
+        self.us[i] = self.us.get(i, 0) + _since(self._start)
+        self.runs[i] = self.runs.get(i, 0) + 1
+
+
+class tap(Hook):
+    """Copy what layers write, before later layers use its place again. tap[name or index]: bytes, of the last run."""
+
+    def __init__(self, model, which="*"):
+        self._seen = {}
+        Hook.__init__(self, model, which, None, self._copy)
+
+    def _copy(self, layer):
+        self._seen[layer.index] = bytes(layer.output())
+
+    def __getitem__(self, key):
+        for layer in self.layers:
+            if key in (layer.index, layer.name):
+                return self._seen[layer.index]
+        raise KeyError(key)
+
+    def values(self, key):
+        """The same as real numbers."""
+        for layer in self.layers:
+            if key in (layer.index, layer.name):
+                t = layer._m.tensor(layer._ids[1][0])
+                from array import array
+
+                return [(q - t.zero_point) * t.scale for q in array(t.dtype, self[key])]
+        raise KeyError(key)
+
+
+class minmax(Hook):
+    """Keep the least and the largest value that layers ever wrote."""
+
+    def __init__(self, model, which="*"):
+        self._spans = {}
+        Hook.__init__(self, model, which, None, self._look)
+
+    def _look(self, layer):
+        low, high = _span(layer)
+        was = self._spans.get(layer.index, (low, high))
+        self._spans[layer.index] = min(low, was[0]), max(high, was[1])
+
+    def ranges(self):
+        """[(layer, least, largest)], as real numbers, of the layers that have run."""
+        rows = []
+        for layer in self.layers:
+            if layer.index in self._spans:
+                t = layer._m.tensor(layer._ids[1][0])
+                low, high = [(q - t.zero_point) * t.scale for q in self._spans[layer.index]]
+                rows.append((layer, low, high))
+        return rows
+
+
+def replace(model, which, f):
+    """Have f(layer) do the work of layers: it reads layer.input(i) and fills layer.output(i)."""
+    return Hook(model, which, None, None, lambda layer, step: f(layer))
+
+
+class fault(Hook):
+    """Let layers fail, to see what notices. `count`: how often they did.
+
+    `what` is an exception to raise, a function to call with the layer, or a number of bits to flip in its output, the
+    same ones for the same `seed`. `every`: in every n-th run of the layer.
+    """
+
+    def __init__(self, model, which, what=1, every=1, seed=1):
+        self._what = what
+        self._every = every
+        self._random = seed or 1
+        self._calls = {}
+        self.count = 0
+        Hook.__init__(self, model, which, None, self._fail)
+
+    def _fail(self, layer):
+        n = self._calls.get(layer.index, 0) + 1
+        self._calls[layer.index] = n
+        if n % self._every:
+            return
+        self.count += 1
+        what = self._what
+        if callable(what) and not isinstance(what, type):
+            what(layer)
+        elif not isinstance(what, int):
+            raise what
+        else:
+            y = memoryview(layer.output())
+            for _ in range(what):
+                self._random = self._random * 75 % 65537  # Lehmer's generator: fits small integers everywhere
+                y[self._random % len(y)] ^= 1 << self._random // len(y) % 7
+
+
+def feed(model, watchdog, which="*"):
+    """Call watchdog.feed() after each layer, so that only progress feeds it."""
+    return Hook(model, which, None, lambda layer: watchdog.feed())

@@ -1,0 +1,103 @@
+"""A run in pieces of about a given time, so that others can use the processor in between (Model.arun, start, resume).
+
+A piece is some rows of one layer; how many, follows from what rows of that layer took before. In the first run nothing
+is known: a layer begins with one row, and only when its multiplications, at the price of those before, fit in what is
+left of the slice. What is learned stays with the model, so later runs cut better.
+
+Nothing of a paused run lies outside of the arena, which stays busy: whatever would overwrite it is refused. A layer that
+a hook or a Python fallback carries out, and one of a single row, cannot be cut.
+"""
+
+from array import array
+from time import ticks_diff, ticks_us
+
+_UNIT = 16  # costs are kept in 1/16 us, because a row can take less than a microsecond
+
+
+class Run:
+    """A run that has begun: `layer` and `row` say how far it is. Model.start() makes it, Model.resume() goes on with it."""
+
+    def __init__(self, model, inputs=None):
+        m = model._m
+        if model._run is not None:
+            raise RuntimeError("a run of this model has been started and not ended: resume() or stop() it")
+        self._steps = model._steps
+        n = len(self._steps)
+        if model._costs is None:
+            # Of a row, 0 where not known; and multiplications of a row, to guess from.
+            macs = array("L", [m.step_info(i).macs // (getattr(s, "rows", 1) or 1) for i, s in enumerate(self._steps)])
+            model._costs = array("L", [0] * n), macs
+        self._costs, self._macs = model._costs
+        self._rate = 0  # 1/16 us for 1024 multiplications, as the longest layer so far has shown
+        self._rated = 0
+        self.layer = 0
+        self.row = 0
+        m.begin()
+        if inputs is not None:
+            try:
+                model._write(inputs)
+            except BaseException:
+                m.end()
+                raise
+
+    def resume(self, slice_us):
+        """Run for about slice_us microseconds, at least one piece. Returns whether there is more to do."""
+        steps = self._steps
+        costs = self._costs
+        i = self.layer
+        row = self.row
+        start = now = ticks_us()
+        end = slice_us * _UNIT
+        left = end
+        while i < len(steps):
+            step = steps[i]
+            rows = getattr(step, "rows", 1) or 1
+            n = rows - row
+            cost = costs[i]
+            if cost == 0:
+                if left < end and self._macs[i] * self._rate > left << 10:
+                    break
+                n = 1
+            elif cost * n > left:
+                n = left // cost
+                if n < 1:
+                    if left < end:
+                        break
+                    n = 1
+            if n >= rows:
+                step()
+            else:
+                step(row, row + n)
+            was = now
+            now = ticks_us()
+            took = ticks_diff(now, was) * _UNIT
+            each = took // n or 1
+            # Upwards at once, downwards by halves: the first row of a picture is the cheapest, a short range the dearest.
+            costs[i] = each if each > cost else (each + cost) // 2
+            if took > self._rated and self._macs[i]:
+                self._rated = took
+                self._rate = (each << 10) // self._macs[i]
+            row += n
+            if row >= rows:
+                i += 1
+                row = 0
+            # Kept at once: what interrupts a step ends the run, but between two of them it may be paused.
+            self.layer = i
+            self.row = row
+            left = end - ticks_diff(now, start) * _UNIT
+            if left <= 0:
+                break
+        return i < len(steps)
+
+
+async def arun(model, inputs, slice_us):
+    from asyncio import sleep_ms
+
+    model.start(inputs)
+    try:
+        run = model._run
+        while run.resume(slice_us):
+            await sleep_ms(0)
+        return None if inputs is None else model._read(False)
+    finally:
+        model.stop()
