@@ -30,6 +30,7 @@ COMMANDS = (
     "bench",
     "fit",
     "demo",
+    "doctor",
     "build",
     "flash",
     "push",

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sys
 from pathlib import Path
 
 import serial
@@ -22,14 +23,34 @@ def usb_ports() -> list[str]:
     return sorted(port.device for port in serial.tools.list_ports.comports() if port.vid is not None)
 
 
+def example_port(system: str = sys.platform) -> str:
+    """What a port is called on this system."""
+    return {"win32": "COM5", "darwin": "/dev/cu.usbmodem101"}.get(system, "/dev/ttyACM0")
+
+
 def the_only_port() -> str:
     """The port that `auto` stands for."""
     ports = usb_ports()
     if not ports:
-        raise MicaError("no board is plugged in by USB; plug one in, or give its port, such as --on /dev/ttyACM0")
+        raise MicaError(_no_board())
     if len(ports) > 1:
-        raise MicaError(f"several boards are plugged in: {', '.join(ports)}; choose one with --on")
+        raise MicaError(f"several boards are plugged in: {', '.join(ports)}; choose one: --on {ports[0]}")
     return ports[0]
+
+
+def _no_board() -> str:
+    """Why there is no port: a board in its boot loader shows a drive instead."""
+    from mica.device import drives
+
+    for drive in drives.find():
+        return (
+            f"a board in BOOTSEL mode shows the drive {drive}, and no port; put firmware onto it: mica flash --board "
+            f"{'RPI_PICO' if drive.chip == 'RP2040' else 'RPI_PICO2'}, or unplug it and plug it in without the button"
+        )
+    return (
+        "no board is plugged in by USB; plug one in with a cable that carries data, or give its port, such as "
+        f"--on {example_port()}"
+    )
 
 
 def check_port(port: str) -> None:
@@ -41,9 +62,7 @@ def check_port(port: str) -> None:
         mode_ok = os.access(path, os.R_OK | os.W_OK)
         path.stat()
     except FileNotFoundError:
-        plugged = usb_ports()
-        hint = f"plugged in are {', '.join(plugged)}" if plugged else "no board is plugged in by USB"
-        raise MicaError(f"there is no port {port}; {hint}") from None
+        raise MicaError(f"there is no port {port}; {_plugged()}") from None
     except OSError as error:
         raise MicaError(f"cannot use port {port}: {error.strerror}") from None
     if not path.is_char_device() or not _is_tty(path):
@@ -63,6 +82,8 @@ def explain_failure(port: str, error: Exception | None = None) -> MicaError:
     except MicaError as found:
         return found
     except (OSError, ValueError) as found:
+        if os.name != "posix":
+            return _explain_windows(port, found)
         if isinstance(found, PermissionError) or getattr(found, "errno", None) in (errno.EACCES, errno.EPERM):
             return MicaError(f"no permission for {port}; {_permission_hint(Path(port))}")
         if getattr(found, "errno", None) in (errno.EAGAIN, errno.EBUSY):
@@ -73,6 +94,21 @@ def explain_failure(port: str, error: Exception | None = None) -> MicaError:
     return MicaError(f"cannot open port {port}{f': {error}' if error else ''}; try again")
 
 
+def _explain_windows(port: str, error: Exception) -> MicaError:
+    """pyserial passes Windows's own error on as text. There, only a port that is in use is refused."""
+    text = str(error)
+    if "PermissionError" in text:
+        return MicaError(f"port {port} is held by another program; end that program first")
+    if "FileNotFoundError" in text:
+        return MicaError(f"there is no port {port}; {_plugged()}")
+    return MicaError(f"cannot open port {port}: {text}")
+
+
+def _plugged() -> str:
+    ports = usb_ports()
+    return f"plugged in are {', '.join(ports)}" if ports else "no board is plugged in by USB"
+
+
 def _is_tty(path: Path) -> bool:
     """Whether a device is a terminal, without opening it: that can reset a board. Known on Linux only."""
     known = Path("/sys/class/tty")
@@ -81,11 +117,11 @@ def _is_tty(path: Path) -> bool:
 
 
 def _permission_hint(path: Path) -> str:
-    import grp
-
     try:
+        import grp
+
         group = grp.getgrgid(path.stat().st_gid).gr_name
-    except (KeyError, OSError):
+    except (ImportError, KeyError, OSError):
         group = "dialout"
     if group in ("root", "tty"):
         return "it belongs to another user"

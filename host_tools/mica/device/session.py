@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from mica.boards import emulated_boards
+from mica.device.diagnosis import check_board, out_of_memory
 from mica.device.emulator import INSTRUCTIONS_A_SECOND
 from mica.device.transport import BoardError, open_board
 from mica.device.virtual_pico import CYCLES_ON_BOARD
@@ -40,7 +41,7 @@ class BoardRunner(Runner):
             target, icount=icount, rom_files={_ROM_NAME: data}, progress=say or (lambda message: None)
         )
         try:
-            self.board.require_mica()
+            check_board(self.board, data)
             self.board.exec("from mica import remote")
             if _ROM_NAME in self.board.rom_files:
                 # It came through emulated memory, and is read there.
@@ -53,11 +54,18 @@ class BoardRunner(Runner):
             self.ram = int(ram)
             self.copied = copied == "1"  # whether the file lies in RAM as well
         except BoardError as e:
+            error = self._explain(e)
             self.board.close()
-            raise MicaError(f"{target}: {e}") from None
+            raise error from None
         except BaseException:
             self.board.close()
             raise
+
+    def _explain(self, error: BoardError) -> MicaError:
+        if not str(error).startswith("MemoryError"):
+            return MicaError(f"{self.target}: {error}")
+        working = (self.model.arena_bytes or 0) + self.model.scratch_want
+        return out_of_memory(self.board, working, len(self.data))
 
     def close(self) -> None:
         self.board.close()
