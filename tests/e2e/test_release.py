@@ -1,0 +1,87 @@
+"""`scripts/release` in a small form: the wheel and one board, whose image starts in the virtual Pico and answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from helpers import ROOT
+
+from mica.boards import load_board
+from mica.device.build import BuildResult
+from mica.device.serial_board import SerialBoard
+from mica.device.virtual_pico import VirtualPico
+
+NO_IDF = "ESP32_GENERIC"
+
+
+def release(*args: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "scripts" / "release.py"), *map(str, args)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
+
+
+@pytest.fixture(scope="module")
+def made(firmware: Callable[[str], BuildResult], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    firmware("RPI_PICO")
+    out = tmp_path_factory.mktemp("release") / "out"
+    done = release("-o", out, "--board", "RPI_PICO", "--board", NO_IDF, "--part", "wheel", "--part", "images")
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_everything_is_there(made: Path) -> None:
+    """Files, manifest and SHA256SUMS agree; what could not be made is named with a reason that a person can act on."""
+    manifest = json.loads((made / "manifest.json").read_text())
+    files = {entry["file"]: entry for entry in manifest["files"]}
+    assert set(files) == {p.relative_to(made).as_posix() for p in made.rglob("*") if p.is_file()} - {
+        "manifest.json",
+        "SHA256SUMS",
+    }
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=made, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.count(": OK") == len(files)
+    for name, entry in files.items():
+        data = (made / name).read_bytes()
+        assert (entry["bytes"], entry["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
+    kinds = [entry["kind"] for entry in files.values()]
+    assert kinds.count("wheel") == kinds.count("sdist") == 1
+    made_for = {entry["board"]: entry for entry in files.values() if entry["kind"] == "firmware"}
+    assert made_for["RPI_PICO"]["compiler"].startswith("arm-none-eabi-gcc")
+    skipped = {entry["what"]: entry["why"] for entry in manifest["skipped"]}
+    assert set(made_for) | set(skipped) == {"RPI_PICO", NO_IDF}
+    if NO_IDF in skipped:
+        assert "ESP-IDF" in skipped[NO_IDF]
+    revision = subprocess.run(
+        ["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout
+    assert revision.startswith(manifest["revision"].removesuffix("-dirty"))
+
+
+def test_the_wheel_has_what_commands_need(made: Path) -> None:
+    (wheel,) = made.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for wanted in ("mica/cost/table.json", "mica/demo/digits.onnx", "mica/_data/boards/RPI_PICO/board.toml"):
+        assert wanted in names
+
+
+def test_the_first_line_answers(made: Path) -> None:
+    """The image as it is handed out, on a flash that was empty."""
+    (image,) = made.glob("*RPI_PICO.uf2")
+    with VirtualPico(load_board("RPI_PICO"), image, keep_flash=False) as pico, SerialBoard(pico.port) as board:
+        said = board.exec('import mica; m = mica.Model("/rom/digits.mica"); print(m.name, m.copied, m.selftest())')
+    assert said.decode().split() == ["digits", "False", "None"]
+
+
+def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("data")
+    done = release("-o", tmp_path, "--part", "wheel")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"release: {tmp_path} is there and not empty; name another folder"
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
