@@ -1,32 +1,45 @@
-"""What a layer costs in MicroPython: instructions per step of a model of many tiny layers, on an emulated Cortex-M3.
+"""What layers cost in MicroPython, counted on an emulated Cortex-M3: a step of a model of many tiny layers, a hook, the
+time until another asyncio task is served.
 
 With `-icount shift=0` the emulator's clock counts instructions: one tick of the 25 MHz counter is 40 of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from mica.device.transport import open_board
-from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+from mica.device.transport import Board, open_board
+from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 
 STEPS = 256
 INSTRUCTIONS_PER_TICK = 40
 LIMIT = 3000  # instructions per layer
 
 # Few against many steps: what a run costs once (begin, end, the call itself) cancels out.
-SCRIPT = """
-import time, mica
+# With the heap locked, the frame of run() goes onto the stack: how long the heap would have been searched for it says
+# nothing of run().
+DEFINITION = """
+import micropython, time, mica
 def ticks(model):
     best = 1 << 29
-    for _ in range(8):  # the smallest: an interrupt or a collection in between only adds
+    for _ in range(8):  # the smallest: an interrupt in between only adds
+        micropython.heap_lock()
         t = time.ticks_cpu()
         model.run()
-        best = min(best, time.ticks_diff(time.ticks_cpu(), t))
+        t = time.ticks_diff(time.ticks_cpu(), t)
+        micropython.heap_unlock()
+        best = min(best, t)
     return best
+"""
+SCRIPT = (
+    DEFINITION
+    + """
 print(ticks(mica.Model(few)), ticks(mica.Model(many)))
 """
+)
 
 
 def tiny_model(steps: int) -> bytes:
@@ -37,18 +50,146 @@ def tiny_model(steps: int) -> bytes:
     return encode(ModelFile(tensors, records, [0], [steps], {}))
 
 
-@pytest.mark.parametrize("target", ["MPS2_AN385"])
-def test_instructions_per_layer(target: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with open_board(target, icount=True) as board:
+@pytest.fixture(scope="module")
+def board() -> Iterator[Board]:
+    """The emulated Cortex-M3 with a clock of instructions, and models on it."""
+    with open_board("MPS2_AN385", icount=True) as board:
         board.put(tiny_model(1), "few")
         board.put(tiny_model(STEPS), "many")
-        few, many = (int(word) for word in board.exec(SCRIPT).split())
-        again_few, again_many = (int(word) for word in board.exec(SCRIPT).split())
+        board.put(big_model(), "big")
+        yield board
+
+
+def test_instructions_per_layer(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+    few, many = (int(word) for word in board.exec(SCRIPT).split())
+    again_few, again_many = (int(word) for word in board.exec(SCRIPT).split())
     per_step = (many - few) * INSTRUCTIONS_PER_TICK / (STEPS - 1)
     with capsys.disabled():
         print(
-            f"\n{target}: {per_step:.0f} instructions per layer in run(), of which the kernel is a lookup of one byte"
+            f"\n{board.name}: {per_step:.0f} instructions per layer in run(), of which the kernel is a lookup of one byte"
         )
     again = (again_many - again_few) * INSTRUCTIONS_PER_TICK / (STEPS - 1)
     assert again == pytest.approx(per_step, rel=0.02), "the count is not repeatable"
     assert 0 < per_step < LIMIT
+
+
+HOOKED = """
+from mica import hooks
+m = mica.Model(many)
+plain = ticks(m)
+with m.hook(0, after=lambda layer: None):
+    one = ticks(m)
+with m.hook(after=lambda layer: None):
+    all_ = ticks(m)
+print(plain, one, all_, ticks(m))
+"""
+
+
+def test_no_hook_no_cost(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+    """Hooks cost where they are, and nothing once they are gone."""
+    plain, one, everywhere, after = (int(word) for word in board.exec(DEFINITION + HOOKED).split())
+    with capsys.disabled():
+        hooked = (everywhere - plain) * INSTRUCTIONS_PER_TICK / STEPS
+        print(f"\n{board.name}: {hooked:.0f} instructions for a hook that does nothing, on each layer that has one")
+    assert after == pytest.approx(plain, abs=2)
+    assert plain < one < plain + 10_000 / INSTRUCTIONS_PER_TICK
+    assert one < everywhere
+
+
+def big_model() -> bytes:
+    """Three convolutions of 0.9 million multiplications each, in 20 rows."""
+    rng = np.random.default_rng(3)
+    size, channels = 20, 16
+    shape = (1, size, size, channels)
+    tensors = [TensorRecord(f"t{i}", "int8", shape, 0.05, 0, offset=i % 2 * size * size * channels) for i in range(4)]
+    params = dict.fromkeys(("stride_h", "stride_w", "dilation_h", "dilation_w", "pad_top", "pad_left", "groups"), 1)
+    params |= {"kernel_h": 3, "kernel_w": 3, "act_min": -128, "act_max": 127}
+    steps = [
+        StepRecord(
+            f"conv{i}",
+            "conv2d_s8",
+            (i,),
+            (i + 1,),
+            params=params,
+            blobs={
+                "weights": rng.integers(-127, 128, (channels, 3, 3, channels), dtype=np.int8),
+                "bias": rng.integers(-2000, 2000, channels, dtype=np.int32),
+                "mult": np.full(channels, 2**30, np.int32),
+                "shift": np.full(channels, 9, np.int8),
+            },
+            macs=size * size * channels * channels * 9,
+        )
+        for i in range(3)
+    ]
+    for step in steps:
+        step.flags = step_flags(step)
+    return encode(ModelFile(tensors, steps, [0], [3], {}))
+
+
+SHARING = """
+import asyncio, time, mica
+from array import array
+same = []
+m = mica.Model(big)
+m.start()  # the first time it also imports a module
+m.stop()
+x = bytes(range(128)) * 50
+m.input()[:] = memoryview(array("b", x))
+m.run()
+want = bytes(m.output())
+
+async def other(gaps):
+    was = time.ticks_us()
+    while True:
+        await asyncio.sleep_ms(0)
+        now = time.ticks_us()
+        gaps.append(time.ticks_diff(now, was))
+        was = now
+
+async def main(us):
+    for _ in range(2):
+        gaps = []
+        task = asyncio.create_task(other(gaps))
+        await asyncio.sleep_ms(0)
+        m.input()[:] = memoryview(array("b", x))
+        begin = time.ticks_us()
+        await m.arun(slice_us=us)
+        took = time.ticks_diff(time.ticks_us(), begin)
+        task.cancel()
+        same.append(bytes(m.output()) == want)
+        print(us, took, len(gaps), max(gaps))
+
+begin = time.ticks_us()
+m.run()
+print(time.ticks_diff(time.ticks_us(), begin))
+for us in {slices}:
+    m = mica.Model(big)
+    asyncio.run(main(us))
+print(all(same))
+"""
+
+
+def served(board: Board, slices: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """Another task runs again at least after each slice and a quarter, and not much more often."""
+    first, *lines, same = board.exec(SHARING.format(slices=slices), timeout=600).decode().splitlines()
+    alone = int(first)
+    with capsys.disabled():
+        print(f"\n{board.name}: run() takes {alone} us")
+        for number, line in enumerate(lines):
+            us, took, times, longest = map(int, line.split())
+            print(f"  arun(slice_us={us}), run {number % 2 + 1}: {took} us, served {times} times, {longest} us at most")
+    for line in lines:
+        us, took, times, longest = map(int, line.split())
+        assert longest <= 1.25 * us < alone / 4
+        assert alone / us - 1 <= times <= 4 * alone / us
+        assert took < 1.5 * alone
+    assert same == "True"
+
+
+def test_asyncio_is_served(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+    served(board, (300, 1000), capsys)
+
+
+def test_asyncio_is_served_on_a_pico(pico_board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+    pico_board.put(big_model(), "big")
+    served(pico_board, (4000,), capsys)
