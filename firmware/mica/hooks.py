@@ -64,7 +64,7 @@ def _chosen(which, layer):
         return (
             which == group(op)
             or match(which, name)
-            or match(which, name[name.rfind("/") + 1 :])
+            or any(match(which, part) for part in name.split("/"))
             or match(which, op)
             or match(which, short)
         )
