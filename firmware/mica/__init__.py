@@ -5,7 +5,15 @@ Names are looked up when they are first used, so a program that needs only `_mic
 
 __version__ = "0.1.0"
 
-_HOMES = {"Model": "model", "Layer": "model", "hooks": "hooks", "kernels": "kernels", "remote": "remote"}
+_HOMES = {
+    "Model": "model",
+    "Layer": "model",
+    "hooks": "hooks",
+    "kernels": "kernels",
+    "remote": "remote",
+    "remote_push": "remote_push",
+    "slots": "slots",
+}
 
 
 def __getattr__(name):

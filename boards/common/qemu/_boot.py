@@ -1,5 +1,5 @@
-# Mounts the RAM disk at '/'. Runs at power-on, when the memory is empty, and after each soft reset, when
-# the files of before are still there.
+# Mounts the RAM disk at '/', and what is in the ROMFS window at /rom. Runs at power-on, when the memory is empty, and after
+# each soft reset, when the files of before are still there.
 import vfs
 import _board
 
@@ -33,4 +33,8 @@ except OSError:
     vfs.VfsLfs2.mkfs(disk)
     fs = vfs.VfsLfs2(disk)
 vfs.mount(fs, "/")
-del disk, fs, RAMDisk, vfs, _board
+
+from mica import slots
+
+slots.boot_board()
+del disk, fs, slots, RAMDisk, vfs, _board

@@ -5,6 +5,8 @@ from _mica import info as info
 from . import hooks as hooks
 from . import kernels as kernels
 from . import remote as remote
+from . import remote_push as remote_push
+from . import slots as slots
 from .model import Layer as Layer
 from .model import Model as Model
 

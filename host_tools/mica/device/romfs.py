@@ -9,14 +9,32 @@ set on all bytes but the last. The image is one record whose payload is the top 
     padding 01  length  anything
 
 MicroPython's `extmod/vfs_rom.c` reads it; `mpremote romfs build` writes it without alignment.
+
+A board's window for it has two halves, so that one can be written while the other is in use (`mica push`). Each is an
+image, tagged by padding at its beginning, and in its last block a log, whose first page commits the image:
+
+    commit  "micaslot"  sequence  image bytes, CRC-32  plain image below: bytes, CRC-32  flags  bytes of names  names
+            ff ...  CRC-32 of the page so far                                                   all numbers 32 bits
+
+`firmware/mica/slots.py` reads it, and writes the pages behind it. An image for the whole window (`rom_window_image`)
+has neither tag nor log.
 """
 
-from collections.abc import Iterator, Mapping
+import binascii
+import struct
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from mica.errors import MicaError
 
 ALIGN = 16  # what the engine wants of a file that it uses in place
+
+BLOCK = 4096  # bytes that flash erases at once
+PAGE = 256  # bytes that it writes at once
+COMMIT = "<8sIIIIIII"
+MAGIC = b"micaslot"
+TAG = b"mica:half"
+ON_TRIAL = 1  # flag of a half whose models are to pass their self-tests before it is used
 
 _MAGIC = b"\xd2\xcd\x31"
 _PADDING, _DATA, _FOLDER, _FILE = b"\x01", b"\x02", b"\x04", b"\x05"
@@ -25,21 +43,95 @@ _PADDING, _DATA, _FOLDER, _FILE = b"\x01", b"\x02", b"\x04", b"\x05"
 _Node = bytes | dict[str, "_Node"]
 
 
-def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = None) -> bytes:
+def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = None, tag: bytes = b"") -> bytes:
     """The image that holds these files, by their paths ("a.mica", "lib/b.py").
 
     Each file's data begin at a multiple of `align` from the image's start; the image itself must be put at such an
-    address. Raises MicaError for impossible paths, and when the image is larger than `size`.
+    address. `tag` is put into padding at its beginning. Raises MicaError for impossible paths, and when the image is
+    larger than `size`.
     """
     tree = _tree(files)
+    head = _PADDING + _number(len(tag)) + tag if tag else b""
     # The format wants an even length. Padding can grow the image's own length by a byte, so a second try may be odd too.
     for tail in (b"", _padding(3), _padding(4)):
-        image = b"".join(_record(_MAGIC, _Folder(tree, align, tail=tail), 0))
+        image = b"".join(_record(_MAGIC, _Folder(tree, align, head=head, tail=tail), 0))
         if len(image) % 2 == 0:
             break
     if size is not None and len(image) > size:
         raise MicaError(f"the ROMFS image has {len(image):,} bytes, and its partition {size:,}; leave files out")
     return image
+
+
+def rom_window_image(models: Mapping[str, bytes], window_size: int) -> bytes:
+    """The image for a whole window, to be put at its start: what a combined firmware image has in it."""
+    return build(models, size=window_size)
+
+
+def half_size(window_size: int) -> int:
+    """Bytes of a half: its image, and the block of its log."""
+    return window_size // (2 * BLOCK) * BLOCK
+
+
+def half_image(files: Mapping[str, bytes]) -> bytes:
+    """The image for a half."""
+    return build(files, tag=TAG)
+
+
+def commit_page(sequence: int, length: int, crc: int, base: tuple[int, int], on_trial: Sequence[str] | None) -> bytes:
+    """The page that makes an image of `length` bytes the newest, if no half has a larger `sequence`.
+
+    `base` is length and CRC-32 of the plain image it replaces, or zeros. `on_trial` are the models to be tried: None
+    for no trial, none for all that there are.
+    """
+    names = "\n".join(on_trial or ()).encode()
+    if len(names) > PAGE - struct.calcsize(COMMIT) - 4:
+        names = b""  # so all are tried
+    flags = 0 if on_trial is None else ON_TRIAL
+    head = struct.pack(COMMIT, MAGIC, sequence, length, crc, *base, flags, len(names)) + names
+    head = head.ljust(PAGE - 4, b"\xff")
+    return head + struct.pack("<I", binascii.crc32(head))
+
+
+def places(image: bytes) -> dict[str, tuple[int, int]]:
+    """Path of every file in an image that `build` made, with its data's offset and length."""
+    kind, at, end = _read_record(image, 0)
+    if kind != _read_number(_MAGIC, 0)[0]:
+        raise MicaError("this is no ROMFS image")
+    return _places(image, at, end, "")
+
+
+def _places(image: bytes, at: int, end: int, folder: str) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    while at < end:
+        kind, body, following = _read_record(image, at)
+        if bytes([kind]) in (_FOLDER, _FILE):
+            size, body = _read_number(image, body)
+            path = folder + image[body : body + size].decode()
+            body += size
+            if bytes([kind]) == _FOLDER:
+                found |= _places(image, body, following, path + "/")
+            while bytes([kind]) == _FILE and body < following:
+                inner, data, body = _read_record(image, body)
+                if bytes([inner]) == _DATA:
+                    found[path] = (data, body - data)
+        at = following
+    return found
+
+
+def _read_number(image: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    while True:
+        value = value << 7 | image[at] & 0x7F
+        at += 1
+        if image[at - 1] < 0x80:
+            return value, at
+
+
+def _read_record(image: bytes, at: int) -> tuple[int, int, int]:
+    """Kind, begin and end of a record's payload."""
+    kind, at = _read_number(image, at)
+    size, at = _read_number(image, at)
+    return kind, at, at + size
 
 
 def fitting(files: Mapping[str, bytes] | None, size: int) -> Mapping[str, bytes] | None:
@@ -127,10 +219,18 @@ class _File:
 class _Folder:
     """A folder's payload; the top folder has no name."""
 
-    def __init__(self, entries: Mapping[str, _Node], align: int, name: bytes | None = None, tail: bytes = b"") -> None:
+    def __init__(
+        self,
+        entries: Mapping[str, _Node],
+        align: int,
+        name: bytes | None = None,
+        head: bytes = b"",
+        tail: bytes = b"",
+    ) -> None:
         self.entries = entries
         self.align = align
         self.name = name
+        self.head = head
         self.tail = tail
 
     def chunks(self, at: int) -> Iterator[bytes]:
@@ -138,6 +238,8 @@ class _Folder:
             head = _number(len(self.name)) + self.name
             at += len(head)
             yield head
+        at += len(self.head)
+        yield self.head
         for name, node in self.entries.items():
             encoded = name.encode()
             if isinstance(node, dict):

@@ -1,0 +1,301 @@
+"""The two halves of the ROMFS window: which one is at /rom, and the trial of the one that was pushed last.
+
+A half is an image, a ROMFS, and in its last block of 4096 bytes a log in pages of 256 (host_tools/mica/device/romfs.py
+makes the first):
+
+    0      commit: written last of a push; an image without it is not there
+    1, 2   confirmed; rejected, with the reason
+    3..15  "begun" or "ended", one page each trial and each trial that was broken off
+
+Flash is erased by the block and written by the page, and a page is written once. Power can fail at any of these
+operations, so what counts is only a page that reads as it should; the half that is at /rom is never written to. A half
+whose last mark is "begun" was being tried when the board was reset: it is rejected. An image at the window's start
+that is no half's (a combined firmware image, mpremote romfs deploy) is plain: it is newer than a half that was not
+pushed on top of it.
+"""
+
+import struct
+import sys
+import vfs
+from binascii import crc32
+
+BLOCK = 4096
+PAGE = 256
+MAGIC = b"micaslot"
+TAG = b"mica:half"  # in the first record of an image that is a half's
+COMMIT = "<8sIIIIIII"  # magic; sequence; image bytes, CRC-32; plain image below: bytes, CRC-32; flags; bytes of names
+ON_TRIAL = 1  # flag: to be tried; the names are those of the models to try, separated by \n, none: all
+
+_ROMFS = b"\xd2\xcd\x31"
+_CONFIRMED, _REJECTED, _MARKS = 1, 2, 3
+_BLANK = b"\xff" * PAGE
+
+used = 0  # halves whose files a program may have open, by bits: they were at /rom since the last reset
+mounted = None  # 0 or 1, "plain", or None
+
+
+class _Flash:
+    """A block device that is memory as well: rp2's and esp32's partition."""
+
+    def __init__(self, device):
+        self._device = device
+        self.memory = memoryview(device)
+
+    def erase(self, at):
+        self._device.ioctl(6, at // BLOCK)
+
+    def program(self, at, data):
+        self._device.writeblocks(at // BLOCK, data, at % BLOCK)
+
+
+class _Emulated:
+    """A window of memory that is written through rom_ioctl."""
+
+    def __init__(self, memory):
+        self.memory = memory
+
+    def erase(self, at):
+        blank = b"\xff" * PAGE
+        for page in range(at, at + BLOCK, PAGE):
+            vfs.rom_ioctl(4, 0, page, blank)
+
+    def program(self, at, data):
+        vfs.rom_ioctl(4, 0, at, data)
+
+
+def window():
+    """The flash behind /rom: .memory, .erase(offset), .program(offset, data). None where there is none."""
+    if not hasattr(vfs, "rom_ioctl"):
+        return None
+    segment = vfs.rom_ioctl(2, 0)
+    if isinstance(segment, int):
+        return None
+    return _Flash(segment) if hasattr(segment, "writeblocks") else _Emulated(segment)
+
+
+class Half:
+    """A half as it is in flash. `state` is empty, broken, trial, confirmed or rejected."""
+
+    def __init__(self, flash, index):
+        self.flash = flash
+        self.index = index
+        self.size = len(flash.memory) // (2 * BLOCK) * BLOCK
+        self.start = index * self.size
+        self.log = self.start + self.size - BLOCK
+        self.sequence = self.length = 0
+        self.base = (0, 0)
+        self.names = ()
+        self.reason = ""
+        self.begun = False
+        self.state = self._read()
+
+    def page(self, index):
+        return bytes(self.flash.memory[self.log + index * PAGE : self.log + (index + 1) * PAGE])
+
+    def _read(self):
+        page = self.page(0)
+        if page == _BLANK:
+            return "empty"
+        magic, sequence, length, crc, base_length, base_crc, flags, n = struct.unpack_from(COMMIT, page)
+        if magic != MAGIC or crc32(page[:-4]) != struct.unpack("<I", page[-4:])[0]:
+            return "broken"
+        if not 0 < length <= self.size - BLOCK or crc32(self.flash.memory[self.start : self.start + length]) != crc:
+            return "broken"
+        self.sequence = sequence
+        self.length = length
+        self.base = (base_length, base_crc)
+        at = struct.calcsize(COMMIT)
+        self.names = tuple(page[at : at + n].decode().split("\n")) if n else ()
+        rejected, end, _ = self.page(_REJECTED).partition(b"\n")
+        if end and rejected.startswith(b"rejected "):
+            self.reason = rejected[9:].decode()
+            return "rejected"
+        if not flags & ON_TRIAL or self.page(_CONFIRMED).startswith(b"confirmed\n"):
+            return "confirmed"
+        for i in range(_MARKS, BLOCK // PAGE):
+            mark = self.page(i)
+            if mark.startswith(b"begun\n"):
+                self.begun = True
+            elif mark.startswith(b"ended\n"):
+                self.begun = False
+        return "trial"
+
+    def write(self, index, text):
+        """Write a page of the log: a line of ASCII. One that a reset has cut short has no end."""
+        text = "".join(c if " " <= c <= "~" else "?" for c in text[: PAGE - 1]) + "\n"
+        page = bytearray(_BLANK)
+        page[: len(text)] = text.encode()
+        self.flash.program(self.log + index * PAGE, page)
+
+    def mark(self, text):
+        """Write the next blank page of the marks; False where there is none left."""
+        for i in range(_MARKS, BLOCK // PAGE):
+            if self.page(i) == _BLANK:
+                self.write(i, text)
+                return True
+        return False
+
+    def reject(self, reason):
+        self.state = "rejected"
+        self.reason = reason
+        if self.page(_REJECTED) == _BLANK:
+            self.write(_REJECTED, "rejected " + reason)
+
+    def image(self):
+        return self.flash.memory[self.start : self.start + self.length]
+
+
+def plain(flash):
+    """Bytes of the plain image at the window's start; 0 where there is none."""
+    head = bytes(flash.memory[:32])
+    if not head.startswith(_ROMFS) or TAG in head:
+        return 0
+    length = 0
+    for i in range(3, 9):
+        length = length << 7 | head[i] & 0x7F
+        if head[i] < 0x80:
+            length += i + 1
+            return length if length <= len(flash.memory) else 0
+    return 0
+
+
+def candidates(flash):
+    """What could be at /rom, best first: halves that are confirmed or on trial, and "plain"."""
+    halves = [Half(flash, 0), Half(flash, 1)]
+    found = [h for h in halves if h.state in ("confirmed", "trial")]
+    found.sort(key=lambda h: -h.sequence)
+    length = 0 if halves[0].state not in ("empty", "broken") else plain(flash)
+    if length:
+        # Half 0 is not there: at most half 1 is.
+        known = found and found[0].base == base(flash, length)
+        found.insert(1 if known else 0, "plain")
+    return found
+
+
+def base(flash, length):
+    """What a half's commit says of the plain image below it."""
+    return (length, crc32(flash.memory[:length]) if length else 0)
+
+
+def boot(flash=None):
+    """Mount at /rom what is to be there. A half that has never been tried is tried first."""
+    flash = flash or window()
+    if flash is None:
+        return
+    mount(flash, None)  # the port may have mounted what is not to be there
+    for found in candidates(flash):
+        if found != "plain" and found.state == "trial" and not try_half(found):
+            if found.state == "rejected":
+                print("mica: what was pushed last was rejected:", found.reason)
+            continue
+        mount(flash, found)
+        return
+
+
+def boot_board():
+    """What a board's _boot.py calls. Where nothing is at /rom there is nothing to remember: this module goes again."""
+    try:
+        boot()
+    except Exception as e:
+        print("mica: nothing is at /rom:", e)
+    if mounted is None:
+        del sys.modules[__name__]
+        delattr(sys.modules["mica"], "slots")
+
+
+def mount(flash, found):
+    """Have a half, "plain" or None at /rom, in the place of what is there."""
+    global mounted, used
+    try:
+        vfs.umount("/rom")
+    except OSError:
+        pass
+    mounted = None
+    if found is None:
+        # The port takes any image at the window's start for /rom, unless there is one.
+        if TAG in bytes(flash.memory[:32]):
+            vfs.mount(vfs.VfsRom(_ROMFS + b"\x00"), "/rom")
+        return
+    # A plain image may be longer than a half.
+    vfs.mount(vfs.VfsRom(flash.memory if found == "plain" else found.image()), "/rom")
+    for path in ("/rom", "/rom/lib"):
+        if path not in sys.path:
+            sys.path.append(path)
+    if found == "plain":
+        mounted = found
+        used |= 1 if plain(flash) <= len(flash.memory) // (2 * BLOCK) * BLOCK else 3
+    else:
+        mounted = found.index
+        used |= 1 << mounted
+
+
+def try_half(half):
+    """The trial: every model that the half brings has to pass its self-test. Returns whether it is confirmed.
+
+    What is at /rom stays there. Only a Ctrl-C leaves the half on trial, for the next boot to try again.
+    """
+    if half.begun:
+        half.reject("the board was reset during the trial")
+        return False
+    if not half.mark("begun"):
+        half.reject("the trial was broken off too often")
+        return False
+    where = "/mica_trial"
+    try:
+        vfs.mount(vfs.VfsRom(half.image()), where)
+        try:
+            for path in half.names or models(where):
+                if path[0] != "/":
+                    path = where + "/" + path
+                problem = test(path)
+                if problem:
+                    half.reject(f"{path[len(where) + 1 :]}: {problem}")
+                    return False
+        finally:
+            vfs.umount(where)
+    except Exception as e:
+        half.reject(f"{type(e).__name__}: {e}")
+        return False
+    except KeyboardInterrupt:
+        half.mark("ended")
+        return False
+    half.write(_CONFIRMED, "confirmed")
+    half.state = "confirmed"
+    return True
+
+
+def models(folder):
+    """Paths of all .mica files in a folder and those in it."""
+    found = []
+    for entry in vfs.ilistdir(folder):
+        path = folder + "/" + entry[0]
+        if entry[1] & 0x4000:
+            found += models(path)
+        elif path.endswith(".mica"):
+            found.append(path)
+    return found
+
+
+def test(path):
+    """None when the model at `path` is well; else what is wrong. One without golden vectors has to load and run once."""
+    from mica.model import Model
+
+    with Model(path) as m:
+        if m._m.info.n_golden:
+            bad = m.selftest()
+            return bad and f"layer {bad.name} gives other bytes than it should"
+        for i in range(len(m.input_shape)):
+            view = m.input(i)
+            for k in range(len(view)):
+                view[k] = 0
+        m.run()
+        return None
+
+
+def status():
+    """What is at /rom, and both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
+    flash = window()
+    if flash is None:
+        return None
+    halves = (Half(flash, 0), Half(flash, 1))
+    return mounted, tuple((h.state, h.sequence, h.length, h.reason) for h in halves)
