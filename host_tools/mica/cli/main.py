@@ -34,6 +34,8 @@ COMMANDS = (
     "build",
     "flash",
     "push",
+    "ls",
+    "rm",
     "repl",
     "emu",
     "boards",

@@ -1,0 +1,57 @@
+"""mica ls: the models and files that a board keeps, and what became of the last push."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mica.cli import push as push_command
+from mica.cli import text
+
+NAME = "ls"
+HELP = "list the models on a board"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    push_command.add_board(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.device import push
+
+    with push_command.open_target(args) as board:
+        there = push.listing(board)
+        name = board.name
+    result: dict[str, Any] = {
+        "target": name,
+        "place": there.place,
+        "files": [{"name": f.name, "size": f.size, "crc32": f"{f.crc:08x}"} for f in there.files],
+    }
+    if there.window:
+        result |= {
+            "mounted": there.mounted,
+            "room": there.room,
+            "halves": [
+                {"state": h.state, "sequence": h.sequence, "size": h.size, "reason": h.reason} for h in there.halves
+            ],
+        }
+    if args.json:
+        text.emit_json(result)
+        return 0
+    for f in there.files:
+        print(f"{f.size:>10,}  {f.name}")
+    if there.window:
+        taken = there.base[0] if there.mounted == "plain" else 0
+        if there.mounted in ("0", "1"):
+            taken = there.halves[int(there.mounted)].size
+        print(f"{taken:,} of {there.room:,} bytes taken")
+        for half in there.halves:
+            if half.state == "rejected":
+                print(f"what was pushed {_when(half.sequence, there.halves)} was rejected: {half.reason}")
+    elif not there.files:
+        print("no models")
+    return 0
+
+
+def _when(sequence: int, halves: list[Any]) -> str:
+    return "last" if sequence == max(half.sequence for half in halves) else "before"

@@ -1,0 +1,80 @@
+"""mica push: put models onto a board, beside those that are there, and have the board try them.
+
+A model is on trial until it has given its golden vectors' outputs on this board (mica pack --golden N); one that fails, or
+resets the board, is dropped, and what was there before is used. A transfer that broke off goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mica.cli import target, text
+from mica.cli.say import say
+from mica.errors import MicaError
+
+NAME = "push"
+HELP = "put models onto a board, to stay there"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("models", metavar="M.mica", nargs="+")
+    add_board(parser)
+
+
+def add_board(parser: argparse.ArgumentParser) -> None:
+    """The arguments that `push`, `ls` and `rm` share."""
+    parser.add_argument(
+        "--on",
+        metavar="T",
+        default="auto",
+        help="a port (/dev/ttyACM0, COM5, socket://...), RPI_PICO@emu, or auto (default): the board that is plugged in",
+    )
+    parser.add_argument(
+        "--no-reset", action="store_true", help="leave variables and models in the board's memory as they are"
+    )
+
+
+def open_target(args: argparse.Namespace) -> Any:
+    from mica.device.transport import open_board
+
+    if args.on == "host":
+        raise MicaError("this computer keeps no models; give a board with --on")
+    return open_board(args.on, reset=not args.no_reset, progress=say)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.device import push
+    from mica.format.codec import FormatError, decode
+
+    files: dict[str, bytes] = {}
+    for path in args.models:
+        data = target.read_model(path)
+        try:
+            decode(data)
+        except FormatError as error:
+            raise MicaError(f"{path}: {error}") from None
+        if Path(path).name in files:
+            raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
+        files[Path(path).name] = data
+    with open_target(args) as board:
+        with text.Progress(f"pushing to {board.name}", "bytes") as progress:
+            done = push.push(board, files, say=say, progress=progress)
+        result = {
+            "target": board.name,
+            "files": sorted(files),
+            "sent": done.sent,
+            "kept": done.kept,
+            "seconds": round(done.seconds, 3),
+            "confirmed": done.confirmed,
+            "reason": done.reason,
+        }
+    if args.json:
+        text.emit_json(result)
+    elif done.confirmed:
+        names = ", ".join(sorted(files))
+        print(f"{names}: on {board.name}, tried there and in use")
+    if not done.confirmed:
+        say(f"error: rejected by {board.name}: {done.reason}; what was there before is still in use")
+    return 0 if done.confirmed else 1

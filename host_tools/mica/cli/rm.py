@@ -1,0 +1,33 @@
+"""mica rm: take a model off a board."""
+
+from __future__ import annotations
+
+import argparse
+
+from mica.cli import push as push_command
+from mica.cli import text
+from mica.cli.say import say
+from mica.errors import MicaError
+
+NAME = "rm"
+HELP = "take a model off a board"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="as mica ls shows it")
+    push_command.add_board(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.device import push
+
+    with push_command.open_target(args) as board:
+        done = push.remove(board, args.name, say=lambda message: None)
+        name = board.name
+    if not done.confirmed:
+        raise MicaError(f"{name}: {done.reason}")
+    if args.json:
+        text.emit_json({"target": name, "removed": args.name})
+    else:
+        say(f"{args.name} is no longer on {name}")
+    return 0

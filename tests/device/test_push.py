@@ -1,0 +1,188 @@
+"""`mica push`, `ls` and `rm` on an emulated board's ROMFS window, and in a file system."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pushed_models
+import pytest
+
+from mica.boards import load_board
+from mica.cli.main import main
+from mica.device import push
+from mica.device.build import BuildResult
+from mica.device.emulator import Emulator
+from mica.device.serial_board import SerialBoard
+from mica.device.transport import Board, BoardError
+from mica.errors import MicaError
+
+FIRST, SECOND = pushed_models.good(1), pushed_models.good(2)
+
+
+def silent(message: str) -> None:
+    pass
+
+
+def ask_code(path: str) -> str:
+    return pushed_models.ASK.replace("PATH", path)
+
+
+def ask(board: Board, path: str) -> tuple[bool, int]:
+    """Whether the board had to copy the model, and the CRC-32 of its output."""
+    copied, crc = board.exec(ask_code(path)).split()
+    return copied == b"True", int(crc)
+
+
+@pytest.fixture
+def port(firmware: Callable[[str], BuildResult]) -> Iterator[str]:
+    """Where an emulated board is that has just been switched on."""
+    board = load_board("MPS2_AN385")
+    with Emulator(board, firmware("MPS2_AN385").image, tcp=0) as emulator:
+        yield emulator.port
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, data in (("first", FIRST), ("second", SECOND), ("bad", pushed_models.bad(3))):
+        (tmp_path / f"{name}.mica").write_bytes(data)
+    (tmp_path / "plain.mica").write_bytes(pushed_models.good(4, vectors=0))
+    return tmp_path
+
+
+@pytest.fixture
+def mica(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    def run(*words: object) -> tuple[int, str, str]:
+        capsys.readouterr()
+        code = main([str(word) for word in words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+def test_push_ls_rm(port: str, files: Path, mica: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, err = mica("ls", "--on", port)
+    assert (code, err) == (0, "")
+    assert re.fullmatch(r"0 of 4,190,208 bytes taken\n", out)
+    code, out, err = mica("push", files / "first.mica", files / "plain.mica", "--on", port)
+    assert (code, out) == (0, f"first.mica, plain.mica: on {port}, tried there and in use\n")
+    assert "plain.mica has no golden vectors: its trial is to load and run once (mica pack --golden 4" in err
+    assert re.search(r"[\d,]+ bytes in [\d.]+ s \([\d.]+ kB/s\)", err)
+    code, out, _ = mica("push", files / "second.mica", "--on", port, "--json")
+    result = json.loads(out)
+    assert (code, result["confirmed"], result["files"]) == (0, True, ["second.mica"])
+    assert result["sent"] < len(SECOND) + 2 * len(FIRST) < result["sent"] + result["kept"] + len(FIRST)
+    with SerialBoard(port) as board:
+        for name, data in (("first", FIRST), ("second", SECOND)):
+            assert ask(board, f"/rom/{name}.mica") == (False, pushed_models.answer(data))
+    listed = json.loads(mica("ls", "--on", port, "--json")[1])
+    assert [(f["name"], f["size"]) for f in listed["files"]] == [
+        (name, (files / name).stat().st_size) for name in ("first.mica", "plain.mica", "second.mica")
+    ]
+    assert (listed["place"], [half["state"] for half in listed["halves"]]) == ("romfs", ["confirmed", "confirmed"])
+    assert mica("rm", "first.mica", "--on", port)[0] == 0
+    assert "first.mica" not in mica("ls", "--on", port)[1]
+    code, _, err = mica("rm", "first.mica", "--on", port)
+    assert (code, err) == (1, f"mica: error: {port} has no first.mica; there is plain.mica, second.mica\n")
+
+
+def test_a_model_that_fails(port: str, files: Path, mica: Callable[..., tuple[int, str, str]]) -> None:
+    (files / "a").mkdir()
+    same = (files / "first.mica").rename(files / "a" / "net.mica")
+    assert mica("push", same, "--on", port)[0] == 0
+    same.write_bytes((files / "bad.mica").read_bytes())
+    code, out, err = mica("push", same, "--on", port)
+    assert (code, out) == (1, "")
+    assert re.search(r"error: rejected by socket\S+ net\.mica: .+; what was there before is still in use\n", err)
+    with SerialBoard(port) as board:
+        assert ask(board, "/rom/net.mica") == (False, pushed_models.answer(FIRST))
+    assert "what was pushed last was rejected: net.mica" in mica("ls", "--on", port)[1]
+    assert mica("push", files / "second.mica", "--on", port)[0] == 0
+
+
+def test_a_model_in_use_is_not_written_over(port: str) -> None:
+    """Read in place from the half of before, while the new one is at /rom already."""
+    use = ask_code("/rom/net.mica").replace("_m", "kept").replace("kept = None", "")
+    with SerialBoard(port) as board:
+        assert push.push(board, {"net.mica": FIRST}, say=silent).confirmed
+        board.exec(use)
+        assert push.push(board, {"net.mica": SECOND}, say=silent).confirmed
+        again = f"kept.input(0)[:] = {pushed_models.INPUT!r}\nkept.run()\nprint(binascii.crc32(kept.output(0)))"
+        assert int(board.exec(again)) == pushed_models.answer(FIRST)
+        assert ask(board, "/rom/net.mica") == (False, pushed_models.answer(SECOND))
+        with pytest.raises(
+            MicaError, match=r"may be in use since the last push; reset the board, or push without --no-reset"
+        ):
+            push.push(board, {"net.mica": FIRST}, say=silent)
+        # Nor by somebody who does not ask.
+        with pytest.raises(BoardError, match="this half may be in use"):
+            board.exec("remote_push.begin(0)")
+        assert int(board.exec(again)) == pushed_models.answer(FIRST)
+        board.soft_reset()
+        assert push.push(board, {"net.mica": FIRST}, say=silent).confirmed
+
+
+def test_mistakes(files: Path, mica: Callable[..., tuple[int, str, str]]) -> None:
+    (files / "damaged.mica").write_bytes(FIRST[:-50])
+    (files / "b").mkdir()
+    (files / "b" / "first.mica").write_bytes(SECOND)
+    for words, said in (
+        (("push", files / "none.mica"), "no such file"),
+        (("push", files / "damaged.mica"), "damaged.mica: "),
+        (("push", files / "first.mica", files / "b" / "first.mica"), "two models are called first.mica"),
+        (("push", files / "first.mica", "--on", "host"), "this computer keeps no models; give a board with --on"),
+        (("ls", "--on", "RPI_PICO2"), "RPI_PICO2 is a real board: plug it in"),
+    ):
+        code, out, err = mica(*words)
+        assert (code, out) == (1, "")
+        assert said in err and err.count("\n") == 1 and err.startswith("mica: error: ")
+
+
+# --- a board without a ROMFS window -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def empty(unix_board: Board) -> Board:
+    """A board without files."""
+    unix_board.exec("import os\nfor entry in os.ilistdir():\n    if '.mica' in entry[0]: os.remove(entry[0])")
+    return unix_board
+
+
+def test_files(empty: Board) -> None:
+    done = push.push(empty, {"net.mica": FIRST}, say=silent)
+    assert (done.confirmed, done.sent) == (True, len(FIRST))
+    assert ask(empty, "net.mica")[1] == pushed_models.answer(FIRST)
+    there = push.listing(empty)
+    assert (there.place, [(f.name, f.size) for f in there.files]) == ("files", [("net.mica", len(FIRST))])
+    # One that fails never gets the name.
+    done = push.push(empty, {"net.mica": pushed_models.bad(3)}, say=silent)
+    assert not done.confirmed
+    assert ask(empty, "net.mica")[1] == pushed_models.answer(FIRST)
+    assert push.push(empty, {"net.mica": SECOND}, say=silent).confirmed
+    assert ask(empty, "net.mica")[1] == pushed_models.answer(SECOND)
+    push.remove(empty, "net.mica", say=silent)
+    with pytest.raises(MicaError, match=r"has no net\.mica; there is nothing"):
+        push.remove(empty, "net.mica", say=silent)
+
+
+def test_a_file_that_broke_off_goes_on(empty: Board) -> None:
+    board = empty
+    listed = push.listing(board)  # imports the board's half
+    assert listed.files == []
+    board.put(FIRST[:1000], "piece")
+    board.exec("remote_push.append('net.mica', 0, piece)")
+    done = push.push(board, {"net.mica": FIRST}, say=silent)
+    assert (done.confirmed, done.sent) == (True, len(FIRST) - 1000)
+    # What is there in part is of another model.
+    board.exec("remote_push.append('net.mica', 0, piece)")
+    assert push.push(board, {"net.mica": SECOND}, say=silent).sent == len(SECOND)
+    assert ask(board, "net.mica")[1] == pushed_models.answer(SECOND)
+    # Damaged on its way: the one of before stays.
+    board.exec("remote_push.append('net.mica', 0, piece)")
+    with pytest.raises(BoardError, match="damaged on its way"):
+        board.exec("remote_push.finish('net.mica', 1000, '00')")
+    assert ask(board, "net.mica")[1] == pushed_models.answer(SECOND)
+    assert [f.name for f in push.listing(board).files] == ["net.mica"]
