@@ -174,6 +174,10 @@ def depthwise() -> Iterator[Job]:
         (1, 9, 4, 1, (1, 3), (1, 1), (0, 1), (0, 1)),
         (3, 3, 40, 1, (1, 1), (1, 1), (0, 0), (0, 0)),
         (9, 7, 3, 1, (3, 3), (1, 1), (1, 1), (1, 1)),  # fewer channels than a word
+        *((1, 12, c, 1, (1, 9), (1, s), (0, 4), (0, 4)) for c, s in ((4, 1), (7, 2), (9, 1))),
+        *((6, 5, c, 1, (5, 4), (s, s), (2, 1), (2, 3)) for c, s in ((6, 1), (8, 2))),
+        (2, 2, 8, 1, (5, 5), (1, 1), (2, 2), (2, 2)),  # no window inside the plane
+        (3, 3, 6, 1, (2, 2), (2, 2), (4, 4), (3, 3)),  # windows that see nothing of it
     ]
     for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
         kind = ("", "fine", "extreme", "limits")[i % 4]
@@ -245,8 +249,65 @@ def softmaxes() -> Iterator[Job]:
             yield one_step(name, "softmax_s8", [x], (rows, axis), zeros, {}, {"table": table}, in_place=i % 2 == 1)
 
 
+def elementwise() -> Iterator[Job]:
+    """Sums, products and tables: every residue of a length by 4, all broadcasts of an innermost dimension, results in place,
+    shifts where a folded offset still fits and where it does not, every pair of values."""
+    shapes = [
+        *(((n,), (n,)) for n in (1, 2, 3, 5, 8, 250)),
+        ((3, 7), (7,)),
+        ((3, 7), (3, 1)),
+        ((3, 1), (7,)),
+        ((2, 3, 5), (1, 3, 5)),
+    ]
+    every = np.tile(np.arange(-128, 128).astype(np.int8), (256, 1))
+    inputs = [tuple(_data(_rng(f"{i} {dims}"), dims, "") for i, dims in enumerate(two)) for two in shapes]
+    sums = [
+        (582542, 815559, 1 << 19, 20),
+        (-(2**20), 2**20, 99, 21),
+        (3, -2, 1, 1),
+        (1, 1, 0, 0),
+        (2**23, 2**22, -77, 30),
+    ]
+    for i, (a, b) in enumerate(inputs):
+        low, high, zero = CLAMPS[i % len(CLAMPS)]
+        act = {"act_min": low, "act_max": high}
+        dims = np.broadcast_shapes(a.shape, b.shape)
+        for j, (mult_a, mult_b, offset, shift) in enumerate(sums):
+            p = {"mult_a": mult_a, "mult_b": mult_b, "offset": offset, "shift": shift} | act
+            in_place = j % 2 == 1 and dims == a.shape
+            yield one_step(f"add {i} {p}", "add_s8", [a, b], dims, [3, 5, zero], p, {}, in_place=in_place)
+        for j, (mult, shift) in enumerate(
+            [(2**31 - 1, 8), (2**30, 1), (2**30 + 12345, 11), (1234567891, 12), (2**31 - 1, 22), (1023, 0)]
+        ):
+            p = {"mult": mult, "shift": shift} | act
+            zeros = [(-128, 127, 3)[j % 3], (127, -128, 0)[j % 3], zero]
+            in_place = j % 2 == 1 and dims == a.shape
+            yield one_step(f"mul {i} {p}", "mul_s8", [a, b], dims, zeros, p, {}, in_place=in_place)
+        table = _rng(f"table {i}").integers(-128, 128, 256, dtype=np.int8)
+        yield one_step(f"lut {i}", "lut_s8", [a], a.shape, [0, 0], {}, {"table": table}, in_place=i % 2 == 1)
+
+    for shift, zero in ((8, -3), (11, 127)):
+        p = {"mult": 2**31 - 12345, "shift": shift, "act_min": -128, "act_max": 127}
+        xs = [every, every.T.copy()]
+        yield one_step(f"mul every pair {shift}", "mul_s8", xs, (256, 256), [-128, zero, 4], p, {}, in_place=True)
+
+
+def max_pools() -> Iterator[Job]:
+    """Every residue of channels by 4, windows inside, over every edge and beyond; clamps."""
+    windows = [((2, 2), 2, 0, 1), ((3, 3), 2, 1, 1), ((3, 2), 1, 2, 2), ((1, 5), 3, 3, 1)]
+    for i, (c, (k, s, pad, dil)) in enumerate(itertools.product((1, 3, 4, 6, 9), windows)):
+        h, w = 6, 7
+        low, high, _ = CLAMPS[i % len(CLAMPS)]
+        p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
+        p |= {"pad_top": pad, "pad_left": pad, "act_min": low, "act_max": high}
+        dims = (1, _windows(h, k[0], s, pad, pad, dil), _windows(w, k[1], s, pad, pad, dil), c)
+        name = f"max pool {c} {k} s{s} pad {pad} d{dil} clamp {low} {high}"
+        yield one_step(name, "max_pool2d_s8", [_data(_rng(name), (1, h, w, c), "")], dims, [7, 7], p, {})
+
+
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
     jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
+    jobs += [*elementwise(), *max_pools()]
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs

@@ -1,4 +1,4 @@
-// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to the reference.
+// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to c32.
 // Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
@@ -16,7 +16,7 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
     if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2
         || w->dilation_h != 1 || w->dilation_w != 1 || w->in_c != w->out_c || rows == 0 || inside == 0
         || (uint64_t)12 * columns + (uint64_t)sizeof(mica_strip_t) * strips > scratch_bytes) {
-        mica_depthwise_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
     int32_t pitch = (int32_t)w->out_w * w->out_c;

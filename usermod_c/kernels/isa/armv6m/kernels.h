@@ -2,7 +2,7 @@
 #ifndef MICA_ARMV6M_KERNELS_H
 #define MICA_ARMV6M_KERNELS_H
 
-#include "mica_kernels.h"
+#include "../c32/kernels.h"
 
 // What mica_armv6m_gemm works on; it moves the pointers from channel to channel. Its offsets stand in gemm.S.
 // A stream is a sequence of groups of four pixels, each `words` * 32 bytes: the first pair of each of the four, then the second.

@@ -3,7 +3,6 @@
 #define MICA_SELECT_ARMV6M_H
 
 #include "../ref/mica_select.h"
-#include "../c32/kernels.h"
 #include "kernels.h"
 
 #undef MICA_ISA
@@ -17,6 +16,14 @@
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_armv6m
 #undef MICA_AVERAGE_POOL2D_S8
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_c32
+#undef MICA_MAX_POOL2D_S8
+#define MICA_MAX_POOL2D_S8 mica_max_pool2d_s8_c32
+#undef MICA_MUL_S8
+#define MICA_MUL_S8 mica_mul_s8_c32
+#undef MICA_SOFTMAX_S8
+#define MICA_SOFTMAX_S8 mica_softmax_s8_c32
+#undef MICA_LUT_S8
+#define MICA_LUT_S8 mica_lut_s8_c32
 #undef MICA_ADD_S8
 #define MICA_ADD_S8 mica_add_s8_armv6m
 

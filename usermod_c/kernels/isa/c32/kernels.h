@@ -8,6 +8,27 @@ void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_c32(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_max_pool2d_s8_c32(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
+void mica_add_s8_c32(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
+void mica_mul_s8_c32(const mica_mul_s8_t *p, MICA_KERNEL_ARGS);
+void mica_softmax_s8_c32(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
+void mica_lut_s8_c32(const mica_lut_s8_t *p, MICA_KERNEL_ARGS);
+
+// A condition that compilers had better put out of the way.
+#define MICA_RARELY(condition) __builtin_expect(condition, 0)
+
+// As mica_requant_s8 of a step that claims FAST: |acc| < 2^29 and shift >= 1, so that the upper word of a product will do, or four
+// products of 16 bits where there is no such instruction and 64 bits are a call into a library.
+static inline int8_t mica_requant_fast(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+    #ifdef __ARM_ARCH_6M__
+    int32_t al = (int16_t)acc, ah = (acc - al) >> 16, ml = mult & 0xffff, mh = mult >> 16;
+    int32_t t = 2 * ah * mh + ((al * mh + ah * ml + ((al * ml) >> 16)) >> 15);
+    #else
+    int32_t t = (int32_t)((int64_t)(2 * acc) * mult >> 32);
+    #endif
+    t = zero + (((t >> (shift - 1)) + 1) >> 1);
+    return (int8_t)(t < low ? low : t > high ? high : t);
+}
 
 // A word of four bytes. Both kinds of access are to the same objects, so the compiler must not assume otherwise.
 typedef uint32_t __attribute__((may_alias)) mica_word_t;

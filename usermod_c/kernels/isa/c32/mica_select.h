@@ -16,5 +16,15 @@
 #define MICA_FULLY_CONNECTED_S8 mica_fully_connected_s8_c32
 #undef MICA_AVERAGE_POOL2D_S8
 #define MICA_AVERAGE_POOL2D_S8 mica_average_pool2d_s8_c32
+#undef MICA_MAX_POOL2D_S8
+#define MICA_MAX_POOL2D_S8 mica_max_pool2d_s8_c32
+#undef MICA_ADD_S8
+#define MICA_ADD_S8 mica_add_s8_c32
+#undef MICA_MUL_S8
+#define MICA_MUL_S8 mica_mul_s8_c32
+#undef MICA_SOFTMAX_S8
+#define MICA_SOFTMAX_S8 mica_softmax_s8_c32
+#undef MICA_LUT_S8
+#define MICA_LUT_S8 mica_lut_s8_c32
 
 #endif
