@@ -5,6 +5,13 @@
 
 #include <stdbool.h>
 
+#if defined(ESP_PLATFORM)
+#include "sdkconfig.h"
+#if !defined(CONFIG_FREERTOS_UNICORE)
+#define MICA_WORKER_ESP32 // two cores: ESP32 and S3
+#endif
+#endif
+
 typedef void (*mica_job_t)(void *arg);
 
 // Whether a second core is there and free; the first time, and when somebody has reset it, it is started.

@@ -2,7 +2,7 @@
 #include "py/mpconfig.h"
 #include "worker.h"
 
-#if !defined(PICO_BUILD) && !(defined(__unix__) && MICROPY_PY_THREAD)
+#if !defined(PICO_BUILD) && !(defined(__unix__) && MICROPY_PY_THREAD) && !defined(MICA_WORKER_ESP32)
 
 bool mica_worker_ready(void) {
     return false;

@@ -1,0 +1,1 @@
+#define ESP_TASK_PRIO_MIN 0
