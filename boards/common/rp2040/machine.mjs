@@ -100,7 +100,9 @@ export class Machine {
     this.rp2040.flash.set(this.content);
     this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040);
     this.rp2040.addClockListener((hertz) => this.clock.setFrequency(hertz));
-    this.rp2040.peripherals[0x40058].onWatchdogTrigger = () => {
+    const watchdog = this.rp2040.peripherals[0x40058];
+    watchdog.onWatchdogTrigger = () => {
+      watchdog.alarm.enable = false; // it would ring again at once, for ever
       this.resetWanted = true;
       this.processor.state.limit = 0;
     };
