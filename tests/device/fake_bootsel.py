@@ -8,6 +8,7 @@ without mica's own UF2 code, which it checks.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import struct
@@ -61,12 +62,14 @@ class FakeBootsel:
     def _serve(self) -> None:
         # Without a writer yet, a pipe opens for reading only if it need not wait.
         pipe = os.open(self.pipe, os.O_RDONLY | os.O_NONBLOCK)
+        if self.vanish_at is not None:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)  # so that the writer is not far ahead when the cable is pulled
         held = b""
         complete = False
         try:
             while not complete and not self._stop:
                 try:
-                    new = os.read(pipe, 65536)
+                    new = os.read(pipe, 4096)
                 except BlockingIOError:
                     new = b""
                 if not new:

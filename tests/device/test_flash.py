@@ -8,13 +8,14 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_bootsel import FakeBootsel
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import flash_image, layout
+from mica.device import flash_files, flash_image, layout
 from mica.device.build import BuildResult
 from mica.device.layout import Span
 from mica.device.serial_board import SerialBoard
@@ -26,7 +27,7 @@ Firmware = Callable[[str], BuildResult]
 
 FILES = {
     "main.py": b"print('started')\n",
-    "lib/a name with blanks.bin": bytes(range(256)) * 70,
+    "lib/a name with blanks.bin": bytes(range(256)) * 20,
     "lib/deep/er/empty.txt": b"",
     "größe.txt": "Maß\n".encode(),
 }
@@ -104,6 +105,7 @@ def cable(firmware: Firmware, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MICA_DRIVES", str(cable.drive))
+    monkeypatch.setattr(flash_files, "_PIECE", 4096)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -143,19 +145,30 @@ def test_files_stay(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
         assert DIGITS.name in board.exec("import os\nprint(os.listdir('/rom'))").decode()
 
 
-def test_combined_image(firmware: Firmware, tmp_path: Path) -> None:
-    """What a release has: one UF2 that a drive takes, and the board starts with the model in its ROMFS."""
+def test_new_board(
+    firmware: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A Pico fresh from its box, plugged in with BOOTSEL: what a release has goes onto it, and its port appears."""
     facts = load_board(NAME)
-    drive, flash = tmp_path / "drive", tmp_path / "flash.bin"
-    fake = FakeBootsel(drive, flash)
-    image = flash_image.combined_image(facts, [DIGITS], firmware(NAME).image)
-    (drive / "mica.uf2").write_bytes(image)
-    assert fake.done.wait(10)
-    assert fake.faults == []
-    with VirtualPico(facts, None, flash=flash) as pico, SerialBoard(pico.port) as board:
-        run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
-        assert board.exec(run) == b"False\n"
-    # A second set of models replaces the first, in an image that had come with it.
-    again = tmp_path / "again.uf2"
-    again.write_bytes(image)
-    assert flash_image.combined_image(facts, [DIGITS], again) == image
+    image = tmp_path / "release.uf2"
+    image.write_bytes(flash_image.combined_image(facts, [DIGITS], firmware(NAME).image))
+    # A second set of models replaces the first in an image that has come with it.
+    assert flash_image.combined_image(facts, [DIGITS], image) == image.read_bytes()
+    copied, ports = threading.Event(), []
+    fake = FakeBootsel(tmp_path / "drive", tmp_path / "flash.bin", started=copied.set)
+    monkeypatch.setenv("MICA_DRIVES", str(fake.folder))
+    monkeypatch.setattr("serial.tools.list_ports.comports", lambda: list(ports))
+    answers = []
+    command = ["flash", "--board", NAME, "--image", str(image), "--erase-files", "--json"]
+    flashing = threading.Thread(target=lambda: answers.append(main(command)))
+    flashing.start()
+    assert copied.wait(30) and fake.faults == []
+    with VirtualPico(facts, None, flash=fake.flash) as pico:
+        ports.append(SimpleNamespace(device=pico.port, vid=0x2E8A, serial_number="E6"))
+        flashing.join(60)
+        assert answers == [0]
+        said = json.loads(capsys.readouterr().out)
+        assert (said["port"], said["files"]) == (pico.port, "unseen")
+        with SerialBoard(pico.port) as board:
+            run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
+            assert board.exec(run) == b"False\n"

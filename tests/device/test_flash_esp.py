@@ -136,7 +136,7 @@ class Partition:
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def c3(firmware: Firmware) -> Iterator[FakeEsp]:
     """A board that runs a firmware with MicroPython's own partitions, and files of the user's."""
     facts, image = load_board("VIRT_RV32"), firmware("VIRT_RV32").image
@@ -160,6 +160,25 @@ def c3(firmware: Firmware) -> Iterator[FakeEsp]:
         yield board
 
 
+def test_files_that_do_not_fit(
+    c3: FakeEsp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Said before anything is touched."""
+    monkeypatch.chdir(tmp_path)
+    before = bytes(c3.loader.flash)
+    small = [row if row[0] != "vfs" else ("vfs", 1, 0x81, 0x300000, 0x6000) for row in rows_of("ESP32_GENERIC_C3")]
+    image = firmware_bin("esp32c3", tmp_path / "firmware.bin", small)
+    words = ["flash", "--board", "ESP32_GENERIC_C3", "--on", c3.port, "--image", str(image)]
+    assert main(words) == 1
+    said = "the file system moves from 2048 K at 0x200000 to 24 K at 0x300000, and the 3 files on the board may need"
+    assert said in capsys.readouterr().err
+    firmware_bin("esp32c3", image)
+    (tmp_path / "there").mkdir()
+    assert main([*words, "--backup", str(tmp_path / "there")]) == 1
+    assert f"{tmp_path}/there is there already; give another folder" in capsys.readouterr().err
+    assert c3.loader.flash == before and c3.starts == 1
+
+
 def test_files_move(
     c3: FakeEsp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,6 +186,7 @@ def test_files_move(
     monkeypatch.chdir(tmp_path)
     image = firmware_bin("esp32c3", tmp_path / "firmware.bin")
     kept = tmp_path / "kept"
+    before = c3.starts
     words = ["flash", "--board", "ESP32_GENERIC_C3", "--on", c3.port, "--image", str(image), "--with", str(DIGITS)]
     code = main([*words, "--backup", str(kept), "--json"])
     captured = capsys.readouterr()
@@ -183,7 +203,7 @@ def test_files_move(
     assert memory[0x8000:0x8C00] == written[0x8000:0x8C00]
     assert romfs.build({DIGITS.name: DIGITS.read_bytes()}) in memory[0x1E0000:0x300000]
     assert memory[0x300000:0x302000] == b"\xff" * 0x2000
-    assert c3.starts == 2
+    assert c3.starts == before + 1
     with SerialBoard(c3.port) as board:
         assert {name: board.get(f"open({name!r}, 'rb').read()") for name in FILES} == FILES
         assert facts["mica"] == board.require_mica()
@@ -192,15 +212,15 @@ def test_files_move(
 def test_it_dies_in_the_middle(
     c3: FakeEsp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Then the copies of the files stay, and the message says where."""
+    """Then the copies of the files stay, and the message says where. (The board's stand-in for esp32 tells the old layout.)"""
     monkeypatch.chdir(tmp_path)
-    c3.loader.fault = "bad-md5"
+    monkeypatch.setattr(c3.loader, "fault", "bad-md5")
     image = firmware_bin("esp32c3", tmp_path / "firmware.bin")
     assert main(["flash", "--board", "ESP32_GENERIC_C3", "--on", c3.port, "--image", str(image)]) == 1
     last = capsys.readouterr().err.splitlines()[-1]
     assert "what was written reads back different; try again, with --erase" in last
     (folder,) = tmp_path.glob("mica-backup-*")
-    assert last.endswith(f"; the board's files are in {folder}")
+    assert last.endswith(f"; the board's files are in {folder}: mpremote cp -r {folder}/. : puts them back")
     for name, data in FILES.items():
         assert (folder / name).read_bytes() == data
 
@@ -226,7 +246,7 @@ def test_faults(fault: str, writer: Callable[..., EspWriter], monkeypatch: pytes
 def test_another_chip(writer: Callable[..., EspWriter]) -> None:
     with (
         FakeEsp("esp32s3") as board,
-        pytest.raises(MicaError, match="is an ESP32-S3; a ESP32_GENERIC_C3 has an ESP32-C3"),
+        pytest.raises(MicaError, match="is an ESP32-S3; ESP32_GENERIC_C3 has an ESP32-C3"),
     ):
         writer("esp32c3", board.port).write(None, moved=False)
 
@@ -275,7 +295,7 @@ def test_images(tmp_path: Path) -> None:
         (b"not a firmware" * 10, "not a firmware for an ESP32"),
         (firmware_bin("esp32s3", tmp_path / "s3.bin").read_bytes(), "is for esp32s3; ESP32_GENERIC_C3 has an esp32c3"),
         (good[:0x8000], "has no partition table"),
-        (good.ljust((4 << 20) + 1, b"x"), r"4,194,305 bytes do not fit into the flash of a ESP32_GENERIC_C3"),
+        (good.ljust((4 << 20) + 1, b"x"), r"4,194,305 bytes do not fit into the flash of ESP32_GENERIC_C3"),
     ):
         (tmp_path / "x.bin").write_bytes(data)
         with pytest.raises(MicaError, match=says):

@@ -90,7 +90,7 @@ def choose(chip: str, board: str, found: Sequence[Drive]) -> Drive:
         names = ", ".join(str(drive.path) for drive in suitable)
         raise MicaError(f"several boards are in BOOTSEL mode: {names}; choose one with --drive, or unplug the others")
     if found:
-        raise MicaError(f"{found[0]} is not a {board}, which has an {chip}")
+        raise MicaError(f"{found[0]} is not the drive of an {chip}, which {board} has")
     if sys.platform == "linux" and (devices := unmounted()):
         raise MicaError(
             f"a board is in BOOTSEL mode, but its drive is not mounted; type: udisksctl mount -b {devices[0]}"

@@ -90,7 +90,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
     port = _port(wish)
     before = frozenset(usb_ports())
     known = _serial_number(port)
-    running = _open_repl(port) if port else None
+    running = _open_repl(port, wish.board) if port else None
     try:
         writer = _writer(wish, image, port, ui)
         if running:
@@ -111,10 +111,10 @@ def flash(wish: Wish, ui: Ui) -> Result:
         except MicaError as error:
             if backup is None:
                 raise
-            raise MicaError(f"{error}; the board's files are in {backup.folder}") from None
+            raise MicaError(f"{error}; {_whereabouts(backup)}") from None
         except BaseException:
             if backup:
-                ui.say(f"the board's files are in {backup.folder}")
+                ui.say(_whereabouts(backup))
             raise
         if backup and wish.backup is None:
             backup.discard()
@@ -171,21 +171,26 @@ def _writer(wish: Wish, image: Image, port: str | None, ui: Ui) -> Writer:
     return EspWriter(image, port, wish.erase_all, ui)
 
 
-def _open_repl(port: str) -> SerialBoard | None:
-    """The board at a port, if MicroPython answers there. Raises MicaError when the port itself cannot be used."""
+def _open_repl(port: str, facts: BoardFacts) -> SerialBoard | None:
+    """The board at a port, if MicroPython answers there. Raises MicaError when the port itself cannot be used, or when
+    the board can be written only with MicroPython's help."""
     check_port(port)
     try:
         return SerialBoard(port)
     except BoardError:
-        return None
+        if facts.flasher == "esptool":
+            return None
+        raise MicaError(
+            f"no MicroPython answers at {port}; hold the board's BOOTSEL button while you plug it in, and leave out --on"
+        ) from None
 
 
 def _check_chip(facts: BoardFacts, board: Board) -> None:
     """Refuse a board with another chip, which would not start with this firmware."""
     said = board.exec("import sys\nprint(getattr(sys.implementation, '_machine', ''))").decode(errors="replace").strip()
-    chip = said.rpartition(" with ")[2]
+    chip = said.rpartition(" with ")[2].partition("-")[0]  # RP2350-RISCV is the same chip
     if facts.port == "rp2" and chip != facts.mcu:
-        raise MicaError(f"{board.name} is a {said or 'board of another kind'}; a {facts.name} has an {facts.mcu}")
+        raise MicaError(f"{board.name} is a {said or 'board of another kind'}; {facts.name} has an {facts.mcu}")
 
 
 def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui) -> tuple[bool, str, list[Entry]]:
@@ -231,6 +236,10 @@ def _back_up(wish: Wish, board: Board, entries: list[Entry], ui: Ui) -> Backup:
         return flash_files.back_up(board, entries, folder, progress)
 
 
+def _whereabouts(backup: Backup) -> str:
+    return f"the board's files are in {backup.folder}: mpremote cp -r {backup.folder}/. : puts them back"
+
+
 # --- after ----------------------------------------------------------------------------------------------
 
 
@@ -260,9 +269,7 @@ def wait_for_board(port: str | None, before: frozenset[str], known: str | None, 
             except MicaError as error:  # not there yet, or its permissions are not
                 last = str(error)
         if time.monotonic() > end:
-            raise MicaError(
-                f"the image is written, but the {name} did not come back within {BACK_SECONDS:.0f} s: {last}"
-            )
+            raise MicaError(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s: {last}")
         time.sleep(0.2)
 
 

@@ -80,7 +80,7 @@ class EspWriter(Writer):
                 name = esp.CHIP_NAME.lower().replace("-", "")
                 if name != wanted:
                     raise MicaError(
-                        f"{self.port} is an {esp.CHIP_NAME}; a {self.image.board.name} has an {_pretty(wanted)}"
+                        f"{self.port} is an {esp.CHIP_NAME}; {self.image.board.name} has an {_pretty(wanted)}"
                     )
                 esp = cmds.run_stub(esp)
                 esp.change_baud(_BAUD)

@@ -15,7 +15,7 @@ from mica.device.transport import Board, BoardError, PutProgress
 from mica.errors import MicaError
 
 _BLOCK = 4096  # of the board's file system
-_PIECE = 4096  # bytes sent at a time: the board holds one
+_PIECE = 8192  # bytes sent at a time: the board holds one
 
 # A path goes over the wire in hexadecimal: it may have blanks and any character. A mount point in the top folder, such
 # as /rom or /sd, is no file of this file system; MicroPython lists those without an inode.

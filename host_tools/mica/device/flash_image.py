@@ -80,7 +80,7 @@ def _read_uf2(board: Board, data: bytes, where: str) -> Image:
     end = board.uf2.base + board.flash
     for address, piece in own:
         if not board.uf2.base <= address <= end - len(piece):
-            raise MicaError(f"{where}: writes at {address:#x}, which is not in the flash of a {board.name}")
+            raise MicaError(f"{where}: writes at {address:#x}, which is not in the flash of {board.name}")
     files = layout.rp2_files_of_image(own)
     models = None
     if board.romfs and board.romfs.base - layout.XIP_BASE + board.romfs.size == (files.start if files else None):
@@ -122,7 +122,7 @@ def _read_esp(board: Board, data: bytes, where: str) -> Image:
     if not rows:
         raise MicaError(f"{where}: has no partition table; wanted firmware.bin, with boot loader and partition table")
     if offset + len(data) > board.flash:
-        raise MicaError(f"{where}: {len(data):,} bytes do not fit into the flash of a {board.name} ({board.flash:,})")
+        raise MicaError(f"{where}: {len(data):,} bytes do not fit into the flash of {board.name} ({board.flash:,})")
     files, models = layout.find_files(rows), layout.find_models(rows)
     return Image(where, board, ((offset, data),), files, models, tuple(rows))
 
@@ -132,7 +132,7 @@ def with_models(image: Image, models: Sequence[Path]) -> Image:
     if not models:
         return image
     if image.models is None:
-        raise MicaError(f"{image.where}: has no ROMFS of {image.board.name}'s for models; flash mica's own firmware")
+        raise MicaError(f"{image.where}: has no ROMFS as {image.board.name}'s, for models; flash mica's own firmware")
     rom = romfs.build(_read_models(models), size=image.models.size)
     parts = [part for part in image.parts if not image.models.overlaps(part[0], len(part[1]))]
     for at, data in image.parts:

@@ -5,7 +5,7 @@ description of MicroPython's block device. esp32: the partition table.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mica.device.transport import Board
@@ -35,25 +35,27 @@ class Span:
 # --- rp2 ------------------------------------------------------------------------------------------------
 
 _HEAD, _TAIL = 0x7188EBF2, 0xE71AA390  # of the header: head, start, end, mapping, tail
-_LOOKED_THROUGH = 4096  # bytes from the image's start that can hold the header
+_LOOKED_THROUGH = 1024  # bytes from the image's start that can hold the header
+_MOST = 256  # records
 _BLOCK_DEVICE = 7
 _TAG = b"MP"
 
-Read = Callable[[int, int], bytes]  # address, size -> bytes; fewer, or none, where nothing is
+# Many (address, size) -> the bytes of each; fewer, or none, where nothing is.
+ReadMany = Callable[[Sequence[tuple[int, int]]], list[bytes]]
 
 
-def rp2_files(read: Read) -> Span | None:
+def rp2_files(read: ReadMany) -> Span | None:
     """The file system that a program for an RP2040 or RP2350 declares; None when it does not say."""
-    start = read(XIP_BASE, _LOOKED_THROUGH)
+    (start,) = read([(XIP_BASE, _LOOKED_THROUGH)])
     at = start.find(struct.pack("<I", _HEAD))
     if at < 0 or at + 20 > len(start):
         return None
     _, first, last, _, tail = struct.unpack_from("<5I", start, at)
-    if tail != _TAIL or not 0 <= last - first <= 4 * 256:
+    if tail != _TAIL or not 0 <= last - first <= 4 * _MOST:
         return None
-    table = read(first, last - first)
-    for (entry,) in struct.iter_unpack("<I", table[: len(table) // 4 * 4]):
-        record = read(entry, 16)
+    (table,) = read([(first, last - first)])
+    places = [entry for (entry,) in struct.iter_unpack("<I", table[: len(table) // 4 * 4])]
+    for record in read([(place, 16) for place in places]):
         if len(record) == 16:
             kind, tag, _, address, size = struct.unpack("<H2sIII", record)
             if kind == _BLOCK_DEVICE and tag == _TAG:
@@ -62,17 +64,21 @@ def rp2_files(read: Read) -> Span | None:
 
 
 def rp2_files_of_image(blocks: Iterable[tuple[int, bytes]]) -> Span | None:
-    """The same, of an image's (address, data) pieces."""
-    pieces = dict(blocks)
+    """The same, of an image's (address, data) pieces: pages of 256 bytes."""
+    pages = dict(blocks)
 
-    def read(address: int, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            page = (address + len(data)) & ~0xFF
-            if page not in pieces:
-                break
-            data += pieces[page][address + len(data) - page :]
-        return data[:size]
+    def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
+        found = []
+        for address, size in places:
+            data = b""
+            while len(data) < size:
+                at = address + len(data)
+                piece = pages.get(at & ~0xFF, b"")[at & 0xFF :]
+                if not piece:
+                    break
+                data += piece
+            found.append(data[:size])
+        return found
 
     return rp2_files(read)
 
@@ -80,11 +86,20 @@ def rp2_files_of_image(blocks: Iterable[tuple[int, bytes]]) -> Span | None:
 def rp2_files_of_board(board: Board) -> Span | None:
     """The same, of the program that a board runs."""
 
-    def read(address: int, size: int) -> bytes:
-        inside = XIP_BASE <= address < XIP_BASE + (16 << 20)
-        return board.get(f"__import__('uctypes').bytearray_at({address}, {size})") if inside and size else b""
+    def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
+        # One call for all: each takes a while. What is no address of flash could fault.
+        inside = [(at, size if XIP_BASE <= at < XIP_BASE + (16 << 20) else 0) for at, size in places]
+        said = board.exec(_READ.format(places=inside)).decode(errors="replace")
+        return [bytes.fromhex(line[5:]) for line in said.splitlines() if line.startswith("mica:")]
 
     return rp2_files(read)
+
+
+_READ = """\
+import binascii, uctypes
+for a, n in {places}:
+    print("mica:" + str(binascii.hexlify(uctypes.bytearray_at(a, n)), "ascii"))
+"""
 
 
 # --- esp32 ----------------------------------------------------------------------------------------------

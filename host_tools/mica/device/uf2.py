@@ -71,7 +71,7 @@ def check_family(blocks: list[Block], wanted: int, board: str, where: str) -> No
             continue  # the block that works round erratum RP2350-E10
         assert family is not None
         name = FAMILIES.get(family, f"another chip (family {family:#010x})")
-        raise MicaError(f"{where}: is for {name}; {board} is a {FAMILIES.get(wanted, hex(wanted))}")
+        raise MicaError(f"{where}: is for {name}; {board} has an {FAMILIES.get(wanted, hex(wanted))}")
 
 
 def build(parts: Iterable[tuple[int, bytes]], family: int) -> bytes:
