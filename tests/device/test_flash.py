@@ -15,7 +15,7 @@ from fake_bootsel import FakeBootsel
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import flash_files, flash_image, layout
+from mica.device import flash_files, flash_image, layout, romfs
 from mica.device.build import BuildResult
 from mica.device.layout import Span
 from mica.device.serial_board import SerialBoard
@@ -51,7 +51,8 @@ class Cable:
 
     def _run(self) -> None:
         facts = load_board(NAME)
-        pico = VirtualPico(facts, self.image, flash=self.flash)
+        rom = romfs.build({"pushed.mica": DIGITS.read_bytes()})
+        pico = VirtualPico(facts, self.image, flash=self.flash, rom=rom)
         self.port = pico.port
         self._plugged.set()
         while not self._unplugged:
@@ -115,13 +116,20 @@ def files_on(port: str) -> dict[str, bytes]:
         return {name: board.get(f"open({name!r}, 'rb').read()") for name in FILES}
 
 
+def answers(port: str, name: str) -> None:
+    """The model in /rom passes its golden vectors, used in place."""
+    with SerialBoard(port) as board:
+        run = f"import mica\nm = mica.Model('/rom/{name}')\nprint(m.selftest(), m._m.copied)"
+        assert board.exec(run) == b"None False\n"
+
+
 def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The new firmware would format them; it starts, answers, has its model in place, and all files are back."""
-    code = main(["flash", "--board", NAME, "--on", cable.port, "--with", str(DIGITS), "--json"])
+    """The new firmware would format them; it starts and answers, all files are back, and so is the model in /rom."""
+    code = main(["flash", "--board", NAME, "--on", cable.port, "--json"])
     captured = capsys.readouterr()
     assert code == 0, captured.err
     facts = json.loads(captured.out)
-    assert (facts["files"], facts["restored"], facts["models"]) == ("restored", len(FILES), [DIGITS.name])
+    assert (facts["files"], facts["restored"], facts["models"]) == ("restored", len(FILES), ["pushed.mica"])
     assert "the file system moves from 256 K at 0x1c0000 to 512 K at 0x180000: copying 4 files" in captured.err
     assert facts["port"] == cable.port
     assert list(here.iterdir()) == []  # the copies are gone, now that the board has them
@@ -131,18 +139,18 @@ def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
     with SerialBoard(cable.port) as board:
         assert facts["mica"] == board.require_mica()
         assert layout.rp2_files_of_board(board) == Span(0x180000, 0x80000)
-        run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
-        assert board.exec(run) == b"False\n"
+    answers(cable.port, "pushed.mica")
 
 
 def test_files_stay(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """An update with the same layout copies nothing, and leaves files and models alone."""
-    assert main(["flash", "--board", NAME, "--on", cable.port]) == 0
+    """An update with the same layout copies nothing; with it comes a model, in place of the one before."""
+    assert main(["flash", "--board", NAME, "--on", cable.port, "--with", str(DIGITS)]) == 0
     captured = capsys.readouterr()
     assert "the files on the board are where they were" in captured.out
     assert files_on(cable.port) == FILES
     with SerialBoard(cable.port) as board:
-        assert DIGITS.name in board.exec("import os\nprint(os.listdir('/rom'))").decode()
+        assert board.exec("import os\nprint(os.listdir('/rom'))").decode().split() == [f"['{DIGITS.name}']"]
+    answers(cable.port, DIGITS.name)
 
 
 def test_new_board(
@@ -169,6 +177,4 @@ def test_new_board(
         assert answers == [0]
         said = json.loads(capsys.readouterr().out)
         assert (said["port"], said["files"]) == (pico.port, "unseen")
-        with SerialBoard(pico.port) as board:
-            run = f"import mica\nm = mica.Model('/rom/{DIGITS.name}')\nm.run()\nprint(m._m.copied)"
-            assert board.exec(run) == b"False\n"
+        answers(pico.port, DIGITS.name)

@@ -62,12 +62,14 @@ class Result:
     files: str
     restored: int
     backup: Path | None
-    models: list[str]
+    models: list[str]  # written into /rom
     seconds: float
 
 
 class Writer(abc.ABC):
-    """One way to write a board's flash."""
+    """One way to write a board's flash with `image`."""
+
+    image: Image
 
     @abc.abstractmethod
     def files_of_board(self, board: Board) -> Span | None:
@@ -85,7 +87,9 @@ class Writer(abc.ABC):
 def flash(wish: Wish, ui: Ui) -> Result:
     """Do all of it. Raises MicaError; where files of the user's are in a folder by then, the message names it."""
     begun = time.monotonic()
-    image = flash_image.with_models(flash_image.read(wish.board, wish.image), wish.models)
+    image = flash_image.read(wish.board, wish.image)
+    models = flash_image.read_models(wish.models)
+    image = flash_image.with_models(image, models)
     backup: Backup | None = None
     port = _port(wish)
     before = frozenset(usb_ports())
@@ -96,8 +100,10 @@ def flash(wish: Wish, ui: Ui) -> Result:
         if running:
             _check_chip(wish.board, running)
         moved, fate, entries = _look(wish, image, writer, running, ui)
-        if entries:
-            assert running is not None
+        if running and moved and not models:
+            models = _models_on(wish, image, running, ui)
+            writer.image = flash_image.with_models(image, models)
+        if running and entries:
             backup = _back_up(wish, running, entries, ui)
         try:
             writer.write(running, moved)
@@ -124,13 +130,13 @@ def flash(wish: Wish, ui: Ui) -> Result:
             running.close()
     return Result(
         image=str(wish.image),
-        size=image.size,
+        size=writer.image.size,
         port=running.port or "",
         mica=version,
         files=fate,
         restored=len(backup.hashes) if backup else 0,
         backup=wish.backup if backup else None,
-        models=[path.name for path in wish.models],
+        models=sorted(models),
         seconds=time.monotonic() - begun,
     )
 
@@ -228,6 +234,20 @@ def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui)
         )
     ui.say(f"{change}: copying {count} files from the board first")
     return True, "restored", entries
+
+
+def _models_on(wish: Wish, image: Image, board: Board, ui: Ui) -> dict[str, bytes]:
+    """What is in the board's /rom and would be lost with its old place: it goes along in the new image."""
+    if wish.erase_files:
+        return {}
+    with ui.meter("copying models from the board", "bytes") as progress:
+        found = flash_files.read_rom(board, progress)
+    if found and image.models is None:
+        raise MicaError(
+            f"{image.where} has no ROMFS as {wish.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost; "
+            "add --erase-files"
+        )
+    return found
 
 
 def _back_up(wish: Wish, board: Board, entries: list[Entry], ui: Ui) -> Backup:

@@ -28,7 +28,6 @@ def _mica_list(folder):
             print("mica:" + ("dir" if e[1] & 0x4000 else "file"), os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
             if e[1] & 0x4000:
                 _mica_list(path + "/")
-_mica_list("/")
 """
 
 _READ = """\
@@ -90,10 +89,10 @@ class Backup:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def listing(board: Board) -> list[Entry]:
-    """All files and folders of the board's file system, a folder before what is in it."""
+def listing(board: Board, top: str = "/") -> list[Entry]:
+    """All files and folders of the board's file system, a folder before what is in it; `top` ends in "/"."""
     found = []
-    for line in board.exec(_LIST).decode(errors="replace").splitlines():
+    for line in board.exec(f"{_LIST}_mica_list({top!r})").decode(errors="replace").splitlines():
         if line.startswith("mica:"):
             kind, size, path = line.split(" ")
             found.append(Entry(binascii.unhexlify(path).decode(), int(size), kind == "mica:dir"))
@@ -123,6 +122,22 @@ def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgr
         backup.discard()
         raise
     return backup
+
+
+def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
+    """The files in a board's ROMFS, by their paths below /rom; none where it has no ROMFS."""
+    if board.exec("import os\nprint('rom' in os.listdir('/'))").strip() != b"True":
+        return {}
+    try:
+        entries = [entry for entry in listing(board, "/rom/") if not entry.folder]
+    except BoardError:  # a file of that name, say
+        return {}
+    board.exec(_READ)
+    found: dict[str, bytes] = {}
+    for entry in entries:
+        found[entry.path.removeprefix("/rom/")] = _read(board, entry.path)
+        progress(sum(map(len, found.values())), sum(entry.size for entry in entries))
+    return found
 
 
 def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:

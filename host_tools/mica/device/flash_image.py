@@ -1,7 +1,8 @@
 """What is flashed: a firmware, alone or with models in its ROMFS, as one file."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from mica.boards import Board
@@ -21,7 +22,6 @@ class Image:
     models: Span | None  # its ROMFS window
     partitions: tuple[layout.Partition, ...] = ()
     family: int = 0
-    rom: bytes | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -52,7 +52,7 @@ def combined_image(board: Board, models: Sequence[Path], firmware: Path | None =
         from mica.device.build import build
 
         firmware = build(board).image
-    return with_models(read(board, firmware), models).as_file()
+    return with_models(read(board, firmware), read_models(models)).as_file()
 
 
 def read(board: Board, path: Path) -> Image:
@@ -127,23 +127,24 @@ def _read_esp(board: Board, data: bytes, where: str) -> Image:
     return Image(where, board, ((offset, data),), files, models, tuple(rows))
 
 
-def with_models(image: Image, models: Sequence[Path]) -> Image:
-    """The image with these .mica files in its ROMFS; what else the window held is erased with it."""
+def with_models(image: Image, models: Mapping[str, bytes]) -> Image:
+    """The image with these files in its ROMFS; what else the window held is erased with it."""
     if not models:
         return image
     if image.models is None:
         raise MicaError(f"{image.where}: has no ROMFS as {image.board.name}'s, for models; flash mica's own firmware")
-    rom = romfs.build(_read_models(models), size=image.models.size)
+    rom = romfs.build(models, size=image.models.size)
     parts = [part for part in image.parts if not image.models.overlaps(part[0], len(part[1]))]
     for at, data in image.parts:
         if image.models.overlaps(at, len(data)):  # an image that came with models: cut them off
-            parts.append((at, data[: image.models.start - at]))
-            parts.append((image.models.end, data[image.models.end - at :]))
+            parts.append((at, data[: max(0, image.models.start - at)]))
+            parts.append((max(at, image.models.end), data[max(0, image.models.end - at) :]))
     parts = sorted(part for part in [*parts, (image.models.start, rom)] if part[1])
-    return Image(image.where, image.board, tuple(parts), image.files, image.models, image.partitions, image.family, rom)
+    return dataclasses.replace(image, parts=tuple(parts))
 
 
-def _read_models(models: Sequence[Path]) -> Mapping[str, bytes]:
+def read_models(models: Sequence[Path]) -> dict[str, bytes]:
+    """Content of .mica files, by the names that they have in /rom."""
     from mica.format.codec import FormatError, decode
 
     found: dict[str, bytes] = {}
