@@ -162,19 +162,20 @@ def test_new_board(
     image.write_bytes(flash_image.combined_image(facts, [DIGITS], firmware(NAME).image))
     # A second set of models replaces the first in an image that has come with it.
     assert flash_image.combined_image(facts, [DIGITS], image) == image.read_bytes()
-    copied, ports = threading.Event(), []
+    copied = threading.Event()
+    ports: list[SimpleNamespace] = []
     fake = FakeBootsel(tmp_path / "drive", tmp_path / "flash.bin", started=copied.set)
     monkeypatch.setenv("MICA_DRIVES", str(fake.folder))
     monkeypatch.setattr("serial.tools.list_ports.comports", lambda: list(ports))
-    answers = []
+    codes: list[int] = []
     command = ["flash", "--board", NAME, "--image", str(image), "--erase-files", "--json"]
-    flashing = threading.Thread(target=lambda: answers.append(main(command)))
+    flashing = threading.Thread(target=lambda: codes.append(main(command)))
     flashing.start()
     assert copied.wait(30) and fake.faults == []
     with VirtualPico(facts, None, flash=fake.flash) as pico:
         ports.append(SimpleNamespace(device=pico.port, vid=0x2E8A, serial_number="E6"))
         flashing.join(60)
-        assert answers == [0]
+        assert codes == [0]
         said = json.loads(capsys.readouterr().out)
         assert (said["port"], said["files"]) == (pico.port, "unseen")
         answers(pico.port, DIGITS.name)

@@ -26,7 +26,7 @@ from mica.device.serial_board import SerialBoard
 from mica.device.transport import Board, BoardError, PutProgress
 from mica.errors import MicaError, Unsupported
 
-BACK_SECONDS = 30.0  # for a board to come back with its new firmware
+BACK_SECONDS = 45.0  # for a board to come back with its new firmware
 
 
 @dataclass(frozen=True)
@@ -285,12 +285,24 @@ def wait_for_board(port: str | None, before: frozenset[str], known: str | None, 
     while True:
         for candidate in _came_back(port, before, known):
             try:
-                return SerialBoard(candidate)
+                return _settled(candidate)
             except MicaError as error:  # not there yet, or its permissions are not
                 last = str(error)
         if time.monotonic() > end:
             raise MicaError(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s: {last}")
         time.sleep(0.2)
+
+
+def _settled(port: str) -> SerialBoard:
+    """The board at a port. While it starts, its own words can come between ours and be taken for answers: so ask."""
+    board = SerialBoard(port)
+    try:
+        if board.exec("print('mi' + 'ca')", timeout=5).strip() != b"mica":
+            raise BoardError(f"{board.name} is still starting")
+    except BaseException:
+        board.close()
+        raise
+    return board
 
 
 def _start_program(board: SerialBoard) -> None:
