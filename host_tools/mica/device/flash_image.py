@@ -133,7 +133,7 @@ def with_models(image: Image, models: Mapping[str, bytes]) -> Image:
         return image
     if image.models is None:
         raise MicaError(f"{image.where}: has no ROMFS as {image.board.name}'s, for models; flash mica's own firmware")
-    rom = romfs.build(models, size=image.models.size)
+    rom = romfs.rom_window_image(models, image.models.size)
     parts = [part for part in image.parts if not image.models.overlaps(part[0], len(part[1]))]
     for at, data in image.parts:
         if image.models.overlaps(at, len(data)):  # an image that came with models: cut them off
