@@ -3,3 +3,8 @@
 #define MICROPY_PY_MICROPYTHON_HEAP_LOCKED (1)
 
 #include "variants/mpconfigvariant_common.h"
+
+// Ctrl-C between two bytecodes, as on boards. Raised from the signal handler it could leave a C function half done, for
+// example Model.end() before it gave the arena back.
+#undef MICROPY_ASYNC_KBD_INTR
+#define MICROPY_ASYNC_KBD_INTR (0)

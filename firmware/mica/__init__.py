@@ -8,11 +8,14 @@ __version__ = "0.1.0"
 _HOMES = {
     "Model": "model",
     "Layer": "model",
+_HOMES = {
     "hooks": "hooks",
     "kernels": "kernels",
     "remote": "remote",
     "remote_push": "remote_push",
     "slots": "slots",
+    "Supervisor": "supervisor",
+}
 }
 
 

@@ -286,6 +286,10 @@ class Model:
 
         return selftest(self)
 
+    def reset(self):
+        """Clear the state of a streaming model, as it is after loading."""
+        self._m.reset_state()
+
     def predict_into(self, inputs, outputs):
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
 

@@ -3,8 +3,8 @@
 from binascii import crc32
 
 
-def selftest(model):
-    """Return None, or the first bad Layer.
+def selftest(model, feed=None):
+    """Return None, or the first bad Layer. feed() is called after each layer, and after each slice of the checksum.
 
     Of a file without checksums of layers (format 1.0) only the outputs are compared, and the layer is the one that
     wrote the wrong output. The checksum of the file comes last: where it is wrong, a bad layer says more.
@@ -13,24 +13,25 @@ def selftest(model):
     if not m.info.n_golden:
         raise ValueError("selftest: the file has no golden vectors; pack it with --golden N")
     try:
-        bad = _run(model, m)
+        bad = _run(model, m, feed)
         if bad is not None:
             from mica.model import Layer
 
             return Layer(m, bad)
     except (ValueError, IndexError):
-        _check(m)  # a file that changed can name tensors that there are not: say that it changed
+        _check(m, feed)  # a file that changed can name tensors that there are not: say that it changed
         raise
-    _check(m)
+    _check(m, feed)
     return None
 
 
-def _check(m):
+def _check(m, feed):
     while m.check(4096):  # a slice at a time: interrupts and USB are served between them
-        pass
+        if feed:
+            feed()
 
 
-def _run(model, m):
+def _run(model, m, feed):
     """Run all vectors; return the index of the first bad step, or None. Puts the state back as it was."""
     state = m.state
     kept = None if state is None else bytes(state)
@@ -38,7 +39,7 @@ def _run(model, m):
     try:
         m.reset_state()
         for k in range(m.info.n_golden):
-            bad = _vector(model._steps, m, k)
+            bad = _vector(model._steps, m, k, feed)
             if bad is not None:
                 return bad
     finally:
@@ -48,7 +49,7 @@ def _run(model, m):
     return None
 
 
-def _vector(steps, m, k):
+def _vector(steps, m, k, feed):
     vector = m.golden(k)
     crcs = m.golden_crcs(k)
     at = 0
@@ -58,6 +59,8 @@ def _vector(steps, m, k):
         at += nbytes + 3 & ~3
     for i, step in enumerate(steps):
         step()
+        if feed:
+            feed()
         if crcs is not None and _crc(m, i) != crcs[i]:
             return i
     for t in m.outputs:

@@ -55,6 +55,7 @@ class Arena:
     """
 
     busy: bool
+    intact: bool  # the guard words behind it (of the static arena also before it) are as they were at the last load
     def __init__(self, memory: int | Buffer, /) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
@@ -110,6 +111,8 @@ class Model:
         Returns the bytes that are left; 0 when all were right, and the next call begins again. Raises ValueError at the
         end of a file that has changed. Allocates nothing.
         """
+    def rearm(self) -> None:
+        """Write the guard words round the arena again, as load() does."""
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points, as after load."""
     def deinit(self) -> None: ...

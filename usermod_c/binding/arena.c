@@ -9,11 +9,18 @@
 #include "mp_mica.h"
 
 #define CONTROL_MAGIC (0x4143494d)
+// Words behind an arena of ours, and before the static one: what writes past its end damages them first. A caller's buffer
+// has none, and a block of the heap none before it, because memoryview(arena) has to be the head of the block.
+#define GUARD_WORDS (4)
+#define GUARD_BYTES (4 * GUARD_WORDS)
+#define GUARDED(bytes) (((bytes) + 3) & ~(size_t)3)
+#define GUARD (0x6d5ac3a7)
+
 #define ROUND_UP(p) (((uintptr_t)(p) + MICA_ALIGN - 1) & ~(uintptr_t)(MICA_ALIGN - 1))
 
 #if MICA_ARENA_BYTES > 0
-static uint8_t static_memory[MICA_ARENA_BYTES] __attribute__((aligned(MICA_ALIGN)));
-#define STATIC_MEMORY static_memory
+static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYTES] __attribute__((aligned(MICA_ALIGN)));
+#define STATIC_MEMORY (static_memory + GUARD_BYTES)
 #else
 #define STATIC_MEMORY NULL
 #endif
@@ -51,8 +58,48 @@ mp_mica_arena_t *mp_mica_arena_new(size_t bytes) {
     self->memory = NULL;
     self->bytes = bytes;
     memset(&self->control, 0, sizeof(self->control));
-    self->memory = m_malloc_maybe(bytes);
-    return self->memory == NULL ? NULL : self;
+    self->memory = m_malloc_maybe(GUARDED(bytes) + GUARD_BYTES);
+    if (self->memory == NULL) {
+        return NULL;
+    }
+    mp_mica_arena_arm(self);
+    return self;
+}
+
+static uint32_t *guard_behind(const mp_mica_arena_t *self) {
+    return (uint32_t *)(void *)((uint8_t *)self->memory + GUARDED(self->bytes));
+}
+
+static bool guarded(const mp_mica_arena_t *self) {
+    return self->source == MP_OBJ_NULL && self->memory != NULL && self->bytes != 0;
+}
+
+void mp_mica_arena_arm(mp_mica_arena_t *self) {
+    if (!guarded(self)) {
+        return;
+    }
+    uint32_t *behind = guard_behind(self);
+    for (size_t i = 0; i < GUARD_WORDS; i++) {
+        behind[i] = GUARD;
+        if (self == &mp_mica_arena_static) {
+            ((uint32_t *)self->memory)[-1 - (int)i] = GUARD;
+        }
+    }
+}
+
+bool mp_mica_arena_intact(const mp_mica_arena_t *self) {
+    if (!guarded(self)) {
+        return true;
+    }
+    const uint32_t *behind = guard_behind(self);
+    uint32_t damage = 0;
+    for (size_t i = 0; i < GUARD_WORDS; i++) {
+        damage |= behind[i] ^ GUARD;
+        if (self == &mp_mica_arena_static) {
+            damage |= ((const uint32_t *)self->memory)[-1 - (int)i] ^ GUARD;
+        }
+    }
+    return damage == 0;
 }
 
 // Element types that any bytes may be written to: in an array('O') they would be taken for objects.
@@ -169,7 +216,11 @@ static mp_obj_t arena_unary_op(mp_unary_op_t op, mp_obj_t self_in) {
 }
 
 static void arena_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
-    if (dest[0] != MP_OBJ_NULL || attr != MP_QSTR_busy) {
+    if (dest[0] != MP_OBJ_NULL || (attr != MP_QSTR_busy && attr != MP_QSTR_intact)) {
+        return;
+    }
+    if (attr == MP_QSTR_intact) {
+        dest[0] = mp_obj_new_bool(mp_mica_arena_intact(MP_OBJ_TO_PTR(self_in)));
         return;
     }
     mp_mica_span_t span;

@@ -227,6 +227,7 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
     }
     self->file_bytes = info.file_bytes;
     take_arena(self, args[ARG_arena].u_obj, &info);
+    mp_mica_arena_arm(self->arena);
     self->tables = m_malloc(info.model_bytes);
     if (info.state_bytes != 0) {
         self->state = m_malloc(info.state_bytes);
@@ -264,6 +265,10 @@ static mp_obj_t model_begin(mp_obj_t self_in) {
     check_arena(self, &span);
     if (!mp_mica_arena_take(&span, self->id)) {
         mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended"));
+    }
+    if (!mp_mica_arena_intact(self->arena)) {
+        mp_mica_arena_release(&span, self->id);
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("somebody wrote past the arena's end: load the model again"));
     }
     self->finished = mica_model_info(self->engine)->n_steps == 0;
     return mp_const_none;
@@ -538,6 +543,13 @@ static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_check_obj, 1, 2, model_check);
 
+// rearm(): the guard words round the arena are written again, as at load.
+static mp_obj_t model_rearm(mp_obj_t self_in) {
+    mp_mica_arena_arm(model_of(self_in)->arena);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_rearm_obj, model_rearm);
+
 // reset_state(): state tensors back to their zero points, as after load.
 static mp_obj_t model_reset_state(mp_obj_t self_in) {
     mica_reset_state(model_of(self_in)->engine);
@@ -701,6 +713,7 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_golden), MP_ROM_PTR(&model_golden_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&model_golden_crcs_obj) },
     { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&model_check_obj) },
+    { MP_ROM_QSTR(MP_QSTR_rearm), MP_ROM_PTR(&model_rearm_obj) },
     { MP_ROM_QSTR(MP_QSTR_reset_state), MP_ROM_PTR(&model_reset_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&model_deinit_obj) },
 };

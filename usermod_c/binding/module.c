@@ -87,6 +87,7 @@ static MP_DEFINE_CONST_FUN_OBJ_KW(module_load_obj, 1, mp_mica_model_load);
 // import statement; entered among the loaded modules, which a soft reset empties, ours is called once a session.
 static mp_obj_t module_init(void) {
     memset(&mp_mica_arena_static.control, 0, sizeof(mp_mica_arena_static.control));
+    mp_mica_arena_arm(&mp_mica_arena_static);
     mp_mica_cores_init();
     extern const mp_obj_module_t mp_module__mica;
     mp_obj_dict_store(MP_OBJ_FROM_PTR(&MP_STATE_VM(mp_loaded_modules_dict)), MP_OBJ_NEW_QSTR(MP_QSTR__mica),

@@ -56,6 +56,8 @@ bool mp_mica_arena_take(const mp_mica_span_t *span, uint32_t id); // test and se
 void mp_mica_arena_release(const mp_mica_span_t *span, uint32_t id);
 uint32_t mp_mica_arena_owner(const mp_mica_span_t *span);
 uint32_t mp_mica_arena_new_id(void);
+void mp_mica_arena_arm(mp_mica_arena_t *self);              // writes the guard words round it
+bool mp_mica_arena_intact(const mp_mica_arena_t *self);     // whether they are still there; true where it has none
 
 // model.c
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args);

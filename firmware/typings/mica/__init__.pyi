@@ -9,5 +9,6 @@ from . import remote_push as remote_push
 from . import slots as slots
 from .model import Layer as Layer
 from .model import Model as Model
+from .supervisor import Supervisor as Supervisor
 
 __version__: str

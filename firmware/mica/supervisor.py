@@ -1,0 +1,383 @@
+"""mica.Supervisor: a model that is watched, mended and, where that does not help, replaced by a spare.
+
+    s = mica.Supervisor("net.mica", spare="small.mica", retries=1, timeout_ms=200, feed=wdt.feed)
+    s.predict([x])  # as Model.predict
+    s.counts        # {"runs": 1, "retry": 0, ...}
+
+A run fails when a layer raises, when it takes longer than `timeout_ms` (looked at after each layer), when somebody wrote
+past the arena's end (guard words, looked at in every run), or when the file no longer has the checksum that it had at
+load (looked at before every `check_every`-th run and after each failure). Then the model is loaded again, tested with its
+golden vectors if it has some, and the whole run is made again from a kept copy of the inputs and of the state, `retries`
+times; then the same with the spare, which stays until restore(). Where that fails too, predict() raises Failed.
+
+`feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
+A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted.
+"""
+
+import gc
+from array import array
+from time import ticks_diff, ticks_ms
+
+from mica.model import Model
+
+SLICE = 4096  # bytes of the file that are checked at a time
+KINDS = ("runs", "exception", "timeout", "guard", "checksum", "selftest", "reload", "retry", "spare", "failed")
+
+
+class Failed(RuntimeError):
+    """Neither the model nor its spare could make a run; the text has the last reason."""
+
+
+class _Fault(Exception):
+    pass  # args: kind, detail
+
+
+def _facts(m):
+    """Return what must be alike for a spare to take a model's place."""
+    return [[(m.tensor(t).shape, m.tensor(t).dtype) for t in ids] for ids in (m.inputs, m.outputs)]
+
+
+def _check(m, feed):
+    try:
+        while m.check(SLICE):
+            if feed:
+                feed()
+    except ValueError as e:
+        raise _Fault("checksum", e)
+
+
+class _Source:
+    """What a model can be loaded from, again and again."""
+
+    def __init__(self, given, arena):
+        self.given = given
+        self.arena = arena
+        self.model = given if isinstance(given, Model) else None
+
+    def load(self, setup):
+        """Return a new Model of it; of one that was given as a Model, that one."""
+        if isinstance(self.given, Model):
+            self.given._m.rearm()
+            return self.given
+        arena = self.arena
+        if self.model is not None:
+            if arena is None:
+                arena = self.model.arena  # a block of the heap: another such block may not be found
+            self.free()
+        gc.collect()
+        self.model = Model(self.given, arena)
+        if setup:
+            setup(self.model)
+        return self.model
+
+    def free(self):
+        if self.model is not None and self.model is not self.given:
+            self.model.deinit()
+            self.model = None
+            gc.collect()
+
+
+class Supervisor:
+    """See above. `model` and `spare` are paths, buffers or Models; a path is read anew at each reload.
+
+    spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
+    it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
+    is called with each Model that was loaded, for hooks. on_event(kind, detail) hears of every event.
+
+    model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
+    events: the last 16, as (ticks_ms, kind, detail).
+    """
+
+    def __init__(
+        self,
+        model,
+        spare=None,
+        retries=1,
+        timeout_ms=0,
+        check_every=16,
+        feed=None,
+        on_event=None,
+        setup=None,
+        arena=None,
+    ):
+        if retries < 0 or timeout_ms < 0 or check_every < 1:
+            raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
+        self.counts = {kind: 0 for kind in KINDS}
+        self.events = []
+        self.model = None
+        self._retries = retries
+        self._timeout = timeout_ms
+        self._every = self._left = check_every
+        self._feed = feed
+        self._on_event = on_event
+        self._setup = setup
+        self._sources = [_Source(model, arena)]
+        self._active = 0
+        self._facts = None
+        if spare is not None:
+            # Before the model, and not beside it: that can need more memory than there is.
+            self._sources.append(_Source(spare, arena))
+            self._learn(self._sources[1].load(None)._m)
+            self._sources[1].free()
+        try:
+            first = self._sources[0].load(setup)
+        except Exception as e:
+            if spare is None:
+                raise
+            self._event("exception", e)
+            self._sound = self._to_spare()
+            return
+        if spare is not None and _facts(first._m) != self._facts:
+            self._sources[0].free()
+            raise ValueError("Supervisor: the spare's inputs or outputs have other shapes than the model's")
+        self._learn(first._m)
+        self._use(first)
+        self._sound = self._proved()
+
+    # ---- What a Model has
+
+    @property
+    def on_spare(self):
+        return self._active == 1
+
+    def input(self, i=0):
+        """Return the quantised input of the model that is in use: ask anew for each run, it can be another one."""
+        return self.model.input(i)
+
+    def output(self, i=0):
+        return self.model.output(i)
+
+    def reset(self):
+        """Clear the state of a streaming model."""
+        self._kept_state = None
+        if self._sound:
+            self._m.reset_state()
+
+    def predict(self, inputs, raw=False):
+        """Do as Model.predict, under supervision."""
+        self._before()
+        m = self._m
+        m.begin()
+        try:
+            self.model._write(inputs)
+        finally:
+            m.end()
+        self._keep()
+        return self._supervise(True, raw)
+
+    def run(self):
+        """Do as Model.run, under supervision, on what the inputs hold."""
+        self._before()
+        self._keep()
+        self._supervise(False, False)
+
+    def restore(self):
+        """Go back from the spare to the model: True when it loads and its self-test is passed, else the spare stays."""
+        if self._active == 0:
+            return True
+        self._sound = False
+        self._active = 0
+        if self._ready():
+            self._sources[1].free()
+            return True
+        self._to_spare()
+        return False
+
+    def deinit(self):
+        """Give the memory back; Models that were given stay as they are."""
+        for source in self._sources:
+            source.free()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.deinit()
+
+    def __repr__(self):
+        bad = self.counts["retry"] + self.counts["failed"]
+        which = "spare" if self._active else "model"
+        return "<mica.Supervisor on the %s: %d runs, %d failures>" % (which, self.counts["runs"], bad)
+
+    # ---- How it does it
+
+    def _event(self, kind, detail=None):
+        self.counts[kind] += 1
+        if len(self.events) == 16:
+            self.events.pop(0)
+        # The text, not the exception: that would keep its traceback, and what it names, alive.
+        self.events.append((ticks_ms(), kind, None if detail is None else str(detail)))
+        if self._on_event:
+            self._on_event(kind, detail)
+
+    def _use(self, model):
+        self.model = model
+        self._m = model._m
+
+    def _learn(self, m):
+        """Set aside what a retry needs: room for a copy of the inputs."""
+        inputs = [m.tensor(t) for t in m.inputs]
+        self._facts = _facts(m)
+        self._kept = [memoryview(array(t.dtype, bytes(t.nbytes))) for t in inputs]
+        self._scales = [(t.scale, t.zero_point) for t in inputs]
+        self._kept_state = None
+
+    def _keep(self):
+        m = self._m
+        for i, kept in enumerate(self._kept):
+            kept[:] = m.input(i)
+        for i, t in enumerate(m.inputs):
+            t = m.tensor(t)
+            self._scales[i] = (t.scale, t.zero_point)
+        self._keep_state()
+
+    def _keep_state(self):
+        state = self._m.state
+        if state is None:
+            self._kept_state = None
+        elif self._kept_state is None or len(self._kept_state) != len(state):
+            self._kept_state = bytearray(state)
+        else:
+            self._kept_state[:] = state
+
+    def _before(self):
+        """Find damage before the input is taken, and mend it: nothing is lost then."""
+        if not self._sound:
+            if not self._mend():
+                self._event("failed")
+                raise Failed("supervisor: neither model nor spare can be loaded")
+            self._put_state()
+        self._left -= 1
+        fault = None
+        if self._left <= 0:
+            self._left = self._every
+            try:
+                _check(self._m, self._feed)
+            except _Fault as e:
+                fault = e
+        if fault is None and not self.model.arena.busy and not self.model.arena.intact:
+            fault = _Fault("guard", "written past the arena's end")
+        if fault is not None:
+            self._keep_state()
+            self._event(*fault.args)
+            self._sound = False
+            if not self._mend():
+                self._event("failed")
+                raise Failed("supervisor: %s; neither model nor spare can be loaded" % fault.args[0])
+            self._put_state()
+
+    def _proved(self):
+        """Whether the model that is in use passes its self-test; counts what it does not."""
+        try:
+            if self._m.info.n_golden:
+                from mica.selftest import selftest
+
+                bad = selftest(self.model, self._feed)
+                if bad is not None:
+                    raise _Fault("selftest", bad.name)
+            else:
+                _check(self._m, self._feed)
+            return True
+        except _Fault as e:
+            self._event(*e.args)
+        except Exception as e:
+            self._event("selftest", e)
+        return False
+
+    def _ready(self):
+        """Load the source in use anew, and test it."""
+        self._event("reload")
+        try:
+            self._use(self._sources[self._active].load(self._setup))
+            if _facts(self._m) != self._facts:
+                raise ValueError("the file now has other shapes")
+        except Exception as e:
+            self._event("exception", e)
+            return False
+        self._sound = self._proved()
+        return self._sound
+
+    def _to_spare(self):
+        self._sources[0].free()
+        self._active = 1
+        self._event("spare")
+        return self._ready()
+
+    def _mend(self):
+        """Bring up a model that is sound: the one in use, or the spare."""
+        for _ in range(self._retries + 1):
+            if self._ready():
+                return True
+        if self._active == 0 and len(self._sources) > 1 and self._to_spare():
+            return True
+        self._active = 0  # the next call begins again
+        return False
+
+    def _put_state(self):
+        kept, state = self._kept_state, self._m.state
+        if kept is not None and state is not None and self._active == 0:
+            state[:] = kept  # a spare's state is its own, and begins anew
+
+    def _supervise(self, answer, raw):
+        self.counts["runs"] += 1
+        tries = self._retries
+        fault = None
+        while True:
+            try:
+                if fault is None:
+                    return self._attempt(answer, raw)
+                if self._sound:
+                    self._put_state()
+                    return self._attempt(answer, raw)
+            except _Fault as e:
+                fault = e
+                self._event(*e.args)
+            except Exception as e:
+                fault = e
+                self._event("exception", e)
+            # Whatever it was: loaded anew and tested, before it is tried again.
+            self._sound = False
+            if tries > 0:
+                tries -= 1
+                self._event("retry")
+                self._ready()
+            elif self._active == 0 and len(self._sources) > 1:
+                tries = self._retries
+                self._to_spare()
+            else:
+                break
+        self._event("failed", fault)
+        if self._ready():  # with the state from before the run
+            self._put_state()
+        reason = fault.args[1] if isinstance(fault, _Fault) else repr(fault)
+        raise Failed("supervisor: the run failed: %s" % (reason,))
+
+    def _attempt(self, answer, raw):
+        m = self._m
+        feed = self._feed
+        limit = self._timeout
+        m.begin()
+        try:
+            self._fill(m)
+            start = ticks_ms()
+            for step in self.model._steps:
+                step()
+                if feed:
+                    feed()
+                if limit and ticks_diff(ticks_ms(), start) > limit:
+                    raise _Fault("timeout", "more than %d ms" % limit)
+            if not m.arena.intact:
+                raise _Fault("guard", "written past the arena's end")
+            return self.model._read(raw) if answer else None
+        finally:
+            m.end()
+
+    def _fill(self, m):
+        """Write the kept inputs; into a spare with another scale, the numbers that they stand for."""
+        for i, kept in enumerate(self._kept):
+            t = m.tensor(m.inputs[i])
+            scale, zero = self._scales[i]
+            if t.dtype != "b" or (t.scale == scale and t.zero_point == zero):
+                m.write(i, kept)
+            else:
+                m.write(i, [scale * (q - zero) for q in kept])
