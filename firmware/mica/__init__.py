@@ -8,14 +8,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "Model": "model",
     "Layer": "model",
-_HOMES = {
+    "Supervisor": "supervisor",
     "hooks": "hooks",
     "kernels": "kernels",
     "remote": "remote",
     "remote_push": "remote_push",
     "slots": "slots",
-    "Supervisor": "supervisor",
-}
 }
 
 

@@ -41,7 +41,9 @@ def where():
         return
     print("mica:window", len(flash.memory))
     length = slots.plain(flash) if slots.mounted == "plain" else 0
-    print("mica:at", "none" if slots.mounted is None else slots.mounted, length, slots.base(flash, length)[1], slots.used)
+    print(
+        "mica:at", "none" if slots.mounted is None else slots.mounted, length, slots.base(flash, length)[1], slots.used
+    )
     for i in (0, 1):
         h = slots.Half(flash, i)
         print("mica:half", i, h.state, h.sequence, h.length, _text(h.reason))
