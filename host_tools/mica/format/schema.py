@@ -487,30 +487,34 @@ SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherw
 
 
 def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping[str, int], limit: int) -> int:
-    """Bytes of scratch with which a step runs fastest, at most `limit`, at least `scratch_min`; the same for every core.
+    """Bytes of scratch with which a step runs fastest, at most `limit`; the same for every core.
 
     x, y: dimensions of the first input and the output. A kernel that is given less works on fewer pixels or rows at a
-    time, or without any; one that is given more has no use for it.
+    time; one that is given more has no use for it. Below the smallest tile most have to go without any, several times
+    slower, to save a kilobyte or two: so that much is wanted whatever the limit.
 
     conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
-    in parts, and the unpacked weights of four channels. depthwise: a strip of one channel, for two rows of the
-    output at a time, 96 bits a column, and where each strip begins; or of four channels, 64 bits a column each, and
-    their constants; or one window of all channels. fully connected: one
-    unpacked row of x.
+    in parts, and the unpacked weights of four channels; at least one patch, as bytes and unpacked. depthwise: a strip of one
+    channel, for two rows of the output at a time, 96 bits a column, and where each strip begins; or of four channels,
+    64 bits a column each, and their constants; or one window of all channels; at least the first or the last. fully
+    connected: one unpacked row of x.
     """
-    least = scratch_min(kernel, y[-1] if y else 1, 0)
-    want = 0
+    want = tile = 0
     if kernel == "conv2d_s8" and p["groups"] == 1:
         k = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
         pixels = -(-y[1] * y[2] // 4) * 4
         want = pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED
+        tile = 3 * k
     elif kernel == "depthwise_conv2d_s8":
         columns = (y[2] - 1) * p["stride_w"] + p["kernel_w"]
         window = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
-        want = max(12 * columns + 12 * (y[1] + 1), 32 * columns + 160, window) + SCRATCH_FIXED
+        tile = max(12 * columns + 12 * (y[1] + 1), window)
+        want = max(tile, 32 * columns + 160) + SCRATCH_FIXED
     elif kernel == "fully_connected_s8":
-        want = 2 * row_bytes("offset_rows", x[-1]) + SCRATCH_FIXED
-    return max(least, min(want, limit) & -4)
+        tile = 2 * row_bytes("offset_rows", x[-1])
+        want = tile + SCRATCH_FIXED
+    least = scratch_min(kernel, y[-1] if y else 1, 0)
+    return max(least, min(want, max(limit, tile)) & -4)
 
 
 SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a call, and room to align
