@@ -154,6 +154,30 @@ def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     }
 
 
+def sizes(boards: Sequence[str]) -> list[dict[str, Any]]:
+    """Bytes of the kernels in each board's firmware."""
+    from dataclasses import asdict
+
+    import code_bytes
+
+    def progress(line: str) -> None:
+        print(f"bench: {line}", file=sys.stderr)
+
+    return [asdict(code_bytes.of_board(name, progress)) for name in boards or code_bytes.BOARDS]
+
+
+def size_table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The same as a table."""
+    head = ("board", "kernels", "ref", "fast", "of which from RAM", "kernels of firmware", "firmware")
+    lines = []
+    for r in rows:
+        k = r["kernels"]
+        share = (k["ref"] + k["fast"]) / r["firmware"]
+        counts = (f"{n:,}" for n in (k["ref"], k["fast"], k["from_ram"]))
+        lines.append((r["board"], r["isa"], *counts, f"{100 * share:.1f} %", f"{r['firmware']:,}"))
+    return text.table(head, lines, "llrrrrr")
+
+
 def main() -> int:
     """Measure, print, keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -172,7 +196,21 @@ def main() -> int:
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
     parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
     parser.add_argument("--against", metavar="OLD.json", help="print ratios to these numbers")
+    parser.add_argument(
+        "--sizes",
+        nargs="*",
+        metavar="BOARD",
+        help="instead: bytes of the kernels in the firmware of these boards, or of all",
+    )
     args = parser.parse_args()
+    if args.sizes is not None:
+        rows = sizes(args.sizes)
+        if args.json != "-":
+            print(size_table(rows))
+        if args.json:
+            out = json.dumps({"revision": _revision(), "sizes": rows}, indent=1) + "\n"
+            sys.stdout.write(out) if args.json == "-" else Path(args.json).write_text(out)
+        return 0
     if args.xip is not None:
         args.core = args.core or ["m0plus"]
         if args.core != ["m0plus"] or args.xip < 0:
