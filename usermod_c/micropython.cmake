@@ -39,6 +39,12 @@ target_include_directories(usermod_mica INTERFACE
     ${CMAKE_CURRENT_LIST_DIR}/${MICA_ISA_DIR}
 )
 target_compile_definitions(usermod_mica INTERFACE MICA_ARENA_BYTES=${MICA_ARENA_BYTES})
+# Kernels that are left out, such as conv2d_s8;add_s8 (or with a comma between).
+string(REPLACE "," ";" MICA_WITHOUT_LIST "${MICA_WITHOUT}")
+foreach(kernel IN LISTS MICA_WITHOUT_LIST)
+    string(TOUPPER ${kernel} kernel)
+    target_compile_definitions(usermod_mica INTERFACE MICA_WITHOUT_${kernel})
+endforeach()
 if(MICA_HOT_SECTION)
     # Where kernels in assembly lie, such as .time_critical.mica, which pico-sdk copies to RAM; without it, with other code.
     target_compile_definitions(usermod_mica INTERFACE MICA_HOT_SECTION=${MICA_HOT_SECTION})

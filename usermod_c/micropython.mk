@@ -1,5 +1,5 @@
 # The user module _mica for MicroPython's make ports (unix, qemu, ...):
-#   make -C ports/qemu USER_C_MODULES=<folder that has this folder in it> [MICA_ARENA_BYTES=65536]
+#   make -C ports/qemu USER_C_MODULES=<folder that has this folder in it> [MICA_ARENA_BYTES=65536] [MICA_WITHOUT="conv2d_s8 add_s8"]
 MICA_MOD_DIR := $(USERMOD_DIR)
 
 # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
@@ -20,6 +20,10 @@ MICA_ISA_SOURCES := $(addprefix $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/,$(shell sed -e 
 SRC_USERMOD_LIB_C += $(abspath $(filter %.c,$(MICA_ISA_SOURCES)))
 SRC_USERMOD_LIB_ASM += $(abspath $(filter %.S,$(MICA_ISA_SOURCES)))
 endif
+
+# Kernels that are left out, such as "conv2d_s8 add_s8".
+MICA_WITHOUT ?=
+CFLAGS_USERMOD += $(addprefix -DMICA_WITHOUT_,$(shell echo $(MICA_WITHOUT) | tr a-z A-Z))
 
 CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES)
 

@@ -11,12 +11,15 @@
 #include "mp_mica.h"
 #include "mica_select.h"
 
+// A build that leaves out kernels may leave nothing that uses one of these.
+#define HELPER static __attribute__((unused))
+
 typedef struct {
     uint8_t *data;
     size_t bytes;
 } raw_t;
 
-static raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t size) {
+HELPER raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t size) {
     mp_buffer_info_t buf;
     if (mp_obj_is_str(obj) || !mp_get_buffer(obj, &buf, flags)) {
         mp_raise_msg_varg(&mp_type_TypeError, (flags & MP_BUFFER_WRITE) ? MP_ERROR_TEXT("%s: a writable buffer is wanted")
@@ -38,7 +41,7 @@ static raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t siz
     return raw;
 }
 
-static const void *in(mp_obj_t obj, const char *name, size_t bytes, raw_t *raw) {
+HELPER const void *in(mp_obj_t obj, const char *name, size_t bytes, raw_t *raw) {
     *raw = get_raw(obj, name, MP_BUFFER_READ, 1);
     if (raw->bytes != bytes) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u bytes, wanted %u"), name, (unsigned)raw->bytes,
@@ -47,7 +50,7 @@ static const void *in(mp_obj_t obj, const char *name, size_t bytes, raw_t *raw) 
     return raw->data;
 }
 
-static const void *in_words(mp_obj_t obj, const char *name, size_t n, raw_t *raw) {
+HELPER const void *in_words(mp_obj_t obj, const char *name, size_t n, raw_t *raw) {
     *raw = get_raw(obj, name, MP_BUFFER_READ, 4);
     if (raw->bytes / 4 != n) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u values, wanted %u"), name,
@@ -57,7 +60,7 @@ static const void *in_words(mp_obj_t obj, const char *name, size_t n, raw_t *raw
 }
 
 // The output may share no byte with what is read; a kernel that works in place may also have it exactly there.
-static void *out(mp_obj_t obj, size_t bytes, const raw_t *inputs, size_t n, size_t n_in_place) {
+HELPER void *out(mp_obj_t obj, size_t bytes, const raw_t *inputs, size_t n, size_t n_in_place) {
     raw_t raw = get_raw(obj, "out", MP_BUFFER_WRITE, 1);
     if (raw.bytes != bytes) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("out: %u bytes, wanted %u"), (unsigned)raw.bytes,
@@ -73,19 +76,19 @@ static void *out(mp_obj_t obj, size_t bytes, const raw_t *inputs, size_t n, size
     return raw.data;
 }
 
-static int32_t ranged(mp_int_t value, mp_int_t min, mp_int_t max, const char *name) {
+HELPER int32_t ranged(mp_int_t value, mp_int_t min, mp_int_t max, const char *name) {
     if (value < min || value > max) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: not in %d to %d"), name, (int)min, (int)max);
     }
     return (int32_t)value;
 }
 
-static int8_t get_s8(const mp_arg_val_t *arg, const char *name) {
+HELPER int8_t get_s8(const mp_arg_val_t *arg, const char *name) {
     return (int8_t)ranged(arg->u_int, -128, 127, name);
 }
 
 // A tuple or list of exactly n numbers into u16s.
-static void get_u16s(mp_obj_t obj, const char *name, size_t n, uint16_t *to) {
+HELPER void get_u16s(mp_obj_t obj, const char *name, size_t n, uint16_t *to) {
     size_t len = 0;
     mp_obj_t *items = NULL;
     if (mp_obj_is_type(obj, &mp_type_tuple) || mp_obj_is_type(obj, &mp_type_list)) {
@@ -100,7 +103,7 @@ static void get_u16s(mp_obj_t obj, const char *name, size_t n, uint16_t *to) {
 }
 
 // A shape of any rank, for add and transpose.
-static uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
+HELPER uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
     size_t len = MICA_MAX_RANK + 1;
     mp_obj_t *items = NULL;
     if (mp_obj_is_type(obj, &mp_type_tuple) || mp_obj_is_type(obj, &mp_type_list)) {
@@ -116,7 +119,7 @@ static uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
 }
 
 // By address: the call that makes the status sets *what, and C leaves open which argument is evaluated first.
-static void check(mica_status_t status, const char **what) {
+HELPER void check(mica_status_t status, const char **what) {
     if (status != MICA_OK) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s"), *what == NULL ? "arguments disagree" : *what);
     }
@@ -147,7 +150,7 @@ static void get_pair(mp_obj_t obj, const char *name, uint16_t missing, uint16_t 
     *b = pair[1];
 }
 
-static void get_window(const mp_arg_val_t *args, mica_window_t *win) {
+HELPER void get_window(const mp_arg_val_t *args, mica_window_t *win) {
     uint16_t hwc[3];
     get_u16s(args[0].u_obj, "x_shape", 3, hwc);
     win->in_h = hwc[0];
@@ -172,14 +175,14 @@ static void get_window(const mp_arg_val_t *args, mica_window_t *win) {
 enum { ARG_x, ARG_weights, ARG_bias, ARG_mult, ARG_shift, ARG_out, ARG_rest };
 
 // raws[0] is left for x.
-static void get_channels(const mp_arg_val_t *args, size_t weights_bytes, uint32_t n, mica_channels_t *ch, raw_t *raws) {
+HELPER void get_channels(const mp_arg_val_t *args, size_t weights_bytes, uint32_t n, mica_channels_t *ch, raw_t *raws) {
     ch->weights = in(args[ARG_weights].u_obj, "weights", weights_bytes, &raws[1]);
     ch->bias = in_words(args[ARG_bias].u_obj, "bias", n, &raws[2]);
     ch->mult = in_words(args[ARG_mult].u_obj, "mult", n, &raws[3]);
     ch->shift = in(args[ARG_shift].u_obj, "shift", n, &raws[4]);
 }
 
-static void get_act(const mp_arg_val_t *args, int8_t *act_min, int8_t *act_max) {
+HELPER void get_act(const mp_arg_val_t *args, int8_t *act_min, int8_t *act_max) {
     *act_min = get_s8(&args[0], "act_min");
     *act_max = get_s8(&args[1], "act_max");
 }

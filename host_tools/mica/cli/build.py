@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mica.boards import Board, load_board, parse_size
@@ -12,6 +13,8 @@ from mica.cli.say import say
 from mica.device import build as builder
 from mica.device.emulator import EmulatedBoard
 from mica.errors import MicaError
+from mica.format import codec
+from mica.format.schema import CUSTOM
 
 NAME = "build"
 HELP = "build the firmware for a board"
@@ -24,18 +27,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
     )
+    parser.add_argument(
+        "--for",
+        dest="models",
+        metavar="M.mica",
+        nargs="+",
+        default=[],
+        help="leave out every kernel that these models don't need",
+    )
+    parser.add_argument(
+        "--no-fallback",
+        action="store_true",
+        help="leave out the kernels in MicroPython, which stand in for those that are left out",
+    )
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
 
 def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
-    result = builder.build(
-        board,
-        arena=parse_size(args.arena, "--arena") if args.arena else None,
-        manifests=[Path(path) for path in args.manifest],
-        jobs=args.jobs,
-        progress=say,
-    )
+    arena = parse_size(args.arena, "--arena") if args.arena else None
+    kernels = kernels_of(args.models) if args.models else None
+
+    def build(only: Collection[str] | None, fallback: bool) -> builder.BuildResult:
+        manifests = [Path(path) for path in args.manifest]
+        return builder.build(
+            board, arena=arena, manifests=manifests, kernels=only, fallback=fallback, jobs=args.jobs, progress=say
+        )
+
+    smaller = kernels is not None or args.no_fallback
+    before = build(None, True) if smaller else None
+    result = build(kernels, not args.no_fallback)
     image = result.image
     if args.output:
         image = Path(args.output)
@@ -56,6 +77,8 @@ def run(args: argparse.Namespace) -> int:
                 "data": result.data,
                 "bss": result.bss,
                 "arena": result.arena,
+                "kernels": list(result.kernels),
+                "before": {"text": before.text, "data": before.data, "bss": before.bss} if before else None,
                 "free_heap": heap,
                 "micropython": result.micropython,
                 "compiler": result.compiler,
@@ -70,11 +93,42 @@ def run(args: argparse.Namespace) -> int:
         f"text {text.count(result.text)}  data {text.count(result.data)}  bss {text.count(result.bss)}"
         f"  (arena {text.count(result.arena)})"
     )
+    if before:
+        print(saved(before, result))
     if heap is not None:
         print(f"free heap at the prompt: {text.count(heap)} bytes")
     print(f"MicroPython {result.micropython}, {result.compiler}")
     print(image)
     return 0
+
+
+def kernels_of(models: Sequence[str]) -> set[str]:
+    """The kernels that these .mica files need."""
+    needed: set[str] = set()
+    for path in models:
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise MicaError(f"cannot read {path}: {error.strerror}") from None
+        try:
+            needed |= {step.kernel for step in codec.decode(data).steps}
+        except codec.FormatError as error:
+            raise MicaError(f"{path}: {error}") from None
+    return needed - {CUSTOM.name}  # which is in no firmware
+
+
+def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
+    """A table of both builds' sizes in bytes, and what is in the smaller one."""
+    rows: list[tuple[object, ...]] = []
+    for name, pick in (("text", lambda r: r.text), ("data", lambda r: r.data), ("bss", lambda r: r.bss)):
+        a, b = pick(before), pick(after)
+        rows.append((name, text.count(a), text.count(b), text.count(a - b), text.percent(1 - b / a)))
+    left_out = [name for name in before.kernels if name not in after.kernels]
+    lines = [text.table(("", "whole", "this", "saved", ""), rows, right=" rrrr")]
+    if left_out:
+        lines.append(f"kernels: {', '.join(after.kernels) or 'none'}")
+        lines.append(f"left out: {', '.join(left_out)}")
+    return "\n".join(lines)
 
 
 def free_heap(board: Board, image: Path) -> int | None:

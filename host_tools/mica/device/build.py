@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +22,14 @@ from mica.device import esp_idf, sources
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.process import Command, need_program, run_logged
 from mica.errors import MicaError, Unsupported
+from mica.format.schema import KERNELS
 from mica.resources import data_dir
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
 _RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
+
+
+_KERNELS = tuple(k.name for k in KERNELS)
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class BuildResult:
     data: int
     bss: int
     arena: int
+    kernels: tuple[str, ...]  # that are in the image
     log: Path
     compiler: str  # its first line of --version
     micropython: str  # version
@@ -54,6 +59,8 @@ class _Job:
     board: Board
     arena: int
     manifests: tuple[Path, ...]
+    without: tuple[str, ...]  # kernels that are left out
+    fallback: bool  # whether the kernels in MicroPython are frozen in
     folder: Path
 
     @property
@@ -89,17 +96,21 @@ def build(
     *,
     arena: int | None = None,
     manifests: Sequence[Path] = (),
+    kernels: Collection[str] | None = None,
+    fallback: bool = True,
     jobs: int | None = None,
     progress: Progress = quiet,
 ) -> BuildResult:
     """Build the firmware for `board`, or find that it is up to date.
 
     `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
-    as well. Raises MicaError with the compiler's telling lines when the build fails.
+    as well. `kernels` are the only ones that go in, by their names in `schema.KERNELS`; None is all. Without `fallback`
+    the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
+    folder of its own. Raises MicaError with the compiler's telling lines when the build fails.
     """
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
-    job = _make_job(board, arena, manifests)
+    job = _make_job(board, arena, manifests, kernels, fallback)
     with locked(f"build/{job.folder.name}", progress):
         rules, contents = _fingerprints(job)
         stamp = _read_stamp(job)
@@ -129,6 +140,7 @@ def build(
         data=data,
         bss=bss,
         arena=job.arena,
+        kernels=tuple(name for name in _KERNELS if name not in job.without),
         log=job.log,
         compiler=stamp["compiler"],
         micropython=sources.VERSION,
@@ -145,7 +157,9 @@ def _fetch(board: Board, jobs: int, progress: Progress) -> Path:
         raise Unsupported(f"{board.name}: {error}") from None
 
 
-def _make_job(board: Board, arena: int | None, manifests: Sequence[Path]) -> _Job:
+def _make_job(
+    board: Board, arena: int | None, manifests: Sequence[Path], kernels: Collection[str] | None, fallback: bool
+) -> _Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena
     if size > board.ram:
@@ -154,9 +168,15 @@ def _make_job(board: Board, arena: int | None, manifests: Sequence[Path]) -> _Jo
     for path in paths:
         if not path.is_file():
             raise MicaError(f"{path} is not there; wanted a MicroPython manifest (a .py file)")
-    key = repr((str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")), size, paths))
+    unknown = set(kernels or ()) - set(_KERNELS)
+    if unknown:
+        raise MicaError(f"{sorted(unknown)[0]} is no kernel")
+    without = tuple(name for name in _KERNELS if kernels is not None and name not in kernels)
+    key = repr(
+        (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")), size, paths, without, fallback)
+    )
     name = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    return _Job(board, size, paths, cache_dir() / "build" / name)
+    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name)
 
 
 def _fingerprints(job: _Job) -> tuple[str, str]:
@@ -195,8 +215,10 @@ def _read_stamp(job: _Job) -> dict:
 def _prepare(job: _Job) -> None:
     """Write what the ports want to be given: one manifest, and a folder that has the user module in it."""
     job.folder.mkdir(parents=True, exist_ok=True)
-    included = [job.board.folder / "manifest.py", data_dir("firmware") / "manifest.py", *job.manifests]
-    text = "".join(f"include({str(path)!r})\n" for path in included)
+    runtime = data_dir("firmware") / "manifest.py"
+    included = [job.board.folder / "manifest.py", runtime, *job.manifests]
+    options = {runtime: f", fallback={job.fallback}"}
+    text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
     manifest = job.folder / "manifest.py"
     if not manifest.exists() or manifest.read_text(encoding="utf-8") != text:
         manifest.write_text(text, encoding="utf-8")
@@ -300,6 +322,7 @@ def _make(job: _Job, tree: Path, jobs: int, progress: Progress, settings: dict[s
         "USER_C_MODULES": job.folder / "modules",
         "MICA_ARENA_BYTES": job.arena,
         "MICA_ISA": kernels_of(job.board),
+        "MICA_WITHOUT": " ".join(job.without),
         **settings,
     }
     assignments = [f"{key}={value}" for key, value in settings.items()]
@@ -327,6 +350,7 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
         "PICO_NO_PICOTOOL": 1,
         "MICA_ARENA_BYTES": job.arena,
         "MICA_ISA": kernels_of(job.board),
+        "MICA_WITHOUT": ";".join(job.without),
         "MICA_ROMFS_BYTES": job.board.romfs.size if job.board.romfs else 0,
         "MICA_STORAGE_BYTES": job.board.storage,
     }
@@ -350,6 +374,7 @@ def _build_esp32(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
         "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
         "MICA_ARENA_BYTES": job.arena,
         "MICA_ISA": kernels_of(job.board),
+        "MICA_WITHOUT": ",".join(job.without),  # a semicolon would end the shell's command
     }
     settings = {
         "BOARD": job.board.name,
