@@ -11,6 +11,8 @@ _HOMES = {
     "Supervisor": "supervisor",
     "hooks": "hooks",
     "kernels": "kernels",
+    "operators": "operators",
+    "register": "model",
     "remote": "remote",
     "remote_push": "remote_push",
     "slots": "slots",

@@ -18,6 +18,19 @@ import _mica
 _LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
 
 
+functions = {}  # by operator: what mica.register() was given
+
+
+def register(op, f):
+    """From now on compute operator `op` of models that are loaded with f(inputs, outputs, attributes); None ends that.
+
+    `op` is a kernel's name with or without its type, "conv2d" or "conv2d_s8". See operators.py for what f is given.
+    """
+    if not isinstance(op, str) or not (f is None or callable(f)):
+        raise TypeError("register: the name of an operator and a function are wanted")
+    functions[op] = f
+
+
 def _open(path):
     try:
         return open(path, "rb")
@@ -74,7 +87,7 @@ class Layer:
         self.output_shape = tuple(t.shape for t in outputs)
         self.macs = s.macs
         self.bytes = sum(t.nbytes for t in outputs)
-        self.runs_in = "C"
+        self.runs_in = s.runs_in
         self._m = model
         self._ids = s.inputs, s.outputs
 
@@ -110,14 +123,22 @@ class Model:
     else is copied once (`copied` says so). `arena` is where the activations live: by default the board's static arena,
     or, if that is too small, a block from the heap; a `mica.Arena(n)` can be shared by models that run in turn, and
     a bytearray or array serves too. Outputs live until the next run of any model in the same arena.
+
+    A layer whose kernel this firmware lacks runs in MicroPython, to the same integers and some hundred times slower:
+    its `runs_in` says "Python". With `strict` such a model raises ValueError instead. `python` names kernels that are to
+    run so although the firmware has them; True is all.
     """
 
     _labels = _input_names = _output_names = None
     _hooks = None  # of hooks.py
     _run = _costs = None  # of slices.py
 
-    def __init__(self, source, arena=None):
-        self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena)
+    def __init__(self, source, arena=None, *, strict=False, python=()):
+        self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena, lacking=True)
+        if functions or python or self._m.lacking:
+            from mica import operators
+
+            operators.attach(self._m, functions, python, strict)
         # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
         self._steps = self._m.steps
 

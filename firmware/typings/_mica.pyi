@@ -32,6 +32,8 @@ class StepInfo(NamedTuple):
     scratch_min: int
     scratch_want: int
     flags: int
+    layout: int
+    runs_in: str | None  # "C", "Python" after replace(), None where this firmware lacks the kernel
 
 class ModelInfo(NamedTuple):
     version: tuple[int, int]
@@ -78,6 +80,7 @@ class Model:
     outputs: tuple[int, ...]
     arena: Arena
     copied: bool  # the file did not lie where it could be used in place
+    lacking: list[int]  # steps whose kernel this firmware lacks
     ram: int
     state: memoryview | None  # the bytes of all state tensors, writable; None where there are none
     def begin(self) -> None:
@@ -99,7 +102,17 @@ class Model:
         """A copy of what the tensor's place holds at this moment."""
     def tensor_view(self, id: int, writable: bool = False, /) -> memoryview:
         """The same without a copy. A constant is never writable."""
+    def load(self, id: int, /) -> list[float]:
+        """What the tensor holds at this moment, as numbers."""
+    def store(self, id: int, values: Any, /) -> None:
+        """Quantise numbers into the tensor, or copy bytes into it. TypeError for a constant."""
     def step_info(self, i: int, /) -> StepInfo: ...
+    def step_params(self, i: int, /) -> tuple[int, ...]:
+        """All 16 parameters of a step as its record has them."""
+    def step_constant(self, i: int, k: int, typecode: str, /) -> memoryview:
+        """Constant k of step i where it lies in the file; empty where there is none. ValueError where it lies outside."""
+    def replace(self, i: int, f: Callable[[], object] | None, /) -> None:
+        """Step i calls f() from now on; with None it is the engine's again."""
     def meta(self, key: str, /) -> str | None: ...
     def golden(self, i: int, /) -> memoryview:
         """Vector i of the file: all inputs, then all outputs, each padded to a multiple of 4 bytes; read only."""
@@ -123,7 +136,8 @@ def cores(n: int = ..., /) -> int:
     """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
 
 def info() -> Info: ...
-def load(buf: Buffer, arena: Arena | Buffer | None = None) -> Model: ...
+def load(buf: Buffer, arena: Arena | Buffer | None = None, *, lacking: bool = False) -> Model:
+    """Load a file. With `lacking` also one that needs kernels this firmware lacks: such a step wants replace()."""
 
 # The kernels: see mica.kernels.
 def gemm(

@@ -22,6 +22,7 @@ typedef struct {
     uint8_t *arena_data; // where the arena was at load: the engine's addresses hold only there
     size_t arena_bytes;
     mp_obj_t steps;
+    mp_obj_t *instead;    // for each step what replace() put in its place; null where nothing is, nor any kernel lacks
     uint32_t id; // of this load; marks the arena
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
     bool copied;
@@ -82,10 +83,14 @@ static mp_obj_t name_of(const model_t *self, const char *name) {
 
 // ---- Views ----
 
+static size_t element_size(char typecode) {
+    return typecode == 'b' || typecode == 'B' ? 1 : typecode == 'h' || typecode == 'H' ? 2 : 4;
+}
+
 // A view of `bytes` bytes at p that keeps the block beginning at `head` alive, by pointing at the head and counting
 // elements from there. Off the heap nothing needs keeping, and the head may be null.
 static mp_obj_t new_view(void *head, void *p, size_t bytes, char typecode, bool writable) {
-    size_t size = typecode == 'b' || typecode == 'B' ? 1 : typecode == 'h' ? 2 : 4;
+    size_t size = element_size(typecode);
     size_t offset = 0;
     if (head != NULL && mp_mica_on_heap(head)) {
         offset = (size_t)((uint8_t *)p - (uint8_t *)head) / size; // both are multiples of 4
@@ -207,11 +212,18 @@ static mp_obj_t new_steps(model_t *self, uint32_t n) {
     return MP_OBJ_FROM_PTR(steps);
 }
 
+static void need_instead(model_t *self) {
+    if (self->instead == NULL) {
+        self->instead = m_new0(mp_obj_t, mica_model_info(self->engine)->n_steps);
+    }
+}
+
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args) {
-    enum { ARG_buf, ARG_arena };
+    enum { ARG_buf, ARG_arena, ARG_lacking };
     static const mp_arg_t allowed[] = {
         { MP_QSTR_buf, MP_ARG_OBJ | MP_ARG_REQUIRED, { .u_rom_obj = MP_ROM_NONE } },
         { MP_QSTR_arena, MP_ARG_OBJ, { .u_rom_obj = MP_ROM_NONE } },
+        { MP_QSTR_lacking, MP_ARG_KW_ONLY | MP_ARG_BOOL, { .u_bool = false } },
     };
     mp_arg_val_t args[MP_ARRAY_SIZE(allowed)];
     mp_arg_parse_all(n_args, pos_args, kw_args, MP_ARRAY_SIZE(allowed), allowed, args);
@@ -247,12 +259,18 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
             (unsigned)span.bytes, (unsigned)least,
             self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
     }
-    if (mica_load(self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
-        info.state_bytes, &self->engine, &err) != MICA_OK) {
+    if (mica_load_lacking(self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
+        info.state_bytes, args[ARG_lacking].u_bool, &self->engine, &err) != MICA_OK) {
         self->engine = NULL;
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
     // The engine knows its addresses now. A buffer may grow or shrink in place, as long as it covers what is used.
+    for (uint32_t i = 0; i < info.n_steps; i++) {
+        if (!mica_step_has_kernel(self->engine, i)) {
+            need_instead(self);
+            break;
+        }
+    }
     return MP_OBJ_FROM_PTR(self);
 }
 
@@ -293,15 +311,34 @@ static mp_obj_t model_finish(mp_obj_t self_in) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(model_finish_obj, model_finish);
 
+// Whether a step does not run in the engine; such a step is one row, since a function in its place does all of it.
+static bool runs_elsewhere(const model_t *self, uint32_t i) {
+    return self->instead != NULL && (self->instead[i] != MP_OBJ_NULL || !mica_step_has_kernel(self->engine, i));
+}
+
+static uint32_t rows_of(const model_t *self, uint32_t i) {
+    return runs_elsewhere(self, i) ? 1 : mica_step_rows(self->engine, i);
+}
+
+static void run_rows(const model_t *self, uint32_t i, uint32_t begin, uint32_t end) {
+    if (!runs_elsewhere(self, i)) {
+        mp_mica_run_rows(self->engine, i, begin, end);
+    } else if (self->instead[i] != MP_OBJ_NULL) {
+        mp_call_function_0(self->instead[i]);
+    } else {
+        mp_raise_msg_varg(&mp_type_RuntimeError, MP_ERROR_TEXT("step %u: this firmware lacks its kernel"), (unsigned)i);
+    }
+}
+
 // Runs rows [begin, end) of a step; true when they were the last.
 static bool step_rows(const model_t *model, uint32_t i, const mp_obj_t *range) {
     const mp_int_t begin = mp_obj_get_int(range[0]), end = mp_obj_get_int(range[1]);
-    const uint32_t rows = mica_step_rows(model->engine, i);
+    const uint32_t rows = rows_of(model, i);
     if (begin < 0 || begin >= end || (mp_uint_t)end > rows) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %d to %d: this layer has %u"), (int)begin, (int)end,
             (unsigned)rows);
     }
-    mp_mica_run_rows(model->engine, i, (uint32_t)begin, (uint32_t)end);
+    run_rows(model, i, (uint32_t)begin, (uint32_t)end);
     return (mp_uint_t)end == rows;
 }
 
@@ -316,10 +353,14 @@ static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp
         mp_mica_span_t span;
         check_arena(model, &span);
     }
-    if (n_args == 0) {
+    if (n_args != 0) {
+        if (!step_rows(model, self->index, args)) {
+            return mp_const_none; // there are more rows
+        }
+    } else if (runs_elsewhere(model, self->index)) {
+        run_rows(model, self->index, 0, 1);
+    } else {
         mp_mica_run_step(model->engine, self->index);
-    } else if (!step_rows(model, self->index, args)) {
-        return mp_const_none; // there are more rows
     }
     if (self->last) {
         model->finished = true;
@@ -338,7 +379,7 @@ static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     if (dest[0] == MP_OBJ_NULL && attr == MP_QSTR_rows) {
         const step_t *self = MP_OBJ_TO_PTR(self_in);
         const model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
-        dest[0] = mp_obj_new_int_from_uint(mica_step_rows(model->engine, self->index));
+        dest[0] = mp_obj_new_int_from_uint(rows_of(model, self->index));
     }
 }
 
@@ -369,6 +410,7 @@ static mp_obj_t model_deinit(mp_obj_t self_in) {
     self->file_data = NULL;
     self->file_bytes = 0;
     self->state = NULL;
+    self->instead = NULL;
     self->arena = &mp_mica_arena_static; // anything that is not null: another thread may be inside a step
     self->steps = mp_const_empty_tuple;
     return mp_const_none;
@@ -570,13 +612,19 @@ static mp_obj_t ids_tuple(const uint16_t *ids, size_t max) {
     return mp_obj_new_tuple(n, items);
 }
 
+static uint32_t step_index(const model_t *self, mp_obj_t index) {
+    return index_of(index, mica_model_info(self->engine)->n_steps, "step");
+}
+
 static mp_obj_t model_step_info(mp_obj_t self_in, mp_obj_t index) {
     model_t *self = model_of(self_in);
     mica_step_info_t s;
-    mica_step_info(self->engine, index_of(index, mica_model_info(self->engine)->n_steps, "step"), &s);
+    uint32_t i = step_index(self, index);
+    mica_step_info(self->engine, i, &s);
+    bool instead = self->instead != NULL && self->instead[i] != MP_OBJ_NULL;
     static const qstr fields[] = {
         MP_QSTR_name, MP_QSTR_kernel, MP_QSTR_macs, MP_QSTR_inputs, MP_QSTR_outputs, MP_QSTR_scratch_min,
-        MP_QSTR_scratch_want, MP_QSTR_flags,
+        MP_QSTR_scratch_want, MP_QSTR_flags, MP_QSTR_layout, MP_QSTR_runs_in,
     };
     mp_obj_t items[] = {
         name_of(self, s.name),
@@ -587,10 +635,80 @@ static mp_obj_t model_step_info(mp_obj_t self_in, mp_obj_t index) {
         mp_obj_new_int_from_uint(s.scratch_min),
         mp_obj_new_int_from_uint(s.scratch_want),
         MP_OBJ_NEW_SMALL_INT(s.flags),
+        MP_OBJ_NEW_SMALL_INT(s.layout),
+        instead ? MP_OBJ_NEW_QSTR(MP_QSTR_Python) : mica_step_has_kernel(self->engine, i) ? MP_OBJ_NEW_QSTR(MP_QSTR_C) :
+        mp_const_none,
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_step_info_obj, model_step_info);
+
+// load(id), store(id, values): a tensor as a list of numbers; numbers quantised into it, or bytes copied.
+static mp_obj_t model_load_tensor(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_in_place(self_in);
+    mica_tensor_t t;
+    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    return mp_mica_values_load(&t);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_load_tensor_obj, model_load_tensor);
+
+static mp_obj_t model_store_tensor(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
+    model_t *self = model_in_place(self_in);
+    mica_tensor_t t;
+    tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
+    if (t.space == MICA_SPACE_DATA) {
+        mp_raise_TypeError(MP_ERROR_TEXT("this tensor is a constant"));
+    }
+    mp_mica_values_store(&t, values);
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(model_store_tensor_obj, model_store_tensor);
+
+// ---- Steps that do not run in the engine: what a function in their place has to know ----
+
+// step_params(i): all parameters of a step, in the order of its record.
+static mp_obj_t model_step_params(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    uint32_t i = step_index(self, index);
+    mp_obj_t items[MICA_MAX_PARAMS];
+    for (uint32_t k = 0; k < MICA_MAX_PARAMS; k++) {
+        items[k] = mp_obj_new_int(mica_step_param(self->engine, i, k));
+    }
+    return mp_obj_new_tuple(MICA_MAX_PARAMS, items);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_step_params_obj, model_step_params);
+
+// step_constant(i, k, typecode): constant k of step i where it lies; empty where there is none.
+static mp_obj_t model_step_constant(size_t n_args, const mp_obj_t *args) {
+    (void)n_args;
+    model_t *self = model_of(args[0]);
+    uint32_t bytes, i = step_index(self, args[1]), k = index_of(args[2], MICA_MAX_BLOBS, "constant");
+    size_t len;
+    const char *typecode = mp_obj_str_get_data(args[3], &len);
+    if (len != 1 || strchr("bBhHiI", *typecode) == NULL) {
+        mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is wanted"));
+    }
+    const void *data = mica_step_constant(self->engine, i, k, &bytes);
+    if (data == NULL || bytes % element_size(*typecode) != 0) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("step %u: constant %u does not lie in the file; pack the model again"),
+            (unsigned)i, (unsigned)k);
+    }
+    return new_view(self->file_head, (void *)(uintptr_t)data, bytes, *typecode, false); // read only, says the view
+}
+static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_step_constant_obj, 4, 4, model_step_constant);
+
+// replace(i, f): from now on step i calls f(); with None it is the engine's again.
+static mp_obj_t model_replace(mp_obj_t self_in, mp_obj_t index, mp_obj_t f) {
+    model_t *self = model_of(self_in);
+    uint32_t i = step_index(self, index);
+    if (f != mp_const_none && !mp_obj_is_callable(f)) {
+        mp_raise_TypeError(MP_ERROR_TEXT("a function is wanted, or None"));
+    }
+    need_instead(self);
+    self->instead[i] = f == mp_const_none ? MP_OBJ_NULL : f;
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(model_replace_obj, model_replace);
 
 static mp_obj_t model_meta(mp_obj_t self_in, mp_obj_t key) {
     model_t *self = model_of(self_in);
@@ -643,6 +761,17 @@ static mp_obj_t io_ids(const model_t *self, uint32_t n, uint16_t (*id_of)(const 
     return MP_OBJ_FROM_PTR(ids);
 }
 
+// Indices of the steps whose kernel this firmware lacks, whatever replace() did about them.
+static mp_obj_t model_lacking(const model_t *self) {
+    mp_obj_t list = mp_obj_new_list(0, NULL);
+    for (uint32_t i = 0; i < mica_model_info(self->engine)->n_steps; i++) {
+        if (!mica_step_has_kernel(self->engine, i)) {
+            mp_obj_list_append(list, MP_OBJ_NEW_SMALL_INT(i));
+        }
+    }
+    return list;
+}
+
 static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     if (dest[0] != MP_OBJ_NULL) {
         return; // attributes are read only
@@ -669,6 +798,9 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
             break;
         case MP_QSTR_info:
             dest[0] = model_info(model_of(self_in));
+            break;
+        case MP_QSTR_lacking:
+            dest[0] = model_lacking(model_of(self_in));
             break;
         case MP_QSTR_inputs: {
             model_t *self = model_of(self_in);
@@ -708,7 +840,12 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_tensor), MP_ROM_PTR(&model_tensor_obj) },
     { MP_ROM_QSTR(MP_QSTR_tensor_data), MP_ROM_PTR(&model_tensor_data_obj) },
     { MP_ROM_QSTR(MP_QSTR_tensor_view), MP_ROM_PTR(&model_tensor_view_obj) },
+    { MP_ROM_QSTR(MP_QSTR_load), MP_ROM_PTR(&model_load_tensor_obj) },
+    { MP_ROM_QSTR(MP_QSTR_store), MP_ROM_PTR(&model_store_tensor_obj) },
     { MP_ROM_QSTR(MP_QSTR_step_info), MP_ROM_PTR(&model_step_info_obj) },
+    { MP_ROM_QSTR(MP_QSTR_step_params), MP_ROM_PTR(&model_step_params_obj) },
+    { MP_ROM_QSTR(MP_QSTR_step_constant), MP_ROM_PTR(&model_step_constant_obj) },
+    { MP_ROM_QSTR(MP_QSTR_replace), MP_ROM_PTR(&model_replace_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden), MP_ROM_PTR(&model_golden_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&model_golden_crcs_obj) },

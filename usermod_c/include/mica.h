@@ -84,6 +84,13 @@ mica_status_t mica_check(const void *base, size_t len, mica_info_t *info, mica_e
 mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
     void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
 
+// The same, and with `lacking` a model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is
+// false for these, and running one does nothing. Their names, tensors and scratch are checked like all; their parameters
+// and constants are not, which is up to whoever runs them.
+mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
+    void *state, size_t state_bytes, bool lacking, mica_model_t **model, mica_error_t *err);
+bool mica_step_has_kernel(const mica_model_t *m, uint32_t i);
+
 const mica_info_t *mica_model_info(const mica_model_t *m);
 
 // Runs step i of [0, n_steps). Allocates nothing, touches only arena, state and (reading) the file.
@@ -106,11 +113,16 @@ typedef struct {
     const char *name;
     uint16_t kernel;
     uint8_t flags;
+    uint8_t layout;          // MICA_LAYOUT_*
     uint32_t macs;
     uint32_t scratch_min, scratch_want;
     uint16_t inputs[MICA_MAX_INPUTS], outputs[MICA_MAX_OUTPUTS];
 } mica_step_info_t;
 void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out);
+// Parameter k < MICA_MAX_PARAMS of step i as the record has it. Constant k < MICA_MAX_BLOBS: its place in the file, aligned
+// to MICA_BLOB_ALIGN, and *bytes, 0 where the step has none there; null where it does not lie inside DATA.
+int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k);
+const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes);
 
 // Tensor id of model input or output i; MICA_NO_TENSOR beyond the last.
 uint16_t mica_input_id(const mica_model_t *m, uint32_t i);

@@ -166,7 +166,17 @@ static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32
     return MICA_OK;
 }
 
-static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s, mica_error_t *err) {
+// Stands in for a kernel that this build lacks, where the caller said that it runs such steps itself.
+static uint32_t run_nothing(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {
+    (void)s, (void)begin, (void)end, (void)scratch, (void)scratch_bytes;
+    return 0;
+}
+
+bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
+    return m->steps[i].run != run_nothing;
+}
+
+static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, mica_step_t *s, mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
     err->step = (int32_t)i;
@@ -177,7 +187,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s
     uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
     mica_step_loader_t loader = mica_step_loader(kernel);
     kernel_facts_t facts;
-    if (loader == NULL || !kernel_facts(kernel, &facts)) {
+    if (!kernel_facts(kernel, &facts) || (loader == NULL && !lacking)) {
         return step_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
@@ -203,7 +213,10 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, mica_step_t *s
     }
     r->fast = (record[MICA_STEP_FLAGS] & MICA_STEP_FLAG_FAST) != 0;
     r->layout = record[MICA_STEP_LAYOUT];
-    *s = (mica_step_t) { 0 };
+    *s = (mica_step_t) { .run = run_nothing };
+    if (loader == NULL) {
+        return MICA_OK;  // parameters and constants are its caller's to doubt
+    }
     mica_status_t status = loader(r, s);
     if (r->layout != MICA_LAYOUT_PLAIN) {  // before what the loader found: with another layout it looked for other bytes
         return step_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
@@ -315,13 +328,13 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     return MICA_OK;
 }
 
-static mica_status_t load(mica_model_t *m, mica_error_t *err) {
+static mica_status_t load(mica_model_t *m, bool lacking, mica_error_t *err) {
     if (check_tables(m, err) != MICA_OK) {
         return err->status;
     }
     uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;
     for (uint32_t i = 0; i < m->info.n_steps; ++i) {
-        if (load_step(m, i, &m->steps[i], err) != MICA_OK) {
+        if (load_step(m, i, lacking, &m->steps[i], err) != MICA_OK) {
             return err->status;
         }
         const uint8_t *r = mica_record(&m->file, MICA_KIND_STEPS, i);
@@ -345,8 +358,8 @@ static mica_status_t load(mica_model_t *m, mica_error_t *err) {
     return MICA_OK;
 }
 
-mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
-    void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err) {
+mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
+    void *state, size_t state_bytes, bool lacking, mica_model_t **model, mica_error_t *err) {
     mica_error_t ignored;
     err = err ? err : &ignored;
     *err = (mica_error_t) { .step = -1, .tensor = -1 };
@@ -370,9 +383,14 @@ mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t le
         .scratch_bytes = arena_bytes - info.arena_bytes,
         .steps = (mica_step_t *)(m + 1),
     };
-    if (load(m, err) == MICA_OK) {
+    if (load(m, lacking, err) == MICA_OK) {
         mica_reset_state(m);
         *model = m;
     }
     return err->status;
+}
+
+mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
+    void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err) {
+    return mica_load_lacking(mem, mem_bytes, base, len, arena, arena_bytes, state, state_bytes, false, model, err);
 }

@@ -121,6 +121,7 @@ void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out) {
         .name = name ? name : "",
         .kernel = (uint16_t)mica_u16(r + MICA_STEP_KERNEL),
         .flags = r[MICA_STEP_FLAGS],
+        .layout = r[MICA_STEP_LAYOUT],
         .macs = mica_u32(r + MICA_STEP_MACS),
         .scratch_min = mica_u32(r + MICA_STEP_SCRATCH_MIN),
         .scratch_want = mica_u32(r + MICA_STEP_SCRATCH_WANT),
@@ -131,6 +132,19 @@ void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out) {
     for (uint32_t k = 0; k < MICA_MAX_OUTPUTS; ++k) {
         out->outputs[k] = (uint16_t)mica_u16(r + MICA_STEP_OUTPUTS + 2 * k);
     }
+}
+
+int32_t mica_step_param(const mica_model_t *m, uint32_t i, uint32_t k) {
+    return (int32_t)mica_u32(mica_record(&m->file, MICA_KIND_STEPS, i) + MICA_STEP_PARAMS + 4 * k);
+}
+
+const void *mica_step_constant(const mica_model_t *m, uint32_t i, uint32_t k, uint32_t *bytes) {
+    const mica_section_t *data = &m->file.s[MICA_KIND_DATA];
+    const uint8_t *r = mica_record(&m->file, MICA_KIND_STEPS, i) + MICA_STEP_BLOBS + 8 * k;
+    uint32_t offset = mica_u32(r);
+    *bytes = mica_u32(r + 4);
+    bool sound = offset % MICA_BLOB_ALIGN == 0 && offset <= data->bytes && *bytes <= data->bytes - offset;
+    return sound ? m->file.base + data->offset + offset : NULL;
 }
 
 static uint16_t io_id(const mica_model_t *m, uint32_t role, uint32_t i) {

@@ -4,11 +4,13 @@ from _mica import info as info
 
 from . import hooks as hooks
 from . import kernels as kernels
+from . import operators as operators
 from . import remote as remote
 from . import remote_push as remote_push
 from . import slots as slots
 from .model import Layer as Layer
 from .model import Model as Model
+from .model import register as register
 from .supervisor import Supervisor as Supervisor
 
 __version__: str

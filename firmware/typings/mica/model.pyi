@@ -25,6 +25,8 @@ class Layer:
     def input(self, i: int = 0) -> memoryview: ...
     def output(self, i: int = 0) -> memoryview: ...
 
+def register(op: str, f: Callable[[Any, Any, dict[str, Any]], object] | None) -> None: ...
+
 class Model:
     input_names: tuple[str, ...]
     input_shape: tuple[tuple[int, ...], ...]
@@ -43,7 +45,9 @@ class Model:
     copied: bool
     arena: _mica.Arena
     layers: list[Layer]
-    def __init__(self, source: str | Any, arena: Any = None) -> None: ...
+    def __init__(
+        self, source: str | Any, arena: Any = None, *, strict: bool = False, python: bool | Sequence[str] = ()
+    ) -> None: ...
     @overload
     def predict(self, inputs: Inputs, raw: Literal[False] = False) -> list[list[float]]: ...
     @overload

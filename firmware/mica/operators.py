@@ -1,0 +1,203 @@
+"""Steps that run in MicroPython: in the place of kernels that this firmware lacks, or as the user asks.
+
+    mica.register("conv2d", f)   # from now on f(inputs, outputs, attributes) computes every conv2d of models loaded after
+
+`inputs` and `outputs` are tuples of Tensor; `attributes` is a dict: the parameters of the step by name, its constants by
+name as memoryviews of the file, and "layout", how the weights lie (host_tools/mica/format/SPEC.md). An operator of the
+user's own, which `mica pack --custom` has put into a file, is registered by its name, and has the attributes that its ONNX
+node has:
+
+    def cube(inputs, outputs, attributes):
+        gain = attributes.get("gain", 1.0)
+        outputs[0].store([gain * v**3 for v in inputs[0].load()])
+
+    mica.register("Cube", cube)
+
+    step = operators.Step(m, 3)                        # what a step's record says; m is a _mica.Model
+    m.replace(3, operators.fallback(step))             # a function without arguments that computes it
+"""
+
+from mica.fields import KERNELS
+
+
+_CUSTOM = "custom_s8"
+
+
+class Tensor:
+    """A tensor of a step: `data` is a memoryview of its elements where they lie, real = scale * (q - zero_point)."""
+
+    def __init__(self, model, index, writable):
+        t = model.tensor(index)
+        self.name = t.name
+        self.dtype = t.dtype
+        self.shape = t.shape
+        self.scale = t.scale
+        self.zero_point = t.zero_point
+        self.data = model.tensor_view(index, writable)
+        self._place = model, index
+
+    def load(self):
+        """Return the elements as a list of real numbers."""
+        model, index = self._place
+        return model.load(index)
+
+    def store(self, values):
+        """Quantise real numbers into the tensor: as a model's inputs are, so the host gives the same integers."""
+        model, index = self._place
+        model.store(index, values)
+
+
+class Step:
+    """A step as its record has it: x, y (Tensors), params (by name), constants. Nothing of it is checked but tensors."""
+
+    def __init__(self, model, index):
+        s = model.step_info(index)
+        self._model = model
+        self.index = index
+        self.name = s.name
+        self.kernel = s.kernel
+        self.layout = s.layout
+        self.x = tuple(Tensor(model, t, False) for t in s.inputs)
+        self.y = Tensor(model, s.outputs[0], True)
+        begin = KERNELS.find("\n" + s.kernel + " ") + 1
+        words = KERNELS[begin : KERNELS.find("\n", begin)].split()
+        bar = words.index("|")
+        self._constants = words[2:bar]
+        self._other_layout = int(words[1])
+        params = model.step_params(index)
+        self.params = {name: params[i] for i, name in enumerate(words[bar + 1 :])}
+
+    def want(self, sound, text):
+        """Raise ValueError with `text` unless `sound`: the file is wrong."""
+        if not sound:
+            raise ValueError(f"step {self.index} ({self.name}): {self.kernel}: {text}; pack the model again")
+
+    def within(self, name, low, high):
+        """Return the parameter `name`, which has to be in [low, high]."""
+        v = self.params[name]
+        self.want(low <= v <= high, f"{name} is {v}, not {low} to {high}")
+        return v
+
+    def clamp(self):
+        """Return (act_min, act_max)."""
+        low = self.within("act_min", -128, 127)
+        return low, self.within("act_max", low, 127)
+
+    def constants(self):
+        """Yield (name, memoryview) of all constants, as long as they are."""
+        for i, word in enumerate(self._constants):
+            name, typecode = word.split(":")
+            yield name, self._model.step_constant(self.index, i, typecode)
+
+    def constant(self, name, n, typecode=None):
+        """Return the constant `name`, a memoryview that has to have n elements."""
+        for i, word in enumerate(self._constants):
+            if word.startswith(name + ":"):
+                view = self._model.step_constant(self.index, i, typecode or word[-1])
+                self.want(len(view) == n, f"{name} has {len(view)} elements, not {n}")
+                return view
+        raise KeyError(name)
+
+    def row(self, k):
+        """Return how many bytes lie between the beginnings of two rows of k weights."""
+        if self.layout == 0:
+            return k
+        self.want(self.layout == self._other_layout, f"weight layout {self.layout}")
+        return (k + 3) & -4
+
+    def same_shape(self):
+        self.want(self.x[0].shape == self.y.shape, "input and output differ in shape")
+
+    def same_scale(self, x=None):
+        x = x or self.x[0]
+        y = self.y
+        self.want(x.scale == y.scale and x.zero_point == y.zero_point, "input and output differ in scale or zero point")
+
+
+# The kernels of each module of mica.fallback.
+_HOMES = (
+    "conv conv2d_s8 depthwise_conv2d_s8 conv_transpose2d_s8",
+    "dense fully_connected_s8 matmul_s8",
+    "pool max_pool2d_s8 average_pool2d_s8",
+    "elementwise add_s8 mul_s8 minmax_s8 div_s8 lut_s8",
+    "softmax softmax_s8 log_softmax_s8",
+    "movement transpose_s8 move_s8 concat_s8 pad_s8 gather_s8 embedding_s8",
+    "resize resize_linear_s8",
+    "reduce reduce_s8 argmax_s8",
+    "norm layer_norm_s8",
+    "recurrent recurrent_s8",
+)
+
+
+def fallback(step):
+    """Return a function without arguments that computes `step` with the same integers as the kernel.
+
+    Raises ValueError where the step's parameters or constants are wrong, or this firmware has no fallbacks.
+    """
+    if step.kernel == _CUSTOM:
+        op = _definition(step)["op"]
+        raise ValueError(
+            f"step {step.index} ({step.name}): {op} is an operator of your own: mica.register('{op}', f) comes before the model"
+        )
+    step.row(0)  # the layout of the weights
+    for line in _HOMES:
+        words = line.split()
+        if step.kernel in words[1:]:
+            try:
+                module = __import__("mica.fallback." + words[0], None, None, (words[0],))
+            except ImportError:
+                break
+            return getattr(module, step.kernel)(step)
+    raise ValueError(_lacks(step, "nor its fallback; build or flash firmware that has it"))
+
+
+def _definition(step):
+    """Return {"op": name, "attributes": {...}} of a custom step."""
+    import json
+
+    try:
+        found = json.loads(bytes(dict(step.constants())["definition"]))
+        found["op"].split, found["attributes"].get  # a str and a dict
+    except (ValueError, TypeError, KeyError, AttributeError):
+        step.want(False, "its definition is none")
+    return found
+
+
+def _lacks(step, rest):
+    return f"step {step.index} ({step.name}): kernel {step.kernel} is not in this firmware, {rest}"
+
+
+def _user(f, step):
+    attributes = dict(step.params)
+    attributes.update(step.constants())
+    attributes["layout"] = step.layout
+    if step.kernel == _CUSTOM:
+        attributes = _definition(step)["attributes"]
+    outputs = (step.y,)
+    return lambda: f(step.x, outputs, attributes)
+
+
+def attach(model, functions, python, strict):
+    """Put Python in the place of steps: `functions` by operator, fallbacks for kernels that lack or are in `python`."""
+    lacking = model.lacking
+    for i in range(model.info.n_steps):
+        kernel = model.step_info(i).kernel
+        op = kernel[: kernel.rfind("_")]
+        step = None
+        if kernel == _CUSTOM:
+            step = Step(model, i)
+            op = _definition(step)["op"]
+        f = functions.get(op) or functions.get(kernel)
+        if f is None and i not in lacking and not _chosen(python, op, kernel):
+            continue
+        step = step or Step(model, i)
+        if f is not None:
+            model.replace(i, _user(f, step))
+        else:
+            if strict and i in lacking:
+                raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
+            model.replace(i, fallback(step))
+
+
+def _chosen(python, op, kernel):
+    return python is True or (python and (op in python or kernel in python))

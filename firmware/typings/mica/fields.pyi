@@ -1,0 +1,1 @@
+KERNELS: str  # generated: see the module

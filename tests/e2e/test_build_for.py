@@ -1,0 +1,152 @@
+"""`mica build --for`: only the kernels that some models need are in the image; the others run in MicroPython."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import DEMO, Result, mica
+
+from mica.boards import load_board
+from mica.device.build import kernels_of
+from mica.device.emulator import EmulatedBoard
+from mica.device.transport import Board, BoardError
+from mica.format import codec, schema
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.runner import HostRunner
+
+BOARD = "MPS2_AN385"
+KEPT = {"max_pool2d_s8", "fully_connected_s8", "softmax_s8"}
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _file(path: Path, kernels: set[str]) -> Path:
+    """A model of these kernels, one step each: never run, only looked at."""
+    ones = {"bias": np.zeros(1, np.int32), "mult": np.full(1, 2**30, np.int32), "shift": np.zeros(1, np.int8)}
+    act = {"act_min": -128, "act_max": 127}
+    window = {f"{n}_{a}": 1 for n in ("kernel", "stride", "dilation") for a in "hw"}
+    table = {"table": np.full(512, 2**15, np.uint32)}
+    what: dict[str, tuple[dict[str, int], dict[str, np.ndarray]]] = {
+        "max_pool2d_s8": (act | window, {}),
+        "fully_connected_s8": (act, {"weights": np.ones((1, 1), np.int8)} | ones),
+        "softmax_s8": ({}, table),
+    }
+    tensors = [TensorRecord(f"t{i}", "int8", (1, 1, 1, 1), offset=16 * i) for i in range(len(kernels) + 1)]
+    steps = [StepRecord(k, k, (i,), (i + 1,), *what[k]) for i, k in enumerate(sorted(kernels))]
+    path.write_bytes(codec.encode(ModelFile(tensors, steps, [0], [len(kernels)])))
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """The image for two models, which need three kernels together."""
+    folder = tmp_path_factory.mktemp("for")
+    models = [
+        _file(folder / "a.mica", {"max_pool2d_s8", "softmax_s8"}),
+        _file(folder / "b.mica", KEPT - {"softmax_s8"}),
+    ]
+    result = mica("build", "--board", BOARD, "--for", *models, "--json")
+    assert result.code == 0, result.err
+    return result
+
+
+@pytest.fixture(scope="module")
+def running(built: Result, digits: Path) -> Iterator[Board]:
+    with EmulatedBoard(
+        load_board(BOARD), Path(built.json["image"]), rom_files={"d.mica": digits.read_bytes()}
+    ) as board:
+        yield board
+
+
+def _sources(kernel: str) -> set[str]:
+    """Names of the files that hold a kernel's code, without their suffix."""
+    op = kernel.removesuffix("_s8")
+    return {op, f"op_{op}"}
+
+
+def test_the_map_has_the_kernels_and_no_others(built: Result) -> None:
+    """Of the project's object files only those of the three kernels, and what all share, have code in the image."""
+    answer = built.json
+    assert set(answer["kernels"]) == KEPT
+    linker_map = Path(answer["elf"]).with_suffix(".map").read_text()
+    # Sections that were thrown away are listed before the memory map; a section is its name, address, size and file.
+    kept = linker_map[linker_map.index("\nLinker script and memory map") :]
+    found = set()
+    for size, path in re.findall(
+        r"^ *(?:\S+\s+)?0x[0-9a-f]+\s+(0x[0-9a-f]+)\s+(\S*/mica/(?:runtime|kernels)/\S+)\.o$", kept, re.M
+    ):
+        if int(size, 16):
+            found.add(Path(path).name)
+    assert {"load", "execute", "operators"} <= found
+    by_kernel = {k: bool(found & _sources(k)) for k in map(str, sorted(k.name for k in schema.KERNELS))}
+    assert {k for k, there in by_kernel.items() if there} == KEPT
+    # Assembly is of no kernel by its name: this core has none.
+    assert kernels_of(load_board(BOARD)) == "armv7m" and not list((ROOT / "usermod_c/kernels/isa/armv7m").glob("*.S"))
+
+
+def test_sizes(built: Result) -> None:
+    """The sizes before and after, as a table and as JSON."""
+    answer = built.json
+    assert answer["before"]["text"] - answer["text"] > 20_000
+    assert answer["before"]["bss"] == answer["bss"]
+
+
+def test_table(built: Result, tmp_path: Path) -> None:
+    model = _file(tmp_path / "c.mica", KEPT)
+    result = mica("build", "--board", BOARD, "--for", model)
+    assert result.code == 0
+    assert "up to date" in result.out  # the same kernels, so the same image
+    row = re.search(r"^text +([\d,]+) +([\d,]+) +([\d,]+) +[\d.]+ %$", result.out, re.M)
+    assert row is not None
+    before, after, saved = (int(n.replace(",", "")) for n in row.groups())
+    assert (before, after, saved) == (built.json["before"]["text"], built.json["text"], before - after)
+    assert "kernels: fully_connected_s8, max_pool2d_s8, softmax_s8\n" in result.out
+    assert re.search(r"left out: conv2d_s8, .*recurrent_s8", result.out)
+
+
+@pytest.mark.parametrize("content", [None, b"MICA but not"])
+def test_not_a_model(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "x.mica"
+    if content is not None:
+        path.write_bytes(content)
+    result = mica("build", "--board", BOARD, "--for", path)
+    assert result.code in (1, 2) and result.out == ""
+    assert str(path) in result.err and len(result.err.splitlines()) == 1
+
+
+def test_a_missing_kernel_runs_in_python(running: Board, digits: Path) -> None:
+    """The demo's model, whose convolutions are not in the image: the host's bytes, layer by layer."""
+    data = digits.read_bytes()
+    steps = codec.decode(data).steps
+    assert {"conv2d_s8", "softmax_s8"} <= {s.kernel for s in steps}
+    says = running.exec("import mica\nm = mica.Model('/rom/d.mica')\nfor l in m.layers: print(l.op, l.runs_in)")
+    lines = [line.split() for line in says.decode().splitlines()]
+    assert lines == [[s.kernel, "C" if s.kernel in KEPT else "Python"] for s in steps]
+    running.exec("from mica import remote\nremote.load('/rom/d.mica')")
+    x = np.load(DEMO / "digits_test.npz")["x"][0]
+    with HostRunner(data) as host:
+        inputs = host.quantise([x])
+        running.put(inputs[0].tobytes(), "x")
+        answer = running.exec("remote.layer_hashes(x)", timeout=60).decode().splitlines()
+        assert [int(line.split()[2], 16) for line in answer] == host.layer_hashes(inputs)
+        running.exec("remote.run(x)")
+        y = host.run([inputs])[0][0]
+        assert int(running.exec("import binascii\nprint(binascii.crc32(remote.model.output(0)))")) == zlib.crc32(
+            y.tobytes()
+        )
+
+
+def test_strict(running: Board) -> None:
+    with pytest.raises(BoardError, match=r"step 0 \(\S+\): kernel \w+_s8 is not in this firmware"):
+        running.exec("mica.Model('/rom/d.mica', strict=True)")
+
+
+def test_a_raw_kernel_is_gone(running: Board) -> None:
+    assert (
+        running.exec("from mica import kernels\nprint(hasattr(kernels, 'conv2d'), hasattr(kernels, 'gemm'))")
+        == b"False True\n"
+    )

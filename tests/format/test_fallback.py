@@ -1,0 +1,214 @@
+"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse what could make them fail."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from models import MODELS
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernels"))
+from case import Case
+from cases import CASES
+from test_corrupt import EDGES, places
+
+from mica.boards import load_board
+from mica.cli.verify import inputs_for
+from mica.device.build import build
+from mica.device.transport import Board
+from mica.device.unix_board import UnixBoard
+from mica.format import codec, schema
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.reference import int8
+from mica.runner import HostRunner
+
+BATCH = 64 << 10  # bytes that go to the board at a time
+RUN = """
+import gc
+import mica
+from binascii import crc32
+def parts(data):
+    at = 0
+    while at < len(data):
+        n = int.from_bytes(data[at : at + 4], "little")
+        yield data[at + 4 : at + 4 + n]
+        at += 4 + n
+def run(data):
+    at = parts(memoryview(data))
+    for file in at:
+        m = mica.Model(file)
+        assert [l.runs_in for l in m.layers] == ["Python"], m.layers
+        for i in range(len(m.input_shape)):
+            m._m.write(i, next(at))
+        m.run()
+        print(crc32(m.output(0)))
+"""
+
+
+@pytest.fixture(scope="module")
+def board_of_module() -> Iterator[Board]:
+    """MicroPython on this computer with a firmware that has no kernel in C at all."""
+    facts = load_board("UNIX")
+    with UnixBoard(facts, build(facts, kernels=()).image) as board:
+        yield board
+
+
+@pytest.fixture
+def bare_board(board_of_module: Board) -> Board:
+    """With an empty heap."""
+    board_of_module.soft_reset()
+    return board_of_module
+
+
+# These take the scale and zero point of their input over to the output.
+SAME_SCALE = ("max_pool2d_s8", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8")
+
+
+def _model(c: Case) -> ModelFile:
+    """A model of one step, its weights in the layout that `pack` gives them."""
+    kernel = schema.KERNEL_BY_NAME[c.kernel]
+    zeros = [c.q.x_zero, c.q.b_zero, 0, 0]
+    if c.kernel in SAME_SCALE or (c.kernel == "reduce_s8" and c.p["mode"] in (1, 2)):
+        zeros = [c.q.y_zero] * 4
+    elif c.kernel == "recurrent_s8":
+        zeros = [c.q.x_zero, c.p["hidden_zero"], c.q.b_zero]
+    tensors, at = [], 0
+    for i, dims in enumerate([x.shape for x in c.xs] + [c.q.dims]):
+        is_y = i == len(c.xs)
+        dtype = kernel.y_type if is_y else kernel.x_type
+        quant: dict[str, float] = {}
+        if dtype == "int8":
+            zero = c.q.y_zero if is_y else zeros[i]
+            plain = is_y and c.kernel == "softmax_s8" and len(c.blobs["table"]) == 256
+            quant = {"scale": 1 / 256 if plain else 0.05, "zero_point": zero}
+        tensors.append(TensorRecord(f"t{i}", dtype, dims, offset=at, **quant))  # type: ignore[arg-type]
+        at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16
+    n = len(c.xs)
+    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, schema.LAYOUTS[kernel.layout])
+    step.scratch_min = step.scratch_want = schema.scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1, 0)
+    step.flags = codec.step_flags(step)
+    return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)
+
+
+def _framed(parts: list[bytes]) -> bytes:
+    return b"".join(struct.pack("<I", len(p)) + p for p in parts)
+
+
+def _batches(cases: list[Case]) -> Iterator[list[Case]]:
+    """Some cases at a time, so that neither board nor wire has to hold all of them."""
+    batch: list[Case] = []
+    for c in cases:
+        batch.append(c)
+        if sum(x.nbytes for c in batch for x in [*c.xs, *c.blobs.values()]) > BATCH:
+            yield batch
+            batch = []
+    yield batch
+
+
+def _check(board: Board, cases: list[Case]) -> None:
+    board.exec(RUN)
+    for batch in _batches(cases):
+        parts, wanted = [], []
+        for c in batch:
+            parts += [codec.encode(_model(c)), *(np.ascontiguousarray(x).tobytes() for x in c.xs)]
+            wanted.append(zlib.crc32(np.ascontiguousarray(int8.KERNELS[c.kernel](c.xs, c.blobs, c.p, c.q)).tobytes()))
+        board.put(_framed(parts), "data")
+        found = [int(line) for line in board.exec("run(data)", timeout=60).split()]
+        assert len(found) == len(batch)
+        wrong = [c.name for c, a, b in zip(batch, found, wanted, strict=True) if a != b]
+        assert not wrong
+
+
+@pytest.mark.parametrize("kernel", [k.name for k in schema.KERNELS])
+def test_equals_oracle(kernel: str, bare_board: Board) -> None:
+    """All cases that the C kernel is tested with, but for the largest."""
+    cases = [c for c in CASES if c.kernel == kernel and sum(x.size for x in c.xs) + np.prod(c.q.dims) < 20000]
+    assert cases
+    _check(bare_board, cases)
+
+
+@pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
+def test_models(make: Callable[[], ModelFile], bare_board: Board) -> None:
+    """Whole models, layer by layer: in place, states that live on, shapes of one tensor, outputs at the end of the run."""
+    data = codec.encode(make())
+    bare_board.put(data, "data")
+    bare_board.exec("from mica import Model, remote\nremote.model = Model(data)")
+    with HostRunner(data) as host:
+        for inputs in inputs_for(host, None, 3):
+            for i, x in enumerate(inputs):
+                bare_board.put(np.ascontiguousarray(x).tobytes(), f"x{i}")
+            args = ", ".join(f"x{i}" for i in range(len(inputs)))
+            lines = bare_board.exec(f"remote.layer_hashes({args})").decode().splitlines()
+            assert [int(line.split()[2], 16) for line in lines] == host.layer_hashes(inputs)
+
+
+DAMAGE = """
+from struct import pack_into, unpack_from
+def damage(file, patches):
+    changed = bytearray(file)
+    for at in range(0, len(patches), 9):
+        kind, where, value = unpack_from("<BII", patches, at)
+        n = (1, 2, 4)[kind]
+        changed[where : where + n] = value.to_bytes(4, "little")[:n]
+        changed[12:16] = bytes(4)
+        changed[12:16] = crc32(changed).to_bytes(4, "little")
+        try:
+            m = mica.Model(bytes(changed))
+        except (ValueError, MemoryError):
+            print("refused")
+        else:
+            m.run()
+            print("ran")
+        changed[where : where + n] = file[where : where + n]
+"""
+SIZES = {"u8": 0, "i8": 0, "u16": 1, "u32": 2, "i32": 2}
+# What keeps sums inside 32 bits, claims of that, and what words of weights want: not for integers and bytes in Python.
+NOT_WANTED = ("can reach", "FAST", "wanted a multiple of 16")
+DAMAGED = 800  # files made of each model
+
+
+@pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
+def test_damaged_models(make: Callable[[], ModelFile], bare_board: Board) -> None:
+    """Whatever loads runs without an exception; what the host refuses and a fallback takes are only bounds of sums."""
+    good = codec.encode(make())
+    h = codec.unpack_record(schema.HEADER, good, 0)
+    sections = codec._sections(good, h)
+    patches = []
+    for name, at, kind in places(good):
+        if name.startswith("STEPS"):
+            here = struct.unpack_from("<" + codec._STRUCT[kind], good, at)[0]
+            wild = [v % 2**32 for v in EDGES[kind]] + [(here + d) % 2**32 for d in (-1, 1, 2, 4)]
+            patches += [(SIZES[kind], at, v) for v in wild]
+    data = sections["DATA"]
+    rng = np.random.default_rng(4)
+    patches = [patches[i] for i in rng.permutation(len(patches))[: DAMAGED - 100]]
+    for at in rng.integers(data.offset, data.offset + data.bytes, 100):
+        patches.append((0, int(at), int(rng.choice([0, 1, 31, 32, 127, 128, 255]))))
+    bare_board.exec(RUN + DAMAGE)
+    bare_board.put(good, "good")
+    bare_board.put(b"".join(struct.pack("<BII", *p) for p in patches), "patches")
+    found = bare_board.exec("damage(good, patches)", timeout=120).decode().split()
+    assert len(found) == len(patches)
+    more, wrong = 0, []
+    for (size, at, value), verdict in zip(patches, found, strict=True):
+        n = 1 << size
+        changed = good[:at] + value.to_bytes(4, "little")[:n] + good[at + n :]
+        try:
+            codec.decode(codec.with_crc(changed))
+            reason = ""
+        except codec.FormatError as e:
+            reason = str(e)
+        if verdict == "refused":
+            assert reason, f"byte {at} = {value}: the fallback refuses what the host takes"
+        elif reason:
+            more += 1
+            if not any(text in reason for text in NOT_WANTED):
+                wrong.append(f"byte {at} = {value}: {reason}")
+    print(f"{len(patches)} files: {found.count('ran')} ran, {more} of them beyond the bounds of 32 bits")
+    assert not wrong, "the fallback takes what the host refuses"
+    assert found.count("ran") > 20
