@@ -314,6 +314,8 @@
 #define MICA_LOG_SOFTMAX_S8_PARAM_SHIFT 4
 #define MICA_LOG_SOFTMAX_S8_PARAM_ACT_MIN 5
 #define MICA_LOG_SOFTMAX_S8_PARAM_ACT_MAX 6
+#define MICA_KERNEL_CUSTOM_S8 127
+#define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
 // One X(name, NAME, fewest inputs, most, in place, their type, the output's) for each kernel.
 #define MICA_KERNELS(X) \
@@ -341,6 +343,7 @@
     X(layer_norm_s8, LAYER_NORM_S8, 1, 1, 1, INT8, INT8) \
     X(conv_transpose2d_s8, CONV_TRANSPOSE2D_S8, 1, 1, 0, INT8, INT8) \
     X(recurrent_s8, RECURRENT_S8, 1, 3, 0, INT8, INT8) \
-    X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8)
+    X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
+    X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 #endif

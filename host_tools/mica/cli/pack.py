@@ -14,7 +14,7 @@ import numpy as np
 
 from mica import evaluation
 from mica.calibration import Pixels
-from mica.cli import chart, text
+from mica.cli import chart, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
 from mica.format.schema import SCRATCH_LIMIT
@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
     )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    target.add_custom(parser)
     chart.add_arguments(parser)
 
 

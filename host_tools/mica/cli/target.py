@@ -19,6 +19,13 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
         "socket://...), or auto",
     )
+    add_custom(parser)
+
+
+def add_custom(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--custom", metavar="FILE.py", action="append", default=[], help="operators of your own: see mica/custom.py"
+    )
 
 
 def read_model(path: str) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from mica import custom
 from mica.boards import emulated_boards
 from mica.device.diagnosis import check_board, out_of_memory
 from mica.device.emulator import INSTRUCTIONS_A_SECOND
@@ -43,6 +44,8 @@ class BoardRunner(Runner):
         try:
             check_board(self.board, data)
             self.board.exec("from mica import remote")
+            if source := custom.board_source():
+                self.board.exec(source)
             if _ROM_NAME in self.board.rom_files:
                 # It came through emulated memory, and is read there.
                 answer = self._call(f"remote.load('/rom/{_ROM_NAME}')")

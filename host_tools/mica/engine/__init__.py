@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..errors import MicaError
-from ..format.codec import DTYPE_NUMPY, FormatError
-from ..format.schema import DTYPES
+from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
+from ..format.schema import CUSTOM, DTYPES, HEADER, record_bytes
 from ..reference.executor import ReferenceModel
 
 try:
@@ -124,5 +124,22 @@ class NativeModel:
 
 
 def load(data: bytes) -> LoadedModel:
-    """A model from the bytes of a .mica file. Raises FormatError where they break a rule."""
-    return NativeModel(data) if AVAILABLE else ReferenceModel(data)
+    """A model from the bytes of a .mica file. Raises FormatError where they break a rule.
+
+    The engine has no operators of the user's own, so a model with such runs in numpy.
+    """
+    if not AVAILABLE:
+        return ReferenceModel(data)
+    try:
+        return NativeModel(data)
+    except FormatError:
+        if not _has_custom(data):
+            raise
+        return ReferenceModel(data)
+
+
+def _has_custom(data: bytes) -> bool:
+    """Whether the header of a file names the kernel of custom operators."""
+    if len(data) < record_bytes(HEADER):
+        return False
+    return bool(unpack_record(HEADER, data, 0)["kernels"][CUSTOM.id // 32] >> CUSTOM.id % 32 & 1)

@@ -6,9 +6,10 @@ test feeds both with thousands of damaged files and wants one verdict.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -436,6 +437,29 @@ def _recurrent_constants(x: Tensor, blobs: Mapping[str, Array]) -> None:
         _want(bool((blobs[name] >= -STATE_MOST).all()), f"the {name} table holds -32768")
 
 
+ANY_LENGTH = -(2**31)  # of a constant whose length nothing else says
+
+
+def _custom(x: Sequence[Tensor], y: Tensor, p: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+    return {"definition": (ANY_LENGTH,)}
+
+
+def custom_definition(definition: bytes) -> tuple[str, dict[str, Any]]:
+    """Name and attributes of a custom operator. Raises ValueError where the bytes do not say them."""
+    found = json.loads(definition)
+    sound = isinstance(found, dict) and isinstance(found.get("op"), str) and isinstance(found.get("attributes"), dict)
+    if not sound:
+        raise ValueError("wanted an object with op and attributes")
+    return found["op"], found["attributes"]
+
+
+def _custom_constants(definition: Array) -> None:
+    try:
+        custom_definition(definition.tobytes())
+    except ValueError as e:
+        raise Broken(f"the definition of a custom operator: {e}") from None
+
+
 _Geometry = Callable[[Sequence[Tensor], Tensor, Mapping[str, int]], dict[str, tuple[int, ...]]]
 _GEOMETRY: dict[str, _Geometry] = {
     "conv2d_s8": _conv2d,
@@ -463,11 +487,12 @@ _GEOMETRY: dict[str, _Geometry] = {
     "div_s8": _div,
     "layer_norm_s8": _layer_norm,
     "log_softmax_s8": _log_softmax,
+    "custom_s8": _custom,
 }
 
 
 def geometry(kernel: str, x: Sequence[Tensor], y: Tensor, p: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-    """Check shapes and parameters; return the shape of each blob. A length of -n stands for "1 or n"."""
+    """Check shapes and parameters; return the shape of each blob. A length of -n stands for "1 or n", ANY_LENGTH for any."""
     return _GEOMETRY[kernel](x, y, p)
 
 
@@ -520,5 +545,7 @@ def constants(
         _resize_constants("columns", x[0].dims[2], blobs["columns"], blobs["column_weights"])
     if kernel == "recurrent_s8":
         _recurrent_constants(x[0], blobs)
+    if kernel == "custom_s8":
+        _custom_constants(blobs["definition"])
     if flags & schema.STEP_FLAGS["FAST"]:
         _want(fast_is_true(blobs), "the step claims FAST, and its constants do not allow it")

@@ -459,11 +459,24 @@ KERNELS = (
     ),
 )
 
+# A step that no engine computes by itself: an operator of the user's own. It is in no firmware, and in no list of kernels.
+CUSTOM = Kernel(
+    MAX_KERNEL_ID,
+    "custom_s8",
+    4,
+    (("definition", "u8"),),
+    (),
+    "An operator of the user's own. definition: JSON in UTF-8, an object with the strings `op`, its name, and `attributes`, an "
+    "object. On a board y is what the function registered under that name makes of the inputs, one to four, of any shape; a "
+    "board without such a function refuses the file.",
+    min_inputs=1,
+)
+
 # Kernels whose output may lie exactly on an input of the same size. Everywhere else outputs and inputs share no byte.
 IN_PLACE = ("add_s8", "softmax_s8", "lut_s8", "mul_s8", "minmax_s8", "div_s8", "layer_norm_s8", "log_softmax_s8")
 
-KERNEL_BY_NAME = {k.name: k for k in KERNELS}
-KERNEL_BY_ID = {k.id: k for k in KERNELS}
+KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
+KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
 
 # Range of a per-channel or per-window factor mult * 2**-(31 + shift); see "Requantisation" in SPEC.md.
 MULT_MIN, MULT_MAX = 0, 2**31 - 1

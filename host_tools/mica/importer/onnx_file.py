@@ -23,7 +23,9 @@ import onnx.shape_inference
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
+from mica import custom
 from mica.errors import MicaError, Unsupported
+from mica.format.schema import MAX_INPUTS
 from mica.importer import ml_form
 from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
@@ -273,8 +275,12 @@ class _Importer:
     def _add_node(self, proto: onnx.NodeProto) -> None:
         g = self.graph
         name, where = _name(proto), _where(proto)
-        if proto.domain not in ("", "ai.onnx"):
-            self._stop(f"{where}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators")
+        if proto.op_type in custom.OPERATORS and proto.domain not in ("", "ai.onnx"):
+            self._add_custom(proto, name, where)
+        elif proto.domain not in ("", "ai.onnx"):
+            self._stop(
+                f"{where}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
+            )
         elif proto.op_type == "If" and (condition := self._constant(proto.input[0])) is not None:
             self._add_branch(proto, bool(condition.any()))
         elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
@@ -286,6 +292,26 @@ class _Importer:
         elif proto.op_type not in ONNX_OPS:
             self.problems.append(f"{where}: {NOT_SUPPORTED}")
         self.unknown.update(o for o in proto.output if o and o not in g.values)
+
+    def _add_custom(self, proto: onnx.NodeProto, name: str, where: str) -> None:
+        """An operator of the user's own: one core node already, whose shape the user's file says."""
+        g = self.graph
+        values = [g.values.get(i) for i in proto.input]
+        shapes = [v.shape for v in values if v is not None and v.data is None]
+        if len(shapes) < len(values):
+            self._stop(f"{where}: a constant input; give it as an attribute")
+        elif not 1 <= len(shapes) <= MAX_INPUTS or len(proto.output) != 1:
+            self._stop(f"{where}: {len(shapes)} inputs, {len(proto.output)} outputs; wanted 1 to {MAX_INPUTS}, and 1")
+        else:
+            try:
+                attributes = _attributes(proto)
+                definition = custom.define(proto.op_type, attributes)
+                shape = custom.output_shape(proto.op_type, attributes, shapes)
+            except ValueError as e:
+                self._stop(f"{where}: {e}")
+                return
+            g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
+            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), {"definition": definition}))
 
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""

@@ -64,6 +64,8 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     """The shape that a core node's inputs imply; None where only the output knows (windows round up or down)."""
     x = g.value(node.inputs[0]).shape
     y = g.value(node.outputs[0]).shape
+    if node.op == "Custom":
+        return None
     if node.op in ("Conv2d", "DepthwiseConv2d", "ConvTranspose2d"):
         return (1, *y[1:3], g.value(node.inputs[1]).shape[0])
     if node.op in ("MaxPool2d", "AveragePool2d"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import custom
 from ..errors import MicaError
 from ..format import codec
 from ..format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
@@ -91,6 +92,10 @@ class ReferenceModel:
             raise MicaError(f"step {i}: the model has {self.steps}")
         s = self.file.steps[i]
         x, y = [self.file.tensors[t] for t in s.inputs], self.file.tensors[s.outputs[0]]
+        if s.kernel == custom.KERNEL:
+            values = [self._read(t) for t in s.inputs]
+            self._write(s.outputs[0], custom.compute_s8(s.blobs["definition"].tobytes(), values, x, y))
+            return
         out = int8.Output(tuple(y.dims), x[0].zero_point, y.zero_point, x[-1].zero_point)
         self._write(s.outputs[0], int8.KERNELS[s.kernel]([self._read(t) for t in s.inputs], s.blobs, s.params, out))
 

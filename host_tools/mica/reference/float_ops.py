@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mica import custom
 from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
 from mica.reference import pointwise, recurrent, reductions, unary
@@ -211,6 +212,7 @@ OPS: dict[str, Operator] = {
     "Recurrent": lambda node, a, shape: _recurrent(node, a, shape)[0],
     "MaxPool2d": _max_pool,
     "AveragePool2d": _average_pool,
+    "Custom": lambda node, a, shape: custom.compute(node.attrs["definition"].encode(), a, shape),
     "Softmax": lambda node, a, shape: softmax(a[0]),
     "Unary": lambda node, a, shape: unary.finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"])),
     "Transpose": lambda node, a, shape: a[0].transpose(node.attrs["perm"]),

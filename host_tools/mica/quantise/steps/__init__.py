@@ -1,10 +1,11 @@
 """From one core node to one kernel step, one family of operators a file."""
 
-from mica.quantise.steps import arithmetic, linear, movement, pooling, recurrent, reduce, softmax, unary
+from mica.quantise.steps import arithmetic, custom, linear, movement, pooling, recurrent, reduce, softmax, unary
 from mica.quantise.steps.common import StepQuantiser
 
 STEPS: dict[str, StepQuantiser] = {
     **arithmetic.STEPS,
+    **custom.STEPS,
     **linear.STEPS,
     **movement.STEPS,
     **pooling.STEPS,
