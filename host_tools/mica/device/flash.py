@@ -113,7 +113,6 @@ def flash(wish: Wish, ui: Ui) -> Result:
             if backup:
                 with ui.meter("putting the files back", "bytes") as progress:
                     flash_files.restore(running, backup, progress)
-            version = running.require_mica()
         except MicaError as error:
             if backup is None:
                 raise
@@ -124,6 +123,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
             raise
         if backup and wish.backup is None:
             backup.discard()
+        version = running.require_mica()
         _start_program(running)
     finally:
         if running:
@@ -272,10 +272,11 @@ def _serial_number(port: str | None) -> str | None:
 def _came_back(port: str | None, before: frozenset[str], known: str | None) -> list[str]:
     """Ports at which the board may be now."""
     plugged = [info for info in serial.tools.list_ports.comports() if info.vid is not None]
+    new = [info.device for info in plugged if info.device not in before]
     if port is None:
-        return [info.device for info in plugged if info.device not in before]
+        return new
     same = [info.device for info in plugged if known and info.serial_number == known]
-    return same or [port]
+    return same or [port, *new]  # another firmware may call the board otherwise
 
 
 def wait_for_board(port: str | None, before: frozenset[str], known: str | None, name: str) -> SerialBoard:
