@@ -179,10 +179,10 @@ class FakeEsp:
         *,
         flash_bytes: int = 4 << 20,
         fault: str = "",
-        boot: Callable[[], tuple[str, Callable[[], None]]] | None = None,
+        boot: Callable[[bytes], tuple[str, Callable[[], None]]] | None = None,
     ) -> None:
-        """`boot` starts what is the firmware here, and returns its port and what ends it. It is started anew after the
-        flash was written. Without it only the loader answers.
+        """`boot` starts what is the firmware here, given what is in flash, and returns its port and what ends it. It is started
+        anew after the flash was written. Without it only the loader answers.
         """
         self.loader = Loader(chip, bytearray(b"\xff" * flash_bytes), fault)
         self.starts = 0
@@ -262,7 +262,7 @@ class FakeEsp:
             return
         self._stop()
         assert self._boot
-        name, self._end = self._boot()
+        name, self._end = self._boot(bytes(self.loader.flash))
         self._line = os.open(name, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self._line)
         self.loader.written = False

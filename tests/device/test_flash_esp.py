@@ -141,8 +141,9 @@ def c3(firmware: Firmware) -> Iterator[FakeEsp]:
     """A board that runs a firmware with MicroPython's own partitions, and files of the user's."""
     facts, image = load_board("VIRT_RV32"), firmware("VIRT_RV32").image
 
-    def boot() -> tuple[str, Callable[[], None]]:
-        running = Emulator(facts, image)
+    def boot(memory: bytes) -> tuple[str, Callable[[], None]]:
+        rom = memory[0x1E0000:0x300000].rstrip(b"\xff")
+        running = Emulator(facts, image, rom=rom if rom.startswith(b"\xd2\xcd\x31") else None)
         running.keep_connected()
         return running.port, running.close
 
@@ -193,6 +194,7 @@ def test_files_move(
     assert code == 0, captured.err
     facts = json.loads(captured.out)
     assert (facts["files"], facts["restored"], facts["backup"]) == ("restored", len(FILES), str(kept))
+    assert facts["selftest"] == {DIGITS.name: "passed"}
     assert "moves from 2048 K at 0x200000 to 1024 K at 0x300000: copying 3 files" in captured.err
     for name, data in FILES.items():
         assert (kept / name).read_bytes() == data

@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
                 "restored": result.restored,
                 "backup": str(result.backup) if result.backup else None,
                 "models": result.models,
+                "selftest": result.selftest,
                 "seconds": round(result.seconds, 1),
             }
         )
@@ -86,8 +87,9 @@ def run(args: argparse.Namespace) -> int:
     }
     if result.files in told:
         print(told[result.files])
+    told = {"passed": ": passes its self-test", "none": ": has no golden vectors to test itself with"}
     for name in result.models:
-        print(f"/rom/{name}")
+        print(f"/rom/{name}{told.get(result.selftest.get(name, ''), '')}")
     return 0
 
 

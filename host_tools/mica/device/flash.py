@@ -63,6 +63,7 @@ class Result:
     restored: int
     backup: Path | None
     models: list[str]  # written into /rom
+    selftest: dict[str, str]  # of those that were asked for: passed, or none where the file has no golden vectors
     seconds: float
 
 
@@ -124,6 +125,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
         if backup and wish.backup is None:
             backup.discard()
         version = running.require_mica()
+        tried = {path.name: _try_model(running, path.name) for path in wish.models}
         _start_program(running)
     finally:
         if running:
@@ -137,6 +139,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
         restored=len(backup.hashes) if backup else 0,
         backup=wish.backup if backup else None,
         models=sorted(models),
+        selftest=tried,
         seconds=time.monotonic() - begun,
     )
 
@@ -304,6 +307,27 @@ def _settled(port: str) -> SerialBoard:
         board.close()
         raise
     return board
+
+
+_TRY = """\
+def _mica_try(path):
+    import mica
+    m = mica.Model(path)
+    bad = m.selftest() if m._m.info.n_golden else "none"
+    print("mica:selftest", "passed" if bad is None else bad)
+"""
+
+
+def _try_model(board: Board, name: str) -> str:
+    """Load a model from /rom and have it check its golden vectors: passed, or none where it has none."""
+    try:
+        said = board.exec(f"{_TRY}_mica_try('/rom/' + {name!r})").decode(errors="replace")
+    except BoardError as error:
+        raise MicaError(f"{name} is in /rom of {board.name}, but does not load there: {error}") from None
+    result = said.rpartition("mica:selftest ")[2].strip()
+    if result not in ("passed", "none"):
+        raise MicaError(f"{name} gives wrong answers on {board.name}, first in layer {' '.join(result.split())}")
+    return result
 
 
 def _start_program(board: SerialBoard) -> None:
