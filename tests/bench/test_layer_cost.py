@@ -192,4 +192,4 @@ def test_asyncio_is_served(board: Board, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_asyncio_is_served_on_a_pico(pico_board: Board, capsys: pytest.CaptureFixture[str]) -> None:
     pico_board.put(big_model(), "big")
-    served(pico_board, (4000,), capsys)
+    served(pico_board, (10000,), capsys)

@@ -1,0 +1,83 @@
+"""The REPL session of README.md, typed at the emulated board: it answers what stands there, word for word.
+
+    .venv/bin/python tests/e2e/test_readme_repl.py DIGITS.mica    writes what the board answers today into README.md
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import serial
+
+from mica.boards import load_board
+from mica.device import romfs
+from mica.device.build import build
+from mica.device.emulator import Emulator, start_emulator
+
+README = Path(__file__).resolve().parent.parent.parent / "README.md"
+TARGET = "MPS2_AN385"
+BEGIN, END = "```pycon\n", "```\n"
+PROMPT = ">>> "
+
+
+def session(text: str) -> str:
+    """The block of README.md that is a REPL session."""
+    start = text.index(BEGIN) + len(BEGIN)
+    return text[start : text.index(END, start)]
+
+
+def statements(block: str) -> list[str]:
+    return [line[len(PROMPT) :] for line in block.splitlines() if line.startswith(PROMPT)]
+
+
+def type_at(emulator: Emulator, lines: list[str]) -> str:
+    """Type each line when the board is ready for it; what a person would then see on the screen."""
+    with serial.Serial(emulator.port, 115200, timeout=0.2) as port:
+
+        def until_prompt() -> str:
+            seen = b""
+            end = time.monotonic() + 120
+            while not seen.endswith(b">>> "):
+                seen += port.read(max(1, port.in_waiting))
+                assert time.monotonic() < end, f"no prompt; there was {seen!r}"
+            return seen.decode().replace("\r\n", "\n")
+
+        port.write(b"\r\x03\r")  # whatever it was at
+        time.sleep(0.3)
+        port.reset_input_buffer()
+        port.write(b"\r")
+        until_prompt()
+        screen = PROMPT
+        for line in lines:
+            port.write(line.encode() + b"\r")
+            screen += until_prompt()
+        return screen.removesuffix(PROMPT)
+
+
+def start(digits: Path) -> Emulator:
+    board = load_board(TARGET)
+    return start_emulator(board, build(board).image, rom=romfs.build({"digits.mica": digits.read_bytes()}))
+
+
+@pytest.fixture
+def emulator(digits: Path) -> Iterator[Emulator]:
+    with start(digits) as emulator:
+        yield emulator
+
+
+def test_session(emulator: Emulator) -> None:
+    block = session(README.read_text(encoding="utf-8"))
+    lines = statements(block)
+    assert len(lines) > 10
+    assert type_at(emulator, lines) == block
+
+
+if __name__ == "__main__":
+    old = README.read_text(encoding="utf-8")
+    with start(Path(sys.argv[1])) as running:
+        new = type_at(running, statements(session(old)))
+    README.write_text(old.replace(session(old), new), encoding="utf-8")
