@@ -1,6 +1,6 @@
 """The REPL session of README.md, typed at the emulated board: it answers what stands there, word for word.
 
-    .venv/bin/python tests/e2e/test_readme_repl.py DIGITS.mica    writes what the board answers today into README.md
+.venv/bin/python tests/e2e/test_readme_repl.py DIGITS.mica    writes what the board answers today into README.md
 """
 
 from __future__ import annotations
