@@ -70,7 +70,8 @@ def window():
     segment = vfs.rom_ioctl(2, 0)
     if isinstance(segment, int):
         return None
-    return _Flash(segment) if hasattr(segment, "writeblocks") else _Emulated(segment)
+    flash = _Flash(segment) if hasattr(segment, "writeblocks") else _Emulated(segment)
+    return flash if len(flash.memory) >= 4 * BLOCK else None
 
 
 class Half:

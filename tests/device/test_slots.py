@@ -236,6 +236,12 @@ def test_a_plain_image_counts_until_a_push(fake: Fake) -> None:
     # The same firmware once more changes nothing; another image is newer than the push.
     fake.plain(image)
     assert fake.see("a") == GOOD
+    # Unless the halves' logs are erased with it, as mica flash --with does: then it is as before the push.
+    fake.board.exec("pushed = bytes(fake.store)")
+    for at, blank in romfs.blank_logs(len(image), 2 * HALF):
+        fake.plain(blank, at)
+    assert (fake.see("a"), fake.value("slots.status()[0]")) == (OLD, "plain")
+    fake.board.exec("fake.store[:] = pushed")
     fake.plain(romfs.rom_window_image({"a.m": SIDE}, 2 * HALF))
     assert fake.see("a") == SIDE
     assert fake.put(c=OLD).confirmed
@@ -408,6 +414,29 @@ def test_what_was_rejected_is_not_tried_again(fake: Fake, torn: str) -> None:
         fake.boot()
         assert fake.see("a") == OLD
     assert fake.value("tried") == "[]"
+
+
+PARTITION = """
+class Partition(bytearray):
+    log = []
+    def ioctl(self, op, argument):
+        self.log.append(("ioctl", op, argument))
+    def writeblocks(self, block, data, offset):
+        self.log.append(("write", block, offset, len(data)))
+        at = block * 4096 + offset
+        self[at : at + len(data)] = data
+
+flash = slots._Flash(Partition(65536))
+flash.erase(3 * 4096)
+flash.program(3 * 4096 + 256, b"x" * 256)
+print(Partition.log, len(flash.memory), bytes(flash.memory[3 * 4096 + 255 : 3 * 4096 + 257]))
+"""
+
+
+def test_a_partition_that_is_memory_and_a_block_device(fake: Fake) -> None:
+    """As on rp2 and esp32: ioctl 6 erases the block of that number, and a write with an offset erases nothing."""
+    said = fake.board.exec(PARTITION).decode().strip()
+    assert said == f"{[('ioctl', 6, 3), ('write', 3, 256, 256)]} 65536 {bytes([0]) + b'x'}"
 
 
 def test_random_bytes_are_no_half(fake: Fake) -> None:

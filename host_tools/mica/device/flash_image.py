@@ -134,12 +134,14 @@ def with_models(image: Image, models: Mapping[str, bytes]) -> Image:
     if image.models is None:
         raise MicaError(f"{image.where}: has no ROMFS as {image.board.name}'s, for models; flash mica's own firmware")
     rom = romfs.rom_window_image(models, image.models.size)
+    # Without them, what `mica push` has put there could be newer than this.
+    logs = [(image.models.start + at, blank) for at, blank in romfs.blank_logs(len(rom), image.models.size)]
     parts = [part for part in image.parts if not image.models.overlaps(part[0], len(part[1]))]
     for at, data in image.parts:
         if image.models.overlaps(at, len(data)):  # an image that came with models: cut them off
             parts.append((at, data[: max(0, image.models.start - at)]))
             parts.append((max(at, image.models.end), data[max(0, image.models.end - at) :]))
-    parts = sorted(part for part in [*parts, (image.models.start, rom)] if part[1])
+    parts = sorted(part for part in [*parts, (image.models.start, rom), *logs] if part[1])
     return dataclasses.replace(image, parts=tuple(parts))
 
 

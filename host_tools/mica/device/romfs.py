@@ -67,6 +67,15 @@ def rom_window_image(models: Mapping[str, bytes], window_size: int) -> bytes:
     return build(models, size=window_size)
 
 
+def blank_logs(image_bytes: int, window_size: int) -> list[tuple[int, bytes]]:
+    """What has to be written beside an image for the whole window, so that nothing that was pushed before is newer.
+
+    Offsets in the window and data: the logs of both halves, erased, where the image does not cover them.
+    """
+    half = half_size(window_size)
+    return [(end - BLOCK, b"\xff" * BLOCK) for end in (half, 2 * half) if image_bytes <= end - BLOCK]
+
+
 def half_size(window_size: int) -> int:
     """Bytes of a half: its image, and the block of its log."""
     return window_size // (2 * BLOCK) * BLOCK
