@@ -103,6 +103,9 @@ def _half(index):
 def begin(index):
     """Make the log blank. The image goes first: where an erasure is cut short, what was rejected stays unused."""
     flash, start, log = _half(index)
+    if start == 0 and slots.plain(flash):
+        # Only its magic changes, to zeros: half overwritten it would look like another image, a newer one.
+        flash.program(0, b"\x00" * 3 + b"\xff" * (slots.PAGE - 3))
     if bytes(flash.memory[log : log + BLOCK]) != b"\xff" * BLOCK:
         flash.erase(start)
         flash.erase(log)

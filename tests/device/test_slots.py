@@ -52,7 +52,9 @@ class Fake:
 
     def program(self, at, data):
         assert at % 256 == 0 and len(data) % 256 == 0
-        if not self.dead:
+        if bytes(data) == b"\\x00" * 3 + b"\\xff" * 253:  # bits are cleared, and no others than these
+            data = data[:3]
+        elif not self.dead:
             assert self.store[at : at + len(data)] == b"\\xff" * len(data), "a page was written twice"
         start, end = self.parts(len(data))
         self.store[at + start : at + end] = data[start:end]
@@ -359,7 +361,7 @@ def nested(good):
 """
 
 
-@pytest.mark.parametrize("before", ["nothing", "plain", "half"])
+@pytest.mark.parametrize("before", ["nothing", "plain", "half", "half and plain"])
 @pytest.mark.parametrize("new", [GOOD, BAD], ids=["good", "bad"])
 def test_power_cut_at_every_operation(fake: Fake, before: str, new: bytes) -> None:
     """The old or the new is there whole, and never one that fails; and the next push does what this one should have."""
@@ -367,6 +369,11 @@ def test_power_cut_at_every_operation(fake: Fake, before: str, new: bytes) -> No
     old = (None, None) if before == "nothing" else (OLD, SIDE)
     if before == "plain":
         fake.plain(romfs.rom_window_image({"a.m": OLD, "b.m": SIDE}, 2 * HALF))
+    elif before == "half and plain":
+        # The plain image is below what was pushed, and may not come back in pieces.
+        fake.plain(romfs.rom_window_image({"a.m": b"gone" * 3000, "b.m": SIDE}, 2 * HALF))
+        fake.put(a=OLD)
+        fake.boot()
     elif before == "half":
         # The idle half holds what was rejected: that must not come back.
         fake.put(a=OLD, b=SIDE)
