@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--shape", metavar="NAME=N", action="append", default=[], help="of an .onnx file: size of a dynamic dimension"
     )
+    target.add_custom(parser)
 
 
 def run(args: argparse.Namespace) -> int:
