@@ -497,14 +497,15 @@ def scratch_min(kernel: str, out_channels: int, reduction: int) -> int:
 
 
 SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherwise
+SCRATCH_LEAST = 2 << 10  # and the least that a board can make of it
 
 
 def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping[str, int], limit: int) -> int:
     """Bytes of scratch with which a step runs fastest, at most `limit`; the same for every core.
 
     x, y: dimensions of the first input and the output. A kernel that is given less works on fewer pixels or rows at a
-    time; one that is given more has no use for it. Below the smallest tile most have to go without any, several times
-    slower, to save a kilobyte or two: so that much is wanted whatever the limit.
+    time; one that is given more has no use for it. Limits below SCRATCH_LEAST, or the smallest tile of a step where
+    that is larger, count as that: with less, kernels have to go without, several times slower, to save two kilobytes.
 
     conv2d: the patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done
     in parts, and the unpacked weights of four channels; at least one patch, as bytes and unpacked. depthwise: a strip of one
@@ -527,7 +528,7 @@ def scratch_want(kernel: str, x: tuple[int, ...], y: tuple[int, ...], p: Mapping
         tile = 2 * row_bytes("offset_rows", x[-1])
         want = tile + SCRATCH_FIXED
     least = scratch_min(kernel, y[-1] if y else 1, 0)
-    return max(least, min(want, max(limit, tile)) & -4)
+    return max(least, min(want, max(limit, tile, SCRATCH_LEAST)) & -4)
 
 
 SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a call, and room to align

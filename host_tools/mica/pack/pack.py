@@ -59,7 +59,7 @@ def pack(
 
 
 def set_scratch(model: ModelFile, limit: int) -> None:
-    """Gives every step the scratch it cannot do without, and what it wants: at most `limit` bytes, or its smallest tile."""
+    """Gives every step the scratch it cannot do without, and what it wants of about `limit` bytes (scratch_want)."""
     for s in model.steps:
         x, y = model.tensors[s.inputs[0]].dims, model.tensors[s.outputs[0]].dims
         s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1, 0)
