@@ -8,6 +8,7 @@ then, as they are on a board whose partition has moved.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import random
 import struct
@@ -20,7 +21,7 @@ from fake_esp_rom import CHIPS, FakeEsp
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import flash, flash_image, layout, romfs
+from mica.device import flash, flash_files, flash_image, layout, romfs
 from mica.device.build import BuildResult
 from mica.device.emulator import Emulator
 from mica.device.flash_esp import EspWriter
@@ -225,6 +226,17 @@ def test_it_dies_in_the_middle(
     assert last.endswith(f"; the board's files are in {folder}: mpremote cp -r {folder}/. : puts them back")
     for name, data in FILES.items():
         assert (folder / name).read_bytes() == data
+
+
+def test_files_are_compared(c3: FakeEsp, tmp_path: Path) -> None:
+    """What was put back is read back, by the board, as a hash."""
+    (tmp_path / "a.txt").write_bytes(b"a")
+    kept = flash_files.Backup(tmp_path, (), {"/a.txt": hashlib.sha256(b"b").hexdigest()})
+    with (
+        flash.wait_for_board(c3.port, frozenset(), None, "") as board,
+        pytest.raises(MicaError, match=r"/a.txt is not what was backed up"),
+    ):
+        flash_files.restore(board, kept, lambda done, of: None)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------

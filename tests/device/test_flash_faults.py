@@ -9,6 +9,7 @@ import shutil
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_bootsel import INFO, FakeBootsel
@@ -235,12 +236,38 @@ def test_nobody_answers(fails: Callable[..., str], monkeypatch: pytest.MonkeyPat
 
 
 def test_another_board_answers() -> None:
-    pico2 = Running(b"Raspberry Pi Pico2 with RP2350\n")
+    pico2 = Running(b"micropython Raspberry Pi Pico2 with RP2350\n")
     flash._check_chip(load_board("RPI_PICO2"), pico2)  # type: ignore[arg-type]
-    flash._check_chip(load_board("RPI_PICO2"), Running(b"Raspberry Pi Pico2 with RP2350-RISCV\n"))  # type: ignore[arg-type]
+    flash._check_chip(load_board("RPI_PICO2"), Running(b"micropython Raspberry Pi Pico2 with RP2350-RISCV\n"))  # type: ignore[arg-type]
     said = "/dev/ttyX is a Raspberry Pi Pico2 with RP2350; RPI_PICO has an RP2040"
     with pytest.raises(MicaError, match=said):
         flash._check_chip(load_board("RPI_PICO"), pico2)  # type: ignore[arg-type]
+    with pytest.raises(
+        MicaError, match="/dev/ttyX runs circuitpython, not MicroPython; put the board into its boot loader"
+    ):
+        flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))  # type: ignore[arg-type]
+    with pytest.raises(MicaError, match="/dev/ttyX is no ESP32: its MicroPython has no module esp32"):
+        layout.partitions_of_board(
+            Running(BoardError("ImportError: no module named 'esp32'", "... ImportError: ..."))  # type: ignore[arg-type]
+        )
+
+
+def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its serial number, where USB tells one; else at its port, or at one that was not there before."""
+
+    def plugged(*boards: tuple[str, str | None]) -> None:
+        found = [SimpleNamespace(device=name, vid=0x2E8A, serial_number=number) for name, number in boards]
+        found.append(SimpleNamespace(device="/dev/ttyS0", vid=None, serial_number=None))
+        monkeypatch.setattr("serial.tools.list_ports.comports", lambda: found)
+
+    before = frozenset({"/dev/ttyACM0", "/dev/ttyACM1"})
+    plugged(("/dev/ttyACM0", "A"), ("/dev/ttyACM1", "B"))
+    assert flash._serial_number("/dev/ttyACM1") == "B"
+    assert flash._came_back(None, before, None) == []
+    plugged(("/dev/ttyACM0", "A"), ("/dev/ttyACM2", "B"))
+    assert flash._came_back("/dev/ttyACM1", before, "B") == ["/dev/ttyACM2"]
+    assert flash._came_back("/dev/ttyACM1", before, "C") == ["/dev/ttyACM1", "/dev/ttyACM2"]
+    assert flash._came_back(None, before, None) == ["/dev/ttyACM2"]
 
 
 def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.MonkeyPatch) -> None:

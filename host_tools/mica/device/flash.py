@@ -95,9 +95,9 @@ def flash(wish: Wish, ui: Ui) -> Result:
     port = _port(wish)
     before = frozenset(usb_ports())
     known = _serial_number(port)
+    writer = _writer(wish, image, port, ui)
     running = _open_repl(port, wish.board) if port else None
     try:
-        writer = _writer(wish, image, port, ui)
         if running:
             _check_chip(wish.board, running)
         moved, fate, entries = _look(wish, image, writer, running, ui)
@@ -194,9 +194,19 @@ def _open_repl(port: str, facts: BoardFacts) -> SerialBoard | None:
         ) from None
 
 
+_WHO = """\
+import os, sys
+print(sys.implementation.name, getattr(sys.implementation, "_machine", None) or os.uname().machine)
+"""
+
+
 def _check_chip(facts: BoardFacts, board: Board) -> None:
-    """Refuse a board with another chip, which would not start with this firmware."""
-    said = board.exec("import sys\nprint(getattr(sys.implementation, '_machine', ''))").decode(errors="replace").strip()
+    """Refuse a board with another chip, which would not start with this firmware, and one that we cannot talk to."""
+    name, _, said = board.exec(_WHO).decode(errors="replace").strip().partition(" ")
+    if name != "micropython":
+        raise MicaError(
+            f"{board.name} runs {name}, not MicroPython; put the board into its boot loader, and leave out --on"
+        )
     chip = said.rpartition(" with ")[2].partition("-")[0]  # RP2350-RISCV is the same chip
     if facts.port == "rp2" and chip != facts.mcu:
         raise MicaError(f"{board.name} is a {said or 'board of another kind'}; {facts.name} has an {facts.mcu}")

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from mica.device.transport import Board
+from mica.device.transport import Board, BoardError
 from mica.errors import MicaError
 
 XIP_BASE = 0x10000000
@@ -141,7 +141,13 @@ for t in (esp32.Partition.TYPE_APP, esp32.Partition.TYPE_DATA):
 def partitions_of_board(board: Board) -> list[Partition]:
     """The rows of the table that a board runs with."""
     rows = []
-    for line in board.exec(_ASK).decode(errors="replace").splitlines():
+    try:
+        said = board.exec(_ASK).decode(errors="replace")
+    except BoardError as error:
+        if "ImportError" not in error.traceback:
+            raise
+        raise MicaError(f"{board.name} is no ESP32: its MicroPython has no module esp32") from None
+    for line in said.splitlines():
         if line.startswith("mica:partition"):
             kind, subtype, start, size, label = line.split(" ", 5)[1:]
             rows.append(Partition(label, int(kind), int(subtype), Span(int(start), int(size))))
