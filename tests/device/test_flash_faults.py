@@ -16,7 +16,7 @@ from fake_bootsel import INFO, FakeBootsel
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import drives, flash, flash_image, flash_uf2, layout, uf2
+from mica.device import drives, flash, flash_image, flash_uf2, layout, romfs, uf2
 from mica.device.drives import Drive
 from mica.device.layout import Span
 from mica.device.transport import BoardError
@@ -309,6 +309,20 @@ def test_images_that_are_refused(tmp_path: Path) -> None:
     path.write_bytes(uf2.build([(BASE, declaring(Span(0xA0000, 0x160000)))], uf2.RP2040))
     with pytest.raises(MicaError, match="has no ROMFS as RPI_PICO's, for models"):
         flash_image.combined_image(board, [DIGITS], path)
+
+
+def test_models_replace_what_was_pushed(image: Path) -> None:
+    """The logs of both halves come out blank, so that the image in front of them is what is mounted."""
+    facts = load_board("RPI_PICO")
+    blocks = uf2.parse(flash_image.combined_image(facts, [DIGITS], image), "x")
+    flat = {block.address - BASE: block.data for block in blocks}
+    rom = romfs.rom_window_image({DIGITS.name: DIGITS.read_bytes()}, 1 << 20)
+    assert b"".join(flat[0x80000 + at] for at in range(0, len(rom), 256)).startswith(rom)
+    for log in (0x80000 + (512 << 10) - 4096, 0x80000 + (1024 << 10) - 4096):
+        assert b"".join(flat[log + at] for at in range(0, 4096, 256)) == b"\xff" * 4096
+    # An image that reaches over the first log is not cut up by it.
+    large = flash_image.with_models(flash_image.read(facts, image), {"large.mica": b"x" * (600 << 10)})
+    assert [at for at, _ in large.parts] == [0, 0x80000, 0x80000 + (1024 << 10) - 4096]
 
 
 def test_the_block_for_an_erratum(tmp_path: Path) -> None:
