@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +11,16 @@ import numpy as np
 from mica import __version__
 from mica.calibration import default_samples, samples_for
 from mica.errors import Unsupported
-from mica.format.codec import ModelFile
+from mica.format.codec import ModelFile, encode
 from mica.format.schema import SCRATCH_LIMIT
 from mica.importer.onnx_file import file_sha256, import_onnx
 from mica.ir.graph import Graph, printable
-from mica.pack.pack import pack
-from mica.passes import pipeline
+from mica.pack.pack import pack, set_scratch
+from mica.pack.state import Tie, with_state
+from mica.passes import pipeline, streaming
+from mica.passes.streaming import Window
 from mica.plan.plan import Plan, best_plan
-from mica.quantise.params import undetermined
+from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
@@ -49,26 +51,32 @@ def compile_model(
     calib_method: str = AUTO,
     plain: bool = False,
     scratch_limit: int = SCRATCH_LIMIT,
+    states: Sequence[Tie] = (),
+    windows: Sequence[Window] = (),
 ) -> Compiled:
     """Compiles `path`.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
-    scratch_limit: bytes of RAM that speed may cost.
+    scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
+    consecutive runs, and those of a window's input its new rows only.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     imported = import_onnx(path, shapes)
+    ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    streaming.check(imported, ties)
     try:
         core = pipeline.run(imported)
         unknown = undetermined(core)  # none in a model that is quantised already
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
-        samples = samples_for(core, calibration) if calibration is not None else default_samples(core)
+        samples = _samples(core, calibration, ties)
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
         tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
+        _share_scales(tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise Unsupported(f"{path}: {e}", e.reasons) from None
@@ -81,6 +89,13 @@ def compile_model(
         **(metadata or {}),
     }
     model, data = pack(integer, layout, facts, scratch_limit=scratch_limit)
+    if ties:
+        model = with_state(model, ties)
+        set_scratch(model, scratch_limit)
+        data = encode(model)
+        # The copies of the state run before and behind the steps of the plan.
+        ends = [layout.live_bytes[:1] * len(ties), layout.live_bytes[-1:] * len(ties)]
+        layout = replace(layout, live_bytes=[*ends[0], *layout.live_bytes, *ends[1]])
     return Compiled(
         data=data,
         model=model,
@@ -91,6 +106,31 @@ def compile_model(
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
     )
+
+
+def _samples(
+    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[Tie]
+) -> list[dict[str, np.ndarray]]:
+    """Samples with the states that they meet, one after the other."""
+    if calibration is None:
+        samples = default_samples(core)
+    else:
+        n = min(len(a) for a in calibration.values()) if calibration else 0
+        zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in ties}
+        samples = samples_for(core, {**calibration, **zeros})
+    if ties:
+        streaming.play(core, samples, ties)
+    return samples
+
+
+def _share_scales(tuned: Tuned, ties: Sequence[Tie]) -> None:
+    """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
+    if not ties:
+        return
+    quants = choose_quants(tuned.graph, tuned.ranges)
+    for source, result in ties:
+        if quants[source] != quants[result] and tuned.graph.value(source).quant is None:
+            tuned.graph.value(source).quant = quants[result]
 
 
 def _made_up(core: Graph, unknown: Sequence[str]) -> str:

@@ -35,7 +35,10 @@ class Times:
 
 
 class Runner(abc.ABC):
-    """A loaded model. Integers in, integers out; `predict` does the rest. A context manager."""
+    """A loaded model. Integers in, integers out; `predict` does the rest. A context manager.
+
+    The state of a streaming model goes on from sample to sample and from call to call.
+    """
 
     def __init__(self, data: bytes, target: str) -> None:
         self.data = data
@@ -53,6 +56,10 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
         """Runs one sample up to and including `step`; that step's output, [size]."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Clears the state of a streaming model, as it is after loading."""
 
     @abc.abstractmethod
     def bench(self, inputs: Inputs, runs: int) -> Times:
@@ -103,6 +110,9 @@ class HostRunner(Runner):
             self.loaded.run()
             results.append([self.loaded.output(i) for i in range(len(self.model.outputs))])
         return results
+
+    def reset(self) -> None:
+        self.loaded.reset_state()
 
     def _outputs(self, inputs: Inputs) -> Iterator[np.ndarray]:
         self._set(inputs)

@@ -33,18 +33,20 @@ def matches(pattern: str, line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def board_with(digits: Path) -> Iterator[Callable[[str], Board]]:
-    """Boards by name, each started once, with digits.mica on it and an empty heap."""
+def board_with(digits: Path, digits_rows: Path) -> Iterator[Callable[[str], Board]]:
+    """Boards by name, each started once, with digits.mica and digits_rows.mica on it and an empty heap."""
+    files = {"digits.mica": digits.read_bytes(), "digits_rows.mica": digits_rows.read_bytes()}
     open_ones: dict[str, Board] = {}
 
     def get(name: str) -> Board:
         if name not in open_ones:
-            open_ones[name] = open_board(name, rom_files={"digits.mica": digits.read_bytes()})
+            open_ones[name] = open_board(name, rom_files=files)
         board = open_ones[name]
         board.soft_reset()
         if not board.rom_files:
-            board.put(digits.read_bytes(), "_data")
-            board.exec("with open('digits.mica', 'wb') as _f: _f.write(_data)\ndel _f, _data")
+            for file, data in files.items():
+                board.put(data, "_data")
+                board.exec(f"with open('{file}', 'wb') as _f: _f.write(_data)\ndel _f, _data")
         return board
 
     yield get

@@ -57,6 +57,26 @@ def test_golden_vectors_are_what_is_verified_by_itself(digits: Path) -> None:
         assert len(inputs_for(host, None, 1)) == 1
 
 
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+def test_state_is_kept_on_boards(digits_rows: Path, target: str) -> None:
+    """A picture row by row: host and board agree in each run, and both go back to the beginning."""
+    data = digits_rows.read_bytes()
+    with HostRunner(data) as host, BoardRunner(data, target) as board:
+        samples = inputs_for(host, None, None)
+        assert len(samples) == 9
+        first = board.run(samples)
+        again = board.run(samples)
+        board.reset()
+        assert [[y.tobytes() for y in r] for r in board.run(samples)] == [[y.tobytes() for y in r] for r in first]
+        assert any(a[0].tobytes() != b[0].tobytes() for a, b in zip(first, again, strict=True)), "the state counts"
+        for a, g in zip(first, decode(data).golden, strict=True):
+            np.testing.assert_array_equal(a[0], g.outputs[0])
+        board.reset()
+        result = verify(host, board, samples)
+        assert result["equal"], report(result)
+        assert board.board.exec("print(remote.model.selftest())") == b"None\n"
+
+
 @pytest.mark.parametrize("name", ["kws", "ic"])
 @pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
 def test_reference_models_are_equal(name: str, target: str, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from mica.cli import chart, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
 from mica.format.schema import SCRATCH_LIMIT
+from mica.passes import streaming
 from mica.quantise.tune import AUTO, CHOICES
 
 if TYPE_CHECKING:
@@ -57,6 +58,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="B",
         help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
     )
+    parser.add_argument(
+        "--state",
+        metavar="IN=OUT",
+        action="append",
+        default=[],
+        help="streaming: this input and output are one tensor that lives from run to run, 0 at first; samples of --calib "
+        "are then consecutive runs",
+    )
+    parser.add_argument(
+        "--window",
+        metavar="INPUT[:AXIS]=N",
+        action="append",
+        default=[],
+        help="streaming: the input slides; a run is given N new rows (axis 0 is the batch; default: the first that is "
+        "longer than 1), and so is each sample of --calib",
+    )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
     target.add_custom(parser)
     chart.add_arguments(parser)
@@ -76,8 +93,17 @@ def run(args: argparse.Namespace) -> int:
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
     calibration = None
+    states = [_tie(text) for text in args.state]
+    windows = [_window(text) for text in args.window]
+    if args.eval and (states or windows):
+        raise MicaError("--eval measures one sample at a time; pack a streaming model without it, then use mica eval")
+    if args.report_error and (states or windows):
+        raise MicaError("--report-error is not there for streaming models")
     if args.calib:
         imported = import_onnx(model, shapes)
+        # States are not in the data: they come from the runs before.
+        made = {source for source, _ in states} | {streaming.window(imported, w)[0] for w in windows}
+        imported.inputs = [name for name in imported.inputs if name not in made]
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes, _pixels(args))
     with text.Progress("calibrating", "samples") as progress:
@@ -91,6 +117,8 @@ def run(args: argparse.Namespace) -> int:
             args.calib_method,
             args.plain,
             load_board(args.board).scratch if args.board else SCRATCH_LIMIT,
+            states,
+            windows,
         )
     packed, blob = compiled.model, compiled.data
     if args.board:
@@ -128,6 +156,25 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
         print(drawn, end="")
     return 0
+
+
+def _tie(text_: str) -> tuple[str, str]:
+    """IN=OUT. Raises MicaError."""
+    source, _, result = text_.partition("=")
+    if not source or not result:
+        raise MicaError(f"--state {text_}: wanted IN=OUT, an input and an output of the model")
+    return source, result
+
+
+def _window(text_: str) -> streaming.Window:
+    """INPUT=N or INPUT:AXIS=N. Raises MicaError."""
+    name, _, rows = text_.rpartition("=")
+    stem, _, axis = name.rpartition(":")
+    if not (stem and axis.isdigit()):
+        stem, axis = name, ""
+    if not stem or not rows.isdigit():
+        raise MicaError(f"--window {text_}: wanted INPUT=N or INPUT:AXIS=N with N a positive number")
+    return streaming.Window(stem, int(axis) if axis else None, int(rows))
 
 
 def parse_shapes(items: list[str]) -> dict[str, int]:

@@ -57,6 +57,10 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
         wanted, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
         bad = next((i for i, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b), None)
         if bad is not None:
+            if host.model.state_bytes:
+                for runner in (host, board):  # the state that this sample met
+                    runner.reset()
+                    runner.run(samples[:k])
             a, b = host.layer_output(inputs, bad), board.layer_output(inputs, bad)
             where = np.flatnonzero(a.reshape(-1) != b.reshape(-1))
             at = int(where[0]) if len(where) else -1

@@ -111,6 +111,9 @@ class BoardRunner(Runner):
             at += t.bytes
         return outputs
 
+    def reset(self) -> None:
+        self._call("remote.model.reset()")
+
     def layer_hashes(self, inputs: Inputs) -> list[int]:
         answer = self._call(f"remote.layer_hashes({self._arguments(inputs)})")
         return [int(words[1], 16) for words in answer.all("layer")]

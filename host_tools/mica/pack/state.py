@@ -1,0 +1,75 @@
+"""Streaming models: pairs of a model input and a model output become one tensor that lives from run to run.
+
+    before:  inputs x, h      steps ...           outputs y, h'
+    after:   inputs x         h = S, ..., S = h'  outputs y       S: a state tensor, 0 after loading
+
+The copies are steps of their own, the first and the last. So S changes only once everything has been computed: a run that
+was cut short before them leaves the state as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format import schema
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+
+Tie = tuple[str, str]  # names of the input and the output that are one
+
+
+def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
+    """The model, with each tie's input and output taken from its inputs and outputs. Raises MicaError.
+
+    An output stays where it is the only one. Where the two have unlike scales the last copy converts.
+    """
+    first: list[StepRecord] = []
+    last: list[StepRecord] = []
+    tensors = list(model.tensors)
+    inputs, outputs = list(model.inputs), list(model.outputs)
+    offset = 0
+    for source, result in ties:
+        x = _id(model, model.inputs, source, f"--state {source}={result}", "input")
+        y = _id(model, model.outputs, result, f"--state {source}={result}", "output")
+        a, b = tensors[x], tensors[y]
+        if a.dims != b.dims or a.dtype != "int8" or b.dtype != "int8":
+            raise MicaError(
+                f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}; "
+                "wanted int8 of one shape"
+            )
+        state = len(tensors)
+        tensors.append(TensorRecord(f"{source}.state", "int8", a.dims, a.scale, a.zero_point, "state", offset))
+        offset += -(-a.bytes // schema.ALIGN) * schema.ALIGN
+        first.append(_copy(f"{source}.take", tensors, state, x))
+        last.append(_copy(f"{source}.keep", tensors, y, state))
+        inputs.remove(x)
+        outputs.remove(y)
+    if not inputs:
+        raise MicaError("--state: nothing is left that goes in; a model needs an input that is no state")
+    return ModelFile(
+        tensors=tensors,
+        steps=[*first, *model.steps, *last],
+        inputs=inputs,
+        outputs=outputs or model.outputs,
+        metadata=model.metadata,
+        arena_bytes=model.arena_bytes,
+        state_bytes=offset,
+    )
+
+
+def _id(model: ModelFile, ids: Sequence[int], name: str, what: str, role: str) -> int:
+    names = {model.tensors[t].name: t for t in ids}
+    if name not in names:
+        raise MicaError(f"{what}: the model has no {role} '{name}' that is free; its {role}s are {', '.join(names)}")
+    return names[name]
+
+
+def _copy(name: str, tensors: Sequence[TensorRecord], x: int, y: int) -> StepRecord:
+    """y = x; through a table, which is the identity where both have one scale."""
+    a, b = tensors[x], tensors[y]
+    q = np.arange(-128, 128)
+    if (a.scale, a.zero_point) != (b.scale, b.zero_point):
+        q = np.rint((q - a.zero_point) * (a.scale / b.scale)) + b.zero_point
+    return StepRecord(name, "lut_s8", (x,), (y,), {}, {"table": np.clip(q, -128, 127).astype(np.int8)})

@@ -1,0 +1,193 @@
+"""`pack --state` and `--window`: models that keep tensors from run to run.
+
+The truth is ONNX Runtime, which is given the state of the run before (float), or the whole sequence, or the whole window
+at once. Engine and reference are compared byte for byte, and so are boards (tests/e2e/test_verify.py).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mica import engine
+from mica.compiler import Compiled, compile_model
+from mica.errors import MicaError
+from mica.pack.golden import dequantise_output, quantise_input
+from mica.passes.streaming import Window
+from mica.reference.executor import ReferenceModel
+
+STEPS, FEATURES, UNITS = 40, 6, 8
+
+
+def save(path: Path, nodes: list[Any], inputs: dict[str, Any], outputs: dict[str, Any], **consts: np.ndarray) -> Path:
+    graph = helper.make_graph(
+        nodes,
+        path.stem,
+        [helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in inputs.items()],
+        [helper.make_tensor_value_info(k, TensorProto.FLOAT, v) for k, v in outputs.items()],
+        [numpy_helper.from_array(v.astype(np.float32), k) for k, v in consts.items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    return path
+
+
+def recurrent(tmp_path: Path, op: str, length: int = 1) -> Path:
+    """A recurrent layer over `length` time steps, whose initial state is an input; and a dense layer behind it."""
+    rng = np.random.default_rng(3)
+    gates, states = {"GRU": (3, ["h"]), "LSTM": (4, ["h", "c"])}[op]
+    weights = {
+        "w": rng.normal(0, 0.5, (1, gates * UNITS, FEATURES)),
+        "r": rng.normal(0, 0.5, (1, gates * UNITS, UNITS)),
+        "b": rng.normal(0, 0.2, (1, 2 * gates * UNITS)),
+        "dense": rng.normal(0, 0.5, (UNITS, 3)),
+    }
+    after = [f"{s}_after" for s in states]
+    nodes = [
+        helper.make_node(op, ["x", "w", "r", "b", "", *states], ["all", *after], hidden_size=UNITS),
+        helper.make_node("MatMul", ["all", "dense"], ["y"]),
+    ]
+    shape = [1, 1, UNITS]
+    ins = {"x": [length, 1, FEATURES], **dict.fromkeys(states, shape)}
+    outs = {"y": [length, 1, 1, 3], **dict.fromkeys(after, shape)}
+    return save(tmp_path / f"{op}{length}.onnx", nodes, ins, outs, **weights)
+
+
+def sequence(n: int = STEPS, seed: int = 1) -> np.ndarray:
+    """A walk, [n, 1, 1, FEATURES]: what comes next depends on what was."""
+    rng = np.random.default_rng(seed)
+    return np.tanh(np.cumsum(rng.normal(0, 0.4, (n, 1, 1, FEATURES)), axis=0)).astype(np.float32)
+
+
+def stream(compiled: Compiled, xs: np.ndarray) -> np.ndarray:
+    """Outputs of consecutive runs as real numbers; the engine and the reference gave the same bytes in each."""
+    native, reference = engine.load(compiled.data), ReferenceModel(compiled.data)
+    m = compiled.model
+    t, out = m.tensors[m.inputs[0]], m.tensors[m.outputs[0]]
+    results = []
+    for x in xs:
+        for loaded in (native, reference):
+            loaded.set_input(0, quantise_input(x, t))
+            loaded.run()
+        assert native.output(0).tobytes() == reference.output(0).tobytes()
+        results.append(dequantise_output(native.output(0), out))
+    return np.stack(results)
+
+
+def sqnr(found: np.ndarray, wanted: np.ndarray) -> float:
+    wanted = wanted.reshape(found.shape)
+    return float(10 * np.log10(np.sum(wanted**2) / np.sum((found - wanted) ** 2)))
+
+
+@pytest.mark.parametrize("op", ["GRU", "LSTM"])
+def test_recurrent_state(tmp_path: Path, op: str) -> None:
+    """One time step a run gives what ONNX Runtime gives for the whole sequence at once."""
+    states = ["h", "c"] if op == "LSTM" else ["h"]
+    ties = [(s, f"{s}_after") for s in states]
+    compiled = compile_model(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=ties)
+    m = compiled.model
+    assert len(m.inputs) == len(m.outputs) == 1 and m.state_bytes == 16 * len(ties)
+    for source, result in ties:  # one scale: the copies are the identity
+        tables = [s.blobs["table"] for s in m.steps if s.name in (f"{source}.take", f"{source}.keep")]
+        assert len(tables) == 2 and all(np.array_equal(t, np.arange(-128, 128)) for t in tables), result
+    xs = sequence()
+    whole = onnxruntime.InferenceSession(recurrent(tmp_path, op, STEPS), providers=["CPUExecutionProvider"])
+    zeros = {s: np.zeros((1, 1, UNITS), np.float32) for s in states}
+    (wanted,) = whole.run(["y"], {"x": xs.reshape(STEPS, 1, FEATURES), **zeros})
+    found = stream(compiled, xs)
+    assert sqnr(found, wanted) > 22
+    # Without its memory it would not be.
+    loaded = engine.load(compiled.data)
+    t, out = m.tensors[m.inputs[0]], m.tensors[m.outputs[0]]
+    single = []
+    for x in xs:
+        loaded.reset_state()
+        loaded.set_input(0, quantise_input(x, t))
+        loaded.run()
+        single.append(dequantise_output(loaded.output(0), out))
+    assert sqnr(np.stack(single), wanted) < 15
+
+
+def test_window(tmp_path: Path) -> None:
+    """A convolution over a window that slides by 3 rows gives what the model gives for each whole window."""
+    rng = np.random.default_rng(5)
+    length, rows = 12, 3
+    path = save(
+        tmp_path / "window.onnx",
+        [
+            helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+            helper.make_node("Conv", ["t", "w", "b"], ["c"], kernel_shape=[3]),
+            helper.make_node("Relu", ["c"], ["r"]),
+            helper.make_node("ReduceMean", ["r"], ["y"], axes=[2], keepdims=0),
+        ],
+        {"x": [1, length, FEATURES]},
+        {"y": [1, 4]},
+        w=rng.normal(0, 0.5, (4, FEATURES, 3)),
+        b=rng.normal(0, 0.1, 4),
+    )
+    xs = sequence(STEPS * rows).reshape(STEPS, 1, rows, FEATURES)
+    compiled = compile_model(
+        path, {"x": sequence(300, 2).reshape(100, 1, rows, FEATURES)}, windows=[Window("x", None, rows)]
+    )
+    m = compiled.model
+    assert m.tensors[m.inputs[0]].name == "x" and m.tensors[m.inputs[0]].dims == (1, rows, FEATURES)
+    assert m.state_bytes == -(-(length - rows) * FEATURES // 16) * 16
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    past = np.concatenate([np.zeros((length, FEATURES), np.float32), xs.reshape(-1, FEATURES)])
+    wanted = np.stack([session.run(None, {"x": past[None, k * rows :][:, :length]})[0] for k in range(1, STEPS + 1)])
+    assert sqnr(stream(compiled, xs), wanted) > 22
+
+
+def test_unlike_scales_are_converted(tmp_path: Path) -> None:
+    """A state whose input has a scale of its own, from a quantised model, is converted where it is kept."""
+    from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+    from mica.pack.state import with_state
+
+    params = {"mult_a": 1, "mult_b": 1, "offset": 0, "shift": 0, "act_min": -128, "act_max": 127}
+    model = ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (4,), 0.5, 0, offset=0),
+            TensorRecord("s", "int8", (4,), 0.5, 0, offset=16),
+            TensorRecord("y", "int8", (4,), 1.0, 3, offset=32),
+            TensorRecord("z", "int8", (4,), 1.0, 0, offset=48),
+        ],
+        steps=[
+            StepRecord("add", "add_s8", (0, 1), (2,), {**params, "offset": 1, "shift": 1}),
+            StepRecord("out", "add_s8", (0, 1), (3,), params),
+        ],
+        inputs=[0, 1],
+        outputs=[2, 3],
+    )
+    loaded = engine.load(encode(with_state(model, [("s", "y")])))
+    loaded.set_input(0, np.array([2, -2, 4, 100], np.int8))
+    loaded.run()
+    # y = 3 + (x + s + 1 >> 1) = 4, 2, 5, 53 of scale 1 and zero 3: kept as (y - 3) * 2.
+    np.testing.assert_array_equal(loaded.tensor(2), [4, 2, 5, 53])
+    np.testing.assert_array_equal(loaded.tensor(4), [2, -2, 4, 100])
+    loaded.reset_state()
+    np.testing.assert_array_equal(loaded.tensor(4), 0)
+
+
+@pytest.mark.parametrize(
+    ("states", "windows", "text"),
+    [
+        ([("q", "h_after")], [], "no input 'q'; its inputs are x, h"),
+        ([("h", "q")], [], "no output 'q'"),
+        ([("h", "y")], [], "the input has shape"),
+        ([("h", "h_after"), ("h", "h_after")], [], "named twice"),
+        ([], [Window("q", None, 1)], "no input 'q'"),
+        ([], [Window("x", 2, 6)], "6 rows on axis 2; wanted 1 to 5"),
+        ([], [Window("x", 7, 1)], "axis 7"),
+    ],
+)
+def test_refusals(tmp_path: Path, states: list[tuple[str, str]], windows: list[Window], text: str) -> None:
+    with pytest.raises(MicaError, match=text) as e:
+        compile_model(recurrent(tmp_path, "GRU"), states=states, windows=windows)
+    assert "\n" not in str(e.value)
