@@ -19,6 +19,7 @@ crc32 is zlib's, 8 hexadecimal digits.
 """
 
 import os
+import sys
 from binascii import crc32, hexlify
 
 from mica import slots
@@ -35,8 +36,13 @@ def _text(text):
     return str(hexlify(text.encode()), "ascii")
 
 
+def _window():
+    """The window of halves; None as well where another _boot.py than ours leaves /rom to MicroPython."""
+    return slots.window() if getattr(sys.modules["mica"], "_boots", False) else None
+
+
 def where():
-    flash = slots.window()
+    flash = _window()
     if flash is None:
         return
     print("mica:window", len(flash.memory))
@@ -60,7 +66,7 @@ def _walk(folder, suffixes):
 
 
 def files():
-    flash = slots.window()
+    flash = _window()
     if flash is not None:
         import uctypes
 

@@ -183,6 +183,7 @@ def boot(flash=None):
     flash = flash or window()
     if flash is None:
         return
+    sys.modules["mica"]._boots = True  # the halves are looked at on this board
     mount(flash, None)  # the port may have mounted what is not to be there
     for found in candidates(flash):
         if found != "plain" and found.state == "trial" and not try_half(found):

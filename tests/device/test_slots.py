@@ -423,6 +423,16 @@ def test_what_was_rejected_is_not_tried_again(fake: Fake, torn: str) -> None:
     assert fake.value("tried") == "[]"
 
 
+def test_a_board_with_another_boot_gets_files(fake: Fake) -> None:
+    """Runtime without our _boot.py: nobody would look at the halves, and MicroPython may have mounted the window."""
+    fake.board.exec("del mica._boots")
+    try:
+        assert push.listing(fake.board).place == "files"
+    finally:
+        fake.boot()
+    assert push.listing(fake.board).place == "romfs"
+
+
 PARTITION = """
 class Partition(bytearray):
     log = []
