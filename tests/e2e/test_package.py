@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,23 @@ def test_boards(installed: Path) -> None:
     assert {"UNIX", "MPS2_AN385", "RPI_PICO"} <= {
         b["name"] for b in json.loads(mica(installed, "boards", "--json"))["boards"]
     }
+
+
+def test_fit(installed: Path) -> None:
+    """The cost table travels too."""
+    facts = json.loads(
+        mica(installed, "fit", installed / "mica" / "demo" / "digits.onnx", "--board", "RPI_PICO", "--json")
+    )
+    assert facts["fits"] is True and facts["time"]["total"] > 100_000
+
+
+def test_every_command_is_there(installed: Path) -> None:
+    """Each imports what it needs, and says what it takes."""
+    said = mica(installed, "-h")
+    names = re.findall(r"^    ([a-z]+)  ", said, flags=re.M)
+    assert {"pack", "run", "fit", "flash", "doctor", "build"} <= set(names)
+    for name in names:
+        assert f"usage: mica {name}" in mica(installed, name, "-h")
 
 
 def test_build(installed: Path) -> None:
