@@ -90,6 +90,7 @@ def test_command(digits: Path) -> None:
     assert facts["flash"] == {
         "file": digits.stat().st_size,
         "romfs": 1 << 20,
+        "push_room": (512 << 10) - 4096,
         "storage": 512 << 10,
         "place": "romfs",
     }
@@ -135,6 +136,9 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
     weights = mica("fit", convolution(tmp_path, 512, 4, 512), "--board", "RPI_PICO", "--json")
     assert weights.code == 2
     assert any(reason.startswith("flash: the file has ") for reason in weights.json["reasons"])
+    whole = mica("fit", convolution(tmp_path, 256, 4, 256), "--board", "RPI_PICO", "--json")
+    assert whole.code == 0
+    assert any("mica push cannot" in note for note in whole.json["notes"])
 
 
 def test_every_missing_operator_with_its_node(tmp_path: Path) -> None:

@@ -43,9 +43,19 @@ def _flash(p: Prediction, data: bytes, board: Board) -> bool:
     """Where the file lies; returns whether it is copied into RAM."""
     window = board.romfs.size if board.romfs else 0
     image = len(romfs.build({"model.mica": data}))
-    p.flash = {"file": len(data), "romfs": window or None, "storage": board.storage or None}
+    push_room = romfs.half_size(window) - romfs.BLOCK if window else 0
+    p.flash = {
+        "file": len(data),
+        "romfs": window or None,
+        "push_room": push_room or None,
+        "storage": board.storage or None,
+    }
     if image <= window:
         p.flash["place"] = "romfs"
+        if len(romfs.half_image({"model.mica": data})) > push_room:
+            p.notes.append(
+                f"flash: it takes more than half of the ROMFS ({push_room:,} bytes): mica flash --with puts it there, mica push cannot"
+            )
         return False
     if board.storage and len(data) <= board.storage:
         p.flash["place"] = "files"

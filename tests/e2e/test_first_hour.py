@@ -1,0 +1,162 @@
+"""The README's first hour: every line of its blocks, word for word, on a virtual Pico, a pretend ESP32, or no board at all.
+
+The lines are read out of README.md. What stands for the owner's hands is done here: a cable is plugged in, a button held, and the
+files that a block names lie where the block says.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helpers import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "device"))
+
+from fake_bootsel import FakeBootsel
+from fake_esp_rom import FakeEsp
+from test_flash_esp import c3, firmware_bin  # noqa: F401 - a fixture
+
+from mica.boards import load_board
+from mica.cli.main import main
+from mica.device.build import BuildResult
+from mica.device.virtual_pico import VirtualPico
+
+Firmware = Callable[[str], BuildResult]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update")
+
+
+def block(heading: str) -> list[str]:
+    """The commands under a heading of the first hour, without their remarks."""
+    part = TEXT[TEXT.index("## The first hour") :]
+    found = re.search(rf"\n\*\*{re.escape(heading)}.*?\n```\n(.*?)```", part, flags=re.S)
+    assert found, heading
+    return [line.partition("  #")[0].strip() for line in found[1].strip().splitlines()]
+
+
+def test_the_blocks_are_short() -> None:
+    """Five lines each, and the headings here are those of the README."""
+    part = TEXT[TEXT.index("## The first hour") : TEXT.index("\n## ", TEXT.index("## The first hour") + 5)]
+    assert tuple(re.findall(r"^\*\*(.+?)[.*]", part, flags=re.M)) == HEADINGS
+    assert part.count("```\n") == 2 * len(HEADINGS)
+    for heading in HEADINGS:
+        assert 2 <= len(block(heading)) <= 5
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the lines name, as a clone has it."""
+    demo = tmp_path / "host_tools" / "mica" / "demo"
+    demo.parent.mkdir(parents=True)
+    demo.symlink_to(ROOT / "host_tools" / "mica" / "demo")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """A line of the README; what it printed on stdout."""
+    words = shlex.split(line)
+    assert words[0] == "mica", line
+    code = main(words[1:])
+    out, err = capsys.readouterr()
+    assert code == 0, f"{line}\n{err}"
+    return out
+
+
+def answers(outs: dict[str, str]) -> bool:
+    """Whether `mica run` on the first of the test samples said what that digit is."""
+    (out,) = (out for line, out in outs.items() if line.startswith("mica run"))
+    return out.splitlines()[1].split()[0] == expected()
+
+
+def expected() -> str:
+    import numpy as np
+
+    with np.load(ROOT / "host_tools" / "mica" / "demo" / "digits_test.npz") as data:
+        return f"[{int(data['y'][0])}]"
+
+
+def test_no_board_at_all(firmware: Firmware, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    firmware("RPI_PICO")
+    outs = {line: run(line, capsys) for line in block("No board at all")}
+    assert answers(outs)
+    assert (checkout / "digits.mica").is_file()
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, port: Callable[[], str]) -> None:
+    """pyserial's listing: what `port` tells is there, by USB."""
+
+    def listing() -> list[SimpleNamespace]:
+        return [SimpleNamespace(device=port(), vid=0x2E8A, pid=5, serial_number=None)] if port() else []
+
+    monkeypatch.setattr("serial.tools.list_ports.comports", listing)
+
+
+class Pico:
+    """A Pico that is plugged in with its button held: a drive; and once it has its firmware, a port."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.flash = folder / "flash.bin"
+        self.drive = folder / "RPI-RP2"
+        self.fake = FakeBootsel(self.drive, self.flash)
+        self.port = ""
+        self.unplugged = threading.Event()
+        # The emulator ends with the thread that starts it.
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        monkeypatch.setenv("MICA_DRIVES", str(self.drive))
+        plug_in(monkeypatch, lambda: self.port)
+
+    def _run(self) -> None:
+        self.fake.done.wait()
+        if not self.unplugged.is_set():
+            with VirtualPico(load_board("RPI_PICO"), None, flash=self.flash) as running:
+                self.port = running.port
+                self.unplugged.wait()
+
+    def unplug(self) -> None:
+        self.unplugged.set()
+        self.fake.close()
+        self.thread.join(30)
+
+
+@pytest.fixture
+def pico(firmware: Firmware, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pico]:
+    firmware("RPI_PICO")
+    folder = checkout / "cable"
+    folder.mkdir()
+    plugged = Pico(folder, monkeypatch)
+    yield plugged
+    plugged.unplug()
+
+
+def test_a_pico(pico: Pico, capsys: pytest.CaptureFixture[str]) -> None:
+    outs = {line: run(line, capsys) for line in block("A Raspberry Pi Pico")}
+    assert pico.fake.faults == [] and pico.port
+    assert any(" fits" in out for out in outs.values())
+    assert answers(outs)
+    doctor = next(out for line, out in outs.items() if line.startswith("mica doctor"))
+    assert "/rom/digits.mica" in doctor and "BAD" not in doctor
+    pushed, listed = (run(line, capsys) for line in block("An update"))
+    assert pushed.startswith("digits.mica: on ") and "in use" in pushed
+    assert "digits.mica" in listed
+
+
+def test_an_esp32(
+    c3: FakeEsp,  # noqa: F811
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The firmware is made up (test_flash_esp.py says how); behind the loader is the emulated RISC-V board, with files on it."""
+    firmware_bin("esp32c3", checkout / "firmware.bin")
+    plug_in(monkeypatch, lambda: c3.port)
+    outs = {line: run(line, capsys) for line in block("An ESP32")}
+    assert answers(outs)
