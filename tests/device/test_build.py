@@ -224,3 +224,13 @@ def test_unknown_rule_suffixes_have_not_crept_in() -> None:
     for folder in ("boards", "firmware", "usermod_c"):
         for path in builder.source_files(builder.data_dir(folder)):
             assert path.suffix in known, path
+
+
+@pytest.mark.parametrize("port", ["rp2", "esp32"])
+def test_no_module_of_the_port_is_forgotten(port: str) -> None:
+    """Our manifests name the port's frozen modules one by one, to put our own _boot.py in the place of its."""
+    manifest = (load_board("RPI_PICO").folder.parent / "common" / port / "manifest.py").read_text(encoding="utf-8")
+    modules = {path.name for path in (sources.fetch() / "ports" / port / "modules").glob("*.py")}
+    assert "_boot.py" in modules
+    forgotten = {name for name in modules - {"_boot.py", "_boot_fat.py"} if f'"{name}"' not in manifest}
+    assert not forgotten
