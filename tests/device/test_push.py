@@ -141,6 +141,17 @@ def test_mistakes(files: Path, mica: Callable[..., tuple[int, str, str]]) -> Non
         assert said in err and err.count("\n") == 1 and err.startswith("mica: error: ")
 
 
+def test_an_emulated_board_that_forgets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def no_board(*_: object, **__: object) -> Board:
+        raise MicaError("not started here")
+
+    monkeypatch.setattr("mica.device.transport.open_board", no_board)
+    for target, forgets in (("MPS2_AN385", True), ("RPI_PICO@emu", False), ("/dev/ttyACM0", False)):
+        capsys.readouterr()
+        assert main(["ls", "--on", target]) == 1
+        assert ("forgets all when this command ends" in capsys.readouterr().err) == forgets, target
+
+
 # --- a board without a ROMFS window -----------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from mica.boards import emulated_boards
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
@@ -41,6 +42,9 @@ def open_target(args: argparse.Namespace) -> Any:
 
     if args.on == "host":
         raise MicaError("this computer keeps no models; give a board with --on")
+    facts = emulated_boards().get(args.on)
+    if facts is not None and facts.port != "rp2":
+        say(f"{args.on} forgets all when this command ends; one that stays is started by: mica emu {facts.name}")
     return open_board(args.on, reset=not args.no_reset, progress=say)
 
 
