@@ -39,8 +39,10 @@ static __attribute__((noinline)) void sums(const sum_t *args, const int8_t *a, c
 
 void mica_add_s8_c32(const mica_add_s8_t *p, MICA_KERNEL_ARGS) {
     int32_t a_step = mica_broadcast_a_step(&p->shape), b_step = mica_broadcast_b_step(&p->shape);
-    int64_t folded = p->offset + ((int64_t)(p->y_zero - p->act_min) << p->shift);
-    if (128 * (magnitude(p->mult_a) + magnitude(p->mult_b)) + magnitude(folded) > INT32_MAX) {
+    int32_t zero = p->y_zero - p->act_min;
+    bool fits = magnitude(zero) <= INT32_MAX >> p->shift;
+    int64_t folded = fits ? (int64_t)p->offset + zero * (1 << p->shift) : 0;  // a 64-bit shift could be a call into a library
+    if (!fits || 128 * (magnitude(p->mult_a) + magnitude(p->mult_b)) + magnitude(folded) > INT32_MAX) {
         mica_add_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }

@@ -112,7 +112,7 @@ void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERN
     }
     uint32_t tap = (uint32_t)w->dilation_w * channels, row = (uint32_t)w->dilation_h * w->in_w * channels;
     taps_t t = { .taps = (uint32_t)w->kernel_h * w->kernel_w, .x_zero = p->x_zero };
-    bool copies = each == 1 && (uint64_t)t.taps * channels <= scratch_bytes;
+    bool copies = each == 1 && t.taps * channels <= scratch_bytes;  // as many as there are weights
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
     for (uint32_t oy = row_begin; oy < row_end; ++oy) {
         int32_t iy = (int32_t)oy * w->stride_h - w->pad_top, ky0, ky1;
