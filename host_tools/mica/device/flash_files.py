@@ -177,21 +177,21 @@ def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
     """Put all files back and compare their hashes on the board. Raises MicaError naming the first that differs."""
     total = sum(backup.local(path).stat().st_size for path in backup.hashes)
     done = 0
-    board.exec(_HASH)
-    board.exec("import os")
     for path in backup.folders:
-        board.exec(f"try:\n    os.mkdir({path!r})\nexcept OSError as e:\n    if e.errno != 17: raise")
+        board.exec(f"import os\ntry:\n    os.mkdir({path!r})\nexcept OSError as e:\n    if e.errno != 17: raise")
     for path in backup.hashes:
         data = backup.local(path).read_bytes()
-        board.exec(f"_mica_f = open({path!r}, 'wb')")
-        for at in range(0, len(data), _PIECE):
+        # At least one piece: an empty file is a file.
+        for at in range(0, max(1, len(data)), _PIECE):
             piece = data[at : at + _PIECE]
             board.put(piece, "_mica_d")
-            if (written := int(board.exec("print(_mica_f.write(_mica_d))"))) != len(piece):
+            mode = "ab" if at else "wb"
+            answer = board.exec(f"with open({path!r}, {mode!r}) as _mica_f: print(_mica_f.write(_mica_d))")
+            if (written := int(answer)) != len(piece):
                 raise BoardError(f"{board.name}: {path}: only {written} of {len(piece)} bytes could be written")
             done += len(piece)
             progress(done, total)
-        board.exec("_mica_f.close()")
+    board.exec(_HASH)
     for path, wanted in backup.hashes.items():
         said = board.exec(f"_mica_hash({path!r})").decode(errors="replace").strip()
         if said != f"mica:sha256 {wanted}":
