@@ -40,6 +40,14 @@ static void ask(const mica_model_t *m) {
         mica_step_info_t s;
         mica_step_info(m, i, &s);
         use(s.name, strlen(s.name));
+        for (uint32_t k = 0; k < MICA_MAX_PARAMS; ++k) {
+            checksum += (uint32_t)mica_step_param(m, i, k);
+        }
+        for (uint32_t k = 0; k < MICA_MAX_BLOBS; ++k) {
+            uint32_t bytes;
+            const void *constant = mica_step_constant(m, i, k, &bytes);
+            use(constant, constant ? bytes : 0);
+        }
     }
     for (uint32_t i = 0; i < 4; ++i) {
         mica_input_id(m, i);

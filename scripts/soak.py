@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Fuzz the loader and the engine on this computer, with sanitizers, guided by what code is reached.
+
+What is kept on the way stays in the cache, and is where the next soak begins. Ends with the figures, and with exit code 1
+and the file where one made the engine read or write where it must not, or take longer than half a minute.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "format")]
+
+import c_build  # noqa: E402
+import fuzzing  # noqa: E402
+
+from mica.device.cache import cache_dir  # noqa: E402
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hours", type=float, default=1.0, help="how long (default 1)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the random numbers (default: the time)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    args = parser.parse_args()
+    corpus = cache_dir() / "fuzz"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        fuzzing.compile_engine(folder, c_build.SOURCES)
+        fuzz = fuzzing.link(folder)
+
+        def one(i: int) -> fuzzing.Outcome:
+            mine = corpus / str(i)
+            seconds = max(1, int(args.hours * 3600))
+            return fuzzing.run(fuzz, mine, seed=args.seed + i, seconds=seconds, corpus=str(mine))
+
+        with ThreadPoolExecutor(args.jobs) as pool:
+            outcomes = list(pool.map(one, range(args.jobs)))
+    bad = [o for o in outcomes if not o.figures]
+    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
+    revision = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+    total = {k: sum(o.figures.get(k, 0) for o in outcomes) for k in ("inputs", "loaded", "kept")}
+    edges = max((o.figures.get("edges", 0) for o in outcomes), default=0)
+    result = {
+        "revision": revision,
+        "seed": args.seed,
+        "hours": args.hours,
+        **total,
+        "edges": edges,
+        "crashes": len(bad),
+    }
+    if args.json:
+        print(json.dumps(result))
+    else:
+        print(", ".join(f"{key} {value}" for key, value in result.items()))
+    for o in bad:
+        print(f"{o.found}:\n{o.report[:4000]}", file=sys.stderr)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
