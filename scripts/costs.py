@@ -444,10 +444,11 @@ def main() -> int:
         core = CORES[name]
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
+        revision = _revision()  # now: the tree may move on while this runs
         found = samples(core, corpus(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
-        facts = {"revision": _revision(), "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
+        facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
         _write("cores", name, facts)
     return 0
 
