@@ -11,8 +11,10 @@ folder appears whole, or not at all.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -143,8 +145,9 @@ def make(out: Path, boards: list[Board], parts: list[str]) -> Release:
         release = Release(half)
         model = half / MODEL
         words = ["pack", DEMO / "digits.onnx", "--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt"]
-        if mica_command([*map(str, words), "--golden", "4", "--name", "digits", "-o", str(model), "--json"]):
-            raise MicaError("the digits could not be packed")
+        with contextlib.redirect_stdout(io.StringIO()):  # its report
+            if mica_command([*map(str, words), "--golden", "4", "--name", "digits", "-o", str(model)]):
+                raise MicaError("the digits could not be packed")
         release.add(model, "model")
         if "wheel" in parts:
             wheel(release)
@@ -199,12 +202,7 @@ def main() -> int:
     args = parser.parse_args()
     boards = [load_board(name) for name in args.board] if args.board else all_boards()
     boards = [board for board in boards if board.flasher != "none"]
-    # `mica pack` prints its report; ours goes where a person looks.
-    out, sys.stdout = sys.stdout, sys.stderr
-    try:
-        release = make(Path(args.output), boards, args.part or list(PARTS))
-    finally:
-        sys.stdout = out
+    release = make(Path(args.output), boards, args.part or list(PARTS))
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:
         print(f"skipped {entry['what']}: {entry['why']}")
