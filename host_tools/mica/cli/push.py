@@ -44,7 +44,8 @@ def open_target(args: argparse.Namespace) -> Any:
         raise MicaError("this computer keeps no models; give a board with --on")
     facts = emulated_boards().get(args.on)
     if facts is not None and facts.port != "rp2":
-        say(f"{args.on} forgets all when this command ends; one that stays is started by: mica emu {facts.name}")
+        other = f"; one that stays is started by: mica emu {facts.name}" if facts.port == "qemu" else ""
+        say(f"{args.on} forgets all when this command ends{other}")
     return open_board(args.on, reset=not args.no_reset, progress=say)
 
 
