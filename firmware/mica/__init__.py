@@ -1,7 +1,15 @@
 """mica: int8 neural networks on MicroPython. `mica.Model(path)` loads a .mica file; see model.py.
 
-Names are looked up when they are first used, so a program that needs only `_mica` pays no RAM for the rest.
+Names are looked up when they are first used, so a program that needs only `_mica` pays no RAM for the rest. The engine,
+`_mica`, is in the firmware, or a native module beside this package (`mica natmod`).
 """
+
+try:
+    import _mica
+except (ImportError, ValueError) as error:  # ValueError: a native module for another processor
+    from .missing import line
+
+    raise ImportError(line(error))
 
 __version__ = "0.1.0"
 
@@ -21,8 +29,6 @@ _HOMES = {
 
 def __getattr__(name):
     if name in ("Arena", "cores", "info"):
-        import _mica
-
         value = getattr(_mica, name)
     else:
         home = _HOMES.get(name)

@@ -15,10 +15,15 @@
 #define GUARD_BYTES (4 * GUARD_WORDS)
 #define GUARDED(bytes) (((bytes) + 3) & ~(size_t)3)
 #define GUARD (0x6d5ac3a7)
+#if MICROPY_ENABLE_DYNRUNTIME
+#define GUARDED_BEFORE(arena) (false) // in a native module the static arena is a block of the heap, too
+#else
+#define GUARDED_BEFORE(arena) ((arena) == &mp_mica_arena_static)
+#endif
 
 #define ROUND_UP(p) (((uintptr_t)(p) + MICA_ALIGN - 1) & ~(uintptr_t)(MICA_ALIGN - 1))
 
-#if MICA_ARENA_BYTES > 0
+#if MICA_ARENA_BYTES > 0 && !MICROPY_ENABLE_DYNRUNTIME
 static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYTES] __attribute__((aligned(MICA_ALIGN)));
 #define STATIC_MEMORY (static_memory + GUARD_BYTES)
 #else
@@ -27,7 +32,16 @@ static uint8_t static_memory[GUARD_BYTES + GUARDED(MICA_ARENA_BYTES) + GUARD_BYT
 
 // Holds no pointer into the heap, so a soft reset, which clears the heap but not .bss, leaves nothing dangling in it.
 #if MICROPY_ENABLE_DYNRUNTIME
-mp_mica_arena_t mp_mica_arena_static; // of no bytes: natmod/native.c gives it its type
+// A native module's is a block of the heap, from the first model on that fits; its type and size come in natmod/native.c.
+mp_mica_arena_t mp_mica_arena_static;
+
+bool mp_mica_arena_static_ready(void) {
+    if (mp_mica_arena_static.memory == NULL) {
+        mp_mica_arena_static.memory = m_malloc_maybe(GUARDED(MICA_ARENA_BYTES) + GUARD_BYTES);
+        mp_mica_arena_arm(&mp_mica_arena_static);
+    }
+    return mp_mica_arena_static.memory != NULL;
+}
 #else
 mp_mica_arena_t mp_mica_arena_static = {
     .base = { &mp_mica_arena_type },
@@ -35,6 +49,10 @@ mp_mica_arena_t mp_mica_arena_static = {
     .memory = STATIC_MEMORY,
     .bytes = MICA_ARENA_BYTES,
 };
+
+bool mp_mica_arena_static_ready(void) {
+    return true;
+}
 #endif
 
 // Counts on over soft resets: an id that was left in somebody's memory must not be given out again.
@@ -81,7 +99,7 @@ void mp_mica_arena_arm(mp_mica_arena_t *self) {
     uint32_t *behind = guard_behind(self);
     for (size_t i = 0; i < GUARD_WORDS; i++) {
         behind[i] = GUARD;
-        if (self == &mp_mica_arena_static) {
+        if (GUARDED_BEFORE(self)) {
             ((uint32_t *)self->memory)[-1 - (int)i] = GUARD;
         }
     }
@@ -95,7 +113,7 @@ bool mp_mica_arena_intact(const mp_mica_arena_t *self) {
     uint32_t damage = 0;
     for (size_t i = 0; i < GUARD_WORDS; i++) {
         damage |= behind[i] ^ GUARD;
-        if (self == &mp_mica_arena_static) {
+        if (GUARDED_BEFORE(self)) {
             damage |= ((const uint32_t *)self->memory)[-1 - (int)i] ^ GUARD;
         }
     }

@@ -182,12 +182,12 @@ static void take_arena(model_t *self, mp_obj_t obj, const mica_info_t *info) {
     uint64_t least = (uint64_t)info->arena_bytes + info->scratch_min;
     uint64_t most = (uint64_t)info->arena_bytes + info->scratch_want;
     // Without the scratch it wants a model still runs, several times slower: rather take a block of the heap for it.
-    if (most <= MICA_ARENA_BYTES) {
+    if (most <= MICA_ARENA_BYTES && mp_mica_arena_static_ready()) {
         self->arena = &mp_mica_arena_static;
         return;
     }
     self->arena = most <= SIZE_MAX / 2 ? mp_mica_arena_new((size_t)most) : NULL;
-    if (self->arena == NULL && least <= MICA_ARENA_BYTES) {
+    if (self->arena == NULL && least <= MICA_ARENA_BYTES && mp_mica_arena_static_ready()) {
         self->arena = &mp_mica_arena_static;
     }
     if (self->arena == NULL && least <= SIZE_MAX / 2) {

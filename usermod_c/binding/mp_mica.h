@@ -50,6 +50,7 @@ extern mp_mica_arena_t mp_mica_arena_static;
 
 // arena.c
 mp_mica_arena_t *mp_mica_arena_from_obj(mp_obj_t obj);      // an Arena, or a bytearray/array; raises TypeError
+bool mp_mica_arena_static_ready(void);                      // false: a native module, and no memory for it
 mp_mica_arena_t *mp_mica_arena_new(size_t bytes);           // null where the heap has no such block
 void mp_mica_arena_span(const mp_mica_arena_t *self, mp_mica_span_t *span);
 bool mp_mica_arena_take(const mp_mica_span_t *span, uint32_t id); // test and set, atomic; false: somebody is running

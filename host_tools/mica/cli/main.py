@@ -32,6 +32,7 @@ COMMANDS = (
     "demo",
     "doctor",
     "build",
+    "natmod",
     "flash",
     "push",
     "ls",

@@ -62,6 +62,7 @@ class _Job:
     without: tuple[str, ...]  # kernels that are left out
     fallback: bool  # whether the kernels in MicroPython are frozen in
     folder: Path
+    usermod: bool = True
 
     @property
     def obj(self) -> Path:
@@ -98,6 +99,7 @@ def build(
     manifests: Sequence[Path] = (),
     kernels: Collection[str] | None = None,
     fallback: bool = True,
+    usermod: bool = True,
     jobs: int | None = None,
     progress: Progress = quiet,
 ) -> BuildResult:
@@ -106,11 +108,12 @@ def build(
     `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
     as well. `kernels` are the only ones that go in, by their names in `schema.KERNELS`; None is all. Without `fallback`
     the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
-    folder of its own. Raises MicaError with the compiler's telling lines when the build fails.
+    folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. Raises MicaError
+    with the compiler's telling lines when the build fails.
     """
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
-    job = _make_job(board, arena, manifests, kernels, fallback)
+    job = _make_job(board, arena, manifests, kernels, fallback, usermod)
     with locked(f"build/{job.folder.name}", progress):
         rules, contents = _fingerprints(job)
         stamp = _read_stamp(job)
@@ -158,7 +161,12 @@ def _fetch(board: Board, jobs: int, progress: Progress) -> Path:
 
 
 def _make_job(
-    board: Board, arena: int | None, manifests: Sequence[Path], kernels: Collection[str] | None, fallback: bool
+    board: Board,
+    arena: int | None,
+    manifests: Sequence[Path],
+    kernels: Collection[str] | None,
+    fallback: bool,
+    usermod: bool,
 ) -> _Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena
@@ -175,8 +183,10 @@ def _make_job(
     key = repr(
         (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")), size, paths, without, fallback)
     )
+    if not usermod:
+        key += " without mica"
     name = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name)
+    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name, usermod)
 
 
 def _fingerprints(job: _Job) -> tuple[str, str]:
@@ -186,7 +196,9 @@ def _fingerprints(job: _Job) -> tuple[str, str]:
     # Of board.toml what goes into the image: neither its description nor how it is emulated.
     rules.update(repr(dataclasses.replace(job.board, description="", emulator=None)).encode())
     shared = data_dir("boards") / "common" / job.board.port
-    folders = [data_dir("usermod_c"), data_dir("firmware"), job.board.folder, shared]
+    folders = [job.board.folder, shared]
+    if job.usermod:
+        folders += [data_dir("usermod_c"), data_dir("firmware")]
     files = [path for folder in folders for path in source_files(folder) if path.name != "board.toml"]
     for path in sorted([*files, *job.manifests]):
         digest = rules if path.suffix in _RULE_SUFFIXES else contents
@@ -216,7 +228,7 @@ def _prepare(job: _Job) -> None:
     """Write what the ports want to be given: one manifest, and a folder that has the user module in it."""
     job.folder.mkdir(parents=True, exist_ok=True)
     runtime = data_dir("firmware") / "manifest.py"
-    included = [job.board.folder / "manifest.py", runtime, *job.manifests]
+    included = [job.board.folder / "manifest.py", *([runtime] if job.usermod else []), *job.manifests]
     options = {runtime: f", fallback={job.fallback}"}
     text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
     manifest = job.folder / "manifest.py"
@@ -225,7 +237,9 @@ def _prepare(job: _Job) -> None:
     modules = job.folder / "modules"
     modules.mkdir(exist_ok=True)
     link = modules / "mica"
-    if not link.is_symlink() or Path(os.readlink(link)) != data_dir("usermod_c"):
+    if not job.usermod:
+        link.unlink(missing_ok=True)
+    elif not link.is_symlink() or Path(os.readlink(link)) != data_dir("usermod_c"):
         link.unlink(missing_ok=True)
         link.symlink_to(data_dir("usermod_c"))
 
@@ -342,11 +356,10 @@ def _build_qemu(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
 
 
 def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
-    settings = {
+    settings: dict[str, object] = {
         "MICROPY_BOARD": job.board.name,
         "MICROPY_BOARD_DIR": job.board.folder,
         "MICROPY_FROZEN_MANIFEST": job.folder / "manifest.py",
-        "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
         "PICO_NO_PICOTOOL": 1,
         "MICA_ARENA_BYTES": job.arena,
         "MICA_ISA": kernels_of(job.board),
@@ -354,6 +367,8 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
         "MICA_ROMFS_BYTES": job.board.romfs.size if job.board.romfs else 0,
         "MICA_STORAGE_BYTES": job.board.storage,
     }
+    if job.usermod:
+        settings["USER_C_MODULES"] = data_dir("usermod_c") / "micropython.cmake"
     port = tree / "ports" / "rp2"
     what = f"building {job.board.name}"
     # MicroPython's tools run in the same Python as mica.

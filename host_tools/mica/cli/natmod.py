@@ -1,0 +1,88 @@
+"""mica natmod: the engine for boards that keep their firmware.
+
+A native module, _mica.mpy, that a stock MicroPython 1.25 loads; with --package also the runtime and what `mip` needs, so that
+
+    mica natmod --package FOLDER
+    mpremote mip install FOLDER/armv6m.json
+
+puts mica onto a Pico. Where a board's architecture is not known, `import mica` on it says which file it wants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from mica.cli import text
+from mica.cli.say import say
+from mica.device import mip_package, natmod
+from mica.errors import MicaError
+
+NAME = "natmod"
+HELP = "build the engine as a native module, for stock firmware"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    known = "; ".join(f"{arch.name}: {arch.boards}" for arch in natmod.ARCHS.values())
+    parser.add_argument(
+        "--arch", metavar="A", action="append", help=f"architecture, more than one with --package ({known})"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="put _mica.mpy there (default: the current folder)")
+    parser.add_argument("--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch)")
+    parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
+
+
+def run(args: argparse.Namespace) -> int:
+    jobs = args.jobs or os.cpu_count() or 2
+    archs = list(dict.fromkeys(args.arch or (natmod.ARCHS if args.package else ())))
+    if args.package:
+        if args.output:
+            raise MicaError("give either --package or -o: a package has its own place for each file")
+        folder = Path(args.package)
+        modules = mip_package.write(folder, archs, jobs=jobs, progress=say)
+        files = [folder / module.arch.name / "_mica.mpy" for module in modules]
+    else:
+        if len(archs) != 1:
+            raise MicaError(f"give one --arch, or --package for several; known are {', '.join(natmod.ARCHS)}")
+        modules = [natmod.build(archs[0], jobs=jobs, progress=say)]
+        files = [_copy(modules[0].file, Path(args.output or "."))]
+    if args.json:
+        text.emit_json(
+            {"package": args.package, "modules": [_facts(m, f) for m, f in zip(modules, files, strict=True)]}
+        )
+        return 0
+    for module, file in zip(modules, files, strict=True):
+        print(
+            f"{file}: {text.count(module.size)} bytes; takes {text.count(module.text + module.bss)} of a board's RAM"
+            f" ({module.arch.boards}; kernels: {module.kernels})"
+        )
+    print(f"MicroPython {modules[0].micropython}")
+    for module in modules if args.package else ():
+        print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")
+    return 0
+
+
+def _facts(module: natmod.NativeModule, file: Path) -> dict[str, Any]:
+    return {
+        "arch": module.arch.name,
+        "file": str(file),
+        "size": module.size,
+        "text": module.text,
+        "bss": module.bss,
+        "kernels": module.kernels,
+        "compiler": module.compiler,
+        "micropython": module.micropython,
+    }
+
+
+def _copy(file: Path, folder: Path) -> Path:
+    target = folder / file.name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, target)
+    except OSError as error:
+        raise MicaError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    return target

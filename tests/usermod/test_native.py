@@ -1,0 +1,271 @@
+"""The engine as a native module, on firmware that has no mica in it: the scripts of the built-in module, with the same
+.exp files; the digits layer by layer; and installing it with the real mpremote.
+
+Building firmware takes long, so on most boards the native module takes the place of the built-in one in the firmware that
+other tests use. MICA_STOCK=1 builds and uses firmware without mica on all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
+
+import mica
+from mica.boards import load_board
+from mica.cli import verify
+from mica.cli.main import main
+from mica.device import build, mip_package, natmod, session
+from mica.device.emulator import EmulatedBoard, start_emulator
+from mica.device.serial_board import SerialBoard
+from mica.device.transport import Board, BoardError
+from mica.device.unix_board import UnixBoard
+from mica.resources import data_dir
+from mica.runner import HostRunner
+
+HERE = Path(__file__).parent
+DEMO = Path(mica.__file__).parent / "demo"
+ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "QEMU_M0": "armv6m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"}
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385"]
+
+ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
+
+# Lines of .exp files that are others here. A native module cannot find out whether a memoryview begins where a block of the
+# heap does, so a model in a memoryview of bytes is copied.
+DIFFERENT = {
+    "model_load": {2: "memoryview True True True", 3: "16 in True True True", 12: "kept alive by a view True True"}
+}
+
+
+@functools.cache
+def installed(arch: str) -> dict[str, bytes]:
+    """What a user installs, by its path below lib."""
+    return {"_mica.mpy": natmod.build(arch).file.read_bytes(), **mip_package.runtime()}
+
+
+@contextlib.contextmanager
+def native_board(name: str, more: dict[str, bytes] | None = None) -> Iterator[Board]:
+    """A board with mica installed: on the unix port in its current folder, else in its ROMFS, with `more` files."""
+    facts = load_board(name)
+    image = build.build(facts, usermod=name not in STOCK).image
+    files = installed(ARCH[name])
+    if facts.port == "unix":
+        with UnixBoard(facts, image) as unix:
+            folders = sorted({str(Path(path).parent) for path in files} - {"."})
+            unix.exec("import os\n" + "".join(f"os.mkdir({folder!r})\n" for folder in folders))
+            for path, data in files.items():
+                unix.put(data, "_file")
+                unix.exec(f"with open({path!r}, 'wb') as f:\n    f.write(_file)\n_file = None")
+            yield unix
+        return
+    rom = {f"lib/{path}": data for path, data in files.items()} if name in STOCK else {}
+    with EmulatedBoard(facts, image, rom_files={**rom, f"{ASIDE}.mpy": files["_mica.mpy"], **(more or {})}) as board:
+        yield board
+
+
+def take_native(board: Board) -> None:
+    """Where the firmware has mica in it, put the native module in the place of the built-in one; prove that it is there."""
+    if board.name.removesuffix("@emu") not in STOCK:
+        aside = ASIDE.replace("/", ".")
+        board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
+    assert board.exec("import _mica\nprint(_mica.__file__)").strip().endswith(b"_mica.mpy")
+
+
+def run_native(board: Board, name: str, models: dict[str, bytes]) -> str:  # noqa: F811
+    board.soft_reset()
+    take_native(board)
+    return run(board, name, models)
+
+
+@pytest.fixture(scope="module")
+def native_unix() -> Iterator[Board]:
+    with native_board("UNIX") as board:
+        yield board
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    to = tmp_path_factory.mktemp("native") / "digits.mica"
+    words = ["pack", DEMO / "digits.onnx", "-o", to, "--calib", DEMO / "digits_calib.npz", "--plain", "--golden", "2"]
+    assert main([str(word) for word in words]) == 0
+    return to.read_bytes()
+
+
+def expected(name: str) -> str:
+    lines = (HERE / f"{name}.exp").read_text().splitlines(keepends=True)
+    for number, line in DIFFERENT.get(name, {}).items():
+        lines[number - 1] = line + "\n"
+    return "".join(lines)
+
+
+# ---- The built-in module's scripts ----
+
+
+@pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
+def test_script(native_unix: Board, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
+    assert run_native(native_unix, name, models) == expected(name)
+
+
+# Between them: every kind of argument, damaged files, raw kernels, heap lock. All of them ran on the Cortex-M3.
+ON_EMULATORS = ["predict", "model_corrupt", "raw_kernels", "row_ranges", "run_heap_locked", "arena_busy"]
+
+
+@pytest.mark.parametrize("name", [name for name in ARCH if name != "UNIX"])
+def test_emulated(
+    name: str,
+    digits: bytes,
+    models: dict[str, bytes],  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The digits, byte for byte and layer by layer as on the host; scripts; a soft reset in mid-run; Ctrl-C."""
+    with native_board(name, {"model.mica": digits}) as board:
+        take_native(board)
+        with monkeypatch.context() as patch:
+            patch.setattr(session, "open_board", lambda target, **settings: board)
+            patch.setattr(board, "close", lambda: None)
+            with HostRunner(digits) as host, session.BoardRunner(digits, board.name) as runner:
+                assert not runner.copied  # read where it lies, in the ROMFS
+                samples = verify.inputs_for(host, None, None)
+                assert verify.verify(host, runner, samples)["equal"]
+                x = [host.quantise([x]) for x in np.load(DEMO / "digits_test.npz")["x"][:20]]
+                for wanted, got in zip(host.run(x), runner.run(x), strict=True):
+                    np.testing.assert_array_equal(wanted[0], got[0])
+        for script in ON_EMULATORS:
+            assert run_native(board, script, models) == expected(script), script
+        for script in ("soft_reset_before", "soft_reset_after"):
+            assert run_native(board, script, models) == expected(script)
+        board.put(models["many"], "many")
+        board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")
+        with pytest.raises(BoardError, match="silent"):
+            board.exec("while True:\n    m.run()", timeout=1.0)
+        assert board.exec("print(m.arena.busy, m.predict([[0, 1, 2, 3]]) == want)") == b"False True\n"
+
+
+# ---- Installing ----
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Made by the command itself."""
+    folder = tmp_path_factory.mktemp("package") / "mica"
+    assert main(["natmod", "--package", str(folder), "--arch", "x64", "--arch", "armv7m"]) == 0
+    return folder
+
+
+def test_package(package: Path) -> None:
+    """What it names is there, and the runtime is all of firmware/mica."""
+    sources = data_dir("firmware")
+    for arch in ("x64", "armv7m"):
+        listed = json.loads((package / f"{arch}.json").read_text())
+        assert listed["version"] == mica.__version__
+        paths = [path for path, _ in listed["urls"]]
+        assert all((package / url).is_file() for _, url in listed["urls"])
+        assert sorted(paths) == sorted(
+            ["_mica.mpy", *(p.relative_to(sources).with_suffix(".mpy").as_posix() for p in sources.rglob("mica/**/*.py"))]
+        )
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def served(package: Path) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=package)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_mip_install(served: str, digits: bytes) -> None:
+    """The line of the documentation, by the real mpremote, on an emulated board that has no mica; then it runs."""
+    facts = load_board("MPS2_AN385")
+    image = build.build(facts, usermod=False).image
+    with start_emulator(facts, image, keep_flash=False) as emulator:
+        install = ["mip", "install", "--target", "/lib", f"{served}/armv7m.json"]
+        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, *install]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        with SerialBoard(emulator.port, name="MPS2_AN385") as board:
+            board.exec("import sys\nsys.path.append('/lib')")
+            board.put(digits, "digits")
+            said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
+    assert said == b"/lib/_mica.mpy None\n"
+
+
+def test_says_what_is_missing(native_unix: Board) -> None:
+    """`import mica` without the engine, and with that of another processor: one line with the command."""
+    native_unix.soft_reset()
+    line = "on the computer: mica natmod --package DIR; mpremote mip install DIR/x64.json"
+    native_unix.exec("import os\nos.rename('_mica.mpy', 'kept')")
+    try:
+        with pytest.raises(BoardError, match=f"ImportError: mica: the engine is missing; {line}"):
+            native_unix.exec("import mica")
+        native_unix.put(installed("armv7m")["_mica.mpy"], "other")
+        native_unix.exec("with open('_mica.mpy', 'wb') as f:\n    f.write(other)")
+        with pytest.raises(BoardError) as wrong:
+            native_unix.exec("import mica")
+        assert str(wrong.value).startswith("ImportError: mica: _mica.mpy does not fit (") and line in str(wrong.value)
+    finally:
+        native_unix.exec("os.rename('kept', '_mica.mpy')")
+    assert native_unix.exec("import mica\nprint(mica.__version__)") == f"{mica.__version__}\n".encode()
+
+
+def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """mica natmod: a file and its facts; mistakes are one line."""
+    assert main(["natmod", "--arch", "x64", "-o", str(tmp_path), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)["modules"][0]
+    file = Path(facts["file"])
+    assert file == tmp_path / "_mica.mpy" and facts["size"] == file.stat().st_size
+    assert facts["arch"] == "x64" and facts["kernels"] == "ref" and 0 < facts["bss"] < facts["text"] < facts["size"]
+    assert file.read_bytes()[:2] == b"M\x06"
+    for words, said in (
+        (["--arch", "z80"], "no architecture is called 'z80'"),
+        ([], "give one --arch"),
+        (["--arch", "x64", "-o", str(file)], "cannot write"),
+        (["--package", str(file), "--arch", "x64"], "cannot write"),
+    ):
+        assert main(["natmod", *words]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_float_division(tmp_path: Path) -> None:
+    """Ours, for Cortex-M0, gives what this computer's processor does: special values, ties, subnormals, random bits."""
+    library = tmp_path / "fdiv.so"
+    source = data_dir("usermod_c") / "natmod" / "fdiv.c"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DFDIV=mica_fdiv"]
+    subprocess.run(["gcc", *flags, "-o", library, source], check=True)
+    divide = ctypes.CDLL(str(library)).mica_fdiv
+    divide.restype, divide.argtypes = ctypes.c_float, [ctypes.c_float, ctypes.c_float]
+    rng = np.random.default_rng(0)
+    special = np.array(
+        [0, 1, 2, 0x7FFFFF, 0x800000, 0x800001, 0x3F800000, 0x3F800001, 0x40400000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000],
+        dtype=np.uint32,
+    )
+    special = np.concatenate([special, special | np.uint32(0x80000000)])
+    a, b = (m.reshape(-1) for m in np.meshgrid(special, special))
+    bits = rng.integers(0, 1 << 32, (2, 40_000), dtype=np.uint32)
+    bits[1, ::2] = (bits[0, ::2] & 0x7F800000) ^ (bits[1, ::2] & 0x80FFFFFF)  # exponents side by side
+    bits[0, 1::4] &= 0x80FFFFFF  # small ones
+    a, b = np.concatenate([a, bits[0]]).view(np.float32), np.concatenate([b, bits[1]]).view(np.float32)
+    with np.errstate(all="ignore"):
+        wanted = a / b
+    got = np.array([divide(x, y) for x, y in zip(a, b, strict=True)], dtype=np.float32)
+    same = (got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
+    assert same.all(), list(zip(a[~same], b[~same], got[~same], wanted[~same], strict=True))[:5]

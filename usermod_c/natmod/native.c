@@ -1,0 +1,301 @@
+// A native module's side of MicroPython: what native.h promises, and mpy_init(), which makes the module.
+#include "native.h"
+#include "../binding/mp_mica.h"
+
+mp_native_types_t mp_native_types;
+
+// ---- Names ----
+
+// Where the numbers of our names lead: place + 1 in the module's list, 0 for none. Filled when the module is loaded.
+#define SLOTS (512)
+#if NATIVE_NAMES_COUNT > SLOTS * 3 / 4
+#error "SLOTS: more are needed"
+#endif
+uint16_t mp_native_slots[SLOTS];
+
+qstr mp_native_qstr(qstr q) {
+    return q < NATIVE_NAMES ? q : mp_native_qstr_table[q - NATIVE_NAMES];
+}
+
+qstr mp_native_qstr_back(qstr q) {
+    for (size_t i = q % SLOTS; mp_native_slots[i] != 0; i = (i + 1) % SLOTS) {
+        size_t place = mp_native_slots[i] - 1u;
+        if (mp_native_qstr_table[place] == q) {
+            return NATIVE_NAMES + place;
+        }
+    }
+    return q < NATIVE_NAMES ? q : 0;
+}
+
+static void fill_slots(void) {
+    for (size_t place = 0; place < NATIVE_NAMES_COUNT; place++) {
+        size_t i = mp_native_qstr_table[place] % SLOTS;
+        while (mp_native_slots[i] != 0) {
+            i = (i + 1) % SLOTS;
+        }
+        mp_native_slots[i] = (uint16_t)(place + 1);
+    }
+}
+
+mp_obj_t mp_native_name(qstr q) {
+    return mp_fun_table.native_to_obj(mp_native_qstr(q), MP_NATIVE_TYPE_QSTR);
+}
+
+void mp_native_arg_parse_all(size_t n_pos, const mp_obj_t *pos, mp_map_t *kws, size_t n_allowed, const mp_arg_t *allowed,
+    mp_arg_val_t *out_vals) {
+    mp_arg_t named[24];
+    if (n_allowed > MP_ARRAY_SIZE(named)) {
+        mp_raise_msg(&mp_type_RuntimeError, "native.c: too many arguments");
+    }
+    for (size_t i = 0; i < n_allowed; i++) {
+        named[i] = allowed[i];
+        named[i].qst = (uint16_t)mp_native_qstr(allowed[i].qst);
+        if ((named[i].flags & MP_ARG_KIND_MASK) == MP_ARG_OBJ && named[i].defval.u_rom_obj == MP_ROM_NONE) {
+            named[i].defval.u_rom_obj = mp_const_none;
+        }
+    }
+    mp_fun_table.arg_parse_all(n_pos, pos, kws, n_allowed, named, out_vals);
+}
+
+// The tuple's own block has the numbers of its names, behind the items: no constant table could.
+mp_obj_t mp_native_new_attrtuple(const qstr *fields, size_t n, const mp_obj_t *items) {
+    mp_obj_tuple_t *self = MP_OBJ_TO_PTR(mp_obj_new_tuple(n + 1 + n, NULL));
+    qstr *names = (qstr *)&self->items[n + 1];
+    for (size_t i = 0; i < n; i++) {
+        self->items[i] = items[i];
+        names[i] = mp_native_qstr(fields[i]);
+    }
+    self->items[n] = MP_OBJ_FROM_PTR(names);
+    self->len = n;
+    self->base.type = mp_native_types.attrtuple;
+    return MP_OBJ_FROM_PTR(self);
+}
+
+// ---- Types ----
+
+// Constant once they are relocated, as the linker's .data.rel.ro, where they lie: the loader has put in addresses, and
+// we put in names. Attributes come with the number of this firmware; the binding's functions know ours.
+static const mp_obj_type_t *const types[] = { &mp_mica_arena_type, &mp_mica_model_type, &mp_mica_step_type };
+mp_attr_fun_t mp_native_attrs[MP_ARRAY_SIZE(types)];
+
+static void native_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
+    const mp_obj_type_t *type = ((mp_obj_base_t *)MP_OBJ_TO_PTR(self_in))->type;
+    for (size_t i = 0; i < MP_ARRAY_SIZE(types); i++) {
+        if (type == types[i]) {
+            mp_native_attrs[i](self_in, mp_native_qstr_back(attr), dest);
+            return;
+        }
+    }
+}
+
+static void relocate_names(const mp_map_t *map) {
+    for (size_t i = 0; i < map->used; i++) {
+        map->table[i].key = mp_native_name(MP_OBJ_QSTR_VALUE_OF(map->table[i].key));
+    }
+}
+
+static void relocate_types(void) {
+    for (size_t i = 0; i < MP_ARRAY_SIZE(types); i++) {
+        mp_obj_type_t *type = (mp_obj_type_t *)types[i];
+        type->name = (uint16_t)mp_native_qstr(type->name);
+        if (MP_OBJ_TYPE_HAS_SLOT(type, attr)) {
+            mp_native_attrs[i] = MP_OBJ_TYPE_GET_SLOT(type, attr);
+            type->slots[type->slot_index_attr - 1] = (const void *)native_attr;
+        }
+        if (MP_OBJ_TYPE_HAS_SLOT(type, locals_dict)) {
+            relocate_names(&MP_OBJ_TYPE_GET_SLOT(type, locals_dict)->map);
+        }
+    }
+}
+
+// ---- Numbers ----
+
+mp_int_t mp_native_get_int(mp_const_obj_t obj) {
+    if (mp_obj_is_small_int(obj)) {
+        return MP_OBJ_SMALL_INT_VALUE(obj);
+    }
+    mp_int_t value = (mp_int_t)mp_fun_table.native_from_obj((mp_obj_t)obj, MP_NATIVE_TYPE_INT);
+    if (mp_obj_is_exact_type(obj, &mp_type_int)
+        && mp_binary_op(MP_BINARY_OP_EQUAL, mp_obj_new_int(value), (mp_obj_t)obj) != mp_const_true) {
+        mp_raise_msg(&mp_type_OverflowError, MP_ERROR_TEXT("overflow converting long int to machine word"));
+    }
+    return value;
+}
+
+bool mp_native_get_float_maybe(mp_obj_t obj, mp_float_t *value) {
+    if (!mp_obj_is_small_int(obj)) {
+        const mp_obj_type_t *type = mp_obj_get_type(obj);
+        if (type != mp_native_types.float_ && type != mp_native_types.int_ && type != &mp_type_bool) {
+            return false;
+        }
+    }
+    *value = mp_obj_get_float(obj);
+    return true;
+}
+
+mp_obj_t mp_native_new_int_from_ull(unsigned long long value) {
+    mp_obj_t low = mp_obj_new_int_from_uint((mp_uint_t)value);
+    if (sizeof(value) == sizeof(mp_uint_t) || value >> 32 == 0) {
+        return low;
+    }
+    mp_obj_t high = mp_obj_new_int_from_uint((mp_uint_t)(value >> 32));
+    high = mp_binary_op(MP_BINARY_OP_LSHIFT, high, MP_OBJ_NEW_SMALL_INT(32));
+    return mp_binary_op(MP_BINARY_OP_OR, high, low);
+}
+
+// ---- Texts ----
+
+const char *mp_native_get_str(mp_obj_t obj) {
+    mp_buffer_info_t buf;
+    if (!mp_obj_is_str(obj) && !mp_obj_is_exact_type(obj, &mp_type_bytes)) {
+        mp_raise_TypeError(MP_ERROR_TEXT("a str is wanted"));
+    }
+    mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ); // ends in a zero: both kinds keep one
+    return buf.buf;
+}
+
+bool mp_native_utf8_check(const byte *p, size_t len) {
+    unsigned more = 0; // bytes of this character still to come
+    for (const byte *end = p + len; p < end; p++) {
+        if (more != 0) {
+            if ((*p & 0xc0) != 0x80) {
+                return false;
+            }
+            more--;
+        } else if (*p >= 0x80) {
+            if (*p < 0xc0 || *p >= 0xf8) {
+                return false;
+            }
+            more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
+        }
+    }
+    return more == 0;
+}
+
+// ---- Calls ----
+
+mp_obj_t mp_native_callable; // the built-in function, which looks into instances, too
+
+bool mp_native_is_callable(mp_obj_t obj) {
+    return mp_call_function_n_kw(mp_native_callable, 1, 0, &obj) == mp_const_true;
+}
+
+// ---- Exceptions ----
+
+typedef struct {
+    char text[160];
+    size_t len;
+} line_t;
+
+static void print_to_line(void *data, const char *text, size_t len) {
+    line_t *line = data;
+    for (size_t i = 0; i < len && line->len < sizeof(line->text); i++) {
+        line->text[line->len++] = text[i];
+    }
+}
+
+void mp_native_raise_msg(const mp_obj_type_t *type, const char *text) {
+    mp_fun_table.raise_msg(type, text);
+}
+
+void mp_native_raise_msg_varg(const mp_obj_type_t *type, const char *format, ...) {
+    line_t line;
+    line.len = 0;
+    const mp_print_t print = { &line, print_to_line };
+    va_list args;
+    va_start(args, format);
+    mp_vprintf(&print, format, args);
+    va_end(args);
+    nlr_raise(mp_obj_new_exception_arg1(type, mp_obj_new_str(line.text, line.len)));
+}
+
+// ---- Memory ----
+
+void *mp_native_malloc0(size_t n) {
+    return mp_fun_table.memset_(m_malloc(n), 0, n);
+}
+
+// The heap lies somewhere within its own size of any block of it. That is all that can be found out, so what is near
+// counts as on the heap: a view then keeps one pointer more than it must, or a file is copied that could stay.
+uintptr_t mp_native_heap_start, mp_native_heap_end;
+
+bool mp_mica_on_heap(const void *p) {
+    return (uintptr_t)p >= mp_native_heap_start && (uintptr_t)p < mp_native_heap_end;
+}
+
+// Nothing tells the first byte of a block from any other. Bytes own the block that they point to; a memoryview may be of
+// a file in a ROMFS that lies on the heap.
+void *mp_mica_block_of(mp_obj_t obj, void *head) {
+    return mp_obj_is_type(obj, &mp_type_memoryview) ? NULL : head;
+}
+
+static mp_obj_t call_gc(mp_obj_t gc, qstr name) {
+    return mp_call_function_n_kw(mp_fun_table.load_attr(gc, mp_native_qstr(name)), 0, 0, NULL);
+}
+
+static void find_heap(void) {
+    mp_obj_t gc = mp_import_name(mp_native_qstr(MP_QSTR_gc), mp_const_none, MP_OBJ_NEW_SMALL_INT(0));
+    uintptr_t size = (uintptr_t)mp_native_get_int(call_gc(gc, MP_QSTR_mem_alloc))
+        + (uintptr_t)mp_native_get_int(call_gc(gc, MP_QSTR_mem_free));
+    uintptr_t block = (uintptr_t)m_malloc(1);
+    mp_native_heap_start = block > size ? block - size : 0;
+    mp_native_heap_end = UINTPTR_MAX - block > size ? block + size : UINTPTR_MAX;
+}
+
+// ---- The module ----
+
+mp_module_context_t *mp_native_context; // keeps the list of names, where the code is no part of the heap
+
+static const mp_obj_type_t *builtin_type(qstr name) {
+    return MP_OBJ_TO_PTR(mp_fun_table.load_global(mp_native_qstr(name)));
+}
+
+static mp_obj_t import_attr(qstr module, qstr name) {
+    mp_obj_t from = mp_import_name(mp_native_qstr(module), mp_const_none, MP_OBJ_NEW_SMALL_INT(0));
+    return mp_fun_table.load_attr(from, mp_native_qstr(name));
+}
+
+static void find_types(void) {
+    mp_native_types_t *t = &mp_native_types;
+    mp_native_callable = mp_fun_table.load_global(mp_native_qstr(MP_QSTR_callable));
+    t->array = MP_OBJ_TO_PTR(import_attr(MP_QSTR_array, MP_QSTR_array));
+    t->attrtuple = mp_obj_get_type(import_attr(MP_QSTR_sys, MP_QSTR_implementation));
+    t->bytearray = builtin_type(MP_QSTR_bytearray);
+    t->bytes = builtin_type(MP_QSTR_bytes);
+    t->float_ = builtin_type(MP_QSTR_float);
+    t->int_ = builtin_type(MP_QSTR_int);
+    t->memoryview = builtin_type(MP_QSTR_memoryview);
+    t->tuple = builtin_type(MP_QSTR_tuple);
+    t->IndexError = builtin_type(MP_QSTR_IndexError);
+    t->MemoryError = builtin_type(MP_QSTR_MemoryError);
+    t->OverflowError = builtin_type(MP_QSTR_OverflowError);
+    t->RuntimeError = builtin_type(MP_QSTR_RuntimeError);
+    t->TypeError = builtin_type(MP_QSTR_TypeError);
+    t->ValueError = builtin_type(MP_QSTR_ValueError);
+}
+
+mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args) {
+    (void)n_args;
+    (void)n_kw;
+    (void)args;
+    // Until the end the module's globals are the current ones, so names are the built-in ones.
+    mp_obj_dict_t *old_globals = mp_fun_table.swap_globals(self->context->module.globals);
+    mp_native_context = (mp_module_context_t *)self->context;
+    fill_slots();
+    find_types();
+    find_heap();
+    relocate_types();
+    mp_mica_arena_static.base.type = &mp_mica_arena_type;
+    mp_mica_arena_static.bytes = MICA_ARENA_BYTES;
+    mp_mica_cores_init();
+    const mp_map_t *map = &mp_mica_module_globals.map;
+    for (size_t i = 0; i < map->used; i++) {
+        mp_obj_t value = map->table[i].value;
+        if (mp_obj_is_qstr(value)) {
+            value = mp_native_name(MP_OBJ_QSTR_VALUE_OF(value));
+        }
+        mp_fun_table.store_global(mp_native_qstr(MP_OBJ_QSTR_VALUE_OF(map->table[i].key)), value);
+    }
+    mp_fun_table.swap_globals(old_globals);
+    return mp_const_none;
+}
