@@ -399,6 +399,7 @@ class Model:
         run = self._run
         if run is None:
             raise RuntimeError("resume: no run has been started")
+        run.check()
         more = False
         try:
             more = run.resume(slice_us)
@@ -409,8 +410,10 @@ class Model:
 
     def stop(self):
         """Give up the run of start(), if there is one. Its outputs are there only if it had come to its end."""
-        run, self._run = self._run, None
+        run = self._run
         if run is not None:
+            run.check()
+            self._run = None
             self._m.end()
 
     def deinit(self):

@@ -32,6 +32,7 @@ class Run:
         self._rated = 0
         self.layer = 0
         self.row = 0
+        self._inside = False
         m.begin()
         if inputs is not None:
             try:
@@ -40,8 +41,21 @@ class Run:
                 m.end()
                 raise
 
+    def check(self):
+        """Raise RuntimeError in a piece of the run itself: a hook, a timer or a thread may neither go on with it nor end it."""
+        if self._inside:
+            raise RuntimeError("the run is at work: only between its pieces can it be resumed or stopped")
+
     def resume(self, slice_us):
         """Run for about slice_us microseconds, at least one piece. Returns whether there is more to do."""
+        self.check()
+        self._inside = True
+        try:
+            return self._go_on(slice_us)
+        finally:
+            self._inside = False
+
+    def _go_on(self, slice_us):
         steps = self._steps
         costs = self._costs
         i = self.layer

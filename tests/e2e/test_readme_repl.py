@@ -38,23 +38,21 @@ def type_at(emulator: Emulator, lines: list[str]) -> str:
     """Type each line when the board is ready for it; what a person would then see on the screen."""
     with serial.Serial(emulator.port, 115200, timeout=0.2) as port:
 
-        def until_prompt() -> str:
+        def until(last: bytes = b">>> ") -> str:
             seen = b""
             end = time.monotonic() + 120
-            while not seen.endswith(b">>> "):
+            while not seen.endswith(last):
                 seen += port.read(max(1, port.in_waiting))
                 assert time.monotonic() < end, f"no prompt; there was {seen!r}"
             return seen.decode().replace("\r\n", "\n")
 
-        port.write(b"\r\x03\r")  # whatever it was at
-        time.sleep(0.3)
-        port.reset_input_buffer()
-        port.write(b"\r")
-        until_prompt()
+        # It may still be starting, and what it says by itself is not of the session.
+        port.write(b"print('now ' + 'then')\r")
+        until(b"now then\r\n>>> ")
         screen = PROMPT
         for line in lines:
             port.write(line.encode() + b"\r")
-            screen += until_prompt()
+            screen += until()
         return screen.removesuffix(PROMPT)
 
 

@@ -80,6 +80,19 @@ g.remove()
 h.remove()
 
 
+# From inside of a piece it can neither be resumed nor ended, and goes on.
+def inside(layer):
+    for f in (a.resume, a.stop, a.deinit, a.start, a.run):
+        fails(f)
+
+
+with a.hook("pool", before=inside):
+    a.start([small_x])
+    while a.resume(0):
+        pass
+print(bytes(a.output()) == small_y, a.arena.busy)
+
+
 # With asyncio.
 async def count(n):
     for _ in range(n):

@@ -117,7 +117,7 @@ def _repl(board: Runner, data: Dataset) -> None:
         print(f">>> {line.replace('{pixels}', '[0.0, 0.0, 0.3125, ...]')}")
         code = line.replace("{pixels}", str(pixels))
         statement = code.startswith(("import", "m ="))
-        answer = board.board.exec(code if statement else f"print({code})").decode().strip()
+        answer = board.board.exec(code if statement else f"print(repr({code}))").decode().strip()
         if answer:
             print(answer)
     board.board.exec("del m")
