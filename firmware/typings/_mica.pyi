@@ -4,7 +4,7 @@ Exceptions: ValueError for a file or argument that is wrong, TypeError for an ar
 an arena that is too small, RuntimeError for a busy arena, outputs that are gone, a buffer that moved, a closed model.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, overload
 
 Buffer = Any  # bytes, bytearray, array, memoryview, Arena, a file of a ROMFS
