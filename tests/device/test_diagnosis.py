@@ -35,8 +35,10 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.device import diagnosis, ports
 from mica.device.diagnosis import BAD, OK, WARNING, examine, judge, parse
-from mica.device.transport import Board
+from mica.device.session import BoardRunner
+from mica.device.transport import Board, BoardError
 from mica.errors import MicaError
+from mica.format.codec import ModelFile
 
 
 class Listed:
@@ -238,6 +240,24 @@ def test_out_of_memory(qemu_board: Board) -> None:
     assert "is out of memory: the model takes 100,000 bytes" in text and "5,000 for a copy" in text
     free = int(text.split("its heap has ")[1].split(" ")[0].replace(",", ""))
     assert 10_000 < free < 62_000
+
+
+def test_a_memory_error_is_explained() -> None:
+    """What a board's MemoryError becomes where a model is loaded; other exceptions stay what they are."""
+
+    class Full:
+        name = "RPI_PICO"
+
+        def exec(self, code: str) -> bytes:
+            return b"12345\n"
+
+    runner = BoardRunner.__new__(BoardRunner)
+    runner.target, runner.data = "RPI_PICO", bytes(5000)
+    runner.model = ModelFile([], [], [], [], arena_bytes=70_000)
+    runner.board = Full()  # type: ignore[assignment]
+    text = str(runner._explain(BoardError("MemoryError: memory allocation failed, allocating 70000 bytes")))
+    assert text.startswith("RPI_PICO is out of memory: the model takes 70,000 bytes") and "12,345 free" in text
+    assert str(runner._explain(BoardError("ValueError: damaged"))) == "RPI_PICO: ValueError: damaged"
 
 
 HEALTHY = {

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from helpers import DEMO, mica, reference_model
+from helpers import DEMO, Result, reference_model
 from onnx import TensorProto, helper, numpy_helper
 
 from mica.boards import load_board
+from mica.cli.main import main
 from mica.compiler import compile_model
 from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
@@ -21,6 +24,14 @@ from mica.runner import open_runner
 PICO = "RPI_PICO@emu"
 MODELS = ("digits", "kws", "ic", "vww", "ad")
 WITHIN = 0.25
+
+
+def mica(*args: object) -> Result:
+    """The command in this process: twenty starts of Python are half a minute."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main([str(a) for a in args])
+    return Result(code, out.getvalue(), err.getvalue())
 
 
 def network(name: str) -> Path:
