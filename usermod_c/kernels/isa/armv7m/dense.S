@@ -47,8 +47,9 @@ mica_armv7m_dense:
     adds r2, #1                 // words of the first round: the rest, or all
     movs r6, #WORD_CODE
     muls r6, r2, r6
-    ldr r5, =words_end + 1
+    adr.w r5, words_end
     subs r5, r6
+    adds r5, #1
     mov r2, r3
     add r3, r4
     ldr r10, =0x00ff00ff
