@@ -1,6 +1,6 @@
 """A virtual Pico that loses power while models are pushed, swapped and tried, at moments that a seed chooses.
 
-MICA_KILLS=50 (default 10) says how often. After each the Pico is started again, and says by its output bytes which model
+MICA_KILLS=50 (default 8, one in each phase) says how often. After each the Pico is started again, and says by its output bytes which model
 is at /rom: the one of before, or the new one if that is good.
 """
 
@@ -29,7 +29,7 @@ from mica.device.virtual_pico import VirtualPico
 from mica.errors import MicaError
 
 NAME = "RPI_PICO"
-KILLS = int(os.environ.get("MICA_KILLS", "10"))
+KILLS = int(os.environ.get("MICA_KILLS", "8"))
 SIDE = pushed_models.good(1000)
 PHASES = ("begin", "blocks", "send", "check", "commit", "trial", "boot", "done")
 
