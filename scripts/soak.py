@@ -14,16 +14,32 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "format")]
+sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "format"), str(ROOT / "tests" / "trouble")]
 
 import c_build  # noqa: E402
 import fuzzing  # noqa: E402
+import troubling  # noqa: E402
 
 from mica.device.cache import cache_dir  # noqa: E402
+
+
+def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[Counter[str], str]:
+    """Rounds of trouble on each board in turn; what was tried, and what broke."""
+    sums: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+    while names and time.monotonic() < end:
+        for name in names:
+            try:
+                sums.update(troubling.one_round(name, seed))
+            except AssertionError as e:
+                return sums, str(e)
+        seed += 1
+    return sums, ""
 
 
 def main() -> int:
@@ -31,6 +47,9 @@ def main() -> int:
     parser.add_argument("--hours", type=float, default=1.0, help="how long (default 1)")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the random numbers (default: the time)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
+    parser.add_argument(
+        "--boards", default="", metavar="NAMES", help="meanwhile, trouble these boards too: UNIX,MPS2_AN385"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()
     corpus = cache_dir() / "fuzz"
@@ -44,7 +63,9 @@ def main() -> int:
             seconds = max(1, int(args.hours * 3600))
             return fuzzing.run(fuzz, mine, seed=args.seed + i, seconds=seconds, corpus=str(mine))
 
-        with ThreadPoolExecutor(args.jobs) as pool:
+        with ThreadPoolExecutor(args.jobs + 1) as pool:
+            names = [name for name in args.boards.split(",") if name]
+            troubled = pool.submit(trouble_boards, names, args.seed, args.hours * 3600)
             outcomes = list(pool.map(one, range(args.jobs)))
     bad = [o for o in outcomes if not o.figures]
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
@@ -57,7 +78,8 @@ def main() -> int:
         "hours": args.hours,
         **total,
         "edges": edges,
-        "crashes": len(bad),
+        **{f"board {k}": n for k, n in troubled.result()[0].items()},
+        "crashes": len(bad) + bool(troubled.result()[1]),
     }
     if args.json:
         print(json.dumps(result))
@@ -65,7 +87,9 @@ def main() -> int:
         print(", ".join(f"{key} {value}" for key, value in result.items()))
     for o in bad:
         print(f"{o.found}:\n{o.report[:4000]}", file=sys.stderr)
-    return 1 if bad else 0
+    if troubled.result()[1]:
+        print(troubled.result()[1], file=sys.stderr)
+    return 1 if bad or troubled.result()[1] else 0
 
 
 if __name__ == "__main__":
