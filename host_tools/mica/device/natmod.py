@@ -242,7 +242,9 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         if source.suffix == ".S" and arch.prefix == _ARM[0]:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
             # kinds become one block of RAM, so the code runs there as well as anywhere.
-            command += f" && {arch.prefix}objcopy --prefix-alloc-sections=.data.rel.ro {target}"
+            # Branches to other files, though, it takes only elsewhere.
+            command += f" && if {arch.prefix}objdump -r {target} | grep -q R_ARM_ABS32; then "
+            command += f"{arch.prefix}objcopy --prefix-alloc-sections=.data.rel.ro {target}; fi"
         rules.append(f"{target}: {source} Makefile qstrs.h\n\t@echo {source.name}; {command}\n")
     libgcc = "$(shell " + " ".join([compiler, *arch.flags, "-print-libgcc-file-name"]) + ")"
     link = [
