@@ -21,8 +21,8 @@ on the wire is somebody's print and is skipped. An error is an exception, which 
 
 source: a path or a buffer. x: one buffer for each input of the model, int8 as it lies in the tensor. samples: all
 inputs of the first sample, then of the second, and so on. crc32 is zlib's, 8 hexadecimal digits, over the bytes of all
-outputs of a step in turn. read() is a counter that wraps at mask + 1; what reading it costs is taken off. layer_bytes runs the model up to step i, so it sees the layer's output before anything
-overwrites it.
+outputs of a step in turn. read() is a counter that wraps at mask + 1; what reading it costs is taken off. layer_bytes runs
+the model up to step i, so it sees the layer's output before anything overwrites it.
 """
 
 import gc

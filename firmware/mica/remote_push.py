@@ -217,9 +217,5 @@ def finish(name, size, sha):
         os.remove(path)
         print("mica:rejected", _text(problem))
         return
-    try:
-        os.rename(path, name)
-    except OSError:  # FAT replaces no file
-        os.remove(name)
-        os.rename(path, name)
+    os.rename(path, name)  # replaces the one before, on FAT too
     print("mica:confirmed")

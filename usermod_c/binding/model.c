@@ -62,7 +62,7 @@ static model_t *model_in_place(mp_obj_t self_in) {
 }
 
 static uint32_t index_of(mp_obj_t index, uint32_t n, const char *what) {
-    mp_int_t i = mp_obj_get_int(index);
+    mp_int_t i = mp_mica_get_int(index);
     if (i < 0 || (mp_uint_t)i >= n) {
         mp_raise_msg_varg(&mp_type_IndexError, MP_ERROR_TEXT("%s %d: there are %u"), what, (int)i, (unsigned)n);
     }
@@ -332,7 +332,7 @@ static void run_rows(const model_t *self, uint32_t i, uint32_t begin, uint32_t e
 
 // Runs rows [begin, end) of a step; true when they were the last.
 static bool step_rows(const model_t *model, uint32_t i, const mp_obj_t *range) {
-    const mp_int_t begin = mp_obj_get_int(range[0]), end = mp_obj_get_int(range[1]);
+    const mp_int_t begin = mp_mica_get_int(range[0]), end = mp_mica_get_int(range[1]);
     const uint32_t rows = rows_of(model, i);
     if (begin < 0 || begin >= end || (mp_uint_t)end > rows) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %d to %d: this layer has %u"), (int)begin, (int)end,
@@ -528,12 +528,13 @@ static MP_DEFINE_CONST_FUN_OBJ_2(model_tensor_data_obj, model_tensor_data);
 
 // tensor_view(id, writable=False): the bytes themselves, without a copy. A constant is never writable.
 static mp_obj_t model_tensor_view(size_t n_args, const mp_obj_t *args) {
+    bool writable = n_args > 2 && mp_obj_is_true(args[2]); // first of all: a __bool__ could close the model
     model_t *self = model_of(args[0]);
     mp_mica_span_t span;
     check_arena(self, &span);
     mica_tensor_t t;
     tensor_of(self, index_of(args[1], mica_model_info(self->engine)->n_tensors, "tensor"), &t);
-    return tensor_view(self, &t, &span, n_args > 2 && mp_obj_is_true(args[2]));
+    return tensor_view(self, &t, &span, writable);
 }
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_tensor_view_obj, 2, 3, model_tensor_view);
 
@@ -565,7 +566,7 @@ static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
     const mica_info_t *info = mica_model_info(self->engine);
     uint32_t left = info->file_bytes - self->check_at;
     if (n_args > 1) {
-        mp_int_t n = mp_obj_get_int(args[1]);
+        mp_int_t n = mp_mica_get_int(args[1]);
         if (n <= 0) {
             mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes above 0 is wanted"));
         }
@@ -685,7 +686,7 @@ static mp_obj_t model_step_constant(size_t n_args, const mp_obj_t *args) {
     uint32_t bytes, i = step_index(self, args[1]), k = index_of(args[2], MICA_MAX_BLOBS, "constant");
     size_t len;
     const char *typecode = mp_obj_str_get_data(args[3], &len);
-    if (len != 1 || strchr("bBhHiI", *typecode) == NULL) {
+    if (len != 1 || *typecode == 0 || strchr("bBhHiI", *typecode) == NULL) {
         mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is wanted"));
     }
     const void *data = mica_step_constant(self->engine, i, k, &bytes);

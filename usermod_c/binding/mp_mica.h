@@ -70,6 +70,7 @@ void mp_mica_cores_init(void);
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 
 // values.c
+mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
 mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
 void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing

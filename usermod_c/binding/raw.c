@@ -98,7 +98,7 @@ HELPER void get_u16s(mp_obj_t obj, const char *name, size_t n, uint16_t *to) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of %u numbers is wanted"), name, (unsigned)n);
     }
     for (size_t i = 0; i < n; i++) {
-        to[i] = (uint16_t)ranged(mp_obj_get_int(items[i]), 0, MICA_MAX_DIM, name);
+        to[i] = (uint16_t)ranged(mp_mica_get_int(items[i]), 0, MICA_MAX_DIM, name);
     }
 }
 
@@ -113,7 +113,7 @@ HELPER uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of at most 6 numbers is wanted"), name);
     }
     for (size_t i = 0; i < len; i++) {
-        dims[i] = (uint32_t)ranged(mp_obj_get_int(items[i]), 1, MICA_MAX_DIM, name);
+        dims[i] = (uint32_t)ranged(mp_mica_get_int(items[i]), 1, MICA_MAX_DIM, name);
     }
     return (uint32_t)len;
 }

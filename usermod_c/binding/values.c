@@ -23,6 +23,15 @@ typedef struct {
     uint8_t depth; // of lists in lists
 } sink_t;
 
+// What an instance says by __int__ or __float__ is not asked for: such code could close the model, move its arena or empty
+// the list that is being read. Nor does a native module ask (natmod/native.c).
+#define IS_INT(obj) (mp_obj_is_int(obj) || mp_obj_is_bool(obj))
+#if MICROPY_ENABLE_DYNRUNTIME
+#define IS_NUMBER(obj) (true)
+#else
+#define IS_NUMBER(obj) (IS_INT(obj) || mp_obj_is_float(obj))
+#endif
+
 #define MAX_DEPTH (16) // above the rank of any tensor
 
 static NORETURN void wrong_count(uint32_t wanted, bool more) {
@@ -81,7 +90,7 @@ static void put_raw(sink_t *s, const void *from, size_t bytes) {
 static void put_any(sink_t *s, mp_obj_t values) {
     MP_STACK_CHECK();
     mp_float_t x;
-    if (mp_obj_get_float_maybe(values, &x)) {
+    if (IS_NUMBER(values) && mp_obj_get_float_maybe(values, &x)) {
         put(s, (float)x);
         return;
     }
@@ -126,6 +135,13 @@ static void put_any(sink_t *s, mp_obj_t values) {
     } else {
         mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is wanted"));
     }
+}
+
+mp_int_t mp_mica_get_int(mp_obj_t obj) {
+    if (!IS_INT(obj)) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("can't convert %s to int"), mp_obj_get_type_str(obj));
+    }
+    return mp_obj_get_int(obj);
 }
 
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
