@@ -214,8 +214,9 @@ def test_firmware_of_another_board(qemu_board: Board) -> None:
     ],
 )
 def test_versions(qemu_board: Board, module: str, state: str, text: str) -> None:
-    """A file that is found before the frozen package stands for such firmware."""
+    """A file that is found before the frozen package stands for such firmware; the boot has imported the package."""
     qemu_board.exec(f"with open('mica.py', 'w') as f: f.write({module!r})\nimport sys\nsys.path.insert(0, '')")
+    qemu_board.exec("sys.modules.pop('mica', None)")
     try:
         found = looked_at(qemu_board)["mica"]
         assert found.state == state and text in found.text and found.todo
@@ -226,6 +227,7 @@ def test_versions(qemu_board: Board, module: str, state: str, text: str) -> None
             assert text in str(error.value)
     finally:
         qemu_board.exec("import os\nos.remove('mica.py')")
+        qemu_board.soft_reset()
 
 
 def test_a_model_for_a_newer_runtime(qemu_board: Board) -> None:
