@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,23 +27,28 @@ import troubling  # noqa: E402
 from mica.device.cache import cache_dir  # noqa: E402
 
 
-def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[Counter[str], str]:
-    """Rounds of trouble on each board in turn; what was tried, and what broke."""
-    sums: Counter[str] = Counter()
+def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[dict[str, dict[str, int]], str]:
+    """Rounds of trouble on each board in turn; what was tried on each, and what broke."""
+    sums: dict[str, dict[str, int]] = {name: {} for name in names}
     end = time.monotonic() + seconds
     while names and time.monotonic() < end:
         for name in names:
             try:
-                sums.update(troubling.one_round(name, seed))
+                tried = {"rounds": 1} | troubling.one_round(name, seed) | {"crashes": 0}
             except AssertionError as e:
+                sums[name]["crashes"] = sums[name].get("crashes", 0) + 1
                 return sums, str(e)
+            for what, n in tried.items():
+                sums[name][what] = sums[name].get(what, 0) + n
         seed += 1
     return sums, ""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hours", type=float, default=1.0, help="how long (default 1)")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--hours", type=float, default=1.0, help="how long (default 1)")
+    length.add_argument("--minutes", type=float, help="how long, for less than an hour")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the random numbers (default: the time)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument(
@@ -52,6 +56,7 @@ def main() -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()
+    duration = args.hours * 3600 if args.minutes is None else args.minutes * 60
     corpus = cache_dir() / "fuzz"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -60,31 +65,34 @@ def main() -> int:
 
         def one(i: int) -> fuzzing.Outcome:
             mine = corpus / str(i)
-            seconds = max(1, int(args.hours * 3600))
+            seconds = max(1, int(duration))
             return fuzzing.run(fuzz, mine, seed=args.seed + i, seconds=seconds, corpus=str(mine))
 
         with ThreadPoolExecutor(args.jobs + 1) as pool:
             names = [name for name in args.boards.split(",") if name]
-            troubled = pool.submit(trouble_boards, names, args.seed, args.hours * 3600)
+            troubled = pool.submit(trouble_boards, names, args.seed, duration)
             outcomes = list(pool.map(one, range(args.jobs)))
     bad = [o for o in outcomes if not o.figures]
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
     revision = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     total = {k: sum(o.figures.get(k, 0) for o in outcomes) for k in ("inputs", "loaded", "kept")}
     edges = max((o.figures.get("edges", 0) for o in outcomes), default=0)
-    result = {
-        "revision": revision,
-        "seed": args.seed,
-        "hours": args.hours,
-        **total,
-        "edges": edges,
-        **{f"board {k}": n for k, n in troubled.result()[0].items()},
-        "crashes": len(bad) + bool(troubled.result()[1]),
-    }
+    parts: dict[str, dict[str, int]] = {
+        "files on this computer": {
+            "inputs": total["inputs"],
+            "inferences": total["loaded"],
+            "kept": total["kept"],
+            "edges": edges,
+            "crashes": len(bad),
+        }
+    } | troubled.result()[0]
+    result = {"revision": revision, "seed": args.seed, "minutes": round(duration / 60, 2), "parts": parts}
     if args.json:
         print(json.dumps(result))
     else:
-        print(", ".join(f"{key} {value}" for key, value in result.items()))
+        print(f"revision {revision}, seed {args.seed}, {duration / 60:g} minutes")
+        for part, figures in parts.items():
+            print(f"  {part}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
     for o in bad:
         print(f"{o.found}:\n{o.report[:4000]}", file=sys.stderr)
     if troubled.result()[1]:

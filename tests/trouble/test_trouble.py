@@ -1,4 +1,4 @@
-"""A short form of `scripts/soak --boards`: damaged files, odd calls, Ctrl-C and soft resets, on boards."""
+"""A short form of `scripts/soak --boards`: damaged files, odd calls, also from timers and threads, Ctrl-C and soft resets."""
 
 from __future__ import annotations
 
@@ -26,6 +26,26 @@ def test_odd_calls(board: Board) -> None:
     rounds = 200 if board.name == "UNIX" else 60
     calls, raised, right = troubling.trouble(board, "calls", 1, rounds)
     assert calls >= rounds * 0.9 and 0 < raised < calls and right == rounds // 10
+
+
+def meanwhile(board: Board, rounds: int, kinds: int) -> None:
+    right, refused, calls, raised, found = troubling.trouble(board, "meanwhile", 1, rounds)
+    assert right >= rounds * kinds / 4 and refused > 0 and calls >= rounds * kinds and 0 < raised < calls
+    assert found == kinds
+
+
+def test_odd_calls_meanwhile(board: Board) -> None:
+    """From scheduled functions, and from a thread where there are threads."""
+    if board.name == "UNIX":
+        meanwhile(board, 200, 2)
+    else:
+        meanwhile(board, 60, 1)
+
+
+def test_odd_calls_from_timers(pico_board: Board) -> None:
+    """On a virtual Pico: scheduled functions, a timer, a timer in the interrupt. (Threads need the core it has not got.)"""
+    troubling.put_models(pico_board)
+    meanwhile(pico_board, 20, 3)
 
 
 def test_interrupts(board: Board) -> None:
