@@ -61,6 +61,7 @@ export class Stopped extends Error {
   }
 }
 
+const WATCHDOG = 0x40058; // its page
 const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
 
 export class Machine {
@@ -76,9 +77,10 @@ export class Machine {
     this.powerOn();
   }
 
-  // A new chip, with what is in flash.
+  // A new chip, with what is in flash; after a reset, also with what the watchdog keeps then: why it was, and the scratch words.
   powerOn() {
     this.cyclesBefore += this.rp2040 === undefined ? 0 : this.rp2040.core.cycles;
+    const { reason, scratchData } = this.rp2040?.peripherals[WATCHDOG] ?? {};
     this.resetWanted = false;
     this.clock = new CycleClock();
     this.rp2040 = new RP2040(this.clock);
@@ -100,7 +102,9 @@ export class Machine {
     this.rp2040.flash.set(this.content);
     this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040);
     this.rp2040.addClockListener((hertz) => this.clock.setFrequency(hertz));
-    const watchdog = this.rp2040.peripherals[0x40058];
+    const watchdog = this.rp2040.peripherals[WATCHDOG];
+    watchdog.reason = reason ?? 0;
+    watchdog.scratchData.set(scratchData ?? []);
     watchdog.onWatchdogTrigger = () => {
       watchdog.alarm.enable = false; // it would ring again at once, for ever
       this.resetWanted = true;
