@@ -169,7 +169,9 @@ static void keep(const file_t *f, const char *to) {
 static bool reaches_new(const file_t *f) {
     char text[400];
     uint8_t *copy = block(f->len);  // the driver changes it, and it is exactly as long as it says
-    memcpy(copy, f->data, f->len);
+    if (f->len != 0) { // a file of nothing has no address
+        memcpy(copy, f->data, f->len);
+    }
     current = *f;
     memset(hits, 0, sizeof(hits));
     before = 0;

@@ -43,9 +43,9 @@ def test_odd_calls_meanwhile(board: Board) -> None:
 
 
 def test_odd_calls_from_timers(pico_board: Board) -> None:
-    """On a virtual Pico: scheduled functions, a timer, a timer in the interrupt. (Threads need the core it has not got.)"""
+    """On a virtual Pico: from scheduled functions and a timer. (A thread would be on the second core, which it has not got.)"""
     troubling.put_models(pico_board)
-    meanwhile(pico_board, 20, 3)
+    meanwhile(pico_board, 12, 2)
 
 
 def test_interrupts(board: Board) -> None:
