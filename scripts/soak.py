@@ -57,6 +57,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()
     duration = args.hours * 3600 if args.minutes is None else args.minutes * 60
+    if args.jobs < 1 or duration <= 0:
+        parser.error("--jobs: 1 or more, and a time above 0, are wanted; else nothing would be tried")
     corpus = cache_dir() / "fuzz"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
