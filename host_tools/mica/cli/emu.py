@@ -16,7 +16,7 @@ from mica.cli.say import say
 from mica.device import romfs
 from mica.device.build import build
 from mica.device.emulator import start_emulator
-from mica.errors import Unsupported
+from mica.errors import MicaError, Unsupported
 
 NAME = "emu"
 HELP = "start an emulated board and print its port"
@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     board = _emulated(args.board)
+    if args.socket is not None and not 0 <= args.socket < 1 << 16:
+        raise MicaError(f"--socket {args.socket}: wanted a TCP port, 0 to 65535")
     rom = None
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0

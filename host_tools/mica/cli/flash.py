@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board.removesuffix("@emu"))
     if board.flasher == "none" or args.board != board.name:
         raise Unsupported(
-            f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica emu {board.name}"
+            f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica repl --on {args.board}"
         )
     wish = flash.Wish(
         board=board,

@@ -89,6 +89,8 @@ def run(args: argparse.Namespace) -> int:
     model = Path(args.model)
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     _check_writable(output)
+    if args.golden < 0:
+        raise MicaError("--golden: wanted a number of vectors, 0 for none")
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
@@ -170,9 +172,9 @@ def _window(text_: str) -> streaming.Window:
     """INPUT=N or INPUT:AXIS=N. Raises MicaError."""
     name, _, rows = text_.rpartition("=")
     stem, _, axis = name.rpartition(":")
-    if not (stem and axis.isdigit()):
+    if not (stem and axis.isdecimal()):
         stem, axis = name, ""
-    if not stem or not rows.isdigit():
+    if not stem or not rows.isdecimal():
         raise MicaError(f"--window {text_}: wanted INPUT=N or INPUT:AXIS=N with N a positive number")
     return streaming.Window(stem, int(axis) if axis else None, int(rows))
 

@@ -48,6 +48,7 @@ def emit_json(result: dict[str, Any]) -> None:
     """One object on stdout."""
     json.dump(result, sys.stdout, indent=2)
     sys.stdout.write("\n")
+    sys.stdout.flush()  # a command may go on for hours: mica emu
 
 
 class Progress:

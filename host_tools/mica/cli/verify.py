@@ -10,6 +10,7 @@ import numpy as np
 from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
+from mica.errors import MicaError
 from mica.pack.golden import random_input
 from mica.runner import HostRunner, Runner
 
@@ -26,6 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.samples is not None and args.samples < 1:
+        raise MicaError("--samples: at least 1 is wanted")
     with target.open_model(args.model, args.on) as board:
         samples = inputs_for(board, args.data, args.samples)
         with HostRunner(target.read_model(args.model)) as host, text.Progress("verifying", "samples") as progress:
