@@ -21,12 +21,30 @@ def rnd(n):
     return (state >> 12) % n
 
 
+class Sly:
+    """Looks like a number, and closes a model when it is asked for it."""
+
+    def __init__(self, m):
+        self.m = m
+
+    def __int__(self):
+        self.m.deinit()
+        return 0
+
+    def __float__(self):
+        self.m.deinit()
+        return 0.0
+
+    def __bool__(self):
+        raise ValueError("not now")
+
+
 def odd():
     return (
-        None, 0, 1, -1, 2, 1 << 29, 1 << 40, -(1 << 40), 0.5, float("nan"), "", "x", "picture", b"", x, small, bytearray(64),
+        Sly(models[rnd(3)]._m), None, 0, 1, -1, 2, 1 << 29, 1 << 40, -(1 << 40), 0.5, float("nan"), "", "x", "picture", b"", x, small, bytearray(64),
         array("f", [1.0] * 64), array("b", bytes(64)), memoryview(x), memoryview(small)[1:], [], [x], [[x]], (), {"picture": x},
         {}, object(), first, first._m, first.arena, first.input(0), _mica.Arena(16), range(64), lambda *a: None, list(range(64)),
-    )[rnd(36)]  # fmt: skip
+    )[rnd(37)]  # fmt: skip
 
 
 METHODS = (
@@ -35,7 +53,7 @@ METHODS = (
 )  # fmt: skip
 RAW = (
     "begin", "end", "input", "output", "write", "read", "tensor", "tensor_data", "tensor_view", "step_info", "meta", "golden",
-    "golden_crcs", "check", "reset_state", "rearm",
+    "golden_crcs", "check", "reset_state", "rearm", "load", "store", "step_params", "step_constant",
 )  # fmt: skip
 KERNELS = ("load", "info", "cores", "Arena", "gemm", "conv2d", "depthwise_conv2d", "add", "softmax", "lut", "transpose")
 

@@ -61,7 +61,7 @@ void mp_mica_cores_init(void) {
 // cores([n]): sets on how many cores steps run, 1 or 2; returns on how many they do: 1 where there is no second one.
 static mp_obj_t module_cores(size_t n_args, const mp_obj_t *args) {
     if (n_args > 0) {
-        mp_int_t n = mp_obj_get_int(args[0]);
+        mp_int_t n = mp_mica_get_int(args[0]);
         if (n != 1 && n != 2) {
             mp_raise_ValueError(MP_ERROR_TEXT("cores: wanted 1 or 2"));
         }
