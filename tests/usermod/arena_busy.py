@@ -36,6 +36,8 @@ def again(i):
         fails(other.run)
         fails(other.predict, [bytes(64)])
         fails(m.deinit)
+        fails(other._m.write, 0, bytes(64))
+        fails(other._m.store, 0, bytes(64))
         apart.run()  # another arena: nothing against it
         other._m.end()  # not its run, so this ends nothing
         fails(other.run)

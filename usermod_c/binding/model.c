@@ -61,6 +61,18 @@ static model_t *model_in_place(mp_obj_t self_in) {
     return self;
 }
 
+// The same, to write a tensor: not into an arena in which another model is running.
+static model_t *model_to_write(mp_obj_t self_in) {
+    model_t *self = model_of(self_in);
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    const mp_mica_control_t *c = span.control;
+    if (c != NULL && mp_mica_arena_owner(&span) != 0 && c->busy != 0 && c->busy != self->id) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended"));
+    }
+    return self;
+}
+
 static uint32_t index_of(mp_obj_t index, uint32_t n, const char *what) {
     mp_int_t i = mp_mica_get_int(index);
     if (i < 0 || (mp_uint_t)i >= n) {
@@ -462,7 +474,7 @@ static MP_DEFINE_CONST_FUN_OBJ_2(model_output_obj, model_output);
 
 // write(i, values): values quantised into input i. read(i): output i as a list of floats.
 static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
-    model_t *self = model_in_place(self_in);
+    model_t *self = model_to_write(self_in);
     mica_tensor_t t;
     tensor_of(self, input_id(self, index), &t);
     if (t.space == MICA_SPACE_DATA) {
@@ -654,7 +666,7 @@ static mp_obj_t model_load_tensor(mp_obj_t self_in, mp_obj_t index) {
 static MP_DEFINE_CONST_FUN_OBJ_2(model_load_tensor_obj, model_load_tensor);
 
 static mp_obj_t model_store_tensor(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
-    model_t *self = model_in_place(self_in);
+    model_t *self = model_to_write(self_in);
     mica_tensor_t t;
     tensor_of(self, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &t);
     if (t.space == MICA_SPACE_DATA) {
