@@ -1,13 +1,15 @@
 """The engine as code for an ESP32's core, with register windows, run in an emulator: an optional check.
 
-The compiler that knows this core is LLVM 22, of a later Debian than this one may be. It is fetched through this
-machine's own mirror (about 130 MB), kept in the cache, and nothing is installed. What is run is a Linux program on QEMU's
+The compiler that knows this core is LLVM 22, of a later Debian than this one may be. It is fetched, with GCC 13 for the
+native module, through this
+machine's own mirror (about 180 MB), kept in the cache, and nothing is installed. What is run is a Linux program on QEMU's
 core de233_fpu, as no ESP32 can be had: windows and instructions of the ESP32, not its chip. What could not be done is
 said as SKIPPED, with the reason, and is no failure.
 
     scripts/test --esp32
 """
 
+import re
 import shutil
 import struct
 import subprocess
@@ -19,9 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from mica.cli.verify import inputs_for
-from mica.device import sources
-from mica.device.cache import cache_dir, locked
-from mica.device.process import run_logged
+from mica.device import natmod, xtensa_cc
+from mica.errors import MicaError, Unsupported
 from mica.format import codec
 from mica.resources import data_dir
 from mica.runner import HostRunner
@@ -53,16 +54,24 @@ def main() -> int:
             equal, steps = compare(program)
             print(f"kernels {isa}: {steps} steps, {'every one equal to the host' if equal else 'DIFFERENT'}")
             failed |= not equal
+    try:
+        module = natmod.build("xtensawin", progress=lambda line: print(line, flush=True))
+    except Unsupported as reason:
+        print(f"SKIPPED: native module: {reason}")
+    else:
+        right, loads = literals(module.file)
+        print(f"native module: {module.size} bytes, {loads} loads of literals, {right} of them from the right place")
+        failed |= loads == 0 or right != loads
     print("SKIPPED: a chip, its SDK's firmware, its vector unit: none of them is here")
     return 1 if failed else 0
 
 
 def llvm() -> Callable[..., list[str]]:
     """The commands of LLVM: a function from a program's name and arguments to a command line."""
-    root = cache_dir() / "llvm-22"
-    with locked("llvm-22"):
-        if not root.is_dir():
-            fetch(root)
+    try:
+        root = xtensa_cc.unpacked("llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True))
+    except MicaError as error:
+        raise Skip(str(error)) from None
     library = root / "usr" / "lib"
     loader = next(library.glob("x86_64-linux-gnu/ld-linux-x86-64.so.2"), None)
     if loader is None:
@@ -74,24 +83,6 @@ def llvm() -> Callable[..., list[str]]:
         return [str(loader), "--library-path", paths, str(binary), *map(str, arguments)]
 
     return command
-
-
-def fetch(root: Path) -> None:
-    mirror = sources.debian_mirror()
-    if mirror is None:
-        raise Skip("apt knows no Debian mirror here")
-    root.parent.mkdir(parents=True, exist_ok=True)
-    log = cache_dir() / "llvm-22.log"
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".llvm-") as folder:
-        options = sources._apt_options(Path(folder), mirror)
-        print("fetching LLVM 22 (about 130 MB)", flush=True)
-        run_logged(["apt-get", *options, "-qq", "update"], "fetching lists", log)
-        wanted = ["--no-install-recommends", "--download-only", "install", "clang-22", "llvm-22"]
-        run_logged(["apt-get", *options, "-qq", "-y", "-o", "Debug::NoLocking=1", *wanted], "fetching LLVM", log)
-        new = Path(folder) / "root"
-        for package in sorted((Path(folder) / "cache" / "archives").glob("*.deb")):
-            run_logged(["dpkg-deb", "-x", package, new], "unpacking LLVM", log)
-        new.rename(root)
 
 
 def build(tools: Callable[..., list[str]], folder: Path, isa: str) -> Path:
@@ -162,6 +153,25 @@ def compare(program: Path) -> tuple[bool, int]:
         print(f"the program ended with {done.returncode}: {done.stdout[-400:]!r} {done.stderr[-400:]!r}")
         return False, 0
     return [int(line, 16) for line in done.stdout.split()] == wanted, len(wanted)
+
+
+def literals(file: Path) -> tuple[int, int]:
+    """Of the instructions in a module that load an address or a constant, how many load from where the linker put it; and
+    how many there are. The linker wrote to its log what it wanted."""
+    log = (file.parent / "link.log").read_text(encoding="utf-8")
+    found = re.findall(r"^  ([0-9a-f]{8}) (?:GOT \S+|LIT) -> ([0-9a-f]{8})$", log, flags=re.M)
+    places = [(int(at, 16), int(to, 16)) for at, to in found]
+    data = file.read_bytes()
+
+    def words(base: int) -> list[int]:
+        return [int.from_bytes(data[base + at : base + at + 3], "little") for at, _ in places]
+
+    last = len(data) - max((at for at, _ in places), default=0) - 3
+    base = next((b for b in range(last + 1) if all(word & 15 == 1 for word in words(b))), None)  # l32r everywhere
+    if base is None:
+        return 0, len(places)
+    aims = [((at + 3) & ~3) + 4 * ((word >> 8) - 0x10000) for (at, _), word in zip(places, words(base), strict=True)]
+    return sum(aim == to for aim, (_, to) in zip(aims, places, strict=True)), len(places)
 
 
 if __name__ == "__main__":

@@ -22,13 +22,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stock import stock_image
 from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
 
 import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
-from mica.device import build, mip_package, natmod, session
+from mica.device import build, mip_package, natmod, session, sources, xtensa_cc
 from mica.device.emulator import EmulatedBoard, start_emulator
 from mica.device.serial_board import SerialBoard
 from mica.device.transport import Board, BoardError
@@ -60,7 +61,7 @@ def installed(arch: str) -> dict[str, bytes]:
 def native_board(name: str, more: dict[str, bytes] | None = None) -> Iterator[Board]:
     """A board with mica installed: on the unix port in its current folder, else in its ROMFS, with `more` files."""
     facts = load_board(name)
-    image = build.build(facts, usermod=name not in STOCK).image
+    image = stock_image(name) if name in STOCK else build.build(facts).image
     files = installed(ARCH[name])
     if facts.port == "unix":
         with UnixBoard(facts, image) as unix:
@@ -196,9 +197,7 @@ def served(package: Path) -> Iterator[str]:
 
 def test_mip_install(served: str, digits: bytes) -> None:
     """The line of the documentation, by the real mpremote, on an emulated board that has no mica; then it runs."""
-    facts = load_board("MPS2_AN385")
-    image = build.build(facts, usermod=False).image
-    with start_emulator(facts, image, keep_flash=False) as emulator:
+    with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
         install = ["mip", "install", "--target", "/lib", f"{served}/armv7m.json"]
         command = [sys.executable, "-m", "mpremote", "connect", emulator.port, *install]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -244,6 +243,41 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     ):
         assert main(["natmod", *words]) == 1
         assert said in capsys.readouterr().err
+
+
+def test_no_compiler_for_windows(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where the parts of the compiler cannot be had: one line says which. scripts/test --esp32 builds the module."""
+    monkeypatch.setattr(xtensa_cc, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(xtensa_cc, "_HEADERS", tmp_path)
+    monkeypatch.setattr(sources, "debian_mirror", lambda: None)
+    assert main(["natmod", "--arch", "xtensawin", "-o", str(tmp_path)]) in (1, 2)
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "xtensawin needs a compiler with register windows: gcc-xtensa-lx106 of Debian trixie would be needed" in said
+    assert not (tmp_path / "_mica.mpy").exists()
+
+
+def test_library_for_windows(tmp_path: Path) -> None:
+    """The shifts and the conversion of 64 bits that GCC calls there give what Python and numpy say."""
+    library = tmp_path / "xtensawin.so"
+    source = data_dir("usermod_c") / "natmod" / "xtensawin.c"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name"]
+    subprocess.run(["gcc", *flags, "-o", library, source], check=True)
+    code = ctypes.CDLL(str(library))
+    rng = np.random.default_rng(0)
+    numbers = [int(x) >> int(n) for x, n in zip(rng.integers(-(1 << 63), 1 << 63, 3000), rng.integers(0, 64, 3000), strict=True)]
+    numbers += [0, 1, -1, (1 << 63) - 1, -(1 << 63), (1 << 24) + 1, (1 << 25) + 2, (1 << 40) + (1 << 16), (1 << 40) + (3 << 15) + 1]
+    for name, kind in (("ashldi3", ctypes.c_uint64), ("lshrdi3", ctypes.c_uint64), ("ashrdi3", ctypes.c_int64)):
+        function = getattr(code, f"mica_{name}")
+        function.restype, function.argtypes = kind, [kind, ctypes.c_int]
+        for i, x in enumerate(numbers):
+            value = kind(x).value
+            wanted = kind(value << i % 64).value if name == "ashldi3" else value >> i % 64
+            assert function(value, i % 64) == wanted, (name, value, i % 64)
+    code.mica_floatdisf.restype, code.mica_floatdisf.argtypes = ctypes.c_float, [ctypes.c_int64]
+    for x in numbers:
+        assert code.mica_floatdisf(x) == np.int64(x).astype(np.float32), x
 
 
 def test_float_division(tmp_path: Path) -> None:

@@ -31,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--arch", metavar="A", action="append", help=f"architecture, more than one with --package ({known})"
     )
     parser.add_argument("-o", "--output", metavar="DIR", help="put _mica.mpy there (default: the current folder)")
-    parser.add_argument("--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch)")
+    parser.add_argument(
+        "--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch but xtensawin)"
+    )
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
 
 def run(args: argparse.Namespace) -> int:
     jobs = args.jobs or os.cpu_count() or 2
-    archs = list(dict.fromkeys(args.arch or (natmod.ARCHS if args.package else ())))
+    archs = list(dict.fromkeys(args.arch or (natmod.USUAL if args.package else ())))
     if args.package:
         if args.output:
             raise MicaError("give either --package or -o: a package has its own place for each file")

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.device import sources
+from mica.device import sources, xtensa_cc
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.process import clean_environment, need_program, run_logged, telling_lines
 from mica.errors import MicaError
@@ -38,6 +38,8 @@ class Arch:
 
 _ARM = ("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
 _RISCV = ("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
+
+WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 ARCHS = {
     arch.name: arch
@@ -69,8 +71,12 @@ ARCHS = {
             _RISCV[1],
             "RV32IMC: ESP32-C3, Pico 2 on RISC-V",
         ),
+        Arch("xtensawin", "c32", WINDOWED, (), "", "ESP32, ESP32-S3; loaded on no chip so far"),
     )
 }
+
+# What a package is made for unless told otherwise: those whose compiler is installed, not fetched, and which were loaded.
+USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 
 # Jump tables call libgcc on Cortex-M0, and become tables of pointers elsewhere.
 _FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG", "-fno-jump-tables", "-fno-tree-switch-conversion")
@@ -117,8 +123,9 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
     if name not in ARCHS:
         raise MicaError(f"no architecture is called {name!r}; known are {', '.join(ARCHS)}")
     arch = ARCHS[name]
-    compiler = need_program(f"{arch.prefix}gcc", arch.package)
     need_program("make", "make")
+    if arch.prefix != WINDOWED:
+        compiler = need_program(f"{arch.prefix}gcc", arch.package)
     for module, package in (("elftools", "pyelftools"), ("ar", "ar")):
         if importlib.util.find_spec(module) is None:
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
@@ -129,6 +136,8 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
         (folder / "obj").mkdir(parents=True, exist_ok=True)
         log = folder / "build.log"
         log.unlink(missing_ok=True)
+        if arch.prefix == WINDOWED:
+            compiler = xtensa_cc.compiler(folder, progress)
         _write(folder / "types.h", _CONFIG)
         _write_names(folder, tree, [compiler, *arch.flags])
         _write(folder / "Makefile", _makefile(arch, folder, tree, compiler))
@@ -141,7 +150,7 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
         arch=arch,
         file=file,
         size=file.stat().st_size,
-        text=_linked_size(linked, "text"),
+        text=_linked_size(linked, "text") + _linked_size(linked, "rodata"),
         bss=_linked_size(linked, "bss"),
         kernels=arch.isa,
         compiler=version.partition("\n")[0],
@@ -178,6 +187,8 @@ def _engine(arch: Arch) -> list[Path]:
     more = _listed(str(listed)) if (data_dir("usermod_c") / listed).exists() else []
     if arch.own:
         more.append(data_dir("usermod_c") / "natmod" / "fdiv.c")
+    if arch.prefix == WINDOWED:
+        more += [data_dir("usermod_c") / "natmod" / "xtensawin.c", data_dir("boards") / "common/qemu/xtensa_libgcc.c"]
     return _listed("sources.txt") + more
 
 
@@ -201,12 +212,15 @@ def _seen_by_micropython(folder: Path, tree: Path, config: str) -> list[str]:
 def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
     """Write names.h, for the linker, and qstrs.h, for the compiler: every MP_QSTR_ the binding uses (see native.h)."""
     command = [*compiler, "-E", "-P", *_seen_by_micropython(folder, tree, "types.h"), "-DNATIVE_NAMES_COUNT=0"]
-    result = subprocess.run(
-        [*command, *map(str, _binding())], capture_output=True, text=True, env=clean_environment(), check=False
-    )
-    if result.returncode != 0:
-        raise MicaError("the binding does not compile:\n  " + "\n  ".join(telling_lines(result.stderr)))
-    used = sorted(set(re.findall(r"\bMP_QSTR_\w+", result.stdout)))
+    seen = ""
+    for source in _binding():
+        result = subprocess.run(
+            [*command, str(source)], capture_output=True, text=True, env=clean_environment(), check=False
+        )
+        if result.returncode != 0:
+            raise MicaError("the binding does not compile:\n  " + "\n  ".join(telling_lines(result.stderr)))
+        seen += result.stdout
+    used = sorted(set(re.findall(r"\bMP_QSTR_\w+", seen)))
     spelled = folder / "names.c"
     _write(spelled, "\n".join(used) + "\n")
     made = folder / "names.new"
@@ -229,7 +243,7 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
     binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     rules, objects = [], []
     for source in [*_engine(arch), *_binding()]:
-        name = "_".join(source.relative_to(root).parts)
+        name = "_".join((source.relative_to(root) if source.is_relative_to(root) else Path(source.name)).parts)
         if source in _binding():
             flags = binding
             if source.name == "libc.c":  # or it would call itself
@@ -254,15 +268,14 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         arch.name,
         "--qstrs",
         "names.h",
-        "-l",
-        "libgcc.a",
+        *(["-vvv"] if arch.prefix == WINDOWED else ["-l", "libgcc.a"]),
     ]
     # The module's file name is among its names: so in this folder, without a path.
     link += ["-o", "_mica.mpy", "$(OBJ)"]
     lines = [
         "# written by mica natmod",
         f"OBJ = {' '.join(objects)}",
-        "_mica.mpy: $(OBJ) names.h libgcc.a Makefile",
+        f"_mica.mpy: $(OBJ) names.h {'' if arch.prefix == WINDOWED else 'libgcc.a'} Makefile",
         f"\t@echo linking; rm -f $@; {' '.join(link)} >link.log || {{ cat link.log; rm -f $@; exit 1; }}",
         "libgcc.a: Makefile",
         # Without what we have ourselves: mpy_ld.py would take both.

@@ -1,0 +1,64 @@
+// What GCC calls on Xtensa with register windows, beside boards/common/qemu/xtensa_libgcc.c: no libgcc of this calling
+// convention is to be had without Espressif's tools. tests/usermod/test_native.py compares it with this computer's arithmetic.
+#include <stdint.h>
+
+#ifndef LIBGCC
+#define LIBGCC(name) __##name
+#endif
+
+typedef union {
+    uint64_t u;
+    struct {
+        uint32_t low, high; // little endian
+    } half;
+} word64_t;
+
+uint64_t LIBGCC(ashldi3)(uint64_t x, int n);
+uint64_t LIBGCC(lshrdi3)(uint64_t x, int n);
+int64_t LIBGCC(ashrdi3)(int64_t x, int n);
+float LIBGCC(floatdisf)(int64_t x);
+
+// n in [0, 63], for all three.
+uint64_t LIBGCC(ashldi3)(uint64_t x, int n) {
+    word64_t w = { x };
+    if (n >= 32) {
+        w.half.high = w.half.low << (n - 32);
+        w.half.low = 0;
+    } else if (n > 0) {
+        w.half.high = w.half.high << n | w.half.low >> (32 - n);
+        w.half.low <<= n;
+    }
+    return w.u;
+}
+
+uint64_t LIBGCC(lshrdi3)(uint64_t x, int n) {
+    word64_t w = { x };
+    if (n >= 32) {
+        w.half.low = w.half.high >> (n - 32);
+        w.half.high = 0;
+    } else if (n > 0) {
+        w.half.low = w.half.low >> n | w.half.high << (32 - n);
+        w.half.high >>= n;
+    }
+    return w.u;
+}
+
+int64_t LIBGCC(ashrdi3)(int64_t x, int n) {
+    uint64_t flip = 0 - (uint64_t)(x < 0);
+    return (int64_t)(LIBGCC(lshrdi3)((uint64_t)x ^ flip, n) ^ flip);
+}
+
+// Rounded once: by the conversion of 32 bits, the lowest of which stands for all that are cut off.
+float LIBGCC(floatdisf)(int64_t x) {
+    word64_t w = { x < 0 ? 0 - (uint64_t)x : (uint64_t)x };
+    int cut = 0;
+    for (; w.half.high != 0; cut++) {
+        w.half.low = w.half.low >> 1 | w.half.high << 31 | (w.half.low & 1);
+        w.half.high >>= 1;
+    }
+    float f = (float)w.half.low;
+    for (; cut > 0; cut--) {
+        f *= 2;
+    }
+    return x < 0 ? -f : f;
+}
