@@ -21,6 +21,8 @@ sys.path.insert(0, str(ROOT / "tests" / "device"))
 
 from fake_bootsel import FakeBootsel
 from fake_esp_rom import FakeEsp
+from mpremote.main import main as mpremote_main
+from stock import stock_image
 from test_flash_esp import c3, firmware_bin  # noqa: F401 - a fixture
 
 from mica.boards import load_board
@@ -30,7 +32,7 @@ from mica.device.virtual_pico import VirtualPico
 
 Firmware = Callable[[str], BuildResult]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update")
+HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update", "Firmware that stays")
 
 
 def block(heading: str) -> list[str]:
@@ -66,6 +68,8 @@ PACKED: dict[str, bytes] = {}  # of lines that have run: the same line makes the
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     """A line of the README; what it printed on stdout."""
     words = shlex.split(line)
+    if words[0] == "mpremote":
+        return mpremote(words[1:], capsys)
     assert words[0] == "mica", line
     output = Path(words[-1])
     if line in PACKED:
@@ -77,6 +81,19 @@ def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     if words[1] == "pack":
         PACKED[line] = output.read_bytes()
     return out
+
+
+def mpremote(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The real one, here in this process, where the list of ports is ours."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["mpremote", *words])
+        try:
+            code = mpremote_main()
+        except SystemExit as end:
+            code = end.code
+    out, err = capsys.readouterr()
+    assert not code, out + err
+    return out.replace("\r\n", "\n")  # as a terminal has it
 
 
 def answers(outs: dict[str, str]) -> bool:
@@ -169,3 +186,17 @@ def test_an_esp32(
     plug_in(monkeypatch, lambda: c3.port)
     outs = {line: run(line, capsys) for line in block("An ESP32")}
     assert answers(outs)
+
+
+def test_firmware_that_stays(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A virtual Pico whose firmware has nothing of mica in it, neither the engine nor the runtime."""
+    with VirtualPico(load_board("RPI_PICO"), stock_image("RPI_PICO"), keep_flash=False) as running:
+        plug_in(monkeypatch, lambda: running.port)
+        code = "try:\n    import mica\nexcept ImportError as error:\n    print(error)"
+        assert mpremote(["exec", code], capsys) == "no module named 'mica'\n"
+        outs = {line: run(line, capsys) for line in block("Firmware that stays")}
+        assert next(out for line, out in outs.items() if "selftest" in line).endswith("None\n")
+        assert answers(outs)
+        assert mpremote(["exec", "import _mica; print(_mica.__file__)"], capsys) == "/lib/_mica.mpy\n"
