@@ -44,7 +44,7 @@ def test_pack_without_calibration_warns(tmp_path: Path) -> None:
 
 def test_packing_twice_gives_the_same_bytes(tmp_path: Path, digits: Path) -> None:
     again = tmp_path / "digits.mica"
-    args = ("--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt")
+    args = ("--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt", "--golden", "2")
     assert mica("pack", DEMO / "digits.onnx", "-o", again, *args).code == 0
     assert again.read_bytes() == digits.read_bytes()
 
