@@ -1,8 +1,9 @@
 """The engine as a native module, on firmware that has no mica in it: the scripts of the built-in module, with the same
 .exp files; the digits layer by layer; and installing it with the real mpremote.
 
-Building firmware takes long, so on most boards the native module takes the place of the built-in one in the firmware that
-other tests use. MICA_STOCK=1 builds and uses firmware without mica on all of them.
+Building firmware takes long, so on some boards the native module takes the place of the built-in one in the firmware that
+other tests use. MICA_STOCK=1 builds and uses firmware without mica on all of them. The Pico's is that of
+tests/e2e/test_first_hour.py, too.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from mica.runner import HostRunner
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
 ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "QEMU_M0": "armv6m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"}
-STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385"]
+STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385", "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
 
