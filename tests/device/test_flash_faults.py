@@ -18,6 +18,7 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.device import drives, flash, flash_image, flash_uf2, layout, romfs, uf2
 from mica.device.drives import Drive
+from mica.device.flash_files import Backup
 from mica.device.layout import Span
 from mica.device.transport import BoardError
 from mica.errors import MicaError
@@ -419,3 +420,10 @@ def test_not_mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drives, "unmounted", lambda find=drives.unmounted: find(tmp_path))
     with pytest.raises(MicaError, match=f"not mounted; type: udisksctl mount -b {labels}/RPI-RP2"):
         drives.choose("RP2040", "RPI_PICO", [])
+
+
+@pytest.mark.parametrize("name", ["/../boot.py", "/a/../../b", "/.", "/a//b"])
+def test_a_board_does_not_say_where_its_copies_go(name: str, tmp_path: Path) -> None:
+    with pytest.raises(MicaError, match="which this computer cannot keep"):
+        Backup(tmp_path, (), {}).local(name)
+    assert Backup(tmp_path, (), {}).local("/lib/a..b.py") == tmp_path / "lib" / "a..b.py"

@@ -423,6 +423,18 @@ def test_what_was_rejected_is_not_tried_again(fake: Fake, torn: str) -> None:
     assert fake.value("tried") == "[]"
 
 
+def test_a_reason_that_was_cut_short_is_no_text(fake: Fake) -> None:
+    """Bytes of a page that are still blank, or half written, before its end."""
+    fake.put(a=OLD)
+    fake.boot()
+    fake.put(a=BAD)
+    fake.board.exec("at = bytes(fake.store).index(b'rejected ') + 9\nfake.store[at : at + 4] = b'\\xff\\xfe\\x80a'")
+    fake.boot()
+    assert fake.see("a") == OLD
+    assert fake.states == ["confirmed", "rejected"]
+    assert push.listing(fake.board).halves[1].reason.startswith("???a")
+
+
 def test_a_board_with_another_boot_gets_files(fake: Fake) -> None:
     """Runtime without our _boot.py: nobody would look at the halves, and MicroPython may have mounted the window."""
     fake.board.exec("del mica._boots")

@@ -6,6 +6,7 @@ Works over the REPL of any MicroPython, with mica or without.
 import base64
 import binascii
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,7 +83,11 @@ class Backup:
     hashes: dict[str, str]
 
     def local(self, path: str) -> Path:
-        return self.folder.joinpath(*path.strip("/").split("/"))
+        parts = path.strip("/").split("/")
+        # Not for a name to say: in which folder of this computer it is written.
+        if any(part in ("", ".", "..") or (os.name == "nt" and set("\\:") & set(part)) for part in parts):
+            raise MicaError(f"a file on the board is called {path!r}, which this computer cannot keep; rename it first")
+        return self.folder.joinpath(*parts)
 
     def discard(self) -> None:
         """Remove the copies."""
