@@ -115,7 +115,7 @@ def _samples(
     if calibration is None:
         samples = default_samples(core)
     else:
-        n = min(len(a) for a in calibration.values()) if calibration else 0
+        n = min((len(a) for a in calibration.values() if np.ndim(a)), default=0)
         zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in ties}
         samples = samples_for(core, {**calibration, **zeros})
     if ties:

@@ -83,6 +83,8 @@ def take_native(board: Board) -> None:
     if board.name.removesuffix("@emu") not in STOCK:
         aside = ASIDE.replace("/", ".")
         board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
+        # What the boot has imported knows the built-in one.
+        board.exec("for name in list(sys.modules):\n if name.split('.')[0] == 'mica': del sys.modules[name]")
     assert board.exec("import _mica\nprint(_mica.__file__)").strip().endswith(b"_mica.mpy")
 
 
