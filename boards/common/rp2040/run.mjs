@@ -47,10 +47,21 @@ function connectUsb() {
 
 const server = net.createServer({ noDelay: true }, (socket) => {
   socket.on('error', () => {});
-  if (client !== null) {
-    socket.end('another program has this port open\r\n');
+  if (client === null) {
+    attach(socket);
     return;
   }
+  // That the last one has gone may be the next thing we hear.
+  setTimeout(() => {
+    if (client === null) {
+      attach(socket);
+    } else {
+      socket.end('another program has this port open\r\n');
+    }
+  }, 250);
+});
+
+function attach(socket) {
   client = socket;
   serial.setDtr(true);
   wakeUp();
@@ -71,7 +82,8 @@ const server = net.createServer({ noDelay: true }, (socket) => {
     serial.setDtr(false);
     wakeUp();
   });
-});
+}
+
 server.on('error', (error) =>
   fail(error.code === 'EADDRINUSE' ? `port ${port} is taken by another program` : `cannot listen: ${error.message}`),
 );
