@@ -7,14 +7,6 @@ from array import array
 import mica
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 m = mica.Model(small)
 t = mica.Model(two)
 print(m.input_names, m.output_names, t.input_names, t.output_names)

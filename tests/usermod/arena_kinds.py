@@ -6,14 +6,6 @@ from array import array
 import _mica
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def fill(m):
     for i in range(64):
         m.input(0)[i] = i - 32

@@ -4,14 +4,6 @@ import mica
 from mica import hooks
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 m = mica.Model(small)
 want = m.predict([small_x])
 

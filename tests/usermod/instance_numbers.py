@@ -21,14 +21,6 @@ class Sly:
         return bool(self.value)
 
 
-def fails(f, *args):
-    try:
-        f(*args)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def model():
     return mica.Model(small)._m
 

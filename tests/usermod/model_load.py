@@ -6,14 +6,6 @@ import _mica
 from array import array
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def kind(f, *args, **kw):
     # for texts that are MicroPython's, not ours
     try:

@@ -5,14 +5,6 @@ from array import array
 import mica
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 m = mica.Model(small)
 print(m)
 print(m.name, m.labels[:3], m.len == len(small), m.ram < 8000)

@@ -5,14 +5,6 @@ from array import array
 import mica
 
 
-def fails(f, *args):
-    try:
-        f(*args)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 m = mica.Model(small)
 want = m.predict([small_x])[0]
 e = m._m

@@ -3,14 +3,6 @@
 import mica
 
 
-def fails(f, *args):
-    try:
-        f(*args)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def one_by_one(rows):
     return [(i, i + 1) for i in range(rows)]
 

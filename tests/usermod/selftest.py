@@ -4,14 +4,6 @@ import _mica
 import mica
 
 
-def fails(f, *args):
-    try:
-        f(*args)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def loose(data):
     # the file in memory that may be written to, and is used in place
     block = _mica.Arena(len(data))

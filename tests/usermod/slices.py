@@ -5,14 +5,6 @@ import asyncio
 import mica
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many_x, many_y), ("places", places, places_x, places_y)):
     m = mica.Model(file)
     for us in (0, 1, 30, 100, 1000, 10**6):

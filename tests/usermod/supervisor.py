@@ -7,14 +7,6 @@ import mica
 import mica.supervisor as module
 
 
-def fails(f, *args, **kw):
-    try:
-        f(*args, **kw)
-        print("no exception")
-    except Exception as e:
-        print(type(e).__name__ + ":", e)
-
-
 def counts(s):
     # A list: in which order a dict is printed is a port's affair.
     print([(k, v) for k, v in sorted(s.counts.items()) if v], "spare" if s.on_spare else "model")

@@ -1,7 +1,7 @@
 """The user module on boards: each script of this folder runs there, and prints what its .exp file says.
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
-globals. A script that prints SKIP needs something that the board lacks.
+globals, as is fails(f, ...), which prints what a call raises. A script that prints SKIP needs something that the board lacks.
 """
 
 from __future__ import annotations
@@ -21,6 +21,15 @@ NOT_ON_PICO = {
     "raw_kernels_bad": "wants several blocks of 70 KB",
 }
 
+FAILS = """
+def fails(f, *args, **kw):
+    try:
+        f(*args, **kw)
+        print("no exception")
+    except Exception as e:
+        print(type(e).__name__ + ":", e)
+"""
+
 
 @pytest.fixture(scope="session")
 def models() -> dict[str, bytes]:
@@ -39,6 +48,8 @@ def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
 def run(board: Board, name: str, models: dict[str, bytes]) -> str:
     script = (HERE / f"{name}.py").read_text()
     put_models(board, script, models)
+    if "fails(" in script:
+        board.exec(FAILS)
     try:
         return board.exec(script).decode()
     except BoardError as error:
