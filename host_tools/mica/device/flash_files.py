@@ -8,7 +8,6 @@ import binascii
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,8 +30,9 @@ def _mica_list(folder):
                 _mica_list(path + "/")
 """
 
+# The content in base64, if it is wanted, and the hash of it.
 _READ = """\
-def _mica_read(path):
+def _mica_read(path, show):
     import binascii, hashlib, sys
     b = bytearray(384)
     m = memoryview(b)
@@ -43,26 +43,10 @@ def _mica_read(path):
             if not n:
                 break
             h.update(m[:n])
-            sys.stdout.write(str(binascii.b2a_base64(m[:n]), "ascii"))
+            if show:
+                sys.stdout.write(str(binascii.b2a_base64(m[:n]), "ascii"))
     print("mica:sha256", str(binascii.hexlify(h.digest()), "ascii"))
 """
-
-_HASH = """\
-def _mica_hash(path):
-    import binascii, hashlib
-    b = bytearray(384)
-    m = memoryview(b)
-    h = hashlib.sha256()
-    with open(path, "rb") as f:
-        while True:
-            n = f.readinto(b)
-            if not n:
-                break
-            h.update(m[:n])
-    print("mica:sha256", str(binascii.hexlify(h.digest()), "ascii"))
-"""
-
-Meter = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -100,7 +84,11 @@ def listing(board: Board, top: str = "/") -> list[Entry]:
     for line in board.exec(f"{_LIST}_mica_list({top!r})").decode(errors="replace").splitlines():
         if line.startswith("mica:"):
             kind, size, path = line.split(" ")
-            found.append(Entry(binascii.unhexlify(path).decode(), int(size), kind == "mica:dir"))
+            try:
+                name = binascii.unhexlify(path).decode()
+            except UnicodeDecodeError:
+                raise MicaError(f"{board.name}: a file's name there is no UTF-8 ({path} in hexadecimal)") from None
+            found.append(Entry(name, int(size), kind == "mica:dir"))
     return found
 
 
@@ -169,7 +157,7 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
 def _read(board: Board, path: str) -> bytes:
     """A file's content, whose hash on the board was the same."""
     try:
-        *lines, last = board.exec(f"_mica_read({path!r})").split(b"\n")[:-1]
+        *lines, last = board.exec(f"_mica_read({path!r}, True)").split(b"\n")[:-1]
         data = b"".join(base64.b64decode(line) for line in lines)
     except ValueError:
         data, last = b"", b""
@@ -192,12 +180,12 @@ def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
             board.put(piece, "_mica_d")
             mode = "ab" if at else "wb"
             answer = board.exec(f"with open({path!r}, {mode!r}) as _mica_f: print(_mica_f.write(_mica_d))")
-            if (written := int(answer)) != len(piece):
-                raise BoardError(f"{board.name}: {path}: only {written} of {len(piece)} bytes could be written")
+            if (written := answer.decode(errors="replace").strip()) != str(len(piece)):
+                raise BoardError(f"{board.name}: {path}: {len(piece)} bytes were to be written; it said {written!r}")
             done += len(piece)
             progress(done, total)
-    board.exec(_HASH)
+    board.exec(_READ)
     for path, wanted in backup.hashes.items():
-        said = board.exec(f"_mica_hash({path!r})").decode(errors="replace").strip()
+        said = board.exec(f"_mica_read({path!r}, False)").decode(errors="replace").strip()
         if said != f"mica:sha256 {wanted}":
             raise BoardError(f"{board.name}: {path} is not what was backed up")
