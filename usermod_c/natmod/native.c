@@ -1,4 +1,6 @@
 // A native module's side of MicroPython: what native.h promises, and mpy_init(), which makes the module.
+#include <string.h>
+
 #include "native.h"
 #include "../binding/mp_mica.h"
 
@@ -229,6 +231,11 @@ void *mp_mica_block_of(mp_obj_t obj, void *head) {
     return mp_obj_is_type(obj, &mp_type_memoryview) ? NULL : head;
 }
 
+static mp_obj_t import_attr(qstr module, qstr name) {
+    mp_obj_t from = mp_import_name(mp_native_qstr(module), mp_const_none, MP_OBJ_NEW_SMALL_INT(0));
+    return mp_fun_table.load_attr(from, mp_native_qstr(name));
+}
+
 static mp_obj_t call_gc(mp_obj_t gc, qstr name) {
     return mp_call_function_n_kw(mp_fun_table.load_attr(gc, mp_native_qstr(name)), 0, 0, NULL);
 }
@@ -242,17 +249,25 @@ static void find_heap(void) {
     mp_native_heap_end = UINTPTR_MAX - block > size ? block + size : UINTPTR_MAX;
 }
 
+// ---- Threads ----
+
+volatile uint32_t mp_native_lock_word;
+volatile uint32_t *mp_native_lock;
+
+// Before anything of the binding runs.
+static void find_lock(void) {
+    #if __ARM_ARCH == 6 || defined(__riscv)
+    mp_obj_t platform = import_attr(MP_QSTR_sys, MP_QSTR_platform);
+    mp_native_lock = strcmp(mp_native_get_str(platform), "rp2") == 0 ? NATIVE_LOCK_AT : NULL;
+    #endif
+}
+
 // ---- The module ----
 
 mp_module_context_t *mp_native_context; // keeps the list of names, where the code is no part of the heap
 
 static const mp_obj_type_t *builtin_type(qstr name) {
     return MP_OBJ_TO_PTR(mp_fun_table.load_global(mp_native_qstr(name)));
-}
-
-static mp_obj_t import_attr(qstr module, qstr name) {
-    mp_obj_t from = mp_import_name(mp_native_qstr(module), mp_const_none, MP_OBJ_NEW_SMALL_INT(0));
-    return mp_fun_table.load_attr(from, mp_native_qstr(name));
 }
 
 static void find_types(void) {
@@ -283,6 +298,7 @@ mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *a
     mp_native_context = (mp_module_context_t *)self->context;
     fill_slots();
     find_types();
+    find_lock();
     find_heap();
     relocate_types();
     mp_mica_arena_static.base.type = &mp_mica_arena_type;
