@@ -63,7 +63,9 @@ def reply(op: int, payload: bytes = OK, value: int = 0) -> bytes:
 
 
 class Loader:
-    """The loader and the chip's flash. `fault`: no-sync, bad-md5, or die-at=N (silent from block N on)."""
+    """The loader and the chip's flash. `fault`: no-sync, bad-md5, die-at=N (silent from block N on), or noise=N (N times, asked for its
+    id, it answers with a broken frame).
+    """
 
     def __init__(self, chip: str, flash: bytearray, fault: str = "") -> None:
         self.chip = CHIPS[chip]
@@ -104,6 +106,10 @@ class Loader:
             self._register(*words(3))
             return reply(op)
         if op == SECURITY_INFO and self.chip.tells_id:
+            if self.fault.startswith("noise="):
+                left = int(self.fault[6:]) - 1
+                self.fault = f"noise={left}" if left else ""
+                return b"\x00" + reply(op)
             return reply(op, struct.pack("<IB7xII", 0, 0, self.chip.id, 0) + OK)
         if op in (SPI_ATTACH, SPI_PARAMS, CHANGE_BAUD, FLASH_END, DEFL_END):
             return reply(op)
@@ -222,8 +228,11 @@ class FakeEsp:
                 if self._wake in readable:
                     return
                 if self._line in readable:
+                    said = b""
                     with contextlib.suppress(OSError):
-                        self._put(self._master, os.read(self._line, 4096))
+                        said = os.read(self._line, 4096)
+                    if not self._in_loader:  # a chip in its loader has no firmware that could print
+                        self._put(self._master, said)
                 if self._master in readable:
                     held = self._take(held + os.read(self._master, 65536))
         finally:

@@ -257,6 +257,17 @@ def test_faults(fault: str, writer: Callable[..., EspWriter], monkeypatch: pytes
     assert "\n" not in str(error.value)
 
 
+def test_noise(writer: Callable[..., EspWriter]) -> None:
+    """While the chip tells what it is; esptool gives up at the first time."""
+    with FakeEsp("esp32c3", fault="noise=2") as board:
+        job = writer("esp32c3", board.port)
+        job.write(None, moved=False)
+        (start, data), *_ = job.image.parts
+        assert board.loader.flash[start : start + len(data)] == data
+    with FakeEsp("esp32c3", fault="noise=9") as board, pytest.raises(MicaError, match="Unexpected chip magic value"):
+        writer("esp32c3", board.port).write(None, moved=False)
+
+
 def test_another_chip(writer: Callable[..., EspWriter]) -> None:
     with (
         FakeEsp("esp32s3") as board,

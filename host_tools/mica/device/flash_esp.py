@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from mica.device.transport import Board
 from mica.errors import MicaError
 
 _BAUD = 460800  # what every USB bridge on these boards can
+_DETECTIONS = 3
 _SECTOR = 4096
 _FORMATTED_BY = 2 * _SECTOR  # of an empty file system: MicroPython formats it only where these are erased
 
@@ -76,7 +78,7 @@ class EspWriter(Writer):
         esp = None
         with _as_our_progress(self.ui):
             try:
-                esp = cmds.detect_chip(self.port)
+                esp = _detect_chip(self.port)
                 name = esp.CHIP_NAME.lower().replace("-", "")
                 if name != wanted:
                     raise MicaError(
@@ -94,6 +96,21 @@ class EspWriter(Writer):
                 if esp is not None:
                     with contextlib.suppress(Exception):
                         esp._port.close()
+
+
+def _detect_chip(port: str) -> Any:
+    """What is connected there. A byte lost while a chip tells what it is makes esptool take it for one that cannot tell."""
+    from esptool import cmds
+    from esptool.util import FatalError
+
+    for left in reversed(range(_DETECTIONS)):
+        try:
+            return cmds.detect_chip(port)
+        except FatalError as error:
+            if not left or "autodetect" not in str(error):
+                raise
+        gc.collect()  # closes the port, which it has left open in an object that refers to itself
+    raise AssertionError
 
 
 def _settings(rows: Any) -> Span | None:
