@@ -182,7 +182,8 @@ def git(*words: str) -> str:
 
 
 def revision() -> str:
-    return git("describe", "--always", "--dirty").strip()
+    """The commit, and -dirty where files differ from it; never a tag's name, which can be moved."""
+    return git("describe", "--always", "--abbrev=40", "--exclude=*", "--dirty").strip()
 
 
 def run(command: list[str], folder: Path) -> None:
@@ -200,8 +201,12 @@ def main() -> int:
     )
     parser.add_argument("--part", action="append", choices=PARTS, help="these parts only (default: all)")
     args = parser.parse_args()
-    boards = [load_board(name) for name in args.board] if args.board else all_boards()
-    boards = [board for board in boards if board.flasher != "none"]
+    boards = [board for board in all_boards() if board.flasher != "none"]
+    if args.board:
+        boards = [load_board(name) for name in args.board]
+        for board in boards:
+            if board.flasher == "none":
+                raise MicaError(f"{board.name} is emulated: nobody flashes an image of it")
     release = make(Path(args.output), boards, args.part or list(PARTS))
     print(f"{args.output}: {len(release.files)} files, {len(release.skipped)} skipped")
     for entry in release.skipped:

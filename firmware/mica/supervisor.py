@@ -105,6 +105,7 @@ class Supervisor:
         self.counts = {kind: 0 for kind in KINDS}
         self.events = []
         self.model = None
+        self._closed = False
         self._retries = retries
         self._timeout = timeout_ms
         self._every = self._left = check_every
@@ -173,6 +174,7 @@ class Supervisor:
 
     def restore(self):
         """Go back from the spare to the model: True when it loads and its self-test is passed, else the spare stays."""
+        self._check_open()
         if self._active == 0:
             return True
         self._sound = False
@@ -184,9 +186,10 @@ class Supervisor:
         return False
 
     def deinit(self):
-        """Give the memory back; Models that were given stay as they are."""
+        """Give the memory back; Models that were given stay as they are. A run after that raises RuntimeError."""
         for source in self._sources:
             source.free()
+        self._closed = True
 
     def __enter__(self):
         return self
@@ -209,6 +212,10 @@ class Supervisor:
         self.events.append((ticks_ms(), kind, None if detail is None else str(detail)))
         if self._on_event:
             self._on_event(kind, detail)
+
+    def _check_open(self):
+        if self._closed:
+            raise RuntimeError("the supervisor was closed by deinit()")
 
     def _use(self, model):
         self.model = model
@@ -242,6 +249,7 @@ class Supervisor:
 
     def _before(self):
         """Find damage before the input is taken, and mend it: nothing is lost then."""
+        self._check_open()
         if not self._sound:
             if not self._mend():
                 self._event("failed")

@@ -48,6 +48,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             return {k: np.asarray(loaded[k]) for k in loaded.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as e:
         reason = [*str(e).splitlines(), type(e).__name__][0]
+        if "pickle" in reason:  # numpy's guess at whatever is no array
+            reason = "it holds no plain arrays of numbers"
         raise MicaError(f"{path}: not an .npz or .npy file: {reason}") from None
 
 

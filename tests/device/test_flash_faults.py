@@ -91,6 +91,29 @@ def test_the_copy(drive: Callable[..., FakeBootsel], fails: Callable[..., str]) 
     )
 
 
+def test_no_board_no_build(
+    drive: Callable[..., FakeBootsel], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A board that is not there is said before minutes are spent on its firmware."""
+    monkeypatch.setattr(flash.serial.tools.list_ports, "comports", list)
+
+    def build(*_: object, **__: object) -> None:
+        raise MicaError("builds")
+
+    monkeypatch.setattr("mica.device.build.build", build)
+    for words, said in (
+        (["RPI_PICO"], "no RPI_PICO is in BOOTSEL mode"),
+        (["RPI_PICO", "--drive", "/nowhere"], "/nowhere is not the drive of a board in BOOTSEL mode"),
+        (["RPI_PICO", "--on", "/dev/nothing"], "there is no port /dev/nothing"),
+        (["ESP32_GENERIC"], "no board is plugged in by USB"),
+    ):
+        assert main(["flash", "--board", *words]) == 1
+        assert said in capsys.readouterr().err
+    drive()
+    assert main(["flash", "--board", "RPI_PICO"]) == 1
+    assert capsys.readouterr().err == "mica: error: builds\n"
+
+
 def test_no_drive(drive: Callable[..., FakeBootsel], fails: Callable[..., str], tmp_path: Path) -> None:
     assert fails("--erase-files") == (
         "mica: error: no RPI_PICO is in BOOTSEL mode: hold its BOOTSEL button while you plug it in; "

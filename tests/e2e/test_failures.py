@@ -122,7 +122,7 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         "calibration is no .npz",
         lambda t, d: ["pack", DEMO / "digits.onnx", "--calib", file(t / "c.npz", b"not an archive")],
         1,
-        ("c.npz",),
+        ("c.npz", "no plain arrays of numbers"),
     ),
     (
         "output folder missing",
@@ -178,6 +178,7 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         ("f1", "top1"),
     ),
     ("demo on the host", lambda t, d: ["demo", "--on", "host"], 1, ("board",)),
+    ("demo on a port that is none", lambda t, d: ["demo", "--on", "/dev/nothing"], 1, ("no port /dev/nothing",)),
     ("no such command", lambda t, d: ["pak"], 1, ("pak", "pack")),
     ("no such option", lambda t, d: ["pack", "a.onnx", "--frob"], 1, ("--frob",)),
     ("argument left out", lambda t, d: ["eval", d], 1, ("DATA",)),

@@ -191,3 +191,5 @@ fails(mica.Supervisor, golden, retries=-1)
 with mica.Supervisor(golden) as s:
     pass
 fails(s.model.run)
+fails(s.predict, [[1, 2, 3, 4]])
+print(s.counts["reload"], s.counts["exception"])

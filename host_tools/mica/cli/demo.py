@@ -16,6 +16,7 @@ from mica import evaluation
 from mica.cli import pack as pack_command
 from mica.cli import target, text
 from mica.demo import pictures
+from mica.device.transport import check_target
 from mica.errors import MicaError
 from mica.evaluation import Dataset
 from mica.float_model import FloatModel
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.on == "host":
         raise MicaError("the demo compares a board with the host; give --on a board, such as MPS2_AN385")
+    check_target(args.on)
     folder = Path(pictures.__file__).parent
     say = (lambda line: None) if args.json else print
     data = evaluation.load(folder / "digits_test.npz")

@@ -48,6 +48,9 @@ def run(args: argparse.Namespace) -> int:
         raise Unsupported(
             f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica repl --on {args.board}"
         )
+    drive = Path(args.drive) if args.drive else None
+    if not args.image:
+        flash.look_for(board, args.on, drive)  # a build takes minutes
     wish = flash.Wish(
         board=board,
         target=args.on,
@@ -55,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         models=[Path(name) for name in args.models],
         erase_files=args.erase_files,
         erase_all=args.erase,
-        drive=Path(args.drive) if args.drive else None,
+        drive=drive,
         backup=Path(args.backup) if args.backup else None,
     )
     result = flash.flash(wish, flash.Ui(say, text.Progress))

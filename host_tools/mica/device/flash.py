@@ -85,6 +85,17 @@ class Writer(abc.ABC):
         """Write the image and start it; `board` is the open REPL, if there is one. `moved`: the files' place is new."""
 
 
+def look_for(facts: BoardFacts, target: str | None, drive: Path | None) -> None:
+    """Raise MicaError where no such board can be seen. For callers that would work long before they flash it."""
+    port = _port(facts, target, drive)
+    if port:
+        check_port(port)
+    elif facts.flasher == "uf2":
+        from mica.device.flash_uf2 import find_drive
+
+        find_drive(facts, drive)
+
+
 def flash(wish: Wish, ui: Ui) -> Result:
     """Do all of it. Raises MicaError; where files of the user's are in a folder by then, the message names it."""
     begun = time.monotonic()
@@ -92,7 +103,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
     models = flash_image.read_models(wish.models)
     image = flash_image.with_models(image, models)
     backup: Backup | None = None
-    port = _port(wish)
+    port = _port(wish.board, wish.target, wish.drive)
     before = frozenset(usb_ports())
     known = _serial_number(port)
     writer = _writer(wish, image, port, ui)
@@ -147,12 +158,11 @@ def flash(wish: Wish, ui: Ui) -> Result:
 # --- before ---------------------------------------------------------------------------------------------
 
 
-def _port(wish: Wish) -> str | None:
-    """The port that the target stands for."""
-    target = wish.target
+def _port(facts: BoardFacts, target: str | None, drive: Path | None) -> str | None:
+    """The port that the target stands for; None for a drive."""
     if target is None:
-        return the_only_port() if wish.board.flasher == "esptool" else None
-    if wish.drive:
+        return the_only_port() if facts.flasher == "esptool" else None
+    if drive:
         raise MicaError(
             "--drive is for a board that is in BOOTSEL mode, and --on for one that is not; give one of them"
         )

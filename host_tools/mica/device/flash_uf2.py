@@ -5,6 +5,7 @@ import os
 import time
 from pathlib import Path
 
+from mica.boards import Board as BoardFacts
 from mica.device import drives, layout, uf2
 from mica.device.drives import Drive
 from mica.device.flash import Ui, Writer
@@ -30,23 +31,12 @@ class Uf2Writer(Writer):
         return layout.rp2_files_of_board(board)
 
     def files_without_repl(self) -> Span | str | None:
-        self._find()  # first of all: is there a board?
+        find_drive(self.facts, self.drive)  # first of all: is there a board?
         return "they cannot be seen in BOOTSEL mode, and a firmware with another layout formats them"
 
     def write(self, board: Board | None, moved: bool) -> None:
-        drive = self._enter(board) if board else self._find()
+        drive = self._enter(board) if board else find_drive(self.facts, self.drive)
         copy(self.image.as_file(), drive, self.ui)
-
-    def _find(self) -> Drive:
-        """The drive of a board that is in BOOTSEL mode already."""
-        if self.drive is None:
-            return drives.choose(self.facts.mcu, self.facts.name, drives.find())
-        found = drives.read(self.drive)
-        if found is None:
-            raise MicaError(
-                f"{self.drive} is not the drive of a board in BOOTSEL mode: there is no {drives.INFO} in it"
-            )
-        return drives.choose(self.facts.mcu, self.facts.name, [found])
 
     def _enter(self, board: Board) -> Drive:
         """Put a running board into BOOTSEL mode, and wait for its drive."""
@@ -70,6 +60,16 @@ class Uf2Writer(Writer):
             f"{board.name} went into BOOTSEL mode, but no drive appeared within {_DRIVE_SECONDS:.0f} s{hint}; "
             "when it is there, the same command without --on goes on"
         )
+
+
+def find_drive(facts: BoardFacts, folder: Path | None) -> Drive:
+    """The drive of a board that is in BOOTSEL mode already, at `folder` or anywhere. Raises MicaError."""
+    if folder is None:
+        return drives.choose(facts.mcu, facts.name, drives.find())
+    found = drives.read(folder)
+    if found is None:
+        raise MicaError(f"{folder} is not the drive of a board in BOOTSEL mode: there is no {drives.INFO} in it")
+    return drives.choose(facts.mcu, facts.name, [found])
 
 
 def copy(image: bytes, drive: Drive, ui: Ui) -> None:

@@ -130,8 +130,7 @@ def open_board(
     instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
     the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells.
     """
-    from mica.boards import board_names, emulated_boards
-    from mica.device.ports import is_port_name, the_only_port
+    from mica.boards import emulated_boards
 
     emulated = emulated_boards()
     if target in emulated:
@@ -148,18 +147,36 @@ def open_board(
 
         rom = romfs.fitting(rom_files, board.romfs.size if board.romfs else 0)
         return EmulatedBoard(board, result.image, icount=icount, rom_files=rom, progress=progress)
+    from mica.device.serial_board import SerialBoard
+
+    return SerialBoard(_port_of(target), reset=reset)
+
+
+def check_target(target: str) -> None:
+    """Raise MicaError where open_board(target) can only fail. For callers that would work long before they open it."""
+    from mica.boards import emulated_boards
+    from mica.device.ports import check_port
+
+    if target not in emulated_boards():
+        check_port(_port_of(target))
+
+
+def _port_of(target: str) -> str:
+    """The port that a target which is no emulated board stands for."""
+    from mica.boards import board_names, emulated_boards
+    from mica.device.ports import is_port_name, the_only_port
+
+    emulated = emulated_boards()
     if target in board_names():
         other = f"; emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
         raise MicaError(
             f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto){other}"
         )
     if target == "auto":
-        target = the_only_port()
-    elif not is_port_name(target):
+        return the_only_port()
+    if not is_port_name(target):
         raise MicaError(
             f"{target!r} is neither a board nor a port; known are host, auto, {', '.join(emulated)}, "
             "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
         )
-    from mica.device.serial_board import SerialBoard
-
-    return SerialBoard(target, reset=reset)
+    return target
