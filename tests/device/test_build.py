@@ -196,7 +196,7 @@ def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.Monk
     entered = threading.Event()
 
     def other() -> None:
-        entered.wait(5)
+        entered.wait(30)
         with locked("build/x", heard.append):
             order.append("second")
 

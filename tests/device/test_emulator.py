@@ -85,7 +85,7 @@ print(time.ticks_diff(time.ticks_ms(), t[0]), time.ticks_diff(time.ticks_us(), t
     ms, us = map(int, qemu_board.exec(code).split())
     real = time.monotonic() - begun
     assert 2000 <= ms <= 1000 * real + 50
-    assert abs(us / 1000 - ms) < 10
+    assert abs(us / 1000 - ms) < 200  # between two readings other programs may run
 
 
 def test_sleep(qemu_board: Board) -> None:

@@ -33,7 +33,7 @@ def test_syntax_error(board: Board) -> None:
 def test_output_comes_as_it_is_printed(board: Board) -> None:
     heard: list[tuple[float, bytes]] = []
     board.exec_follow(
-        "import time\nprint('first')\ntime.sleep_ms(600)\nprint('second')",
+        "import time\nprint('first')\ntime.sleep_ms(1500)\nprint('second')",
         lambda data: heard.append((time.monotonic(), data)),
     )
     assert b"".join(data for _, data in heard) == b"first\nsecond\n"

@@ -162,7 +162,7 @@ def test_idle_board_leaves_the_processor_alone(pico: VirtualPico) -> None:
     time.sleep(1)
     before = pico.cycles().busy_seconds
     time.sleep(2)
-    assert pico.cycles().busy_seconds - before < 0.2
+    assert pico.cycles().busy_seconds - before < 0.5
 
 
 def test_sleep_takes_its_time(pico: VirtualPico) -> None:
@@ -263,7 +263,7 @@ def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path) -> None:
         with SerialBoard(port) as board:
             assert board.exec("print(1)") == b"1\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
     finally:
         process.kill()
     with pytest.raises(MicaError, match="nothing answers"):

@@ -79,7 +79,7 @@ def test_a_port_for_others(tmp_path: Path) -> None:
     with SerialBoard(said["port"]) as board:
         assert board.exec("import thing; print(thing.answer, thing.__file__)") == b"42 /rom/lib/thing.py\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert f"mpremote connect {said['port']}" in err
     assert "Traceback" not in err
@@ -90,7 +90,7 @@ def test_a_socket() -> None:
     with SerialBoard(said["port"]) as board:
         assert board.exec("print(1 + 1)") == b"2\n"
     process.terminate()
-    process.communicate(timeout=10)
+    process.communicate(timeout=60)
     assert ends(said["pid"])
 
 
@@ -99,7 +99,7 @@ def test_signals(started: tuple[subprocess.Popen[str], dict], number: str, code:
     process, said = started
     assert running(said["pid"])
     process.send_signal(getattr(signal, number))
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == code
     assert "Traceback" not in err
     assert ends(said["pid"]), "QEMU still runs"
@@ -141,7 +141,7 @@ def test_the_board_ends_itself(started: tuple[subprocess.Popen[str], dict]) -> N
     process, said = started
     with SerialBoard(said["port"]) as board:
         board._open_repl().exec_raw_no_follow("import machine; machine.reset()")  # on QEMU this is the end
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "has ended" in err
 

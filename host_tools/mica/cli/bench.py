@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     emulated = emulated_boards().get(args.on)
     with target.open_model(args.model, args.on, icount=emulated is not None and emulated.port == "qemu") as runner:
         clock = emulated.clock if emulated else 0
-        result = {"model": Path(args.model).name, **bench(runner, args.data, args.runs, clock)}
+        result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
     if args.trace:
         try:
             Path(args.trace).write_text(json.dumps(layer_times.trace(result, clock)), encoding="utf-8")

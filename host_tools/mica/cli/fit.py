@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         return _refused(e, args, board)
     prediction = predict(model, data, board, table)
     if args.json:
-        text.emit_json({"model": args.model, **dataclasses.asdict(prediction)})
+        text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
     else:
         print(report(args.model, prediction, board, args.layers))
     return 0 if prediction.fits else Unsupported.exit_code
@@ -78,7 +78,7 @@ def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
     """Operators that are missing, each with its node."""
     if args.json:
         p = Prediction(board.name, False, list(e.reasons) or [str(e)])
-        text.emit_json({"model": args.model, **dataclasses.asdict(p)})
+        text.emit_json({"file": args.model, **dataclasses.asdict(p)})
         return Unsupported.exit_code
     raise e
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from mica.cli import text
@@ -34,8 +35,9 @@ def trace(r: dict[str, Any], clock: int) -> dict[str, Any]:
     of the unit, and `otherData` says so.
     """
     each = 1e6 if r["unit"] == "seconds" else 1e6 / clock if r["unit"] == "cycles" and clock else 1.0
+    file = Path(r["file"]).name
     events: list[dict[str, Any]] = [
-        {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": f"{r['model']} on {r['target']}"}}
+        {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": f"{file} on {r['target']}"}}
     ]
     at = 0.0
     for layer in r["layers"]:
@@ -49,6 +51,6 @@ def trace(r: dict[str, Any], clock: int) -> dict[str, Any]:
     unit = "microseconds" if each != 1.0 else f"one microsecond stands for one of: {r['unit']}"
     return {
         "displayTimeUnit": "ms",
-        "otherData": {"model": r["model"], "target": r["target"], "unit": unit, "runs": r["runs"]},
+        "otherData": {"file": file, "target": r["target"], "unit": unit, "runs": r["runs"]},
         "traceEvents": events,
     }
