@@ -5,7 +5,7 @@ is known: a layer begins with one row, and only when its multiplications, at the
 left of the slice. What is learned stays with the model, so later runs cut better.
 
 Nothing of a paused run lies outside of the arena, which stays busy: whatever would overwrite it is refused. A layer that
-a hook or a Python fallback carries out, and one of a single row, cannot be cut.
+a hook or a Python fallback carries out, and one of a single row (recurrent, a small softmax), cannot be cut.
 """
 
 from array import array

@@ -1,4 +1,4 @@
-# models: small two many state places
+# models: small signal two many state places
 # A layer in pieces: any ranges of rows, in any order, give the bytes of the whole layer.
 import mica
 
@@ -26,6 +26,7 @@ def fill(m, x):
 
 for name, file, x, y in (
     ("small", small, small_x, small_y),
+    ("signal", signal, signal_x, signal_y),
     ("two", two, two_x, two_y),
     ("many", many, many_x, many_y),
     ("state", state, state_x, state_y),
@@ -42,7 +43,7 @@ for name, file, x, y in (
             m._steps[-1](begin, end)
         m._m.end()
         got = b"".join([bytes(m.output(i)) for i in range(m._m.info.n_outputs)])
-        print(name, [s.rows for s in m._steps][:5], got == y)
+        print(name, [s.rows for s in m._steps][:7], got == y)
 
 # Outputs are there when the last row of the last layer is.
 m = mica.Model(small)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.pack.golden import with_golden
 from mica.reference.executor import ReferenceModel
@@ -104,6 +105,42 @@ def dense() -> ModelFile:
     model.inputs, model.outputs = [0], [2]
     model.metadata = {"name": "dense"}
     return model
+
+
+def signal() -> ModelFile:
+    """Layers of one row, with windows of every kind along it and pads that some of them reach, in the layouts of `mica pack`."""
+    rng = np.random.default_rng(7)
+    thirds = {"mult": np.array([2**30, 2**30, 1431655765], np.int32), "shift": np.array([-1, 0, 1], np.int8)}
+
+    def window(kernel: int, stride: int, pad: int) -> dict[str, int]:
+        return {**_window(kernel, stride, pad), "kernel_h": 1, "stride_h": 1, "pad_top": 0}
+
+    shapes = [(1, 37, 6), (1, 19, 12), (1, 19, 12), (1, 10, 12), (1, 6, 12), (1, 6, 8), (48,), (18,), (7,)]
+    tensors = [
+        TensorRecord(f"t{i}", "int8", (1, *shape), 0.05, 2 * i - 7, offset=256 * (i % 2)) for i, shape in enumerate(shapes)
+    ]
+    tensors[6].offset = tensors[5].offset  # the same bytes, flat
+    tensors[7].offset, tensors[8].offset = 0, 256
+    layers = [
+        ("conv2d_s8", 0, 1, _channels(rng, (12, 1, 5, 6)), window(5, 2, 2) | {"groups": 1}),
+        ("depthwise_conv2d_s8", 1, 2, _channels(rng, (12, 1, 3)), window(3, 1, 1)),
+        ("average_pool2d_s8", 2, 3, thirds, window(3, 2, 1) | {"pad_bottom": 0, "pad_right": 1, "count_include_pad": 1}),
+        ("max_pool2d_s8", 3, 4, {}, window(3, 2, 2)),
+        ("conv2d_s8", 4, 5, _channels(rng, (8, 1, 3, 12)), window(3, 1, 2) | {"dilation_w": 2, "groups": 1}),
+        ("fully_connected_s8", 6, 7, _channels(rng, (18, 48)), ACT),
+        ("fully_connected_s8", 7, 8, _channels(rng, (7, 18)), ACT),
+    ]
+    tensors[4].zero_point = tensors[3].zero_point  # a pool's scale is its input's
+    steps = []
+    for i, (kernel, x, y, blobs, params) in enumerate(layers):
+        macs = 0
+        if "weights" in blobs:
+            macs = 100 * (i + 1)
+            blobs["shift"] -= 2  # larger numbers: an error in one layer is to be seen at the end
+        steps.append(_step(f"/{i}", kernel, (x,), (y,), macs=macs, blobs=blobs, params=params))
+        if (layout := schema.KERNEL_BY_NAME[kernel].layout) != "plain":
+            steps[-1].layout = schema.LAYOUTS[layout]
+    return ModelFile(tensors=tensors, steps=steps, inputs=[0], outputs=[8], metadata={"name": "signal"})
 
 
 def two() -> ModelFile:
@@ -205,6 +242,7 @@ def golden_old() -> ModelFile:
 MODELS = {
     "small": small,
     "dense": dense,
+    "signal": signal,
     "two": two,
     "many": many,
     "state": state,

@@ -97,7 +97,9 @@ const mica_info_t *mica_model_info(const mica_model_t *m);
 void mica_run_step(const mica_model_t *m, uint32_t i);
 
 // Step i in pieces, for cores that work side by side: mica_run_part() once for each part of [0, parts), in any order or all
-// at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch.
+// at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is: of an image
+// or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully connected layer with
+// one row of outputs, four of them; of what a table or a sum makes, an element.
 // mica_step_has_parts() is false where there are fewer rows than parts, or a share is less than a step needs.
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
 // The same between two moments: rows [begin, end) of the output, begin < end <= mica_step_rows(). All rows, in any ranges and

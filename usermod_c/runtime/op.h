@@ -17,6 +17,34 @@
         return rows; \
     }
 
+// The same for kernels with a window. Where the image is one row high, as a signal is, a row here is a column of the output.
+#define MICA_RUN_WINDOW(kernel, KERNEL) \
+    static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) { \
+        const mica_##kernel##_s8_t *p = &s->p.kernel; \
+        const uint32_t rows = mica_window_cuts(&p->win); \
+        end = end < rows ? end : rows; \
+        if (begin < end) { \
+            if (rows == p->win.out_h) { \
+                MICA_##KERNEL##_S8(p, begin, end, scratch, scratch_bytes); \
+            } else if (end - begin == rows) { \
+                MICA_##KERNEL##_S8(p, 0, 1, scratch, scratch_bytes); \
+            } else { \
+                mica_##kernel##_s8_t piece = *p; \
+                piece.x += mica_window_cut(&piece.win, begin, end); \
+                piece.y += (size_t)begin * p->win.out_c; \
+                MICA_##KERNEL##_S8(&piece, 0, 1, scratch, scratch_bytes); \
+            } \
+        } \
+        return rows; \
+    }
+
+// Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high and
+// every window begins inside the image or before it.
+uint32_t mica_window_cuts(const mica_window_t *w);
+// Makes w, which was cut into columns, the window of columns [begin, end) alone, and returns the bytes of x that lie before
+// its image. The image still reaches to the end of x, so what is outside of it is the same.
+size_t mica_window_cut(mica_window_t *w, uint32_t begin, uint32_t end);
+
 mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s);
 mica_status_t mica_load_depthwise_conv2d(mica_step_record_t *r, mica_step_t *s);
 mica_status_t mica_load_conv_transpose2d(mica_step_record_t *r, mica_step_t *s);

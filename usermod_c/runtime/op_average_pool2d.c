@@ -1,7 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_AVERAGE_POOL2D_S8
 
-MICA_RUN_ROWS(average_pool2d, AVERAGE_POOL2D)
+MICA_RUN_WINDOW(average_pool2d, AVERAGE_POOL2D)
 
 mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
     mica_average_pool2d_s8_t *p = &s->p.average_pool2d;

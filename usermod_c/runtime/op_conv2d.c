@@ -1,7 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
-MICA_RUN_ROWS(conv2d, CONV2D)
+MICA_RUN_WINDOW(conv2d, CONV2D)
 
 mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s) {
     mica_conv2d_s8_t *p = &s->p.conv2d;

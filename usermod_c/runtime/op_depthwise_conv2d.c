@@ -1,7 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
-MICA_RUN_ROWS(depthwise_conv2d, DEPTHWISE_CONV2D)
+MICA_RUN_WINDOW(depthwise_conv2d, DEPTHWISE_CONV2D)
 
 mica_status_t mica_load_depthwise_conv2d(mica_step_record_t *r, mica_step_t *s) {
     mica_depthwise_conv2d_s8_t *p = &s->p.depthwise_conv2d;

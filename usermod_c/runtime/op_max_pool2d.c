@@ -1,7 +1,7 @@
 #include "op.h"
 #ifndef MICA_WITHOUT_MAX_POOL2D_S8
 
-MICA_RUN_ROWS(max_pool2d, MAX_POOL2D)
+MICA_RUN_WINDOW(max_pool2d, MAX_POOL2D)
 
 mica_status_t mica_load_max_pool2d(mica_step_record_t *r, mica_step_t *s) {
     mica_max_pool2d_s8_t *p = &s->p.max_pool2d;
