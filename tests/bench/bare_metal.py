@@ -95,18 +95,22 @@ CORES = {
 
 @dataclass
 class Job:
-    """A model, one array for each of its inputs, and the scratch its kernels get (None: what the file wants)."""
+    """A model, one array for each of its inputs, and the scratch its kernels get (None: what the file wants).
+
+    A counter that ticks once in 40 instructions says more of a short step that runs `times` times; none of them may write over its input.
+    """
 
     name: str
     data: bytes
     inputs: Sequence[Array]
     scratch: int | None = None
     parts: int = 1  # into how many each step's rows are cut
+    times: int = 1
 
 
 @dataclass
 class Result:
-    """What a job cost. `counts` and `hashes` by step; `refused` is the engine's reason, or what went wrong."""
+    """What a job cost. `counts` (of one time) and `hashes` by step; `refused` is the engine's reason, or what went wrong."""
 
     name: str
     counts: list[float] = field(default_factory=list)
@@ -230,7 +234,7 @@ def node_modules() -> Path:
 
 
 def _block(jobs: Sequence[Job]) -> bytes:
-    head = 8 + 20 * len(jobs)
+    head = 8 + 24 * len(jobs)
     table, body = b"", bytearray()
     for job in jobs:
         model = ReferenceModel(job.data)
@@ -242,7 +246,7 @@ def _block(jobs: Sequence[Job]) -> bytes:
             raw = np.ascontiguousarray(x).tobytes()
             body += raw + bytes(-len(raw) % 4)
         scratch = model.info["scratch_want"] if job.scratch is None else job.scratch
-        table += struct.pack("<5I", file, len(job.data), inputs, scratch, job.parts)
+        table += struct.pack("<6I", file, len(job.data), inputs, scratch, job.parts, job.times)
     return struct.pack("<2I", 0x53424F4A, len(jobs)) + table + bytes(body)
 
 
@@ -278,7 +282,7 @@ def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, x
             results[i].arena_bytes, results[i].scratch_bytes = arena, scratch
         elif kind == "S":
             i, _, count, value = (int(word, 16) for word in rest)
-            results[i].counts.append(count * core.per_tick)
+            results[i].counts.append(count * core.per_tick / jobs[i].times)
             results[i].hashes.append(value)
         elif kind == "E":
             results[int(rest[0], 16)].refused = " ".join(rest[1:])

@@ -234,19 +234,35 @@ def pools() -> Iterator[Job]:
 
 
 def softmaxes() -> Iterator[Job]:
-    """Every residue of the axis by 4, rows at odd addresses; one element that has it all, and tables that fall by no rule."""
-    for i, (axis, rows) in enumerate([*((n, 1 + n % 3) for n in range(1, 14)), (97, 3), (250, 1)]):
-        for kind in ("", "extreme", "fine", "table", "wide"):
+    """Every length of the axis to 40, and around the 128 that a kernel keeps between its passes; rows at odd addresses; one
+    element that has it all, tables that fall by no rule, sums of 1; pairs at their limits."""
+    sizes = [*((n, 1 + n % 3) for n in range(1, 41)), *((n, 1 + n % 2) for n in range(126, 134)), (97, 3), (250, 1)]
+    for i, (axis, rows) in enumerate(sizes):
+        for kind in ("", "extreme", "fine", "table", "one", "wide"):
             name = f"softmax {rows}x{axis} {kind}"
             rng = _rng(name)
             table = np.round(2.0**23 * np.exp(-(0.05 if kind else 0.6) * np.arange(256))).astype(np.uint32)
             if kind == "table":
                 table = rng.integers(1, 2**23 // axis + 2, 256).astype(np.uint32)
+            if kind == "one":
+                table = (np.arange(256) == 0).astype(np.uint32)
             if kind == "wide":
                 table = np.concatenate([table, rng.integers(0, 2**31 + 1, 256).astype(np.uint32)])
             x = _data(rng, (rows, axis), kind)
             zeros = [3, (-128, 0, 127)[i % 3] if kind == "wide" else -128]
             yield one_step(name, "softmax_s8", [x], (rows, axis), zeros, {}, {"table": table}, in_place=i % 2 == 1)
+    pairs = [(-128, 127), (127, -128), (-1, 0), (0, -1), (7, 7), (100, 99), (-50, -20), (3, -90)]
+    for i, (pair, kind) in enumerate(itertools.product(pairs, ("", "flat", "table", "one"))):
+        name = f"softmax of {pair} {kind}"
+        table = np.round(2.0**23 * np.exp(-0.05 * np.arange(256))).astype(np.uint32)
+        if kind == "flat":
+            table[:] = 3
+        if kind == "table":
+            table = _rng(name).integers(1, 2**22, 256).astype(np.uint32)
+        if kind == "one":
+            table[:], table[0] = 0, 1
+        x = np.array([pair], np.int8)
+        yield one_step(name, "softmax_s8", [x], (1, 2), [3, -128], {}, {"table": table}, in_place=i % 2 == 1)
 
 
 def elementwise() -> Iterator[Job]:

@@ -21,6 +21,7 @@ from mica.format.schema import KERNEL_BY_NAME, LAYOUTS
 Array = np.ndarray
 ACT = {"act_min": -128, "act_max": 127}
 MODELS = ("kws", "res", "vww", "ad")
+TIMES = 64  # that a layer of a few hundred instructions is run
 
 
 @dataclass(frozen=True)
@@ -278,4 +279,5 @@ def job(layer: Layer, kind: str = "", board: str = "MPS2_AN385", scratch: int | 
     step.layout = LAYOUTS[KERNEL_BY_NAME[step.kernel].layout]
     rng = np.random.default_rng(zlib.crc32(f"{layer.name} {kind}".encode()))
     inputs = [random_input(m.tensors[i], rng, kind) for i in m.inputs]
-    return Job(f"{layer.name}{f' ({kind})' if kind else ''}", for_board(m, board), inputs, scratch)
+    name = f"{layer.name}{f' ({kind})' if kind else ''}"
+    return Job(name, for_board(m, board), inputs, scratch, times=TIMES if layer.kind == "softmax" else 1)

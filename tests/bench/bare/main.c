@@ -3,7 +3,7 @@
 //
 // Lines on stdout, numbers in hexadecimal:
 //   J <job> <arena bytes> <scratch bytes>     a job begins
-//   S <job> <step> <count> <hash>             count: of the core's counter (scripts/bench knows the unit)
+//   S <job> <step> <count> <hash>             count: of the core's counter (scripts/bench knows the unit), of all times
 //   E <job> <text>                            the engine refused the model
 //   D                                         all jobs are done
 #include <string.h>
@@ -20,6 +20,7 @@ typedef struct {
     uint32_t inputs;         // all model inputs, each padded to 4
     uint32_t scratch_bytes;  // in front of which the arena ends: what this job gives its kernels
     uint32_t parts;          // into how many each step is cut, as for cores side by side; 2: first part first, else last
+    uint32_t times;          // how often each step is run before the count is taken
 } job_t;
 
 typedef struct {
@@ -101,7 +102,9 @@ static void run(const block_t *block, uint32_t i) {
     }
     for (uint32_t step = 0; step < info.n_steps; ++step) {
         uint32_t begin = board_count();
-        run_step(m, step, job->parts);
+        for (uint32_t time = 0; time < job->times; ++time) {
+            run_step(m, step, job->parts);
+        }
         uint32_t count = board_elapsed(begin, board_count());
         mica_step_info_t about;
         mica_tensor_t y;

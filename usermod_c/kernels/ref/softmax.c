@@ -27,10 +27,6 @@ mica_status_t mica_softmax_s8_check_constants(const mica_softmax_s8_t *p, const 
     return status;
 }
 
-uint32_t mica_softmax_s8_rows(const mica_softmax_s8_t *p) {
-    return p->rows;
-}
-
 void mica_softmax_s8_ref(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
