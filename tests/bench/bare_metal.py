@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -188,24 +191,69 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
         for old in folder.glob(f"{core.name}-{isa}-*.elf"):
             old.unlink(missing_ok=True)
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
+    compile_with = [
+        gcc, *core.flags, *FLAGS, *more,
+        f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=16384",
+    ]  # fmt: skip
+    places = [*(f"-I{usermod / i}" for i in include), f"-I{BARE}"]
+    objects = _objects(compile_with, places, [BARE / "main.c", BARE / core.start, *sources(isa, usermod)], usermod)
     symbols = {
         "CODE_BASE": core.code,
         "RAM_BASE": core.ram,
         "RAM_END": core.ram + core.ram_bytes,
     }
     half = program.with_suffix(f".{os.getpid()}")
-    command = [
-        gcc, *core.flags, *FLAGS, *more, *(f"-I{usermod / i}" for i in include), f"-I{BARE}",
-        f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=16384",
-        *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()), "-T", str(BARE / "bench.ld"),
-        str(BARE / "main.c"), str(BARE / core.start), *map(str, sources(isa, usermod)), "-lc", "-lgcc", "-o", str(half),
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        half.unlink(missing_ok=True)
-        raise MicaError(f"building the benchmark for {core.name} failed:\n{done.stderr.strip()}")
+    linking = [f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()]
+    _gcc([*compile_with, *linking, "-T", str(BARE / "bench.ld"), *objects, "-lc", "-lgcc", "-o", str(half)])
     half.replace(program)
     return program
+
+
+def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], usermod: Path) -> list[str]:
+    """Each file compiled, or found in the cache where it, its headers and the options are as they were."""
+    options = hashlib.sha256(repr([compile_with, [Path(place).name for place in places]]).encode())
+    headers: dict[str, list[Path]] = {}  # by name; where there are several, all of them count
+    for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*.*") if p.suffix in (".h", ".inc")):
+        headers.setdefault(path.name, []).append(path)
+
+    def with_headers(path: Path, seen: dict[Path, bytes]) -> dict[Path, bytes]:
+        seen[path] = path.read_bytes()
+        for name in re.findall(rb'^\s*#\s*include "([^"]+)"', seen[path], re.M):
+            for header in headers.get(Path(name.decode()).name, ()):
+                if header not in seen:
+                    with_headers(header, seen)
+        return seen
+
+    folder = cache_dir() / "bench" / "objects"
+    folder.mkdir(exist_ok=True)
+    long_ago = time.time() - 86400
+    for old in folder.glob("*.o"):
+        if old.stat().st_mtime < long_ago:
+            old.unlink(missing_ok=True)
+
+    def compiled(path: Path) -> str:
+        digest = options.copy()
+        for source, content in with_headers(path, {}).items():
+            digest.update(str(source.relative_to(folder_of(source, usermod))).encode() + content)
+        made = folder / f"{digest.hexdigest()[:24]}.o"
+        if made.exists():
+            made.touch()
+        else:
+            half = made.with_suffix(f".{os.getpid()}")
+            _gcc([*compile_with, *places, "-c", str(path), "-o", str(half)])
+            half.replace(made)
+        return str(made)
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return list(pool.map(compiled, files))
+
+
+def _gcc(command: list[str]) -> None:
+    """Run a compiler that writes the file named last. Raises MicaError."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        Path(command[-1]).unlink(missing_ok=True)
+        raise MicaError(f"building the benchmark with {Path(command[0]).name} failed:\n{done.stderr.strip()}")
 
 
 def folder_of(path: Path, usermod: Path) -> Path:
