@@ -1,4 +1,4 @@
-# models: small many dense
+# models: small many dense signal
 # Two cores give the bytes of one. A board without a second one says so, and goes on with the first.
 import gc
 
@@ -18,7 +18,7 @@ def runs(m, n):
 
 
 print(mica.cores())
-models = [mica.Model(f) for f in (small, many, dense)]
+models = [mica.Model(f) for f in (small, many, dense, signal)]
 wanted = [runs(m, 1) for m in models]
 available = mica.cores(2)
 print(available in (1, 2), mica.cores() == available)
