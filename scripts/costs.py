@@ -2,7 +2,7 @@
 
 What is measured: single steps over swept shapes (convolutions of all kinds, dense layers, pools, what moves and joins
 elements), random networks, and the exported networks of tests/models; never the models of ../shared/models nor the digits, by
-which the table is judged (`--judge`, and tests/host/test_fit.py). Each step runs in the bare-metal program of tests/bench, which
+which the table is judged (`--judge`, and tests/e2e/test_fit.py). Each step runs in the bare-metal program of tests/bench, which
 counts cycles in the RP2040 emulator and instructions in QEMU, and has to write the bytes of the numpy reference. Then each kind
 of step (`mica.cost.features`) gets the factors, none below 0, that make the squares of the relative errors least.
 

@@ -21,6 +21,7 @@ BOARDS = (
     "VIRT_RV32",
     "RPI_PICO",
     "RPI_PICO2",
+    "XTENSA_SIM",
 )
 
 _LINKED = "Linker script and memory map"
