@@ -78,6 +78,23 @@ def one():
         raised += 1
 
 
+def clear_up():
+    # Whatever was done: afterwards the answer is as before.
+    global right
+    held.clear()
+    for m in models:
+        m.stop()
+        m._m.end()
+        m._m.rearm()
+        while m._hooks:
+            m._hooks[0].remove()
+        m.reset()
+    _mica.cores(1)
+    if first.predict([x]) != want:
+        raise AssertionError(f"another answer after call {k}")
+    right += 1
+
+
 for k in range(rounds):
     one()
     if k % 10 == 5:
@@ -91,19 +108,7 @@ for k in range(rounds):
         if handle is not None:
             handle.remove()
     if k % 10 == 9:
-        # Whatever was done: after clearing up, the answer is as before.
-        held.clear()
-        for m in models:
-            m.stop()
-            m._m.end()
-            m._m.rearm()
-            while m._hooks:
-                m._hooks[0].remove()
-            m.reset()
-        _mica.cores(1)
-        if first.predict([x]) != want:
-            raise AssertionError(f"another answer after call {k}")
-        right += 1
+        clear_up()
     if k % 50 == 49:
         # Little heap: calls fail, and nothing breaks.
         gc.collect()
@@ -118,4 +123,5 @@ for k in range(rounds):
             one()
         hog = None
         gc.collect()
+clear_up()
 print(calls, raised, right)

@@ -25,7 +25,7 @@ def test_damaged_files(board: Board) -> None:
 def test_odd_calls(board: Board) -> None:
     rounds = 200 if board.name == "UNIX" else 60
     calls, raised, right = troubling.trouble(board, "calls", 1, rounds)
-    assert calls >= rounds * 0.9 and 0 < raised < calls and right == rounds // 10
+    assert calls >= rounds * 0.9 and 0 < raised < calls and right == rounds // 10 + 1
 
 
 def meanwhile(board: Board, rounds: int, kinds: int) -> None:
