@@ -27,6 +27,7 @@ from mica.device.transport import Board, BoardError, PutProgress
 from mica.errors import MicaError, Unsupported
 
 BACK_SECONDS = 45.0  # for a board to come back with its new firmware
+_OBEYS_SECONDS = 3.0  # for a board to say that it starts anew
 
 
 @dataclass(frozen=True)
@@ -353,4 +354,10 @@ def _try_model(board: Board, name: str) -> str:
 def _start_program(board: SerialBoard) -> None:
     """Let the board start as if it had been plugged in, with its boot.py and main.py."""
     with contextlib.suppress(OSError, MicaError):
-        board.friendly_repl().serial.write(b"\x04")
+        line = board.friendly_repl().serial
+        line.write(b"\x04")
+        # Not before it is heard that the board obeys: what is unread when a socket is closed can take with it what was sent.
+        end = time.monotonic() + _OBEYS_SECONDS
+        said = b""
+        while b"soft reboot" not in said and time.monotonic() < end:
+            said += line.read(line.in_waiting or 1) or b""
