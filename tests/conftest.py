@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     # One short write: processes that test side by side cannot mix theirs up.
     with RESULTS.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_reach_programs() -> None:
+    """nohup and background shells have signals ignored, and programs that we start would inherit that. A handler they do not."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -254,9 +254,7 @@ def test_ctrl_c_ends_a_held_port(firmware: Firmware, tmp_path: Path) -> None:
     firmware(NAME)
     command = [sys.executable, "-m", "mica", "emu", NAME]
     env = {**os.environ, "MICA_FLASH": str(tmp_path / "f.bin")}
-    # A shell that runs the tests in the background has them ignore Ctrl-C.
-    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env, preexec_fn=heed)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         assert process.stdout is not None
         port = process.stdout.readline().strip()

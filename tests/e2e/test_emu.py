@@ -56,22 +56,10 @@ def read_json(stream: IO[str]) -> dict:
     return json.loads(lines)
 
 
-def signals_as_at_a_terminal() -> None:
-    """In a child before it runs: nohup and background shells have signals ignored, and children inherit that."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-
-
 def start(*arguments: object) -> tuple[subprocess.Popen[str], dict]:
     """`mica emu --json`, and what it says."""
     command = [*MICA, "emu", NAME, "--json", *map(str, arguments)]
-    process = subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=signals_as_at_a_terminal,
-    )
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     return process, read_json(process.stdout)
 
@@ -137,7 +125,6 @@ def test_the_program_that_started_it_is_killed() -> None:
 def test_a_closed_terminal() -> None:
     pid, terminal = pty.fork()
     if pid == 0:
-        signals_as_at_a_terminal()
         os.execv(MICA[0], [*MICA, "emu", NAME, "--json"])
     said = b""
     while not (found := re.search(rb'"pid": (\d+)', said)):

@@ -90,8 +90,7 @@ def whole_build(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     sources = [str(Path(__file__).with_name("driver.c")), *c_build.SOURCES]
     c_build.run(cc, *c_build.STRICT, "-O0", *c_build.INCLUDE, "-c", *sources, cwd=folder)
     names = {source: folder / Path(source).with_suffix(".o").name for source in sources}
-    if len(set(names.values())) != len(names):  # conv2d.c of the kernels and of the operators would be one file
-        raise AssertionError("two sources have one name")
+    assert len(set(names.values())) == len(names), "two sources of one name would be one object"
     return names
 
 
