@@ -43,11 +43,11 @@ from mica.boards import Board, load_board  # noqa: E402
 from mica.compiler import compile_model  # noqa: E402
 from mica.cost import features  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
-from mica.device.cache import cache_dir  # noqa: E402
-from mica.device.transport import open_board  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
-from mica.runner import open_runner  # noqa: E402
+from mica.link.targets import open_board  # noqa: E402
+from mica.run.open import open_runner  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
 RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from mica.cli.verify import inputs_for
-from mica.device import natmod, xtensa_cc
 from mica.errors import MicaError, Unsupported
 from mica.format import codec
 from mica.resources import data_dir
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
+from mica.toolchain import natmod, xtensa_cc
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "tests" / "esp32"

@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 import mica  # noqa: E402
 from mica.boards import Board, all_boards, load_board  # noqa: E402
 from mica.cli.main import main as mica_command  # noqa: E402
-from mica.device import flash_image  # noqa: E402
-from mica.device.build import build  # noqa: E402
-from mica.device.romfs import read_folder  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
+from mica.flash import firmware_image  # noqa: E402
+from mica.images.romfs import read_folder  # noqa: E402
+from mica.toolchain.build import build  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod")
 MODEL = "digits.mica"
@@ -91,7 +91,7 @@ def images(release: Release, boards: list[Board], model: Path) -> None:
     for board in boards:
         try:
             built = build(board, progress=say)
-            data = flash_image.combined_image(board, [model], built.image)
+            data = firmware_image.combined_image(board, [model], built.image)
         except MicaError as error:
             release.skip(board.name, error)
             continue
@@ -117,7 +117,7 @@ def native_modules(release: Release) -> None:
     if importlib.util.find_spec("mica.cli.natmod") is None:
         release.skip("natmod", "this revision has no mica natmod")
         return
-    from mica.device import natmod
+    from mica.toolchain import natmod
 
     folder = release.folder / "natmod"
     made = []
@@ -128,7 +128,7 @@ def native_modules(release: Release) -> None:
         except MicaError as error:
             release.skip(f"natmod {name}", error)
     if made:
-        from mica.device import mip_package
+        from mica.toolchain import mip_package
 
         mip_package.write(folder, made, jobs=os.cpu_count() or 2, progress=say)
         for name in read_folder(folder):

@@ -24,7 +24,7 @@ import c_build  # noqa: E402
 import fuzzing  # noqa: E402
 import troubling  # noqa: E402
 
-from mica.device.cache import cache_dir  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 
 def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[dict[str, dict[str, int]], str]:

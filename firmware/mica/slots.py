@@ -1,6 +1,6 @@
 """The two halves of the ROMFS window: which one is at /rom, and the trial of the one that was pushed last.
 
-A half is an image, a ROMFS, and in its last block of 4096 bytes a log in pages of 256 (host_tools/mica/device/romfs.py
+A half is an image, a ROMFS, and in its last block of 4096 bytes a log in pages of 256 (host_tools/mica/images/romfs.py
 makes the first):
 
     0      commit: written last of a push; an image without it is not there

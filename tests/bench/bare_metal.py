@@ -22,12 +22,12 @@ from pathlib import Path
 import numpy as np
 
 from mica.boards import load_board
-from mica.device.cache import cache_dir
-from mica.device.process import need_program
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
 from mica.pack.pack import set_scratch
 from mica.reference.executor import ReferenceModel
+from mica.toolchain.cache import cache_dir
+from mica.toolchain.process import need_program
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).resolve().parent / "bare"

@@ -14,13 +14,14 @@ import mica
 from mica.boards import load_board
 from mica.cli.verify import inputs_for, report, verify
 from mica.compiler import compile_model
-from mica.device import romfs
-from mica.device.build import BuildResult
-from mica.device.emulator import EmulatedBoard, Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.session import BoardRunner
-from mica.device.transport import BoardError
-from mica.runner import HostRunner
+from mica.images import romfs
+from mica.toolchain.build import BuildResult
+from mica.link.emulated import EmulatedBoard
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.run.board import BoardRunner
+from mica.link.board import BoardError
+from mica.run.host import HostRunner
 
 DEMO = Path(mica.__file__).parent / "demo"
 Firmware = Callable[[str], BuildResult]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mica.boards import Board, all_boards, load_board
-from mica.device import build as builder
-from mica.device import esp_idf, sources
+from mica.toolchain import build as builder
+from mica.toolchain import esp_idf, sources
 from mica.errors import MicaError, Unsupported
 
 MEGABYTE = 1 << 20

@@ -10,11 +10,11 @@ import pytest
 from targets import EVERY
 
 from mica.boards import load_board
-from mica.device import build as builder
-from mica.device import process, sources
-from mica.device.build import BuildResult, build
-from mica.device.cache import cache_dir
 from mica.errors import MicaError
+from mica.toolchain import build as builder
+from mica.toolchain import process, sources
+from mica.toolchain.build import BuildResult, build
+from mica.toolchain.cache import cache_dir
 
 Firmware = Callable[[str], BuildResult]
 
@@ -188,7 +188,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
-    from mica.device.cache import locked
+    from mica.toolchain.cache import locked
 
     monkeypatch.setenv("MICA_CACHE", str(tmp_path))
     heard: list[str] = []

@@ -33,12 +33,12 @@ from test_ports import dead_port, held_by  # noqa: F401 - a fixture
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import diagnosis, ports
-from mica.device.diagnosis import BAD, OK, WARNING, examine, judge, parse
-from mica.device.session import BoardRunner
-from mica.device.transport import Board, BoardError
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.link import diagnosis, ports
+from mica.link.board import Board, BoardError
+from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
+from mica.run.board import BoardRunner
 
 
 class Listed:

@@ -12,12 +12,12 @@ import pytest
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import push
-from mica.device.build import BuildResult
-from mica.device.emulator import Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError
 from mica.errors import MicaError
+from mica.link import push
+from mica.link.board import Board, BoardError
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.toolchain.build import BuildResult
 
 FIRST, SECOND = pushed_models.good(1), pushed_models.good(2)
 
@@ -145,7 +145,7 @@ def test_an_emulated_board_that_forgets(monkeypatch: pytest.MonkeyPatch, capsys:
     def no_board(*_: object, **__: object) -> Board:
         raise MicaError("not started here")
 
-    monkeypatch.setattr("mica.device.transport.open_board", no_board)
+    monkeypatch.setattr("mica.link.targets.open_board", no_board)
     for target, forgets in (("MPS2_AN385", True), ("RPI_PICO@emu", False), ("/dev/ttyACM0", False)):
         capsys.readouterr()
         assert main(["ls", "--on", target]) == 1

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from mica.device import push, romfs
-from mica.device.push import Pushed
-from mica.device.transport import Board, BoardError
 from mica.errors import MicaError, Unsupported
+from mica.images import romfs
+from mica.link import push
+from mica.link.board import Board, BoardError
+from mica.link.push import Pushed
 
 HALF = 6 * romfs.BLOCK
 

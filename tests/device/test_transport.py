@@ -5,8 +5,9 @@ import time
 
 import pytest
 
-from mica.device.transport import Board, BoardError, open_board
 from mica.errors import MicaError
+from mica.link.board import Board, BoardError
+from mica.link.targets import open_board
 
 
 def test_exec_returns_what_was_printed(board: Board) -> None:

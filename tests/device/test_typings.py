@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mica.device.transport import Board
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+from mica.link.board import Board
 
 FIRMWARE = Path(__file__).resolve().parent.parent.parent / "firmware"
 STUBS = FIRMWARE / "typings"

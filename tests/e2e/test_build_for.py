@@ -12,11 +12,11 @@ import pytest
 from helpers import DEMO, Result, mica
 
 from mica.boards import load_board
-from mica.device.emulator import EmulatedBoard
-from mica.device.transport import Board, BoardError
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.runner import HostRunner
+from mica.link.board import Board, BoardError
+from mica.link.emulated import EmulatedBoard
+from mica.run.host import HostRunner
 
 BOARD = "MPS2_AN385"
 KEPT = {"max_pool2d_s8", "fully_connected_s8", "softmax_s8"}

@@ -16,8 +16,8 @@ from typing import IO
 
 import pytest
 
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
+from mica.link.serial_board import SerialBoard
+from mica.toolchain.build import BuildResult
 
 NAME = "MPS2_AN385"
 MICA = [sys.executable, "-c", "import sys; from mica.cli.main import main; sys.exit(main())"]
@@ -153,7 +153,7 @@ def test_compilers_end_as_well(tmp_path: Path) -> None:
         "import os, signal, threading\n"
         "from pathlib import Path\n"
         "from mica.cli import signals\n"
-        "from mica.device.process import run_logged\n"
+        "from mica.toolchain.process import run_logged\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
         "with signals.as_exits():\n"
         f"    run_logged(['sh', '-c', 'echo $$; sleep 60; true'], 'sleeping', Path({str(log)!r}))\n"

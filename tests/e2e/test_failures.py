@@ -16,11 +16,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device.build import build
-from mica.device.emulator import Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import BoardError, open_board
 from mica.format.codec import with_crc
+from mica.link.board import BoardError
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
+from mica.toolchain.build import build
 
 CALIB = DEMO / "digits_calib.npz"
 TEST = DEMO / "digits_test.npz"

@@ -14,9 +14,10 @@ import pytest
 import serial
 
 from mica.boards import load_board
-from mica.device import romfs
-from mica.device.build import build
-from mica.device.emulator import Emulator, start_emulator
+from mica.images import romfs
+from mica.link.emulated import start_emulator
+from mica.link.qemu import Emulator
+from mica.toolchain.build import build
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 TARGET = "MPS2_AN385"

@@ -14,9 +14,9 @@ import pytest
 from helpers import ROOT
 
 from mica.boards import load_board
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
-from mica.device.virtual_pico import VirtualPico
+from mica.link.serial_board import SerialBoard
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 NO_IDF = "ESP32_GENERIC"
 

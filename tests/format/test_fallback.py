@@ -19,13 +19,13 @@ from test_corrupt import EDGES, places
 
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.device.build import build
-from mica.device.transport import Board
-from mica.device.unix_board import UnixBoard
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.link.board import Board
+from mica.link.unix_board import UnixBoard
 from mica.reference import int8
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
+from mica.toolchain.build import build
 
 BATCH = 64 << 10  # bytes that go to the board at a time
 RUN = """

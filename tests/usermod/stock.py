@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from mica.boards import load_board
-from mica.device import build
-from mica.device.cache import cache_dir
+from mica.toolchain import build
+from mica.toolchain.cache import cache_dir
 
 # What the port freezes itself, but for drivers of sensors that lie in another repository.
 _RP2 = 'freeze("$(PORT_DIR)/modules")\ninclude("$(MPY_DIR)/extmod/asyncio")\n'

@@ -30,13 +30,14 @@ import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
-from mica.device import build, mip_package, natmod, session, sources, xtensa_cc
-from mica.device.emulator import EmulatedBoard, start_emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError
-from mica.device.unix_board import UnixBoard
+from mica.run import board
+from mica.toolchain import build, mip_package, natmod, sources, xtensa_cc
+from mica.link.emulated import EmulatedBoard, start_emulator
+from mica.link.serial_board import SerialBoard
+from mica.link.board import Board, BoardError
+from mica.link.unix_board import UnixBoard
 from mica.resources import data_dir
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
 
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
@@ -141,7 +142,7 @@ def test_emulated(
         with monkeypatch.context() as patch:
             patch.setattr(session, "open_board", lambda target, **settings: board)
             patch.setattr(board, "close", lambda: None)
-            with HostRunner(digits) as host, session.BoardRunner(digits, board.name) as runner:
+            with HostRunner(digits) as host, board.BoardRunner(digits, board.name) as runner:
                 assert not runner.copied  # read where it lies, in the ROMFS
                 samples = verify.inputs_for(host, None, None)
                 assert verify.verify(host, runner, samples)["equal"]

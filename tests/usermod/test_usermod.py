@@ -10,7 +10,7 @@ from pathlib import Path
 
 import mica
 import pytest
-from mica.device.transport import Board, BoardError
+from mica.link.board import Board, BoardError
 from usermod_models import build
 
 HERE = Path(__file__).parent

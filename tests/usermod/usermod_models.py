@@ -8,7 +8,7 @@ import numpy as np
 
 from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
-from mica.pack.golden import with_golden
+from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 
 ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_boards
-from mica.cli import layer_times, target, text
+from mica.cli import target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
-from mica.runner import Runner
+from mica.report import layer_bars
+from mica.run.runner import Runner
 
 NAME = "bench"
 HELP = "what a model costs on a target, layer by layer"
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
     if args.trace:
         try:
-            Path(args.trace).write_text(json.dumps(layer_times.trace(result, clock)), encoding="utf-8")
+            Path(args.trace).write_text(json.dumps(layer_bars.trace(result, clock)), encoding="utf-8")
         except OSError as e:
             raise MicaError(f"--trace {args.trace}: cannot be written: {e.strerror}") from None
     if args.json:
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(result))
         if args.chart:
-            print("\n" + layer_times.chart(result))
+            print("\n" + layer_bars.chart(result))
     return 0
 
 

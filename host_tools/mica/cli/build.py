@@ -10,11 +10,11 @@ from pathlib import Path
 from mica.boards import Board, load_board, parse_size
 from mica.cli import text
 from mica.cli.say import say
-from mica.device import build as builder
-from mica.device.emulator import EmulatedBoard
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.schema import CUSTOM
+from mica.link.emulated import EmulatedBoard
+from mica.toolchain import build as builder
 
 NAME = "build"
 HELP = "build the firmware for a board"

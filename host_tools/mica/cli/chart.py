@@ -22,9 +22,9 @@ def _svg(name: str) -> str:
 
 def draw(args: argparse.Namespace, model: ModelFile) -> str:
     """Writes the picture where one is wanted; returns the lines for the terminal, or "". Raises MicaError."""
-    from mica.plan import chart, svg
+    from mica.report import arena_chart, svg
 
-    found = chart.chart(model) if args.chart or args.chart_file else None
+    found = arena_chart.chart(model) if args.chart or args.chart_file else None
     if found is None:
         return ""
     if args.chart_file:
@@ -32,4 +32,4 @@ def draw(args: argparse.Namespace, model: ModelFile) -> str:
             Path(args.chart_file).write_text(svg.draw(found), encoding="utf-8")
         except OSError as e:
             raise MicaError(f"{args.chart_file}: cannot be written: {e.strerror}") from None
-    return f"\n{chart.lines(found)}\n" if args.chart else ""
+    return f"\n{arena_chart.lines(found)}\n" if args.chart else ""

@@ -13,10 +13,10 @@ from pathlib import Path
 from mica.boards import Board, all_boards, load_board
 from mica.cli import text
 from mica.cli.say import say
-from mica.device import romfs
-from mica.device.build import build
-from mica.device.emulator import start_emulator
 from mica.errors import MicaError, Unsupported
+from mica.images import romfs
+from mica.link.emulated import start_emulator
+from mica.toolchain.build import build
 
 NAME = "emu"
 HELP = "start an emulated board and print its port"

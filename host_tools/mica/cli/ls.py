@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import push
+    from mica.link import push
 
     with push_command.open_target(args) as board:
         there = push.listing(board)

@@ -18,8 +18,8 @@ from typing import Any
 
 from mica.cli import text
 from mica.cli.say import say
-from mica.device import mip_package, natmod
 from mica.errors import MicaError
+from mica.toolchain import mip_package, natmod
 
 NAME = "natmod"
 HELP = "build the engine as a native module, for stock firmware"

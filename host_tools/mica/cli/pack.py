@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mica import evaluation
 from mica.calibration import Pixels
 from mica.cli import chart, target, text
 from mica.errors import MicaError, Unsupported
@@ -20,6 +19,7 @@ from mica.format.codec import ModelFile
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
 from mica.quantise.tune import AUTO, CHOICES
+from mica.run import evaluation
 
 if TYPE_CHECKING:
     from mica.compiler import Compiled
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
     from mica.importer import import_onnx
-    from mica.pack.golden import with_golden
+    from mica.run.golden import with_golden
 
     model = Path(args.model)
     output = Path(args.output) if args.output else model.with_suffix(".mica")
@@ -224,8 +224,8 @@ def _add_errors(
     compiled: Compiled, calibration: Mapping[str, np.ndarray] | None, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Puts sqnr_db and own_db into the layers; returns sqnr_db of the output."""
-    from mica import layer_errors
     from mica.calibration import default_samples, samples_for
+    from mica.run import layer_errors
 
     core = compiled.core
     samples = default_samples(core) if calibration is None else samples_for(core, calibration)
@@ -248,8 +248,8 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
 
 def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, Any]:
     from mica.cli.eval import compare
-    from mica.float_model import FloatModel
-    from mica.runner import HostRunner
+    from mica.run.float_model import FloatModel
+    from mica.run.host import HostRunner
 
     with HostRunner(blob) as runner:
         return compare(data, runner, FloatModel(model))

@@ -38,7 +38,7 @@ def add_board(parser: argparse.ArgumentParser) -> None:
 
 
 def open_target(args: argparse.Namespace) -> Any:
-    from mica.device.transport import open_board
+    from mica.link.targets import open_board
 
     if args.on == "host":
         raise MicaError("this computer keeps no models; give a board with --on")
@@ -50,8 +50,8 @@ def open_target(args: argparse.Namespace) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import push
     from mica.format.codec import FormatError, decode
+    from mica.link import push
 
     files: dict[str, bytes] = {}
     for path in args.models:

@@ -10,8 +10,8 @@ import numpy as np
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.errors import MicaError
-from mica.pack.golden import dequantise_output
-from mica.runner import Runner
+from mica.format.values import dequantise_output
+from mica.run.runner import Runner
 
 NAME = "run"
 HELP = "run one input through a model"

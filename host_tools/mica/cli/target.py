@@ -8,7 +8,8 @@ from pathlib import Path
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
-from mica.runner import Runner, open_runner
+from mica.run.open import open_runner
+from mica.run.runner import Runner
 
 
 def add_on(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,9 @@ from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
 from mica.errors import MicaError
-from mica.pack.golden import random_input
-from mica.runner import HostRunner, Runner
+from mica.run.golden import random_input
+from mica.run.host import HostRunner
+from mica.run.runner import Runner
 
 NAME = "verify"
 HELP = "compare every layer on a target with the host, byte for byte"

@@ -1,0 +1,115 @@
+"""What every link to a MicroPython can do: a serial port, an emulated board, or MicroPython on this computer.
+
+`targets.open_board` opens one by its name.
+"""
+
+import abc
+import base64
+import binascii
+import re
+from collections.abc import Callable
+from types import TracebackType
+
+from mica.errors import MicaError
+
+# Seconds without a byte from the board after which it counts as hung.
+SILENCE = 60.0
+
+PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+class BoardError(MicaError):
+    """A MicroPython exception, or a board that does not do as asked.
+
+    The text is the exception's last line; `traceback` has all of it.
+    """
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
+
+
+def board_exception(text: str) -> BoardError:
+    """Make a BoardError of the traceback that MicroPython has printed."""
+    lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
+    return BoardError(lines[-1].strip() if lines else "unknown exception", text.replace("\r", ""))
+
+
+class Board(abc.ABC):
+    """A MicroPython that executes what we send. Use as a context manager, or call close().
+
+    Line ends in what a board prints are always "\\n" here. `timeout` is the longest silence in seconds, None for
+    ever; after it the program on the board is interrupted and BoardError raised.
+    """
+
+    name: str  # what to call it in messages
+    port: str | None = None  # the serial port that other programs could open, if there is one
+    rom_files: frozenset[str] = frozenset()  # what open_board has put into its /rom
+
+    def exec(self, code: str, timeout: float | None = SILENCE) -> bytes:
+        """Run code on the board and return what it has printed. Raises BoardError for an exception."""
+        output = bytearray()
+        self.exec_follow(code, output.extend, timeout)
+        return bytes(output)
+
+    @abc.abstractmethod
+    def exec_follow(self, code: str, on_data: Callable[[bytes], object], timeout: float | None = SILENCE) -> None:
+        """Like exec, with the output handed to `on_data` as it comes."""
+
+    @abc.abstractmethod
+    def put(self, data: bytes, name: str, progress: PutProgress | None = None) -> None:
+        """Make the global variable `name` on the board a `bytes` with this content; checked by CRC-32."""
+
+    def get(self, expr: str) -> bytes:
+        """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32."""
+        text = self.exec(_GET.format(expr=expr))
+        *lines, crc = text.split()
+        data = b"".join(base64.b64decode(line) for line in lines)
+        if int(crc) != binascii.crc32(data):
+            raise BoardError(f"{self.name}: {expr} was damaged on its way; try again")
+        return data
+
+    @abc.abstractmethod
+    def soft_reset(self) -> None:
+        """Start MicroPython anew: an empty heap, no variables; files stay."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of the board; an emulated one ends. May be called twice."""
+
+    def require_mica(self) -> str:
+        """Return the version of mica on the board, or say how to get it there."""
+        try:
+            return self.exec("import mica\nprint(getattr(mica, '__version__', '?'))").decode().strip()
+        except BoardError as error:
+            if "ImportError" not in error.traceback:
+                raise
+        raise MicaError(
+            f"{self.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
+        )
+
+    def __enter__(self) -> "Board":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# Base64 because the raw REPL ends output with a byte that data could have, and some ports change line ends.
+_GET = """\
+def _mica_get(v):
+    import binascii, sys
+    for i in range(0, len(v), 240):
+        sys.stdout.write(str(binascii.b2a_base64(v[i:i + 240]), "ascii"))
+    print(binascii.crc32(v))
+_mica_get(memoryview({expr}))
+"""
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be a variable on the board."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"{name!r} is not a variable's name")
+    return name
