@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mica.cli import text
-
 WIDTH = 50  # of the longest bar
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
@@ -18,7 +16,7 @@ def chart(r: dict[str, Any]) -> str:
     most = max(cost for _, cost in rows) or 1
     names = max(len(name) for name, _ in rows)
     return "\n".join(
-        f"{name.ljust(names)}  {_bar(cost / most).ljust(WIDTH)}  {text.percent(cost / (r['total'] or 1)).rjust(8)}"
+        f"{name.ljust(names)}  {_bar(cost / most).ljust(WIDTH)}  {100 * cost / (r['total'] or 1):6.2f} %"
         for name, cost in rows
     )
 
