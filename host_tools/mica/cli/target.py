@@ -8,6 +8,7 @@ from pathlib import Path
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
+from mica.fleet.open import is_fleet, open_fleet
 from mica.run.open import open_runner
 from mica.run.runner import Runner
 
@@ -18,7 +19,7 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         default="host",
         help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
-        "socket://...), or auto",
+        "socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385)",
     )
     add_custom(parser)
 
@@ -53,5 +54,7 @@ def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
         decode(data)
     except FormatError as e:
         raise MicaError(f"{path}: {e}") from None
+    if is_fleet(target):
+        return open_fleet(data, target, say)
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         return open_runner(data, target, say, progress, icount=icount)
