@@ -15,6 +15,8 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 
 from mica.format import schema  # noqa: E402
 from mica.format.schema import TYPE_BYTES, Field, record_bytes  # noqa: E402
+from mica.kernels import CUSTOM, IN_PLACE, KERNELS  # noqa: E402
+from mica.kernels.base import Kernel  # noqa: E402
 
 HEADER_FILE = ROOT / "usermod_c/include/mica_format.h"
 SPEC_FILE = ROOT / "host_tools/mica/format/SPEC.md"
@@ -79,7 +81,7 @@ def header() -> str:
     out.append(_define("MICA_ROW_ALIGN", schema.ROW_ALIGN))
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         name = k.name.upper()
         out.append(_define(f"MICA_KERNEL_{name}", k.id))
         out += [_define(f"MICA_{name}_BLOB_{b.upper()}", i, kind) for i, (b, kind) in enumerate(k.blobs)]
@@ -87,9 +89,9 @@ def header() -> str:
     out += ["", "// One X(name, NAME, fewest inputs, most, in place, their type, the output's) for each kernel."]
     out.append("#define MICA_KERNELS(X) \\")
     rows = [
-        f"    X({k.name}, {k.name.upper()}, {k.least_inputs}, {k.n_inputs}, {int(k.name in schema.IN_PLACE)}, "
+        f"    X({k.name}, {k.name.upper()}, {k.least_inputs}, {k.n_inputs}, {int(k.name in IN_PLACE)}, "
         f"{k.x_type.upper()}, {k.y_type.upper()})"
-        for k in (*schema.KERNELS, schema.CUSTOM)
+        for k in (*KERNELS, CUSTOM)
     ]
     out += [" \\\n".join(rows), "", "#endif", ""]
     return "\n".join(out)
@@ -100,7 +102,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
     return lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows]
 
 
-def _inputs(k: schema.Kernel) -> str:
+def _inputs(k: Kernel) -> str:
     number = str(k.n_inputs) if k.least_inputs == k.n_inputs else f"{k.least_inputs} to {k.n_inputs}"
     return number + (f" ({k.x_type})" if k.x_type != "int8" else "")
 
@@ -135,9 +137,9 @@ def tables() -> dict[str, list[str]]:
     )
     out["keys"] = _table(("key", "value"), [(f"`{k}`", v) for k, v in schema.METADATA_KEYS.items()])
     out["kernels"] = []
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         blobs = ", ".join(f"`{b}` {t}" for b, t in k.blobs) or "none"
-        place = " May run in place." if k.name in schema.IN_PLACE else ""
+        place = " May run in place." if k.name in IN_PLACE else ""
         out["kernels"] += [
             f"**{k.id} `{k.name}`** {k.doc}{place}",
             f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}."
@@ -170,7 +172,7 @@ def fields() -> str:
         "",
         "KERNELS = (",
     ]
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         constants = " ".join(f"{b}:{TYPECODES[t]}" for b, t in k.blobs)
         line = f"{k.name} {schema.LAYOUTS[k.layout]} {constants} | {' '.join(k.params)}"
         out.append(f'    "\\n{" ".join(line.split())}"')

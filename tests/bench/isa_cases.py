@@ -19,6 +19,7 @@ from layers import channels, weights
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.kernels import KERNEL_BY_NAME
 from mica.pack.pack import set_scratch
 
 KERNELS = (
@@ -46,7 +47,7 @@ def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain
     tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=0 if in_place else at))
     step = StepRecord(name, kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
     step.flags = codec.step_flags(step)
-    step.layout = 0 if plain else schema.LAYOUTS[schema.KERNEL_BY_NAME[kernel].layout]
+    step.layout = 0 if plain else schema.LAYOUTS[KERNEL_BY_NAME[kernel].layout]
     model = ModelFile(tensors, [step], list(range(len(xs))), [len(xs)], {})
     set_scratch(model, schema.SCRATCH_LIMIT)
     return Job(name, codec.encode(model), xs, scratch)

@@ -16,7 +16,8 @@ from bare_metal import Job, for_board, random_input
 
 from mica.format import codec
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.format.schema import KERNEL_BY_NAME, LAYOUTS
+from mica.format.schema import LAYOUTS
+from mica.kernels import KERNEL_BY_NAME
 
 Array = np.ndarray
 ACT = {"act_min": -128, "act_max": 127}

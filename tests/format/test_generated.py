@@ -9,6 +9,8 @@ from types import ModuleType
 import pytest
 
 from mica.format import schema
+from mica.kernels import IN_PLACE, KERNEL_BY_NAME, KERNELS
+from mica.kernels.windows import WINDOW
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,17 +42,17 @@ def test_schema_agrees_with_itself() -> None:
     assert {f.name: f.count for f in schema.STEP}["params"] == schema.MAX_PARAMS
     assert {f.name: f.count for f in schema.STEP}["blobs"] == 2 * schema.MAX_BLOBS
     assert {f.name: f.count for f in schema.TENSOR}["dims"] == schema.MAX_RANK
-    assert len({k.id for k in schema.KERNELS}) == len({k.name for k in schema.KERNELS}) == len(schema.KERNELS)
-    for k in schema.KERNELS:
+    assert len({k.id for k in KERNELS}) == len({k.name for k in KERNELS}) == len(KERNELS)
+    for k in KERNELS:
         assert 0 < k.id <= schema.MAX_KERNEL_ID
         assert (
             k.n_inputs <= schema.MAX_INPUTS and len(k.blobs) <= schema.MAX_BLOBS and len(k.params) <= schema.MAX_PARAMS
         )
         assert len(set(k.params)) == len(k.params)
         # The C loaders read the window from parameters 0 to 7, and weights, bias, mult, shift from blobs 0 to 3.
-        assert "kernel_h" not in k.params or k.params[:8] == schema._WINDOW
+        assert "kernel_h" not in k.params or k.params[:8] == WINDOW
         assert "weights" not in dict(k.blobs) or [b for b, _ in k.blobs] == ["weights", "bias", "mult", "shift"]
-    assert set(schema.IN_PLACE) <= set(schema.KERNEL_BY_NAME)
+    assert set(IN_PLACE) <= set(KERNEL_BY_NAME)
     sizes = {"HEADER": 64, "SECTION": 16, "TENSOR": 48, "STEP": 148, "IO": 4, "METADATA": 8}
     for name, size in sizes.items():
         assert schema.record_bytes(getattr(schema, name)) == size, "a record may only grow with a new minor version"

@@ -14,7 +14,7 @@ from mica.device import build as builder
 from mica.device.emulator import EmulatedBoard
 from mica.errors import MicaError
 from mica.format import codec
-from mica.format.schema import CUSTOM
+from mica.kernels import CUSTOM
 
 NAME = "build"
 HELP = "build the firmware for a board"

@@ -22,7 +22,7 @@ from mica.device import esp_idf, sources
 from mica.device.cache import Progress, cache_dir, locked, quiet
 from mica.device.process import Command, need_program, run_logged
 from mica.errors import MicaError, Unsupported
-from mica.format.schema import KERNELS
+from mica.kernels import KERNELS
 from mica.resources import data_dir
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
@@ -106,7 +106,7 @@ def build(
     """Build the firmware for `board`, or find that it is up to date.
 
     `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
-    as well. `kernels` are the only ones that go in, by their names in `schema.KERNELS`; None is all. Without `fallback`
+    as well. `kernels` are the only ones that go in, by their names in `mica.kernels`; None is all. Without `fallback`
     the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
     folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. Raises MicaError
     with the compiler's telling lines when the build fails.

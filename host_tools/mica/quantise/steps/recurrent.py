@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from mica.format.check import STATE_MOST
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.recurrent import STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
 from mica.quantise.multiplier import quantise_multiplier
