@@ -115,6 +115,7 @@ class Step:
 
 
 # The kernels of each module of mica.fallback.
+# gen:homes (written by scripts/gen_format.py: the files of host_tools/mica/kernels)
 _HOMES = (
     "conv conv2d_s8 depthwise_conv2d_s8 conv_transpose2d_s8",
     "dense fully_connected_s8 matmul_s8",
@@ -127,6 +128,7 @@ _HOMES = (
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
 )
+# end
 
 
 def fallback(step):

@@ -1,6 +1,8 @@
-"""mica_format.h and the tables of SPEC.md are what schema.py says."""
+"""What scripts/gen_format.py writes is what the format and the kernels say."""
 
+import dataclasses
 import importlib.util
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from types import ModuleType
 import pytest
 
 from mica.format import schema
-from mica.kernels import IN_PLACE, KERNEL_BY_NAME, KERNELS
+from mica.kernels import FAMILIES, IN_PLACE, KERNEL_BY_NAME, KERNELS
 from mica.kernels.windows import WINDOW
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,6 +37,15 @@ def test_a_stale_file_is_seen(gen: ModuleType, monkeypatch: pytest.MonkeyPatch) 
     before = gen.header()
     monkeypatch.setattr(schema, "MAX_RANK", 7)
     assert gen.header() != before
+
+
+def test_a_new_kernel_comes_into_every_list(gen: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    new = dataclasses.replace(KERNELS[-1], id=99, name="new_s8")
+    monkeypatch.setattr(gen, "KERNELS", (*KERNELS, new))
+    monkeypatch.setattr(gen, "FAMILIES", {**FAMILIES, "softmax": (*FAMILIES["softmax"], new)})
+    for file, text in gen.generated().items():
+        found = re.search(r"new_s8|NEW_S8|/op_new\.c", text)
+        assert found, f"{file} does not know it"
 
 
 def test_schema_agrees_with_itself() -> None:

@@ -346,4 +346,32 @@
     X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
+// One X(operator) for each kernel that an engine may have.
+#define MICA_OPERATORS(X) \
+    X(conv2d) \
+    X(depthwise_conv2d) \
+    X(fully_connected) \
+    X(max_pool2d) \
+    X(average_pool2d) \
+    X(add) \
+    X(softmax) \
+    X(lut) \
+    X(transpose) \
+    X(move) \
+    X(concat) \
+    X(pad) \
+    X(gather) \
+    X(resize_linear) \
+    X(embedding) \
+    X(mul) \
+    X(minmax) \
+    X(matmul) \
+    X(reduce) \
+    X(argmax) \
+    X(div) \
+    X(layer_norm) \
+    X(conv_transpose2d) \
+    X(recurrent) \
+    X(log_softmax)
+
 #endif
