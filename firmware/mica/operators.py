@@ -63,7 +63,7 @@ class Step:
         words = KERNELS[begin : KERNELS.find("\n", begin)].split()
         bar = words.index("|")
         self._constants = words[2:bar]
-        self._other_layout = int(words[1])
+        self._layouts = int(words[1])  # a bit for each that the kernel reads
         params = model.step_params(index)
         self.params = {name: params[i] for i, name in enumerate(words[bar + 1 :])}
 
@@ -100,10 +100,8 @@ class Step:
 
     def row(self, k):
         """Return how many bytes lie between the beginnings of two rows of k weights."""
-        if self.layout == 0:
-            return k
-        self.want(self.layout == self._other_layout, f"weight layout {self.layout}")
-        return (k + 3) & -4
+        self.want(self._layouts >> self.layout & 1, f"weight layout {self.layout}")
+        return (k + 3) & -4 if self.layout else k
 
     def same_shape(self):
         self.want(self.x[0].shape == self.y.shape, "input and output differ in shape")

@@ -90,7 +90,7 @@ def _model(c: Case) -> ModelFile:
         tensors.append(TensorRecord(f"t{i}", dtype, dims, offset=at, **quant))  # type: ignore[arg-type]
         at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16
     n = len(c.xs)
-    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, schema.LAYOUTS[kernel.layout])
+    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, kernel.layout.code)
     step.scratch_min = step.scratch_want = scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1)
     step.flags = codec.step_flags(step)
     return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)

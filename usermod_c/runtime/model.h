@@ -113,8 +113,8 @@ void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *a
 // Constant i, `bytes` long and aligned in DATA.
 const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align);
 uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i);
-// The layout of the weights: PLAIN, or the one that the kernel reads beside it. Comes before the length of the weights is asked.
-uint8_t mica_load_layout(mica_step_record_t *r, uint8_t other);
+// The layout of the weights, one of those the kernel reads (a bit each). Comes before the length of the weights is asked.
+uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts);
 // weights, bias, mult, shift, which are blobs 0 to 3 of the kernels that have them.
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n);
 // Products of the dimensions of x[0]: before `axis`, of `axes` dimensions from there, behind them.

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mica.format import schema
+from mica.format.weights import INT8
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.base import Shapes, Tensor
 from mica.kernels.rules import INT32_LIMIT, Broken, require
@@ -37,7 +38,9 @@ def fast_is_true(blobs: Mapping[str, Array]) -> bool:
         return False
     w, bias, shift = blobs["weights"], blobs["bias"].astype(np.int64), blobs["shift"]
     small = bool((np.abs(bias) + reduction(w) < FAST_LIMIT).all())
-    return small and bool((w >= -127).all() and (shift >= FAST_SHIFT[0]).all() and (shift <= FAST_SHIFT[1]).all())
+    return small and bool(
+        (w >= -INT8.largest).all() and (shift >= FAST_SHIFT[0]).all() and (shift <= FAST_SHIFT[1]).all()
+    )
 
 
 def constants(

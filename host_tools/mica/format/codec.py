@@ -19,6 +19,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import check, schema
 from mica.format.schema import Field
+from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
@@ -30,7 +31,6 @@ DTYPE_NUMPY = {"int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "f
 _STRUCT = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "f32": "f", "4s": "4s"}
 _DTYPE_NAME = {v: k for k, v in schema.DTYPES.items()}
 _SPACE_NAME = {v: k for k, v in schema.SPACES.items()}
-_LAYOUT_NAME = {v: k for k, v in schema.LAYOUTS.items()}
 _SECTION_NAME = {v: k for k, v in schema.SECTIONS.items()}
 _ZERO_RANGE = {
     "int8": (-128, 127),
@@ -226,20 +226,6 @@ def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
     return out.tobytes()
 
 
-def lay_out(weights: bytes, rows: int, layout: int) -> bytes:
-    """Plain int8 weights in one of the orders of `schema.LAYOUTS`."""
-    name = _LAYOUT_NAME.get(layout, "plain")  # an unknown one is refused by decode
-    a = np.frombuffer(weights, np.uint8).reshape(rows, -1)
-    a = np.pad(a, ((0, 0), (0, schema.row_bytes(name, a.shape[1]) - a.shape[1])))
-    return (a ^ 0x80 if name == "offset_rows" else a).tobytes()
-
-
-def _plain(stored: Array, shape: tuple[int, ...], layout: str) -> Array:
-    """The inverse of lay_out: int8 weights of the kernel's shape."""
-    a = stored.view(np.uint8).reshape(shape[0], -1)[:, : math.prod(shape[1:])]
-    return np.ascontiguousarray(a ^ 0x80 if layout == "offset_rows" else a).view(np.int8).reshape(shape)
-
-
 def _pad4(b: bytes) -> bytes:
     return b + bytes(-len(b) % 4)
 
@@ -299,7 +285,8 @@ def encode(model: ModelFile) -> bytes:
         for name, kind in k.blobs:
             b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
             if name == "weights":
-                b = lay_out(b, len(s.blobs[name]), s.layout)
+                layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
+                b = layout.stored(b, len(s.blobs[name]))
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
         kernels[k.id // 32] |= 1 << k.id % 32
@@ -640,8 +627,8 @@ class _Reader:
                 "update mica, or pack the model again",
             )
         what = f"{what}, {k.name}"
-        layout = _LAYOUT_NAME.get(r["layout"], "")
-        if layout not in k.layouts:
+        layout = LAYOUT_BY_CODE.get(r["layout"])
+        if layout is None or layout not in k.layouts:
             _bad(f"{what} has weight layout {r['layout']}, which this version does not know", "update mica")
         s = StepRecord(
             name,
@@ -670,9 +657,9 @@ class _Reader:
             for b, (blob, kind) in enumerate(k.blobs):
                 shape, weights = shapes[blob], blob == "weights"
                 if weights:
-                    shape = (shape[0], schema.row_bytes(layout, math.prod(shape[1:])))
+                    shape = (shape[0], layout.row_bytes(math.prod(shape[1:])))
                 read = self._blob(f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shape, weights)
-                s.blobs[blob] = _plain(read, shapes[blob], layout) if weights else read
+                s.blobs[blob] = layout.read(read, shapes[blob]) if weights else read
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)
         except Broken as e:
             _bad(f"{what}: {e}")

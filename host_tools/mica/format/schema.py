@@ -135,23 +135,9 @@ SPACES = {"arena": 0, "state": 1, "data": 2}
 
 FEATURES: dict[str, int] = {}  # name -> bit; none is required by version 1.0
 
-# FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, every weight >= -127 and 1 <= shift <= 22.
+# FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.
 STEP_FLAGS = {"FAST": 1}
-
-# How the rows of a weight matrix lie in DATA, one row an output channel of K weights. The kernels of every core read words
-# of four weights, so a row begins on one. It is one order for all cores: what they want beyond it (pairs, four channels
-# interleaved) they make while they unpack words into scratch, once for a tile of pixels, so that a file costs no core more
-# than another's would. A fully connected layer uses a weight once and has no tile to spread the unpacking over; there the
-# offset saves the core that is slowest at it an instruction for four weights. `plain` is for files made by hand.
-LAYOUTS = {"plain": 0, "rows": 1, "offset_rows": 2}
-LAYOUT_DOCS = {
-    "plain": "K bytes a row, row behind row",
-    "rows": "each row is filled up with zeros to a multiple of 4 bytes",
-    "offset_rows": "as `rows`, and each byte, the filling too, is the weight + 128: a core without an instruction that "
-    "widens bytes with their sign takes them apart with a mask, and one that has it loses nothing",
-}
-ROW_ALIGN = 4
 
 METADATA_KEYS = {
     "name": "name of the model",
@@ -174,8 +160,3 @@ SHIFT_MIN, SHIFT_MAX = -30, 31
 
 SCRATCH_LIMIT = 16 << 10  # bytes that speed may cost where no board says otherwise
 SCRATCH_LEAST = 2 << 10  # and the least that a board can make of it
-
-
-def row_bytes(layout: str, k: int) -> int:
-    """Length in bytes of a row of k weights."""
-    return k if layout == "plain" else -(-k // ROW_ALIGN) * ROW_ALIGN

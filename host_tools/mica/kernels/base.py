@@ -2,7 +2,7 @@
 
 A kernel is one row: its record in the file, its rules, its integers, its scratch, its multiply-accumulates and what its cost
 depends on. The rows stand in the files of this folder, one file a family, as in `firmware/mica/fallback`. They import
-`mica.format.schema` and each other; the codec and all that reads or writes models imports them.
+`mica.format.schema`, `mica.format.weights` and each other; the codec and all that reads or writes models imports them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from mica.format.weights import PLAIN, Layout
 from mica.kernels.integers import Array, Blobs, Output, Params
 
 Counts = dict[str, float]
@@ -108,7 +109,7 @@ class Kernel:
     min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are wanted
     x_type: str = "int8"  # element type of the inputs
     y_type: str = "int8"  # and of the output
-    layouts: tuple[str, ...] = ("plain",)  # orders of the weights that it reads; `pack` writes the first
+    layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first
     in_place: bool = False  # the output may lie exactly on an input of the same size; elsewhere they share no byte
     constants: Callable[[Tensors, Tensor, Params, Blobs], None] = no_constants
     macs: Callable[[Dims, Dims, Blobs], int] = no_macs
@@ -122,7 +123,7 @@ class Kernel:
         return self.min_inputs or self.n_inputs
 
     @property
-    def layout(self) -> str:
+    def layout(self) -> Layout:
         """The order of the weights that `pack` writes."""
         return self.layouts[0]
 

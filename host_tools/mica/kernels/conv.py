@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.schema import row_bytes
+from mica.format.weights import PLAIN, ROWS
 from mica.kernels.base import (
     ACT,
     REQUANT,
@@ -62,7 +62,7 @@ def _conv2d_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
     and the unpacked weights of four channels; at least one patch, as bytes and unpacked."""
     if p["groups"] != 1:
         return 0, 0
-    k = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
+    k = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
     pixels = -(-y[1] * y[2] // 4) * 4
     return pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED, 3 * k
 
@@ -121,7 +121,7 @@ CONV2D = Kernel(
         "per output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias "
         "already holds -zx * sum(w)."
     ),
-    layouts=("rows", "plain"),
+    layouts=(ROWS, PLAIN),
     group="conv",
     rules=_conv2d_rules,
     oracle=conv2d_s8,
@@ -156,7 +156,7 @@ def _depthwise_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
     """A strip of one channel, for two rows of the output at a time, 96 bits a column, and where each strip begins; or of four
     channels, 64 bits a column each, and their constants; or one window of all channels; at least the first or the last."""
     columns = (y[2] - 1) * p["stride_w"] + p["kernel_w"]
-    window = row_bytes("rows", p["kernel_h"] * p["kernel_w"] * x[3])
+    window = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
     tile = max(12 * columns + 12 * (y[1] + 1), window)
     return max(tile, 32 * columns + 160) + SCRATCH_FIXED, tile
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.schema import row_bytes
+from mica.format.weights import OFFSET_ROWS, PLAIN
 from mica.kernels.base import (
     ACT,
     REQUANT,
@@ -46,7 +46,7 @@ def fully_connected_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) 
 
 def _fully_connected_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
     """One unpacked row of x."""
-    tile = 2 * row_bytes("offset_rows", x[-1])
+    tile = 2 * OFFSET_ROWS.row_bytes(x[-1])
     return tile + SCRATCH_FIXED, tile
 
 
@@ -73,7 +73,7 @@ FULLY_CONNECTED = Kernel(
         "Matrix product with constant weights. x [...,K], y [...,N] with the same leading dimensions, weights [N,K]. "
         "y = clamp(zy + requant(bias + sum(x * w))); the bias already holds -zx * sum(w)."
     ),
-    layouts=("offset_rows", "plain"),
+    layouts=(OFFSET_ROWS, PLAIN),
     group="matmul",
     rules=_fully_connected_rules,
     oracle=fully_connected_s8,

@@ -8,7 +8,7 @@ import numpy as np
 
 from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
-from mica.format.schema import LAYOUTS, SCRATCH_LIMIT
+from mica.format.schema import SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
@@ -82,5 +82,5 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
         macs=kernel.macs(g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, blobs),
     )
     step.flags = codec.step_flags(step)
-    step.layout = LAYOUTS[kernel.layout]
+    step.layout = kernel.layout.code
     return step
