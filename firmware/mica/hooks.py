@@ -17,15 +17,17 @@ does a model whose hooks were all removed.
 from mica.model import Layer
 
 # What belongs together, by the kernels' names in the file format.
+# gen:groups (written by scripts/gen_format.py: `group` in host_tools/mica/kernels)
 GROUPS = (
     ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8"),
     ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
     ("pool", "max_pool2d_s8", "average_pool2d_s8"),
-    ("activation", "lut_s8", "softmax_s8", "log_softmax_s8"),
+    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8"),
+    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8"),
     ("shape", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8", "embedding_s8"),
-    ("arithmetic", "add_s8", "mul_s8", "div_s8", "minmax_s8"),
     ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
 )
+# end
 
 
 def group(op):

@@ -35,6 +35,7 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.kernels import KERNELS
 from mica.link import diagnosis, ports
 from mica.link.board import Board, BoardError
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
@@ -268,7 +269,7 @@ HEALTHY = {
     "machine": ["Raspberry Pi Pico with RP2040"],
     "build": ["RPI_PICO"],
     "clock": ["125000000"],
-    "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in diagnosis.schema.KERNELS)],
+    "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in KERNELS)],
     "mica": [diagnosis.mica.__version__],
     "romfs": ["1048576"],
     "model": ["8464 /rom/digits.mica"],

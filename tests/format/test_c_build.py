@@ -11,7 +11,9 @@ import c_build
 import pytest
 from models import model_with
 
-from mica.format import codec, schema
+from mica.format import codec
+from mica.kernels import KERNELS
+from mica.kernels.base import Kernel
 
 TARGETS = {
     "gcc -O2": ("gcc", ["-O2"]),
@@ -94,8 +96,8 @@ def whole_build(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return names
 
 
-@pytest.mark.parametrize("kernel", schema.KERNELS, ids=lambda k: k.name)
-def test_without_a_kernel(kernel: schema.Kernel, tmp_path: Path, whole_build: dict[str, Path]) -> None:
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+def test_without_a_kernel(kernel: Kernel, tmp_path: Path, whole_build: dict[str, Path]) -> None:
     """It builds, the kernel's code is gone, and a model that needs it is refused with the kernel's name."""
     cc = c_build.compiler("gcc", "clang")
     assert cc

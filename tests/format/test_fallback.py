@@ -21,9 +21,10 @@ from mica.boards import load_board
 from mica.cli.verify import inputs_for
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.kernels import KERNEL_BY_NAME, KERNELS
+from mica.kernels.scratch import scratch_min
 from mica.link.board import Board
 from mica.link.unix_board import UnixBoard
-from mica.reference import int8
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
 
@@ -71,7 +72,7 @@ SAME_SCALE = ("max_pool2d_s8", "transpose_s8", "move_s8", "concat_s8", "pad_s8",
 
 def _model(c: Case) -> ModelFile:
     """A model of one step, its weights in the layout that `pack` gives them."""
-    kernel = schema.KERNEL_BY_NAME[c.kernel]
+    kernel = KERNEL_BY_NAME[c.kernel]
     zeros = [c.q.x_zero, c.q.b_zero, 0, 0]
     if c.kernel in SAME_SCALE or (c.kernel == "reduce_s8" and c.p["mode"] in (1, 2)):
         zeros = [c.q.y_zero] * 4
@@ -89,8 +90,8 @@ def _model(c: Case) -> ModelFile:
         tensors.append(TensorRecord(f"t{i}", dtype, dims, offset=at, **quant))  # type: ignore[arg-type]
         at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16
     n = len(c.xs)
-    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, schema.LAYOUTS[kernel.layout])
-    step.scratch_min = step.scratch_want = schema.scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1, 0)
+    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, kernel.layout.code)
+    step.scratch_min = step.scratch_want = scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1)
     step.flags = codec.step_flags(step)
     return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)
 
@@ -116,7 +117,9 @@ def _check(board: Board, cases: list[Case]) -> None:
         parts, wanted = [], []
         for c in batch:
             parts += [codec.encode(_model(c)), *(np.ascontiguousarray(x).tobytes() for x in c.xs)]
-            wanted.append(zlib.crc32(np.ascontiguousarray(int8.KERNELS[c.kernel](c.xs, c.blobs, c.p, c.q)).tobytes()))
+            wanted.append(
+                zlib.crc32(np.ascontiguousarray(KERNEL_BY_NAME[c.kernel].oracle(c.xs, c.blobs, c.p, c.q)).tobytes())
+            )
         board.put(_framed(parts), "data")
         found = [int(line) for line in board.exec("run(data)", timeout=60).split()]
         assert len(found) == len(batch)
@@ -124,7 +127,7 @@ def _check(board: Board, cases: list[Case]) -> None:
         assert not wrong
 
 
-@pytest.mark.parametrize("kernel", [k.name for k in schema.KERNELS])
+@pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
 def test_equals_oracle(kernel: str, bare_board: Board) -> None:
     """All cases that the C kernel is tested with, but for the largest."""
     cases = [c for c in CASES if c.kernel == kernel and sum(x.size for x in c.xs) + np.prod(c.q.dims) < 20000]

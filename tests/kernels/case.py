@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 Array = np.ndarray
 Rng = np.random.Generator

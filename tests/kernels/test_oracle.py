@@ -7,8 +7,10 @@ import pytest
 from cases import CASES, Case
 
 from mica import engine
-from mica.format import check, schema
-from mica.reference import int8
+from mica.format import check
+from mica.kernels import IN_PLACE, KERNEL_BY_NAME, KERNELS, dense
+from mica.kernels.integers import Output
+from mica.kernels.scratch import scratch_min
 
 if engine.AVAILABLE:
     from mica.engine import kernels
@@ -20,8 +22,8 @@ def _engine() -> None:
 
 
 def _oracle(c: Case) -> np.ndarray:
-    y = int8.KERNELS[c.kernel](c.xs, c.blobs, c.p, c.q)
-    assert y.dtype == schema.KERNEL_BY_NAME[c.kernel].y_type and y.shape == c.q.dims
+    y = KERNEL_BY_NAME[c.kernel].oracle(c.xs, c.blobs, c.p, c.q)
+    assert y.dtype == KERNEL_BY_NAME[c.kernel].y_type and y.shape == c.q.dims
     return y
 
 
@@ -41,7 +43,7 @@ def _guarded(n: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_every_kernel_is_there() -> None:
-    assert {c.kernel for c in CASES} == {k.name for k in schema.KERNELS} == set(int8.KERNELS)
+    assert {c.kernel for c in CASES} == {k.name for k in KERNELS}
     assert len({c.name for c in CASES}) == len(CASES)
     print(f"{len(CASES)} cases")
 
@@ -90,7 +92,7 @@ def test_in_slices(c: Case) -> None:
     assert rows == 0 or cuts[-1] == rows
 
 
-@pytest.mark.parametrize("c", [c for c in CASES if c.kernel in schema.IN_PLACE], ids=lambda c: c.name)
+@pytest.mark.parametrize("c", [c for c in CASES if c.kernel in IN_PLACE], ids=lambda c: c.name)
 def test_in_place(c: Case) -> None:
     """add, softmax and lut may write over an input of the output's size."""
     for i, x in enumerate(c.xs):
@@ -196,21 +198,21 @@ def test_accumulator_bound_is_tight() -> None:
     room = 2**31 - 1 - 128 * 127 * k
     x = np.full((1, k), -128, np.int8)
     blobs = {"weights": w, "mult": np.array([2**31 - 1], np.int32), "shift": np.array([24], np.int8)}
-    p, q = {"act_min": -128, "act_max": 127}, int8.Output((1, 1))
+    p, q = {"act_min": -128, "act_max": 127}, Output((1, 1))
     exact = blobs | {"bias": np.array([-room], np.int32)}
     np.testing.assert_array_equal(
-        kernels.run("fully_connected_s8", [x], exact, p, q), int8.fully_connected_s8([x], exact, p, q)
+        kernels.run("fully_connected_s8", [x], exact, p, q), dense.fully_connected_s8([x], exact, p, q)
     )
     with pytest.raises(engine.EngineError, match="overflow"):
         kernels.run("fully_connected_s8", [x], blobs | {"bias": np.array([-room - 1], np.int32)}, p, q)
 
 
 def test_scratch_min() -> None:
-    """The formula stands in schema.py and in C."""
-    for k in schema.KERNELS:
+    """The formula stands in the kernel's row and in C."""
+    for k in KERNELS:
         for channels in (1, 3, 64, 65535):
             for reduction in (1, 9, 2304, 2**20):
                 in_c = engine._engine.scratch_min(k.id, channels, reduction)
-                assert schema.scratch_min(k.name, channels, reduction) == in_c
+                assert scratch_min(k.name, channels) == in_c
         assert engine._engine.kernel_name(k.id) == k.name
     assert engine._engine.kernel_name(0) is None

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.reference import int8
+from mica.kernels.integers import Output, requantise
 
 LIMIT = 2**31 - 1
 MULTS = (0, 1, 2, 3, 2**16, 2**30 - 1, 2**30, 2**30 + 1, 1518500250, LIMIT - 1, LIMIT)
@@ -47,14 +47,14 @@ TRIPLES = _triples()
 
 def test_oracle_is_exact() -> None:
     a, m, s = (np.array(column, np.int64) for column in zip(*TRIPLES, strict=True))
-    got = int8.requantise(a, m, s)
+    got = requantise(a, m, s)
     assert [int(v) for v in got] == [_exact(*t) for t in TRIPLES]
     print(f"{len(TRIPLES)} triples")
 
 
 def test_halves_go_up() -> None:
     """Ties, which no other test would tell apart from rounding away from zero or to even."""
-    assert int8.requantise(np.array([-3, -1, 1, 3, 5]), 2**30, 0).tolist() == [-1, 0, 1, 2, 3]
+    assert requantise(np.array([-3, -1, 1, 3, 5]), 2**30, 0).tolist() == [-1, 0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("zero", [-128, 0, 127])
@@ -72,6 +72,6 @@ def test_c_is_exact(zero: int) -> None:
             "mult": np.array(m, np.int32),
             "shift": np.array(s, np.int8),
         }
-        p, q = {"act_min": -128, "act_max": 127}, int8.Output((1, len(part)), 0, zero)
+        p, q = {"act_min": -128, "act_max": 127}, Output((1, len(part)), 0, zero)
         got = kernels.run("fully_connected_s8", [np.ones((1, 1), np.int8)], blobs, p, q)
         assert got.ravel().tolist() == [min(127, max(-128, zero + _exact(*t))) for t in part]

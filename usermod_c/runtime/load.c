@@ -75,12 +75,13 @@ const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint
     return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
 }
 
-uint8_t mica_load_layout(mica_step_record_t *r, uint8_t other) {
-    if (r->layout != other) {
-        return MICA_LAYOUT_PLAIN;
+uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
+    uint8_t found = r->layout;
+    if (found >= 32 || !(layouts >> found & 1)) {
+        return MICA_LAYOUT_PLAIN;  // load_step() refuses what is left in r->layout
     }
     r->layout = MICA_LAYOUT_PLAIN;
-    return other;
+    return found;
 }
 
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {

@@ -12,7 +12,7 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
-from mica.format.schema import CUSTOM
+from mica.kernels import CUSTOM
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
 

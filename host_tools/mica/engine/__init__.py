@@ -14,7 +14,8 @@ import numpy as np
 
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
-from ..format.schema import CUSTOM, DTYPES, HEADER, record_bytes
+from ..format.schema import DTYPES, HEADER, record_bytes
+from ..kernels import CUSTOM
 from ..reference.executor import ReferenceModel
 
 try:

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..format import schema
-from ..reference.int8 import Output
+from ..kernels import KERNEL_BY_NAME
+from ..kernels.integers import Output
+from ..kernels.windows import WINDOW
 from . import EngineError, _engine
 
 Array = np.ndarray
@@ -28,11 +30,11 @@ def run(
     fast: bool = False,
 ) -> Array:
     """Run one kernel; `out` is written and returned when given, `rows` is the part of the output to compute."""
-    y = np.zeros(q.dims, schema.KERNEL_BY_NAME[kernel].y_type) if out is None else out
+    y = np.zeros(q.dims, KERNEL_BY_NAME[kernel].y_type) if out is None else out
     x = xs[0]
     act = [p.get("act_min", -128), p.get("act_max", 127)]
-    constants = [blobs[b] for b, _ in schema.KERNEL_BY_NAME[kernel].blobs]
-    window = [*x.shape[1:], *q.dims[1:], *(p[n] for n in schema._WINDOW)] if "kernel_h" in p else []
+    constants = [blobs[b] for b, _ in KERNEL_BY_NAME[kernel].blobs]
+    window = [*x.shape[1:], *q.dims[1:], *(p[n] for n in WINDOW)] if "kernel_h" in p else []
     channels = [q.y_zero, *act, int(fast)]
     buffers: list[Array] = [x, y, *constants]
     numbers: list[int]
@@ -50,7 +52,7 @@ def run(
     elif kernel in ("add_s8", "minmax_s8", "mul_s8", "div_s8", "matmul_s8"):
         buffers = [x, xs[1], y]
         zeros = [q.y_zero] if kernel in ("add_s8", "minmax_s8") else [q.x_zero, q.b_zero, q.y_zero]
-        own = [n for n in schema.KERNEL_BY_NAME[kernel].params if not n.startswith("act_")]
+        own = [n for n in KERNEL_BY_NAME[kernel].params if not n.startswith("act_")]
         numbers = [*(p[n] for n in own), *zeros, *act]
         for dims in (x.shape, xs[1].shape, q.dims):
             numbers += [len(dims), *_six(dims)]
@@ -89,7 +91,7 @@ def run(
         buffers = [*xs, *[none] * (3 - len(xs)), y, *constants]
         every = int(q.dims[0] > 1)
         numbers = [*x.shape, q.dims[2], every, len(xs) - 1, q.b_zero, q.y_zero]
-        numbers += [p[n] for n in schema.KERNEL_BY_NAME[kernel].params]
+        numbers += [p[n] for n in KERNEL_BY_NAME[kernel].params]
     elif kernel == "embedding_s8":
         numbers = [x.size, p["rows"], q.dims[-1]]
     else:

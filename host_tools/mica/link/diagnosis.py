@@ -18,6 +18,7 @@ from mica.boards import Board as BoardFacts
 from mica.boards import all_boards
 from mica.errors import MicaError
 from mica.format import schema
+from mica.kernels import KERNELS
 from mica.link import ports
 from mica.link.board import Board
 from mica.link.targets import open_board
@@ -186,9 +187,9 @@ def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFac
     if int(form.split(".")[0]) != schema.VERSION_MAJOR:
         text = f"it reads files of format {form}; mica pack writes {schema.VERSION_MAJOR}.{schema.VERSION_MINOR}"
         found.append(Finding("format", BAD, text, flash_line(facts)))
-    missing = [k.name for k in schema.KERNELS if k.name not in kernels]
+    missing = [k.name for k in KERNELS if k.name not in kernels]
     if missing:
-        text = f"{len(missing)} of {len(schema.KERNELS)} are not in this firmware: {', '.join(missing)}"
+        text = f"{len(missing)} of {len(KERNELS)} are not in this firmware: {', '.join(missing)}"
         found.append(
             Finding("kernels", WARNING, text, "models that use them run slowly or not at all; see mica build -h")
         )

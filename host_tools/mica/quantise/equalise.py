@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node
 from mica.quantise.calibrate import Samples, runs
 from mica.quantise.histogram import Range
@@ -187,5 +188,5 @@ def _error(g: Graph, p: Pair, values: Mapping[str, np.ndarray], s: np.ndarray, r
 def _rounded_rows(w: np.ndarray) -> np.ndarray:
     """Weights [Cout, ...] rounded to 8 bits, one scale for each output channel."""
     rows = w.reshape(len(w), -1)
-    steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / 127.0, 1e-30)
+    steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / INT8.largest, 1e-30)
     return (np.rint(rows / steps) * steps).reshape(w.shape).astype(np.float32)

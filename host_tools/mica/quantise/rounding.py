@@ -4,7 +4,7 @@
 
 Rounding each weight to the nearest integer is best for the weights; the output is what counts, and inputs are alike:
 neighbouring pixels, a mean far from zero. What one weight was rounded up, the following ones can make good. Candidates
-for a layer: the step that makes the largest weight 127, or the smaller step with the least output error; weights
+for a layer: the step that makes the largest weight the type's largest, or the smaller step with the least output error; weights
 rounded to nearest, or one by one with each error handed on to those that follow, for several amounts of damping
 (E. Frantar et al., "GPTQ: Accurate Post-Training Quantization", ICLR 2023, after Hassibi's optimal brain surgeon).
 Errors are d @ C @ d (`moments.py`): found on one half of the samples, compared on the other, and the winner is computed
@@ -18,12 +18,13 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.equalise import LINEAR
 from mica.quantise.moments import Moments
 from mica.quantise.steps.linear import weight_scales
 
-STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight 127
+STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight the type's largest
 DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
 BLOCK = 32  # weights whose errors are handed on together
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
@@ -69,8 +70,8 @@ def _node(g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quan
 
 
 def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Integers [Cout, K] in -127..127."""
-    return np.clip(np.rint(rows / steps[:, None]), -127, 127)
+    """Integers [Cout, K] of the weights' type."""
+    return INT8.round(rows / steps[:, None])
 
 
 def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> tuple[np.ndarray, np.ndarray]:
@@ -132,7 +133,7 @@ def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) 
         end = min(start + BLOCK, taps)
         error = np.empty_like(left[:, start:end])
         for j in range(start, end):
-            q[:, j] = np.clip(np.rint(left[:, j] / step), -127, 127)
+            q[:, j] = INT8.round(left[:, j] / step)
             error[:, j - start] = left[:, j] - q[:, j] * step
             left[:, j + 1 : end] -= low[:, j + 1 : end, j, None] * error[:, None, j - start]
         left[:, end:] -= low[:, end:, start:end] @ error

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mica.boards import Board
 from mica.errors import MicaError, Unsupported
-from mica.format.schema import KERNELS
+from mica.kernels import KERNELS
 from mica.resources import data_dir
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
@@ -106,7 +106,7 @@ def build(
     """Build the firmware for `board`, or find that it is up to date.
 
     `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
-    as well. `kernels` are the only ones that go in, by their names in `schema.KERNELS`; None is all. Without `fallback`
+    as well. `kernels` are the only ones that go in, by their names in `mica.kernels`; None is all. Without `fallback`
     the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
     folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. Raises MicaError
     with the compiler's telling lines when the build fails.

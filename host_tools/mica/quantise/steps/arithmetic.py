@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.check import MATMUL_MOST
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.dense import MATMUL_MOST
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.steps.common import act, emit, quant
 from mica.quantise.steps.operands import common_factors, operand, table, temporary, values

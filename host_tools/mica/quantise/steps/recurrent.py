@@ -11,8 +11,9 @@ import math
 
 import numpy as np
 
-from mica.format.check import STATE_MOST
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.recurrent import STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
 from mica.quantise.multiplier import quantise_multiplier
@@ -189,10 +190,10 @@ def _part(w: np.ndarray, bias: np.ndarray, q: Quant, most: int) -> tuple[np.ndar
 
     most: largest integer that the weights meet. Rows so long that their sum could leave the int32 get coarser weights.
     """
-    scale = np.maximum(np.abs(w).max(axis=1) / 127, np.abs(bias) / (q.scale * MOST_BIAS))
+    scale = np.maximum(np.abs(w).max(axis=1) / INT8.largest, np.abs(bias) / (q.scale * MOST_BIAS))
     scale = np.maximum(scale, most * (np.abs(w).sum(axis=1)) / MOST_SUM)
     scale = np.where(scale > 0, scale, 1.0)
-    integers = np.clip(np.rint(w / scale[:, None]), -127, 127)
+    integers = INT8.round(w / scale[:, None])
     folded = np.rint(bias / (q.scale * scale)) - q.zero_point * integers.sum(axis=1)
     reach_of_sum = np.abs(folded) + most * np.abs(integers).sum(axis=1)
     if np.any(reach_of_sum >= 2.0**31):

@@ -6,8 +6,10 @@ import math
 
 import numpy as np
 
-from mica.format.check import MATMUL_MOST, REDUCE_MODES, norm_reach
 from mica.ir.graph import Graph, Node
+from mica.kernels.dense import MATMUL_MOST
+from mica.kernels.norm import norm_reach
+from mica.kernels.reduce import REDUCE_MODES
 from mica.quantise.steps.arithmetic import requant_params
 from mica.quantise.steps.common import act, emit, quant
 from mica.quantise.steps.softmax import softmax_table
