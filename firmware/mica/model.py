@@ -130,7 +130,7 @@ class Model:
     """
 
     _labels = _input_names = _output_names = None
-    _hooks = None  # of hooks.py
+    _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
 
     def __init__(self, source, arena=None, *, strict=False, python=()):
@@ -308,7 +308,7 @@ class Model:
         return selftest(self)
 
     def reset(self):
-        """Clear the state of a streaming model, as it is after loading."""
+        """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
         self._m.reset_state()
 
     def predict_into(self, inputs, outputs):
@@ -390,9 +390,9 @@ class Model:
 
     def start(self, inputs=None):
         """Begin a run that resume() carries out in pieces: the arena is this model's until it ends, or stop()."""
-        from mica.slices import Run
+        from mica.slices import start
 
-        self._run = Run(self, inputs)
+        start(self, inputs)
 
     def resume(self, slice_us=1000):
         """Go on with the run of start() for about slice_us microseconds. Returns whether there is more to do."""
@@ -409,19 +409,27 @@ class Model:
         return more
 
     def stop(self):
-        """Give up the run of start(), if there is one. Its outputs are there only if it had come to its end."""
+        """Give up the run that this model has begun, if there is one: the arena is free in any case.
+
+        What "arena is busy" asks for where Ctrl-C left a run of start() or arun() unfinished. Its outputs are there only
+        if it had come to its end. Not for a hook: in a piece of a run it raises RuntimeError, elsewhere the run goes on.
+        """
         run = self._run
-        if run is not None:
-            run.check()
-            self._run = None
+        if run is None:
             self._m.end()
+            return
+        run.check()
+        self._m.end()  # first, and nothing between: a run that has not the arena is never taken for one to resume
+        self._run = None
 
     def deinit(self):
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
-        self.stop()
+        if self._run is not None:
+            self.stop()
         self._m.deinit()
         self._steps = ()
-        self._hooks = None
+        if self._hooks:
+            self._hooks = ()
 
     def __enter__(self):
         return self
