@@ -31,7 +31,8 @@ TARGETS = {
         ["-O2", "-mlongcalls", "-ffreestanding", "-isystem", "/usr/lib/xtensa-lx106-elf/include"],
     ),
 }
-OPTIONAL = ("gcc 32 bit", "clang -O2")  # scripts/setup installs the others
+# scripts/setup installs the others.
+OPTIONAL = ("clang -O2",) if c_build.HAS_32_BIT else ("gcc 32 bit", "clang -O2")
 
 
 def _works(cc: str, flags: list[str], folder: Path) -> bool:
@@ -123,4 +124,4 @@ def test_without_a_kernel(kernel: Kernel, tmp_path: Path, whole_build: dict[str,
     refused, accepted = done.stdout.decode().splitlines()
     assert refused.startswith("11 ")
     assert f"step {step} ({steps[step].name}): kernel {kernel.name} is not in this build" in refused
-    assert accepted == "0 ok"
+    assert accepted.startswith("0 ok")

@@ -281,7 +281,7 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         }
     }
     uint32_t n_io = mica_count(f, MICA_KIND_IO);
-    uint64_t golden = 0;  // bytes of one vector
+    uint32_t golden = 0;  // bytes of one vector; held at MICA_MAX_BYTES, which no section reaches
     for (uint32_t i = 0; i < n_io; ++i) {
         const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
         uint32_t id = mica_u16(r + MICA_IO_TENSOR), role = mica_u16(r + MICA_IO_ROLE);
@@ -305,7 +305,8 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
                 return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is listed twice", mica_at(f, r), id, 0);
             }
         }
-        golden += (t.bytes + 3) & ~(uint32_t)3;
+        golden += (t.bytes + 3) & ~(uint32_t)3;  // at most 2^31 - 1 and 2^31: the sum fits
+        golden = golden < MICA_MAX_BYTES ? golden : MICA_MAX_BYTES;
     }
     err->tensor = -1;
     if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
@@ -319,9 +320,9 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     }
     if (f->s[MICA_KIND_GOLDEN].bytes % golden) {
         return mica_fail(err, MICA_ERR_BOUNDS, "GOLDEN is no multiple of a vector", f->s[MICA_KIND_GOLDEN].offset,
-            f->s[MICA_KIND_GOLDEN].bytes, (uint32_t)golden);
+            f->s[MICA_KIND_GOLDEN].bytes, golden);
     }
-    uint64_t crcs = f->s[MICA_KIND_GOLDEN].bytes / golden * m->info.n_steps * 4;
+    uint64_t crcs = (uint64_t)(f->s[MICA_KIND_GOLDEN].bytes / golden) * m->info.n_steps * 4;
     if (f->s[MICA_KIND_LAYER_CRCS].offset && f->s[MICA_KIND_LAYER_CRCS].bytes != crcs) {
         return mica_fail(err, MICA_ERR_BOUNDS, "LAYER_CRCS is not one checksum a step and vector",
             f->s[MICA_KIND_LAYER_CRCS].offset, f->s[MICA_KIND_LAYER_CRCS].bytes, (uint32_t)crcs);
