@@ -32,7 +32,7 @@ import c_build  # noqa: E402
 import placing  # noqa: E402
 from named import NAMED, SETS  # noqa: E402
 
-from mica.device.cache import cache_dir  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it

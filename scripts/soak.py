@@ -24,7 +24,7 @@ sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "scripts")]
 
 from soak_parts import PARTS, Found, Settings  # noqa: E402
 
-from mica.device.cache import cache_dir  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 README = ROOT / "tests" / "README.md"
 NOTED = ROOT / "tests" / "soak.json"  # what README.md's section is made of

@@ -22,7 +22,7 @@ import injecting  # noqa: E402
 import mutants  # noqa: E402
 import troubling  # noqa: E402
 
-from mica.device.cache import cache_dir  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.device.cache import cache_dir
+from mica.toolchain.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
 USERMOD = ROOT / "usermod_c"

@@ -66,8 +66,8 @@ NAMED = (
     Named("selftest-state", "firmware/mica/selftest.py", "state[:] = kept", "pass", "board"),
     Named("trial-cut-short", "firmware/mica/slots.py", "    if half.begun:\n", "    if False:\n", "slots"),
     Named("half-crc", "firmware/mica/slots.py", "self.start + length]) != crc:", "self.start + length]) != crc and False:", "slots"),
-    Named("sequence", "host_tools/mica/device/push.py", "sequence = 1 + max(", "sequence = 0 + max(", "push"),
-    Named("image-crc", "host_tools/mica/device/push.py", "if found != crc:", "if False:", "push"),
+    Named("sequence", "host_tools/mica/link/push.py", "sequence = 1 + max(", "sequence = 0 + max(", "push"),
+    Named("image-crc", "host_tools/mica/link/push.py", "if found != crc:", "if False:", "push"),
     Named("file-sha", "firmware/mica/remote_push.py", 'if str(hexlify(digest.digest()), "ascii") != sha:', "if False:", "push"),
-    Named("wire-crc", "host_tools/mica/device/serial_board.py", "if int(answer[:-1]) != binascii.crc32(data):", "if False:", "wire"),
+    Named("wire-crc", "host_tools/mica/link/serial_board.py", "if int(answer[:-1]) != binascii.crc32(data):", "if False:", "wire"),
 )  # fmt: skip

@@ -15,7 +15,7 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
     "runtime": (("usermod_c/runtime/*.c", "load"), ("firmware/mica/*.py", "board")),
     "kernels": (("usermod_c/kernels/*.c", "kernels"), ("usermod_c/kernels/ref/*.c", "kernels"), ("usermod_c/kernels/isa/c32/*.c", "c32")),
     "slots": (("firmware/mica/slots.py", "slots"), ("firmware/mica/remote_push.py", "push")),
-    "push": (("host_tools/mica/device/push.py", "push"), ("host_tools/mica/device/romfs.py", "push")),
+    "push": (("host_tools/mica/link/push.py", "push"), ("host_tools/mica/images/romfs.py", "push")),
 }  # fmt: skip
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 COMPARISON = re.compile(r"(?<![-<>=!+*/&|^%])(<=|>=|==|!=|<|>)(?![<>=])")
