@@ -11,6 +11,7 @@ from mica.boards import emulated_boards
 from mica.cli import layer_times, target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
+from mica.format.names import printable_lines
 from mica.runner import Runner
 
 NAME = "bench"
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(result))
         if args.chart:
-            print("\n" + layer_times.chart(result))
+            print("\n" + printable_lines(layer_times.chart(result)))
     return 0
 
 

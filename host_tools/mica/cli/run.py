@@ -10,6 +10,7 @@ import numpy as np
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.errors import MicaError
+from mica.format.names import printable_lines
 from mica.pack.golden import dequantise_output
 from mica.runner import Runner
 
@@ -91,4 +92,4 @@ def report(result: dict[str, Any], labels: list[str]) -> str:
         for i in np.argsort(-values, kind="stable")[:TOP]:
             name = labels[i] if i < len(labels) else f"[{i}]"
             lines.append(f"  {name:12} {values[i]:.6g}")
-    return "\n".join(lines)
+    return printable_lines("\n".join(lines))
