@@ -35,7 +35,7 @@ RECORDS = {
 # Constants of the schema: those SPEC.md lists, and those only C needs.
 LIMITS = (
     *("ALIGN", "BLOB_ALIGN", "MAX_RANK", "MAX_DIM", "MAX_TENSORS", "MAX_STEPS", "MAX_IO", "MAX_BYTES", "NO_TENSOR"),
-    *("MULT_MIN", "MULT_MAX"),
+    *("MAX_NAME", "MULT_MIN", "MULT_MAX"),
 )
 MORE = ("VERSION_MAJOR", "VERSION_MINOR", "MAX_INPUTS", "MAX_OUTPUTS", "MAX_BLOBS", "MAX_PARAMS", "MAX_KERNEL_ID")
 

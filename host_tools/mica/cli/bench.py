@@ -13,6 +13,7 @@ from mica.cli.verify import inputs_for
 from mica.errors import MicaError
 from mica.report import layer_bars
 from mica.run.runner import Runner
+from mica.format.names import printable_lines
 
 NAME = "bench"
 HELP = "what a model costs on a target, layer by layer"
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         print(report(result))
         if args.chart:
-            print("\n" + layer_bars.chart(result))
+            print("\n" + printable_lines(layer_bars.chart(result)))
     return 0
 
 

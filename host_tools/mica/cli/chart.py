@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.format.names import printable_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,4 +33,4 @@ def draw(args: argparse.Namespace, model: ModelFile) -> str:
             Path(args.chart_file).write_text(svg.draw(found), encoding="utf-8")
         except OSError as e:
             raise MicaError(f"{args.chart_file}: cannot be written: {e.strerror}") from None
-    return f"\n{arena_chart.lines(found)}\n" if args.chart else ""
+    return f"\n{printable_lines(arena_chart.lines(found))}\n" if args.chart else ""

@@ -8,6 +8,7 @@ from typing import Any
 from mica.cli import chart, target, text
 from mica.errors import MicaError
 from mica.format import codec
+from mica.format.names import printable_lines
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
 
@@ -121,4 +122,4 @@ def report(r: dict[str, Any]) -> str:
     lines += ["", text.table(head, rows, "rllllrr")]
     if r["metadata"]:
         lines += ["", *(f"{k}: {v.replace(chr(10), ', ')}" for k, v in sorted(r["metadata"].items()))]
-    return "\n".join(lines)
+    return printable_lines("\n".join(lines))

@@ -19,6 +19,7 @@ from typing import NoReturn
 import mica
 from mica.cli import signals
 from mica.errors import MicaError
+from mica.format.names import printable_lines
 
 # In the order of the help: the way of a model first, then boards.
 COMMANDS = (
@@ -133,7 +134,7 @@ def _about(module: ModuleType) -> str:
 
 
 def _fail(message: str, code: int, as_json: bool) -> int:
-    print(f"mica: error: {message}", file=sys.stderr)
+    print(f"mica: error: {printable_lines(message)}", file=sys.stderr)
     if as_json:
         from mica.cli.text import emit_json
 

@@ -12,6 +12,7 @@ from mica.cli import target, text
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
 from mica.run.runner import Runner
+from mica.format.names import printable_lines
 
 NAME = "run"
 HELP = "run one input through a model"
@@ -91,4 +92,4 @@ def report(result: dict[str, Any], labels: list[str]) -> str:
         for i in np.argsort(-values, kind="stable")[:TOP]:
             name = labels[i] if i < len(labels) else f"[{i}]"
             lines.append(f"  {name:12} {values[i]:.6g}")
-    return "\n".join(lines)
+    return printable_lines("\n".join(lines))

@@ -23,6 +23,7 @@ from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
+from . import check, names, schema
 
 Array = np.ndarray
 
@@ -42,7 +43,10 @@ _ZERO_RANGE = {
 
 
 class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy."""
+    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(names.printable(message))
 
 
 @dataclass
@@ -511,6 +515,8 @@ class _Reader:
         self.strings = data[s.offset : s.offset + s.bytes]
         if not self.strings or self.strings[-1]:
             _bad("section STRINGS does not end in a zero")
+        if (at := names.texts_fault(self.strings)) >= 0:
+            _bad(f"byte {s.offset + at}: section STRINGS has control characters other than the line feed")
         self.space_bytes = {"arena": header["arena_bytes"], "state": header["state_bytes"], "data": len(self.constants)}
         self.tensors: list[TensorRecord] = []
 
@@ -528,7 +534,7 @@ class _Reader:
         inputs, outputs = self._io()
         metadata: dict[str, str] = {}
         for at, r in self._records("METADATA"):
-            key = self._string(r["key"], f"byte {at}, metadata key")
+            key = self._name(r["key"], f"byte {at}, metadata key")
             metadata.setdefault(key, self._string(r["value"], f"byte {at}, metadata value"))
         steps = [self._step(at, i, r) for i, (at, r) in enumerate(self._records("STEPS"))]
         h = self.header
@@ -563,13 +569,22 @@ class _Reader:
         places = range(s.offset, s.offset + s.bytes, s.record_bytes)
         return [(at, unpack_record(schema.TABLES[table], self.data, at)) for at in places]
 
-    def _string(self, offset: int, what: str) -> str:
+    def _bytes(self, offset: int, what: str) -> bytes:
         if offset >= len(self.strings):
             _bad(f"{what}: string at {offset} of {len(self.strings)}")
-        return self.strings[offset : self.strings.index(b"\0", offset)].decode(errors="replace")
+        return self.strings[offset : self.strings.index(b"\0", offset)]
+
+    def _string(self, offset: int, what: str) -> str:
+        return self._bytes(offset, what).decode(errors="replace")
+
+    def _name(self, offset: int, what: str) -> str:
+        name = self._bytes(offset, what)
+        if fault := names.fault(name):
+            _bad(f"{what}: its name {fault}")
+        return name.decode(errors="replace")
 
     def _tensor(self, at: int, i: int, r: dict[str, Any]) -> TensorRecord:
-        name = self._string(r["name"], f"byte {at}: tensor {i}")
+        name = self._name(r["name"], f"byte {at}: tensor {i}")
         what = f"byte {at}: tensor {i} ({name})"
         if r["dtype"] not in _DTYPE_NAME or r["space"] not in _SPACE_NAME or r["rank"] > schema.MAX_RANK:
             _bad(f"{what} has unknown element type {r['dtype']}, space {r['space']} or rank {r['rank']}")
@@ -618,7 +633,7 @@ class _Reader:
         return ids[:n]
 
     def _step(self, at: int, i: int, r: dict[str, Any]) -> StepRecord:
-        name = self._string(r["name"], f"byte {at}: step {i}")
+        name = self._name(r["name"], f"byte {at}: step {i}")
         what = f"byte {at}: step {i} ({name})"
         k = KERNEL_BY_ID.get(r["kernel"])
         if k is None:

@@ -29,6 +29,7 @@ MAX_STEPS = 0xFFFE
 MAX_DIM = 0xFFFF  # any one dimension; products are bounded by the arena
 MAX_BYTES = 2**31 - 1  # file, arena, scratch, state: every offset inside them fits an int32
 MAX_IO = 256  # model inputs and outputs together
+MAX_NAME = 255  # bytes of a name, without the zero
 MAX_KERNEL_ID = 127  # the bitmap in the header has 128 bits
 
 

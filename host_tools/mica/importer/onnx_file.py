@@ -25,13 +25,14 @@ from onnx import helper, numpy_helper
 
 from mica import custom
 from mica.errors import MicaError, Unsupported
+from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import ml_form
+from mica.importer import ml_form, tidy_names
 from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_steps
 from mica.importer.operator_form import Speller
-from mica.ir.graph import Graph, Node, Value, printable
+from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
 
 OLDEST_OPSET = 7
@@ -66,6 +67,7 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
         )
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
+    tidy_names.tidy_names(model.graph)
     return _Importer(path, model, opset, dict(shapes or {})).run()
 
 
@@ -472,7 +474,7 @@ _MICROSOFT = {("com.microsoft", op) for op in MICROSOFT_OPS}
 
 
 def _name(proto: onnx.NodeProto) -> str:
-    return printable(proto.name or next((o for o in proto.output if o), proto.op_type))
+    return clean(proto.name or next((o for o in proto.output if o), proto.op_type), tidy_names.MOST)
 
 
 def _where(proto: onnx.NodeProto) -> str:

@@ -15,11 +15,6 @@ from typing import Any
 import numpy as np
 
 
-def printable(name: str) -> str:
-    """A name for reports: what would break a line or cannot be written becomes '?'."""
-    return "".join(c if c.isprintable() else "?" for c in name)
-
-
 @dataclass(frozen=True)
 class Quant:
     """How integers stand for real numbers: real = scale * (q - zero_point), q int8, one scale for the whole tensor."""

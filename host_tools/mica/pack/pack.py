@@ -9,6 +9,7 @@ import numpy as np
 from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
 from mica.format.schema import SCRATCH_LIMIT
+from mica.format.names import clean
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
@@ -37,7 +38,7 @@ def pack(
         ids[name] = len(tensors)
         tensors.append(
             TensorRecord(
-                name=name,
+                name=clean(name),
                 dtype=value.dtype,
                 dims=value.shape,
                 scale=value.quant.scale,
@@ -73,7 +74,7 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
     n_inputs = len(node.inputs) - len(kernel.blobs)
     blobs = {name: np.asarray(g.data(i)) for (name, _), i in zip(kernel.blobs, node.inputs[n_inputs:], strict=True)}
     step = StepRecord(
-        name=node.name,
+        name=clean(node.name),
         kernel=node.op,
         inputs=tuple(ids[i] for i in node.inputs[:n_inputs]),
         outputs=tuple(ids[o] for o in node.outputs),
