@@ -11,9 +11,9 @@ from mica.boards import emulated_boards
 from mica.cli import target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
+from mica.format.names import printable_lines
 from mica.report import layer_bars
 from mica.run.runner import Runner
-from mica.format.names import printable_lines
 
 NAME = "bench"
 HELP = "what a model costs on a target, layer by layer"

@@ -10,9 +10,9 @@ import numpy as np
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.errors import MicaError
+from mica.format.names import printable_lines
 from mica.format.values import dequantise_output
 from mica.run.runner import Runner
-from mica.format.names import printable_lines
 
 NAME = "run"
 HELP = "run one input through a model"

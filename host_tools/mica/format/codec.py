@@ -23,6 +23,7 @@ from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
+
 from . import check, names, schema
 
 Array = np.ndarray

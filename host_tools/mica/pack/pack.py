@@ -8,8 +8,8 @@ import numpy as np
 
 from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
-from mica.format.schema import SCRATCH_LIMIT
 from mica.format.names import clean
+from mica.format.schema import SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
