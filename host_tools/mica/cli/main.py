@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        with signals.as_exits():
+        with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)):
             code = _run(words)
         sys.stdout.flush()
         return code
