@@ -163,7 +163,7 @@ def check_target(target: str) -> None:
 
 def _port_of(target: str) -> str:
     """The port that a target which is no emulated board stands for."""
-    from mica.boards import board_names, emulated_boards
+    from mica.boards import board_names, did_you_mean, emulated_boards
     from mica.device.ports import is_port_name, the_only_port
 
     emulated = emulated_boards()
@@ -176,7 +176,8 @@ def _port_of(target: str) -> str:
         return the_only_port()
     if not is_port_name(target):
         raise MicaError(
-            f"{target!r} is neither a board nor a port; known are host, auto, {', '.join(emulated)}, "
+            f"{target!r} is neither a board nor a port{did_you_mean(target, ['host', 'auto', *emulated, *board_names()])}; "
+            f"known are host, auto, {', '.join(emulated)}, "
             "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
         )
     return target
