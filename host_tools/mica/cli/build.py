@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mica.boards import Board, load_board, parse_size
-from mica.cli import text
+from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
@@ -47,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
     arena = parse_size(args.arena, "--arena") if args.arena else None
     kernels = kernels_of(args.models) if args.models else None
+    if args.output:
+        read = [("a model of --for", path) for path in args.models]
+        outputs.check("-o", Path(args.output), [*read, *(("a manifest", path) for path in args.manifest)])
 
     def build(only: Collection[str] | None, fallback: bool) -> builder.BuildResult:
         manifests = [Path(path) for path in args.manifest]

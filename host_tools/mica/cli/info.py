@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from mica.cli import chart, target, text
+from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.names import printable_lines
@@ -32,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")
+    if args.chart_file:
+        outputs.check("--chart-file", Path(args.chart_file), [("the model", args.model)])
     data = target.read_model(args.model)
     try:
         model = codec.decode(data)

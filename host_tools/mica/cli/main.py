@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        with signals.as_exits():
+        with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)):
             code = _run(words)
         sys.stdout.flush()
         return code
@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone; keep Python from complaining about it when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        return _fail(f"this computer has not enough memory: {error or 'MemoryError'}", MicaError.exit_code, as_json)
     except Exception as error:
         if os.environ.get("MICA_DEBUG"):
             raise

@@ -60,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
             decode(data)
         except FormatError as error:
             raise MicaError(f"{path}: {error}") from None
+        if Path(path).suffix != ".mica":
+            raise MicaError(f"{path}: a model on a board is called *.mica; rename the file")
         if Path(path).name in files:
             raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
         files[Path(path).name] = data

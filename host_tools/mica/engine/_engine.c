@@ -112,6 +112,9 @@ static PyObject *model_run(PyObject *self, PyObject *unused) {
     (void)unused;
     for (uint32_t i = 0; i < mica_model_info(model_of(self))->n_steps; ++i) {
         mica_run_step(model_of(self), i);
+        if (PyErr_CheckSignals() != 0) { // a large model takes seconds, and Ctrl-C should not
+            return NULL;
+        }
     }
     Py_RETURN_NONE;
 }

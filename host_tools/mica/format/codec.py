@@ -17,14 +17,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import check, schema
+from mica.format import check, names, schema
 from mica.format.schema import Field
 from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
-
-from . import check, names, schema
 
 Array = np.ndarray
 

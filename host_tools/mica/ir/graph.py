@@ -8,6 +8,7 @@ take a graph and return one; they may change it in place, the caller no longer u
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,7 +53,7 @@ class Value:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)  # a file can say 2**93, which an int64 cannot
 
     @property
     def bytes(self) -> int:
