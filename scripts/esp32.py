@@ -22,6 +22,7 @@ import numpy as np
 
 from mica.cli.verify import inputs_for
 from mica.device import natmod, xtensa_cc
+from mica.device.pins import unpinned_by_environment
 from mica.errors import MicaError, Unsupported
 from mica.format import codec
 from mica.resources import data_dir
@@ -69,7 +70,9 @@ def main() -> int:
 def llvm() -> Callable[..., list[str]]:
     """The commands of LLVM: a function from a program's name and arguments to a command line."""
     try:
-        root = xtensa_cc.unpacked("llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True))
+        root = xtensa_cc.unpacked(
+            "llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True), unpinned=unpinned_by_environment()
+        )
     except MicaError as error:
         raise Skip(str(error)) from None
     library = root / "usr" / "lib"

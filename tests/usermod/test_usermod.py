@@ -2,15 +2,23 @@
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
 globals, as is fails(f, ...), which prints what a call raises. A script that prints SKIP needs something that the board lacks.
+On this computer and the emulated Cortex-M3 all that is done on the newest MicroPython too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import mica
 import pytest
+from mica.boards import load_board
+from mica.device.build import build as build_firmware
+from mica.device.emulator import EmulatedBoard
+from mica.device.micropython import NEWEST, choose
 from mica.device.transport import Board, BoardError
+from mica.device.unix_board import UnixBoard
+from targets import DEEP
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -35,6 +43,22 @@ def fails(f, *args, **kw):
 def models() -> dict[str, bytes]:
     """Every model, with an input and the oracle's answer."""
     return build()
+
+
+@pytest.fixture(scope="session", params=DEEP)
+def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Board]:
+    facts = load_board(request.param)
+    image = build_firmware(facts, micropython=choose(NEWEST)).image
+    with UnixBoard(facts, image) if facts.port == "unix" else EmulatedBoard(facts, image) as board:
+        assert board.exec("import sys\nprint(sys.implementation.version[:3])") == f"({NEWEST.replace('.', ', ')})\n".encode()
+        yield board
+
+
+@pytest.fixture
+def newest_board(newest_of_session: Board) -> Board:
+    """A board with the newest MicroPython, with an empty heap."""
+    newest_of_session.soft_reset()
+    return newest_of_session
 
 
 def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
@@ -66,6 +90,15 @@ def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
     """One script on a board with an empty heap."""
     if board.name == "RPI_PICO@emu" and name in NOT_ON_PICO:
         pytest.skip(NOT_ON_PICO[name])
+    check_script(board, name, models)
+
+
+@pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
+def test_script_on_newest(newest_board: Board, name: str, models: dict[str, bytes]) -> None:
+    check_script(newest_board, name, models)
+
+
+def check_script(board: Board, name: str, models: dict[str, bytes]) -> None:
     got = run(board, name, models)
     if got.endswith("SKIP\n"):
         pytest.skip(f"{board.name} lacks what {name} needs")
@@ -73,6 +106,15 @@ def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
 
 
 def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(board, models)
+
+
+def test_soft_reset_and_ctrl_c_on_newest(newest_board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(newest_board, models)
+    check_ctrl_c(newest_board, models)
+
+
+def check_soft_reset(board: Board, models: dict[str, bytes]) -> None:
     """A soft reset in mid-run: the next session starts with a free arena."""
     for name in ("soft_reset_before", "soft_reset_after"):
         assert run(board, name, models) == (HERE / f"{name}.exp").read_text()
@@ -81,6 +123,10 @@ def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
 
 
 def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+    check_ctrl_c(board, models)
+
+
+def check_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
     """Ctrl-C in an endless series of runs: model, arena and heap stay usable."""
     board.put(models["many"], "many")
     board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")
