@@ -26,6 +26,7 @@ from mica.format import codec
 from mica.resources import data_dir
 from mica.run.host import HostRunner
 from mica.toolchain import natmod, xtensa_cc
+from mica.toolchain.pins import unpinned_by_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "tests" / "esp32"
@@ -69,7 +70,9 @@ def main() -> int:
 def llvm() -> Callable[..., list[str]]:
     """The commands of LLVM: a function from a program's name and arguments to a command line."""
     try:
-        root = xtensa_cc.unpacked("llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True))
+        root = xtensa_cc.unpacked(
+            "llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True), unpinned=unpinned_by_environment()
+        )
     except MicaError as error:
         raise Skip(str(error)) from None
     library = root / "usr" / "lib"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mica.format.names import printable_lines
+from mica.printable import printable_lines
 
 
 class MicaError(Exception):

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "host_tools" / "mica"
 RUNTIME = ROOT / "firmware" / "mica"
 
 # Everybody may: errors, where files lie, and switches for who works on mica.
-LEAVES = {"errors", "resources", "knobs", "__version__"}
+LEAVES = {"errors", "resources", "knobs", "printable", "__version__"}
 
 # The compiler. It never sees a board, nor a compiler for one.
 _BYTES = {"format"}

@@ -14,7 +14,7 @@ STUCK = """
 import subprocess, sys, tempfile, types
 import numpy as np
 from mica.cli import main
-from mica.device import child
+from mica.link import child
 
 def run(args):
     with tempfile.TemporaryDirectory(prefix="mica-") as folder:

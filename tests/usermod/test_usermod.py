@@ -2,17 +2,25 @@
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
 globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
-prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them.
+prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them. On this computer and the emulated Cortex-M3 all
+that is done on the newest MicroPython too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import mica
 import pytest
 from mica.link.board import Board, BoardError
+from mica.boards import load_board
+from mica.toolchain.build import build as build_firmware
+from mica.link.emulated import EmulatedBoard
+from mica.toolchain.micropython import NEWEST, choose
+from mica.link.unix_board import UnixBoard
+from targets import DEEP
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -42,6 +50,22 @@ def fails(f, *args, **kw):
 def models() -> dict[str, bytes]:
     """Every model, with an input and the oracle's answer."""
     return build()
+
+
+@pytest.fixture(scope="session", params=DEEP)
+def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Board]:
+    facts = load_board(request.param)
+    image = build_firmware(facts, micropython=choose(NEWEST)).image
+    with UnixBoard(facts, image) if facts.port == "unix" else EmulatedBoard(facts, image) as board:
+        assert board.exec("import sys\nprint(sys.implementation.version[:3])") == f"({NEWEST.replace('.', ', ')})\n".encode()
+        yield board
+
+
+@pytest.fixture
+def newest_board(newest_of_session: Board) -> Board:
+    """A board with the newest MicroPython, with an empty heap."""
+    newest_of_session.soft_reset()
+    return newest_of_session
 
 
 def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
@@ -74,6 +98,15 @@ def test_version(board: Board) -> None:
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
 def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
     """One script on a board with an empty heap."""
+    check_script(board, name, models)
+
+
+@pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
+def test_script_on_newest(newest_board: Board, name: str, models: dict[str, bytes]) -> None:
+    check_script(newest_board, name, models)
+
+
+def check_script(board: Board, name: str, models: dict[str, bytes]) -> None:
     where = name, board.name
     if where in NOT_RUN:
         pytest.skip(NOT_RUN[where])
@@ -102,6 +135,15 @@ def test_skips() -> None:
 
 
 def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(board, models)
+
+
+def test_soft_reset_and_ctrl_c_on_newest(newest_board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(newest_board, models)
+    check_ctrl_c(newest_board, models)
+
+
+def check_soft_reset(board: Board, models: dict[str, bytes]) -> None:
     """A soft reset in mid-run: the next session starts with a free arena."""
     for name in ("soft_reset_before", "soft_reset_after"):
         assert run(board, name, models) == (HERE / f"{name}.exp").read_text()
@@ -110,6 +152,10 @@ def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
 
 
 def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+    check_ctrl_c(board, models)
+
+
+def check_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
     """Ctrl-C in an endless series of runs: model, arena and heap stay usable."""
     board.put(models["many"], "many")
     board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")

@@ -11,7 +11,7 @@ from mica.boards import emulated_boards
 from mica.cli import outputs, target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
-from mica.format.names import printable_lines
+from mica.printable import printable_lines
 from mica.report import layer_bars
 from mica.run.runner import Runner
 

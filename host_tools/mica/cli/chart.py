@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mica.cli import outputs
 from mica.format.codec import ModelFile
-from mica.format.names import printable_lines
+from mica.printable import printable_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

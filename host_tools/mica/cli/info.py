@@ -9,9 +9,9 @@ from typing import Any
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec
-from mica.format.names import printable_lines
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+from mica.printable import printable_lines
 
 NAME = "info"
 HELP = "what a .mica file holds"

@@ -19,7 +19,7 @@ from typing import NoReturn
 import mica
 from mica.cli import signals
 from mica.errors import MicaError
-from mica.format.names import printable_lines
+from mica.printable import printable_lines
 
 # In the order of the help: the way of a model first, then boards.
 COMMANDS = (

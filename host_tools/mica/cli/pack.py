@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mica import evaluation, labels
 from mica.calibration import Pixels
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError, Unsupported
@@ -19,7 +18,7 @@ from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
 from mica.quantise.tune import AUTO, CHOICES
-from mica.run import evaluation
+from mica.run import evaluation, labels
 
 if TYPE_CHECKING:
     from mica.compiler import Compiled

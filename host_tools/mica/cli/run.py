@@ -10,8 +10,8 @@ import numpy as np
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.errors import MicaError
-from mica.format.names import printable_lines
 from mica.format.values import dequantise_output
+from mica.printable import printable_lines
 from mica.run.runner import Runner
 
 NAME = "run"

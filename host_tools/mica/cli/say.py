@@ -2,7 +2,7 @@
 
 import sys
 
-from mica.format.names import printable_lines
+from mica.printable import printable_lines
 
 
 def say(message: str) -> None:

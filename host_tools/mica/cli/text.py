@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
-from mica.format.names import printable
+from mica.printable import printable
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "") -> str:

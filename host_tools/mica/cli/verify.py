@@ -11,7 +11,7 @@ from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
 from mica.errors import MicaError
-from mica.format.names import printable
+from mica.printable import printable
 from mica.run.golden import random_input
 from mica.run.host import HostRunner
 from mica.run.runner import Runner

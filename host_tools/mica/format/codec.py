@@ -23,6 +23,7 @@ from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
+from mica.printable import printable
 
 Array = np.ndarray
 
@@ -45,7 +46,7 @@ class FormatError(MicaError):
     """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(names.printable(message))
+        super().__init__(printable(message))
 
 
 @dataclass

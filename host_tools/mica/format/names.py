@@ -1,15 +1,15 @@
-"""Text of somebody else's, from an ONNX file, a .mica file or a board: what may be printed, and what may be a name.
+"""What may be a name: of a tensor, a layer, a key of the metadata or a model on a board.
 
-A name is what a tensor, a layer, a key of the metadata or a model on a board has. It is one line: no control characters,
-no white space but single blanks between words, at most `MAX_NAME` bytes of UTF-8. The rule for files stands in
-SPEC.md; `usermod_c/runtime/load.c` has the same.
+It is one line: no control characters, no white space but single blanks between words, at most `MAX_NAME` bytes of UTF-8.
+The rule for files stands in SPEC.md; `usermod_c/runtime/load.c` has the same.
 """
 
 from __future__ import annotations
 
 import re
 
-from .schema import MAX_NAME
+from mica.format.schema import MAX_NAME
+from mica.printable import printable
 
 # In UTF-8, so that what is no UTF-8 gets the same verdict as in C.
 _CONTROL = rb"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]"  # U+0000 to U+001F, U+007F to U+009F
@@ -17,16 +17,6 @@ _CONTROL = rb"[\x00-\x1f\x7f]|\xc2[\x80-\x9f]"  # U+0000 to U+001F, U+007F to U+
 _SPACE = rb"\xc2\xa0|\xe1\x9a\x80|\xe2\x80[\x80-\x8a\xa8\xa9\xaf]|\xe2\x81\x9f|\xe3\x80\x80|  |\A | \Z"
 _NOT_IN_NAMES = re.compile(_CONTROL + b"|" + _SPACE)
 _NOT_IN_TEXTS = re.compile(rb"[\x01-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
-
-
-def printable(text: str) -> str:
-    """The text in one line for people: what would break the line, move the cursor or cannot be written becomes '?'."""
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
-def printable_lines(text: str) -> str:
-    """The same of a text of many lines."""
-    return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def clean(text: str, most: int = MAX_NAME) -> str:

@@ -20,6 +20,7 @@ from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain import sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
 
 
@@ -114,8 +115,12 @@ class NativeModule:
     seconds: float
 
 
-def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModule:
-    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date.
+def build(
+    name: str, *, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet
+) -> NativeModule:
+    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
+
+    The version of native code has been the same since 1.23, so one build is loaded by every release since.
 
     Raises MicaError for an unknown architecture, a tool that is missing, and with the compiler's telling lines.
     """
@@ -129,15 +134,16 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
     for module, package in (("elftools", "pyelftools"), ("ar", "ar")):
         if importlib.util.find_spec(module) is None:
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
-    tree = sources.fetch(jobs=jobs, progress=progress)
-    key = hashlib.sha256(str(data_dir("usermod_c")).encode()).hexdigest()[:8]
+    mp = micropython or choose()
+    tree = sources.fetch(mp, jobs=jobs, progress=progress)
+    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key)).encode()).hexdigest()[:8]
     folder = cache_dir() / "natmod" / f"{name}-{key}"
     with locked(f"natmod/{folder.name}", progress):
         (folder / "obj").mkdir(parents=True, exist_ok=True)
         log = folder / "build.log"
         log.unlink(missing_ok=True)
         if arch.prefix == WINDOWED:
-            compiler = xtensa_cc.compiler(folder, progress)
+            compiler = xtensa_cc.compiler(folder, progress, unpinned=mp.unpinned)
         _write(folder / "types.h", _CONFIG)
         _write_names(folder, tree, [compiler, *arch.flags])
         _write(folder / "Makefile", _makefile(arch, folder, tree, compiler))
@@ -154,7 +160,7 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
         bss=_linked_size(linked, "bss"),
         kernels=arch.isa,
         compiler=version.partition("\n")[0],
-        micropython=sources.VERSION,
+        micropython=mp.version,
         seconds=time.monotonic() - begun,
     )
 
