@@ -18,10 +18,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "format"), str(ROOT / "tests" / "trouble")]
+sys.path[:0] = [str(ROOT / "host_tools"), *(str(ROOT / "tests" / name) for name in ("format", "trouble", "faults"))]
 
 import c_build  # noqa: E402
 import fuzzing  # noqa: E402
+import injecting  # noqa: E402
 import troubling  # noqa: E402
 
 from mica.device.cache import cache_dir  # noqa: E402
@@ -44,6 +45,28 @@ def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[dict[st
     return sums, ""
 
 
+def memory_faults(wanted: bool, seed: int, seconds: float) -> tuple[dict[str, int], str]:
+    """Faults in each scenario in turn, other places in each round: what was tried, and what broke."""
+    sums: dict[str, int] = {}
+    end = time.monotonic() + seconds
+    if not wanted:
+        return sums, ""
+    with injecting.board() as board:
+        names = injecting.scenarios(board)
+        while time.monotonic() < end:
+            for name in names:
+                if time.monotonic() >= end:
+                    break
+                try:
+                    tried = {"scenarios": 1} | injecting.inject(board, name, 500, seed)
+                except AssertionError as e:
+                    return sums | {"crashes": 1}, str(e)
+                for what, n in tried.items():
+                    sums[what] = sums.get(what, 0) + n
+            seed += 1
+    return sums | {"crashes": 0}, ""
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     length = parser.add_mutually_exclusive_group()
@@ -53,6 +76,11 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
     parser.add_argument(
         "--boards", default="", metavar="NAMES", help="meanwhile, trouble these boards too: UNIX,MPS2_AN385"
+    )
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="meanwhile, let allocations fail and Ctrl-C come in MicroPython's unix port",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()
@@ -70,9 +98,10 @@ def main() -> int:
             seconds = max(1, int(duration))
             return fuzzing.run(fuzz, mine, seed=args.seed + i, seconds=seconds, corpus=str(mine))
 
-        with ThreadPoolExecutor(args.jobs + 1) as pool:
+        with ThreadPoolExecutor(args.jobs + 2) as pool:
             names = [name for name in args.boards.split(",") if name]
             troubled = pool.submit(trouble_boards, names, args.seed, duration)
+            faults = pool.submit(memory_faults, args.memory, args.seed, duration)
             outcomes = list(pool.map(one, range(args.jobs)))
     bad = [o for o in outcomes if not o.figures]
     git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
@@ -88,6 +117,8 @@ def main() -> int:
             "crashes": len(bad),
         }
     } | troubled.result()[0]
+    if args.memory:
+        parts["memory and Ctrl-C"] = faults.result()[0]
     result = {"revision": revision, "seed": args.seed, "minutes": round(duration / 60, 2), "parts": parts}
     if args.json:
         print(json.dumps(result))
@@ -97,9 +128,9 @@ def main() -> int:
             print(f"  {part}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
     for o in bad:
         print(f"{o.found}:\n{o.report[:4000]}", file=sys.stderr)
-    if troubled.result()[1]:
-        print(troubled.result()[1], file=sys.stderr)
-    return 1 if bad or troubled.result()[1] else 0
+    broken = [text for text in (troubled.result()[1], faults.result()[1]) if text]
+    print(*broken, sep="\n", end="\n" if broken else "", file=sys.stderr)
+    return 1 if bad or broken else 0
 
 
 if __name__ == "__main__":
