@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import injecting
 import pytest
 
-from mica.link.board import Board
+from mica.device.transport import Board
 
 MOST = 12  # places of each kind in each scenario; the soak takes up to 500, and others in each round
 
