@@ -14,9 +14,9 @@ sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 from usermod_models import golden, golden_state, small, two
 
 from mica.boards import read_board
-from mica.device.build import build
-from mica.device.transport import Board, BoardError
-from mica.device.unix_board import UnixBoard
+from mica.toolchain.build import build
+from mica.link.board import Board, BoardError
+from mica.link.unix_board import UnixBoard
 from mica.format import codec
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import injecting
 import pytest
 
-from mica.device.transport import Board
+from mica.link.board import Board
 
 MOST = 12  # places of each kind in each scenario; the soak takes up to 500, and others in each round
 
