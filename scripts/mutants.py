@@ -10,7 +10,9 @@ a test changes.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import hashlib
+import itertools
 import json
 import os
 import queue
@@ -115,8 +117,8 @@ def digest_of(root: Path, tests: str, *more: str) -> str:
 class Copy:
     """A copy of the tree, kept in the cache so that firmware is not built from nothing each time."""
 
-    def __init__(self, number: int) -> None:
-        self.root = cache_dir() / "mutants" / str(number)
+    def __init__(self) -> None:
+        self.root = self._own()
         listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, capture_output=True, check=True, text=True).stdout.split("\0")
         wanted = {name for name in names if name and (ROOT / name).is_file()}
@@ -127,6 +129,19 @@ class Copy:
                 here = path.relative_to(self.root).as_posix()
                 if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in wanted:
                     path.unlink()
+
+    def _own(self) -> Path:
+        """The first folder that no other process works in; ours until this one ends."""
+        folder = cache_dir() / "mutants"
+        folder.mkdir(parents=True, exist_ok=True)
+        for number in itertools.count():
+            self._lock = (folder / f"{number}.lock").open("w")
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                self._lock.close()
+        return folder / str(number)
 
     def write(self, name: str, data: bytes, mode: int = 0o644) -> None:
         """Leaves a file alone that is so already: builds go by the time of a change."""
@@ -237,8 +252,8 @@ def run(mutants: list[Mutant], jobs: int, minutes: float, say: object = print) -
     end = time.monotonic() + 60 * minutes
     results = Results()
     copies: queue.Queue[Copy] = queue.Queue()
-    for number in range(min(jobs, len(mutants))):
-        copies.put(Copy(number))
+    for _ in range(min(jobs, len(mutants))):
+        copies.put(Copy())
 
     def one(m: Mutant) -> dict[str, object]:
         copy = copies.get()

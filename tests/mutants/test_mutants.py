@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import mutants
@@ -71,6 +72,21 @@ class FakeCopy:
     def run(self, tests: str, build_engine: bool, seconds: float) -> tuple[str, str]:
         said = (self.root / FILE).read_text()
         return ("passed", "1 passed") if "a + b" in said else ("failed", "FAILED test_sum")
+
+
+def test_copies_are_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A soak and a person may both have mutants: neither writes into a copy that the other tests."""
+    monkeypatch.setattr(mutants, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(mutants, "ROOT", tmp_path / "tree")
+    (tmp_path / "tree" / "tests").mkdir(parents=True)
+    (tmp_path / "tree" / "tests" / "a.py").write_text("a = 1\n")
+    subprocess.run(["git", "init", "-q", tmp_path / "tree"], check=True)
+    stale = tmp_path / "mutants" / "0" / "tests" / "gone.py"
+    stale.parent.mkdir(parents=True)
+    stale.write_text("gone\n")
+    first, second = mutants.Copy(), mutants.Copy()
+    assert first.root != second.root and not stale.exists()
+    assert (first.root / "tests" / "a.py").read_text() == (second.root / "tests" / "a.py").read_text() == "a = 1\n"
 
 
 def test_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
