@@ -70,7 +70,7 @@ def _place(name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise KeyError(f"no {name!r} here; there are {', '.join([str(n) for n in names])}") from None
+        raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
 
 
 class Layer:

@@ -313,6 +313,13 @@ def test_answers(change: dict[str, list[str] | None], what: str, state: str, tex
         assert all(f.state == OK for f in judge(answers, load_board("RPI_PICO")))
 
 
+def test_romfs_of_a_pico(pico_board: Board) -> None:
+    """Its window is a block device, which has no len()."""
+    found = judge(parse(pico_board.exec(diagnosis.PROBE).decode()), None)
+    (romfs,) = (f for f in found if f.what == "romfs")
+    assert (romfs.state, romfs.text) == (OK, "a window of 1,048,576 bytes")
+
+
 def test_probe_on_stock_micropython() -> None:
     """What a firmware without mica answers: the probe asks nothing that it lacks."""
     answers = {k: v for k, v in HEALTHY.items() if k in ("heap", "micropython", "machine")}

@@ -90,6 +90,16 @@ def run(board: Board, name: str, models: dict[str, bytes]) -> str:
         raise AssertionError(f"{name} on {board.name}:\n{error.traceback or error}") from None
 
 
+def test_help(board: Board) -> None:
+    """help(mica) says what there is, and lists nothing that is the package's own; modules come as they are used."""
+    said = board.exec("import mica\nhelp(mica)\nmica.Model\nmica.cores\nhelp(mica)").decode()
+    first, second = said.split("object <module 'mica'")[1:]
+    listed = [[line.split(" -- ")[0].strip() for line in part.splitlines() if " -- " in line] for part in (first, second)]
+    own = [{name for name in names if not name.startswith("__")} for names in listed]
+    assert own == [set(), {"Model", "cores", "model"}]
+    assert "__doc__ -- mica.Model(file): predict([x])" in first
+
+
 def test_version(board: Board) -> None:
     """Firmware and host tools are of one version."""
     assert board.require_mica() == mica.__version__

@@ -66,7 +66,7 @@ except ImportError as _e:
     _say("nomica", _e)
 try:
     import vfs
-    _say("romfs", len(vfs.rom_ioctl(2, 0)))
+    _say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))  # of an RP2 a block device that is memory, too
 except (ImportError, AttributeError, OSError, TypeError):
     pass
 import os

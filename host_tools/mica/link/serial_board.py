@@ -61,6 +61,11 @@ class _Port:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
 
+    @property
+    def fd(self) -> int:
+        """What mpremote's console waits for with select(); pyserial gives it for serial ports only."""
+        return self._port.fd if self._socket is None else self._socket
+
     def inWaiting(self) -> int:
         return len(self._pending) or self._port.in_waiting
 
