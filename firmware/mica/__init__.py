@@ -23,7 +23,7 @@ def __getattr__(name):
     else:
         homes = {
             "Model": "model",
-            "Layer": "model",
+            "Layer": "layer",
             "Supervisor": "supervisor",
             "hooks": "hooks",
             "kernels": "kernels",

@@ -14,7 +14,7 @@ came last is outermost. Hooking rebuilds the model's list of steps, so a layer w
 does a model whose hooks were all removed.
 """
 
-from mica.model import Layer
+from mica.layer import Layer
 
 # What belongs together, by the kernels' names in the file format.
 # gen:groups (written by scripts/gen_format.py: `group` in host_tools/mica/kernels)

@@ -15,6 +15,8 @@ scale, round half to even, add the zero point, saturate. The host does the same,
 
 import _mica
 
+from mica.layer import Layer, shapes
+
 _LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
 
 
@@ -71,47 +73,6 @@ def _place(name, names):
         return names.index(name)
     except ValueError:
         raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
-
-
-class Layer:
-    """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
-
-    def __init__(self, model, index):
-        s = model.step_info(index)
-        inputs = [model.tensor(t) for t in s.inputs]
-        outputs = [model.tensor(t) for t in s.outputs]
-        self.index = index
-        self.name = s.name
-        self.op = s.kernel
-        self.input_shape = tuple(t.shape for t in inputs)
-        self.output_shape = tuple(t.shape for t in outputs)
-        self.macs = s.macs
-        self.bytes = sum(t.nbytes for t in outputs)
-        self.runs_in = s.runs_in
-        self._m = model
-        self._ids = s.inputs, s.outputs
-
-    def input(self, i=0):
-        """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
-        return self._m.tensor_view(self._ids[0][i])
-
-    def output(self, i=0):
-        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote."""
-        return self._m.tensor_view(self._ids[1][i], True)
-
-    def __repr__(self):
-        shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
-        return (
-            f"{self.index:3d}  {self.op:20s} {self.name:24s} {shapes}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
-        )
-
-
-def _shapes(shapes):
-    return " ".join(_shape(s) for s in shapes)
-
-
-def _shape(dims):
-    return "x".join(str(d) for d in dims) or "1"
 
 
 class Model:
@@ -442,8 +403,8 @@ class Model:
             info = self._m.info
         except RuntimeError:
             return "<mica.Model, closed>"
-        shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
-        return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {shapes}>"
+        arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
+        return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {arrow}>"
 
     def __repr__(self):
         """The same, and each layer: what the REPL shows."""

@@ -30,7 +30,8 @@ from binascii import crc32, hexlify
 
 import _mica
 
-from mica.model import Layer, Model
+from mica.layer import Layer
+from mica.model import Model
 
 model = None
 

@@ -15,7 +15,7 @@ def selftest(model, feed=None):
     try:
         bad = _run(model, m, feed)
         if bad is not None:
-            from mica.model import Layer
+            from mica.layer import Layer
 
             return Layer(m, bad)
     except (ValueError, IndexError):
