@@ -78,7 +78,9 @@ def main() -> int:
         "--boards", default="", metavar="NAMES", help="meanwhile, trouble these boards too: UNIX,MPS2_AN385"
     )
     parser.add_argument(
-        "--memory", action="store_true", help="meanwhile, let allocations fail and Ctrl-C come in MicroPython's unix port"
+        "--memory",
+        action="store_true",
+        help="meanwhile, let allocations fail and Ctrl-C come in MicroPython's unix port",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()

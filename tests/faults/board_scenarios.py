@@ -561,8 +561,8 @@ def selftest_imports():
     def after(failed):
         if first._run is not None or first.arena.busy:
             first.stop()
-        while first._hooks:
-            first._hooks[0].remove()
+        for h in list(first._hooks):
+            h.remove()
 
     return body, after
 
