@@ -1,7 +1,9 @@
 # models: golden golden_state
 # Whatever one flipped bit makes of a model in RAM, a Supervisor counts and mends: nothing of it comes out as the caller's mistake.
-import mica
+import sys
 from array import array
+
+import mica
 
 
 def counts(s):
@@ -36,15 +38,17 @@ print(counts(s))
 memoryview(block)[tensors + 5] ^= 0x40
 print(s.predict([x]) == want, s.on_spare)
 
-# Every byte of the header, of the tables and of the names: predict, and run on an input that was written before the damage.
-right = told = 0
+# Every byte of the header and of the tables, and some of the others; on a board every fifth: predict, and run with views.
+step = 1 if sys.platform == "linux" else 5
+tried = right = told = 0
 block = loose(golden)
 view = memoryview(block)
 s = mica.Supervisor(block, spare=golden, check_every=1000000)
 kinds = set()
 for at in range(len(golden)):
-    if at > tensors + 7 * 48 and at % 29:
+    if at % (step if at < tensors + 7 * 48 else 29 * step):
         continue
+    tried += 1
     bit = 1 << at % 8
     view[at] ^= bit
     if at & 1:
@@ -68,7 +72,7 @@ for at in range(len(golden)):
         print("not restored", at)
     elif s.predict([x]) != want:
         print("wrong after restore", at)
-print(right > 600, told > 0, s.counts["spare"] > 20, s.counts["failed"] == told)
+print(tried > 600 // step, right >= tried * 0.9, told > 0, s.counts["spare"] > 20 // step, s.counts["failed"] == told)
 
 # run(): a due check that finds damage does not lose the input.
 block = loose(golden)
