@@ -33,6 +33,17 @@ _COS = [(-1.0) ** n / math.factorial(2 * n) for n in range(1, 10)]  # (cos(r) - 
 _ATAN = [(-1.0) ** n / (2 * n + 1) for n in range(1, 12)]  # (atan(r) - r) / r**3, in r**2
 
 
+def ceil_log2(x: float) -> int:
+    """The smallest n with x <= 2**n, for finite x > 0: a logarithm might be a bit beside a whole number."""
+    significand, exponent = math.frexp(x)
+    return exponent - (significand == 0.5)
+
+
+def floor_log2(x: float) -> int:
+    """The largest n with 2**n <= x, for finite x > 0."""
+    return math.frexp(x)[1] - 1
+
+
 def _in_blocks(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     """The function on arrays of any shape, a block after the other, without warnings."""
 
