@@ -11,6 +11,7 @@ NCHW; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixe
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -253,9 +254,10 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
             live = size > 1e-6 * size.max()
             rows, b, total = rows[live], b[live], rows[live].sum(axis=1)
             variance = np.median(0.7 * total**2 + 0.3 * np.sum(rows**2, axis=1)) if live.any() else 0.0
-            if not (variance > 0 and total @ total > 0):
+            square = math.fsum(total * total)
+            if not (variance > 0 and square > 0):
                 return None
-            mean, deviation = float(-(b @ total) / (total @ total)), float(1 / np.sqrt(variance))
+            mean, deviation = -math.fsum(b * total) / square, float(1 / np.sqrt(variance))
             # Weights of 1e-45 would want inputs that no float32 holds: that says nothing of the inputs.
             return (mean, deviation) if max(abs(mean), deviation) < LARGEST_MADE_UP else None
         else:

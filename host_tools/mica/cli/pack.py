@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
+from mica.ir.graph import printable
 from mica.passes import streaming
 from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels
@@ -216,12 +218,38 @@ def parse_shapes(items: list[str]) -> dict[str, int]:
 
 
 def _metadata(args: argparse.Namespace) -> dict[str, str]:
-    metadata = {}
+    metadata = {"command": command(args)}
     if args.name:
         metadata["name"] = args.name
     if args.labels:
         metadata["labels"] = "\n".join(labels.read(Path(args.labels)))
     return metadata
+
+
+def command(args: argparse.Namespace) -> str:
+    """The command that makes these bytes, for the file: files by their names, without what only tells where or prints."""
+    options: list[tuple[str, list[str]]] = [
+        ("--calib", _file_names(args.calib)),
+        ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),
+        ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
+        ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
+        ("--eval", _file_names(args.eval)),
+        ("--shape", args.shape),
+        ("--labels", _file_names(args.labels)),
+        ("--name", [args.name] if args.name else []),
+        ("--board", _file_names(args.board)),
+        ("--state", args.state),
+        ("--window", args.window),
+        ("--golden", [str(args.golden)] if args.golden else []),
+        ("--custom", _file_names(*args.custom)),
+    ]
+    words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words += [word for option, values in options for value in values for word in (option, value)]
+    return printable(shlex.join(words))
+
+
+def _file_names(*paths: str | None) -> list[str]:
+    return [Path(path).name for path in paths if path]
 
 
 def _pixels(args: argparse.Namespace) -> Pixels:
@@ -262,7 +290,6 @@ def _add_errors(
 def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]:
     return {
         "metric": accuracy["metric"],
-        "accuracy_float": f"{accuracy['float_value']:.4f}",
         "accuracy_int8": f"{accuracy['value']:.4f}",
         "samples": str(samples),
     }

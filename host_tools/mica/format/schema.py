@@ -145,11 +145,11 @@ METADATA_KEYS = {
     "producer": "program and version that wrote the file",
     "source": "file name of the ONNX model",
     "source_sha256": "SHA-256 of the ONNX file, hexadecimal",
+    "command": "command that made the file: options in a fixed order, file names without their folders",
     "labels": "class names, one per line",
     "input_scale": "float input = raw * input_scale + input_offset, as the evaluation data stores it",
     "input_offset": "see input_scale",
     "metric": "what the accuracy figures are: top1, auc or mse",
-    "accuracy_float": "measured at pack time on the labelled data, ONNX Runtime, float",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",
 }

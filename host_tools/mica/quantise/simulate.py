@@ -12,7 +12,9 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Samples, runs
-from mica.reference import float_ops
+from mica.reference import float_ops, functions
+
+LN10 = 2.302585092994046
 
 
 def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
@@ -66,4 +68,4 @@ def noise(exact: Graph, g: Graph, quants: Mapping[str, Quant], samples: Samples)
             w = wanted[name].astype(np.float64)
             error[k] += np.sum((found[name] - w) ** 2)
             size[k] += np.sum(w**2)
-    return float(np.mean(10 * np.log10(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))))
+    return float(np.mean(10 / LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from mica.format.weights import INT8
@@ -59,7 +61,7 @@ def weight_scales(rows: np.ndarray, bias: np.ndarray, qx: Quant, qy: Quant) -> n
     """
     largest = np.abs(rows).max(axis=1) / INT8.largest
     for_bias = np.abs(bias) / (qx.scale * FAST_BIAS)
-    for_shift = 2.0 ** -(FAST_SHIFT + 0.5) * qy.scale / qx.scale
+    for_shift = math.sqrt(0.5) * 2.0**-FAST_SHIFT * qy.scale / qx.scale
     return np.maximum(np.maximum(largest, for_bias), for_shift)
 
 
