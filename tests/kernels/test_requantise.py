@@ -5,8 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from case import Case
+from one_step import model_of
 
 from mica import engine
+from mica.format import codec
 from mica.kernels.integers import Output, requantise
 
 LIMIT = 2**31 - 1
@@ -61,8 +64,6 @@ def test_halves_go_up() -> None:
 def test_c_is_exact(zero: int) -> None:
     """Through fully_connected_s8 with weights 0, so that the accumulator is the bias."""
     assert engine.AVAILABLE, "the C engine is not built: pip install -e ."
-    from mica.engine import kernels
-
     for start in range(0, len(TRIPLES), 60000):
         part = TRIPLES[start : start + 60000]
         a, m, s = zip(*part, strict=True)
@@ -73,5 +74,8 @@ def test_c_is_exact(zero: int) -> None:
             "shift": np.array(s, np.int8),
         }
         p, q = {"act_min": -128, "act_max": 127}, Output((1, len(part)), 0, zero)
-        got = kernels.run("fully_connected_s8", [np.ones((1, 1), np.int8)], blobs, p, q)
-        assert got.ravel().tolist() == [min(127, max(-128, zero + _exact(*t))) for t in part]
+        x = np.ones((1, 1), np.int8)
+        model = engine.NativeModel(codec.encode(model_of(Case("bias", "fully_connected_s8", [x], p, q, blobs))))
+        model.set_input(0, x)
+        model.run()
+        assert model.output(0).ravel().tolist() == [min(127, max(-128, zero + _exact(*t))) for t in part]

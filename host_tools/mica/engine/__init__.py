@@ -95,6 +95,17 @@ class NativeModel:
             raise EngineError(f"step {i}: the model has {self.steps}")
         self._model.run_step(i)
 
+    def step_rows(self, i: int) -> int:
+        """Into how many rows the output of a step can be cut."""
+        return self._model.step_rows(i)
+
+    def run_rows(self, i: int, begin: int, end: int) -> None:
+        """Rows [begin, end) of a step's output."""
+        try:
+            self._model.run_rows(i, begin, end)
+        except _engine.Error as e:
+            raise EngineError(str(e)) from None
+
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points."""
         self._model.reset_state()

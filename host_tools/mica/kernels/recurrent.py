@@ -11,15 +11,10 @@ from mica.kernels.base import Array, Blobs, Cost, Dims, Kernel, Params, Shapes, 
 from mica.kernels.integers import Output, dot, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, Broken, require
 
-GATES = (
-    1,
-    4,
-    3,
-    3,
-)  # of a simple cell, an LSTM, and both kinds of GRU  # of a simple cell, an LSTM, and both kinds of GRU
+GATES = (1, 4, 3, 3)  # of a simple cell, an LSTM, and both kinds of GRU
 LSTM = 1
-TABLE = 257  # entries: the ends of 256 intervals  # entries: the ends of 256 intervals
-STATE_MOST = 32767  # of a hidden state, inside  # of a hidden state, inside
+TABLE = 257  # entries: the ends of 256 intervals
+STATE_MOST = 32767  # of a hidden state, inside
 _RECURRENT_NUMBERS = ("cell_shift", "output_shift", "hidden_zero", "in_mult", "in_shift", "out_mult", "out_shift")
 
 
