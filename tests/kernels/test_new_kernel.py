@@ -12,8 +12,8 @@ from pathlib import Path
 from new_kernel.additions import FILES, HERE, INSERTED, REPLACED
 
 from mica.boards import load_board
-from mica.device.build import build
-from mica.device.unix_board import UnixBoard
+from mica.link.unix_board import UnixBoard
+from mica.toolchain.build import build
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST = 11

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 
 from mica import engine
 from mica.compiler import compile_model
-from mica.device import mip_package, natmod
 from mica.reference.executor import ReferenceModel
+from mica.toolchain import mip_package, natmod
 
 FOLDER = Path(sys.argv[1])
 nodes = [helper.make_node("Relu", ["x"], ["r"], "relu"), helper.make_node("Hardmax", ["r"], ["y"], "hard")]
