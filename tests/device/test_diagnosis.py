@@ -34,6 +34,7 @@ from test_ports import dead_port, held_by  # noqa: F401 - a fixture
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.device import diagnosis, ports
+from mica.device.answers import ask
 from mica.device.diagnosis import BAD, OK, WARNING, examine, judge, parse
 from mica.device.session import BoardRunner
 from mica.device.transport import Board, BoardError
@@ -187,7 +188,7 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
 
 
 def looked_at(board: Board, expected: str | None = None) -> dict[str, diagnosis.Finding]:
-    found = judge(parse(board.exec(diagnosis.PROBE).decode()), load_board(expected) if expected else None)
+    found = judge(parse(ask(board, diagnosis.PROBE)), load_board(expected) if expected else None)
     return {f.what: f for f in found}
 
 
@@ -271,7 +272,7 @@ HEALTHY = {
     "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in diagnosis.schema.KERNELS)],
     "mica": [diagnosis.mica.__version__],
     "romfs": ["1048576"],
-    "model": ["8464 /rom/digits.mica"],
+    "model": [f"8464 {b'/rom/digits.mica'.hex()}"],
 }
 
 

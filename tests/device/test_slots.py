@@ -194,6 +194,22 @@ def test_one_after_the_other(fake: Fake) -> None:
         assert fake.value("slots.status()[0]") == str(turn % 2)
 
 
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_a_confirmed_half_whose_image_is_damaged(fake: Fake, place: str) -> None:
+    """Flash that has lost a bit since: the commit is well, and what it speaks of is not."""
+    for data in (OLD, GOOD):
+        assert fake.put(a=data).confirmed
+        fake.boot()
+    length = push.listing(fake.board).halves[1].size
+    at = HALF + {"first": 0, "middle": length // 2, "last": length - 1}[place]
+    fake.board.exec(f"fake.store[{at}] ^= 0x10")
+    fake.boot()
+    assert (fake.states, fake.see("a")) == (["confirmed", "broken"], OLD)
+    fake.board.exec(f"fake.store[{at}] ^= 0x10")
+    fake.boot()
+    assert (fake.states, fake.see("a")) == (["confirmed", "confirmed"], GOOD)
+
+
 def test_side_by_side_and_away(fake: Fake) -> None:
     fake.put(a=OLD)
     fake.boot()

@@ -17,7 +17,7 @@ from mica.calibration import Pixels
 from mica.cli import chart, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile
-from mica.format.names import file_fault
+from mica.format.names import file_fault, printable
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
 from mica.quantise.tune import AUTO, CHOICES
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
     model = Path(args.model)
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
-        raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
+        raise MicaError(f"'{printable(output.name)}': a model's file name {fault}; name another with -o")
     _check_writable(output)
     if args.golden < 0:
         raise MicaError("--golden: wanted a number of vectors, 0 for none")

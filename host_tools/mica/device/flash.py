@@ -18,6 +18,7 @@ import serial.tools.list_ports
 
 from mica.boards import Board as BoardFacts
 from mica.device import flash_files, flash_image
+from mica.device.answers import ask, number, one_of, text
 from mica.device.flash_files import Backup, Entry
 from mica.device.flash_image import Image
 from mica.device.layout import Span
@@ -332,23 +333,26 @@ def _settled(port: str) -> SerialBoard:
 
 _TRY = """\
 def _mica_try(path):
-    import mica
+    import binascii, mica
     m = mica.Model(path)
-    bad = m.selftest() if m._m.info.n_golden else "none"
-    print("mica:selftest", "passed" if bad is None else bad)
+    bad = m.selftest() if m._m.info.n_golden else None
+    print("mica:selftest", "none" if not m._m.info.n_golden else "bad" if bad else "passed")
+    if bad:
+        print("mica:layer", bad.index, str(binascii.hexlify(bad.name.encode()), "ascii"))
 """
 
 
 def _try_model(board: Board, name: str) -> str:
     """Load a model from /rom and have it check its golden vectors: passed, or none where it has none."""
     try:
-        said = board.exec(f"{_TRY}_mica_try('/rom/' + {name!r})").decode(errors="replace")
+        answer = ask(board, f"{_TRY}_mica_try('/rom/' + {name!r})")
     except BoardError as error:
         raise MicaError(f"{name} is in /rom of {board.name}, but does not load there: {error}") from None
-    result = said.rpartition("mica:selftest ")[2].strip()
-    if result not in ("passed", "none"):
-        raise MicaError(f"{name} gives wrong answers on {board.name}, first in layer {' '.join(result.split())}")
-    return result
+    (result,) = answer.one("selftest", one_of("passed", "none", "bad"))
+    if result == "bad":
+        index, layer = answer.one("layer", number, text)
+        raise MicaError(f"{name} gives wrong answers on {board.name}, first in layer {index} ({layer})")
+    return str(result)
 
 
 def _start_program(board: SerialBoard) -> None:
