@@ -10,11 +10,12 @@
     write(half, n, parts)    nothing: block n, of (offset in the window, bytes), (-1, bytes of `data` in turn)
     check(half, size)        mica:crc <crc32>
     commit(half, page)       nothing
-    trial(half)              mica:confirmed, or mica:rejected <reason as hex>
+    trial(half, key)         mica:confirmed, or mica:rejected <reason as hex>
     remove(name)             nothing
     part(name)               mica:part <bytes> <crc32>                         of a file that was sent in part
     append(name, at, data)   nothing
-    finish(name, size, sha)  mica:confirmed, or mica:rejected <reason as hex>  after its trial it has its name
+    finish(name, size, sha,  mica:confirmed, or mica:rejected <reason as hex>  after its trial it has its name
+           key)
 
 crc32 is zlib's, 8 hexadecimal digits. A name is in hexadecimal as well, in calls too: it may have blanks, and any character.
 """
@@ -170,11 +171,11 @@ def commit(index, page):
         raise OSError("the flash does not hold what was written to it")
 
 
-def trial(index):
+def trial(index, key=None):
     flash = slots.window()
     half = slots.Half(flash, index)
     if half.state == "trial":
-        slots.try_half(half)
+        slots.try_half(half, key)
     if half.state == "confirmed":
         slots.mount(flash, half)
         print("mica:confirmed")
@@ -202,7 +203,7 @@ def append(name, at, data):
         f.write(data)
 
 
-def finish(name, size, sha):
+def finish(name, size, sha, key=None):
     """Look at the file's hash, try the model, and give it its name: until then there is the one before."""
     import hashlib
 
@@ -220,7 +221,7 @@ def finish(name, size, sha):
     problem = None
     if name.endswith(".mica"):
         try:
-            problem = slots.test(path)
+            problem = slots.test(path, key)
         except Exception as e:
             problem = f"{type(e).__name__}: {e}"
     if problem:

@@ -63,7 +63,7 @@ class Fake:
 
 tried = []
 
-def test(path):
+def test(path, key=None):
     with open(path, "rb") as f:
         data = f.read()
     tried.append(data[:4])
@@ -303,14 +303,14 @@ def test_a_trial_that_is_broken_off_is_repeated(fake: Fake) -> None:
     """Ctrl-C is no verdict; a reset is one."""
     fake.put(a=OLD)
     fake.boot()
-    fake.board.exec("def test(path): raise KeyboardInterrupt\nslots.test = test")
+    fake.board.exec("def test(path, key=None): raise KeyboardInterrupt\nslots.test = test")
     assert not fake.put(a=GOOD).confirmed
     fake.board.exec("boot()")  # broken off again
     assert fake.see("a") == OLD
     fake.board.exec(FAKE[FAKE.index("def test") : FAKE.index("def boot")])
     fake.boot()
     assert fake.see("a") == GOOD
-    fake.board.exec("def test(path): raise PowerCut\nslots.test = test")
+    fake.board.exec("def test(path, key=None): raise PowerCut\nslots.test = test")
     with pytest.raises(BoardError):
         fake.put(a=SIDE)
     fake.board.exec(FAKE[FAKE.index("def test") : FAKE.index("def boot")])

@@ -16,6 +16,7 @@ from mica import evaluation
 from mica.calibration import Pixels
 from mica.cli import chart, target, text
 from mica.errors import MicaError, Unsupported
+from mica.format import signature
 from mica.format.codec import ModelFile
 from mica.format.names import file_fault, printable
 from mica.format.schema import SCRATCH_LIMIT
@@ -76,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "longer than 1), and so is each sample of --calib",
     )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    parser.add_argument(
+        "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
+    )
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -91,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
         raise MicaError(f"'{printable(output.name)}': a model's file name {fault}; name another with -o")
+    key = signature.read_key(args.key) if args.key else None
     _check_writable(output)
     if args.golden < 0:
         raise MicaError("--golden: wanted a number of vectors, 0 for none")
@@ -152,7 +157,10 @@ def run(args: argparse.Namespace) -> int:
         from mica.format.codec import encode
 
         blob = encode(packed)
+    if key is not None:
+        blob = signature.sign(blob, key)
     result["size"] = len(blob)
+    result["signed"] = key is not None
     write_atomically(output, blob)
     drawn = chart.draw(args, packed)
     if args.json:

@@ -124,8 +124,11 @@ def listing(board: Board) -> Listing:
     return Listing(files, length, mounted, (base_size, base_crc), used, [HalfState(*half) for _, *half in halves])
 
 
-def push(board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None) -> Pushed:
-    """Put models onto the board beside those that are there, and have the board try them.
+def push(
+    board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
+) -> Pushed:
+    """Put models onto the board beside those that are there, and have the board try them. With a key the board confirms
+    only what is signed with it.
 
     Raises Unsupported when they do not fit, MicaError when the half that would be written is in use.
     """
@@ -139,9 +142,9 @@ def push(board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutPro
         if name.endswith(".mica") and not codec.decode(data).golden:
             say(f"{name} has no golden vectors: its trial is to load and run once (mica pack --golden 4 makes some)")
     if not there.window:
-        return _push_files(board, files, progress)
+        return _push_files(board, files, progress, key)
     kept = [file for file in there.files if file.name not in files]
-    return _write_half(board, there, kept, files, list(files), say, progress)
+    return _write_half(board, there, kept, files, list(files), say, progress, key)
 
 
 def remove(board: Board, name: str, *, say: Say) -> Pushed:
@@ -197,6 +200,7 @@ def _write_half(
     on_trial: list[str] | None,
     say: Say,
     progress: PutProgress | None,
+    key: bytes | None = None,
 ) -> Pushed:
     begun = time.monotonic()
     index = _idle(there, board)
@@ -240,8 +244,16 @@ def _write_half(
     seconds = time.monotonic() - begun
     say(f"{done:,} bytes in {seconds:.1f} s ({done / max(seconds, 0.001) / 1000:.1f} kB/s)")
     sent = done
-    confirmed, reason = _verdict(_call(board, f"trial({index})", _TRIAL_SECONDS))
+    confirmed, reason = _verdict(_call(board, f"trial({index}{_with_key(board, key)})", _TRIAL_SECONDS))
     return Pushed(sent, len(image) - sent, time.monotonic() - begun, confirmed, reason)
+
+
+def _with_key(board: Board, key: bytes | None) -> str:
+    """Gives the board the key of a trial; the argument for it. Whoever has the port has the board, and so the key."""
+    if key is None:
+        return ""
+    board.put(key, "_key")
+    return ", _key"
 
 
 def _verdict(answer: Answer) -> tuple[bool, str]:
@@ -313,7 +325,9 @@ def _part_of(progress: PutProgress | None, done: int, total: int) -> PutProgress
 # --- files ----------------------------------------------------------------------------------------------
 
 
-def _push_files(board: Board, files: Mapping[str, bytes], progress: PutProgress | None) -> Pushed:
+def _push_files(
+    board: Board, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
+) -> Pushed:
     """To the file system: each under a temporary name until it has passed its trial."""
     begun = time.monotonic()
     total = sum(map(len, files.values()))
@@ -332,7 +346,8 @@ def _push_files(board: Board, files: Mapping[str, bytes], progress: PutProgress 
             sent += len(piece)
         before += len(data)
         sha = hashlib.sha256(data).hexdigest()
-        confirmed, reason = _verdict(_call(board, f"finish({_hex(name)}, {len(data)}, {sha!r})", _TRIAL_SECONDS))
+        call = f"finish({_hex(name)}, {len(data)}, {sha!r}{_with_key(board, key)})"
+        confirmed, reason = _verdict(_call(board, call, _TRIAL_SECONDS))
         if not confirmed:
             return Pushed(sent, before - sent, time.monotonic() - begun, False, f"{name}: {reason}")
     return Pushed(sent, total - sent, time.monotonic() - begun, True)
