@@ -88,14 +88,21 @@ class Model:
     A layer whose kernel this firmware lacks runs in MicroPython, to the same integers and some hundred times slower:
     its `runs_in` says "Python". With `strict` such a model raises ValueError instead. `python` names kernels that are to
     run so although the firmware has them; True is all.
+
+    With a `key`, bytes of the file given to `mica pack --key`, a model that is not signed with it raises ValueError.
     """
 
     _labels = _input_names = _output_names = None
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
 
-    def __init__(self, source, arena=None, *, strict=False, python=()):
-        self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena, lacking=True)
+    def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
+        data = _read(source) if isinstance(source, str) else source
+        if key is not None:
+            from mica.signature import check
+
+            check(data, key)
+        self._m = _mica.load(data, arena, lacking=True)
         if functions or python or self._m.lacking:
             from mica import operators
 

@@ -52,8 +52,11 @@ def _check(m, feed):
 class _Source:
     """What a model can be loaded from, again and again."""
 
-    def __init__(self, given, arena):
+    def __init__(self, given, arena, key):
+        if key is not None and isinstance(given, Model):
+            raise ValueError("Supervisor: a key is for paths and buffers; give a Model its key when it is made")
         self.given = given
+        self.key = key
         self.arena = arena
         self.model = given if isinstance(given, Model) else None
 
@@ -68,7 +71,7 @@ class _Source:
                 arena = self.model.arena  # a block of the heap: another such block may not be found
             self.free()
         gc.collect()
-        self.model = Model(self.given, arena)
+        self.model = Model(self.given, arena, key=self.key)
         if setup:
             setup(self.model)
         return self.model
@@ -87,6 +90,7 @@ class Supervisor:
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
     it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
     is called with each Model that was loaded, for hooks. on_event(kind, detail) hears of every event.
+    key: as for Model, looked at in each load; for paths and buffers.
 
     model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
     events: the last 16, as (ticks_ms, kind, detail).
@@ -103,6 +107,7 @@ class Supervisor:
         on_event=None,
         setup=None,
         arena=None,
+        key=None,
     ):
         if retries < 0 or timeout_ms < 0 or check_every < 1:
             raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
@@ -116,12 +121,12 @@ class Supervisor:
         self._feed = feed
         self._on_event = on_event
         self._setup = setup
-        self._sources = [_Source(model, arena)]
+        self._sources = [_Source(model, arena, key)]
         self._active = 0
         self._facts = None
         if spare is not None:
             # Before the model, and not beside it: that can need more memory than there is.
-            self._sources.append(_Source(spare, arena))
+            self._sources.append(_Source(spare, arena, key))
             self._learn(self._sources[1].load(None)._m)
             self._sources[1].free()
         try:

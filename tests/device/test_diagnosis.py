@@ -37,6 +37,7 @@ from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.kernels import KERNELS
 from mica.link import diagnosis, ports
+from mica.link.answers import ask
 from mica.link.board import Board, BoardError
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
 from mica.run.board import BoardRunner
@@ -188,7 +189,7 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
 
 
 def looked_at(board: Board, expected: str | None = None) -> dict[str, diagnosis.Finding]:
-    found = judge(parse(board.exec(diagnosis.PROBE).decode()), load_board(expected) if expected else None)
+    found = judge(parse(ask(board, diagnosis.PROBE)), load_board(expected) if expected else None)
     return {f.what: f for f in found}
 
 
@@ -272,7 +273,7 @@ HEALTHY = {
     "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in KERNELS)],
     "mica": [diagnosis.mica.__version__],
     "romfs": ["1048576"],
-    "model": ["8464 /rom/digits.mica"],
+    "model": [f"8464 {b'/rom/digits.mica'.hex()}"],
 }
 
 

@@ -34,7 +34,13 @@ class Model:
     arena: _mica.Arena
     layers: list[Layer]
     def __init__(
-        self, source: str | Any, arena: Any = None, *, strict: bool = False, python: bool | Sequence[str] = ()
+        self,
+        source: str | Any,
+        arena: Any = None,
+        *,
+        strict: bool = False,
+        python: bool | Sequence[str] = (),
+        key: bytes | None = None,
     ) -> None: ...
     @overload
     def predict(self, inputs: Inputs, raw: Literal[False] = False) -> list[list[float]]: ...

@@ -8,7 +8,7 @@ from typing import Any
 
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
-from mica.format import codec
+from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
 from mica.printable import printable_lines
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         model = codec.decode(data)
     except codec.FormatError as e:
         raise MicaError(f"{args.model}: {e}") from None
-    result = facts(args.model, model, len(data))
+    result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
     drawn = chart.draw(args, model)
     if args.json:
         text.emit_json(result)
@@ -103,6 +103,8 @@ def report(r: dict[str, Any]) -> str:
         f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
         f"kernels: {', '.join(r['kernels'])}",
     ]
+    if r.get("signed"):
+        lines.append("signed: HMAC-SHA256; mica.Model(path, key=...) checks it")
     for role in ("inputs", "outputs"):
         for t in r[role]:
             lines.append(

@@ -14,11 +14,12 @@ import numpy as np
 from mica.calibration import Pixels
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError, Unsupported
+from mica.format import signature
 from mica.format.codec import ModelFile
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
-from mica.ir.graph import printable
 from mica.passes import streaming
+from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels
 
@@ -76,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "longer than 1), and so is each sample of --calib",
     )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    parser.add_argument(
+        "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
+    )
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -91,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
         raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
+    key = signature.read_key(args.key) if args.key else None
     read = _files_read(args, output)
     outputs.check("-o", output, read)
     if args.chart_file:
@@ -158,7 +163,10 @@ def run(args: argparse.Namespace) -> int:
         from mica.format.codec import encode
 
         blob = encode(packed)
+    if key is not None:
+        blob = signature.sign(blob, key)
     result["size"] = len(blob)
+    result["signed"] = key is not None
     outputs.write(output, blob)
     drawn = chart.draw(args, packed)
     if args.json:
@@ -177,6 +185,7 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     read: list[tuple[str, str | Path | None]] = [
         ("the model", args.model),
         ("the labels", args.labels),
+        ("the key", args.key),
         ("the data of --eval", args.eval),
         *(("a file of --custom", path) for path in args.custom),
     ]
