@@ -236,23 +236,35 @@ def test_a_tag_that_was_moved(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     assert not choose("1.25.0").tree.exists()
 
 
+def make_deb(path: Path, members: list[tarfile.TarInfo]) -> None:
+    """A Debian package of these members, as dpkg-deb would not make it."""
+    data, empty = io.BytesIO(), io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for member in members:
+            archive.addfile(member, io.BytesIO())
+    tarfile.open(fileobj=empty, mode="w").close()
+    parts = {"debian-binary": b"2.0\n", "control.tar": empty.getvalue(), "data.tar": data.getvalue()}
+    deb = b"!<arch>\n"
+    for name, content in parts.items():
+        deb += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode() + content
+        deb += b"\n" * (len(content) % 2)
+    path.write_bytes(deb)
+
+
 @pytest.mark.parametrize("name", ["./usr/src/x/../../../evil", "./usr/src/x//evil"])
 def test_a_package_that_would_write_elsewhere(tmp_path: Path, name: str) -> None:
     """Where Python's tarfile has no filter as well."""
-    data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo(name), io.BytesIO())
-    empty = io.BytesIO()
-    tarfile.open(fileobj=empty, mode="w").close()
-    members = {"debian-binary": b"2.0\n", "control.tar": empty.getvalue(), "data.tar": data.getvalue()}
-    deb = b"!<arch>\n"
-    for member, content in members.items():
-        deb += (
-            f"{member:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
-            + content
-            + b"\n" * (len(content) % 2)
-        )
-    (tmp_path / "x.deb").write_bytes(deb)
+    make_deb(tmp_path / "x.deb", [tarfile.TarInfo(name)])
     with pytest.raises(MicaError, match=r"x\.deb has a file outside of its folder"):
         sources._unpack_deb(tmp_path / "x.deb", "./usr/src/x/", tmp_path / "a" / "b")
     assert not [path for path in tmp_path.rglob("*") if path.name == "evil"]
+
+
+def test_a_link_to_a_neighbour(tmp_path: Path) -> None:
+    """pico-sdk's package has one to tinyusb's."""
+    link = tarfile.TarInfo("./usr/src/pico-sdk/lib/tinyusb")
+    link.type, link.linkname = tarfile.SYMTYPE, "../../tinyusb"
+    make_deb(tmp_path / "x.deb", [link])
+    sources._unpack_deb(tmp_path / "x.deb", "./usr/src/", tmp_path / "new")
+    assert (tmp_path / "new" / "pico-sdk" / "lib" / "tinyusb").readlink() == Path("../../tinyusb")
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["pico-sdk"]

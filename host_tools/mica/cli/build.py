@@ -10,6 +10,7 @@ from pathlib import Path
 from mica.boards import Board, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
+from mica.device import notices
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import CUSTOM
@@ -27,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="copy the image there as well",
+        help="copy the image there as well, and beside it the notices of what is in it: FILE.NOTICES.txt",
     )
     parser.add_argument("--arena", metavar="SIZE", help="RAM for activations, such as 48K (default: the board's)")
     parser.add_argument(
@@ -92,6 +93,7 @@ def run(args: argparse.Namespace) -> int:
     before = build(None, True) if smaller else None
     result = build(kernels, not args.no_fallback)
     image = result.image
+    noted = None
     if args.output:
         image = Path(args.output)
         try:
@@ -99,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
             shutil.copymode(result.image, image)
         except OSError as error:
             raise MicaError(f"cannot write {image}: {error.strerror}") from None
+        noted = notices.write(board, result, image)
     heap = free_heap(board, result.image)
     if args.json:
         text.emit_json(
@@ -107,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
                 "image": str(image),
                 "elf": str(result.elf),
                 "uf2": str(result.uf2) if result.uf2 else None,
+                "notices": str(noted) if noted else None,
                 "text": result.text,
                 "data": result.data,
                 "bss": result.bss,
@@ -133,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"free heap at the prompt: {text.count(heap)} bytes")
     print(f"MicroPython {result.micropython}, {result.compiler}")
     print(image)
+    if noted:
+        print(noted)
     return 0
 
 

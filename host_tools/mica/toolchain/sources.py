@@ -154,8 +154,8 @@ def _fetch_rp2(mp: MicroPython, tree: Path, log: Path, progress: Progress) -> No
         with tempfile.TemporaryDirectory(dir=lib, prefix=".unpack-") as folder:
             new = Path(folder)
             _unpack_tar(files[0], new / "mbedtls")
-            _unpack_deb(files[1], "./usr/src/pico-sdk/", new / "pico-sdk")
-            _unpack_deb(files[2], "./usr/src/tinyusb/", new / "tinyusb")
+            for file in files[1:]:  # into one folder, as pico-sdk has a link to its neighbour tinyusb
+                _unpack_deb(file, "./usr/src/", new)
             for name, file in (("pico-sdk", files[1]), ("tinyusb", files[2])):
                 # Whose it is, for notices.py: Debian has that elsewhere.
                 documents = new / f"{name}-doc"
@@ -352,8 +352,8 @@ def _unpack_tar(path: Path, folder: Path) -> None:
 
 def _unpack_deb(path: Path, prefix: str, folder: Path) -> None:
     """Unpack what a Debian package has under `prefix`. Raises MicaError for a file that would lie elsewhere."""
-    folder.mkdir(parents=True)
-    plain = folder.parent / f"{path.name}.tar"
+    folder.mkdir(parents=True, exist_ok=True)
+    plain = folder / f".{path.name}.tar"
     with plain.open("wb") as file:
         subprocess.run(["dpkg-deb", "--fsys-tarfile", path], stdout=file, check=True)
     # Pythons before 3.10.12 and 3.11.4 have no filters.
