@@ -10,9 +10,9 @@ import pytest
 
 from mica.cli.main import main
 from mica.device import notices
-from mica.device.build import BuildResult
 from mica.errors import MicaError
 from mica.resources import data_dir
+from mica.toolchain.build import BuildResult
 
 MIT = "Permission is hereby granted, free of charge.\n"
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mica.boards import Board
-from mica.device.build import BuildResult
-from mica.device.process import clean_environment
 from mica.errors import MicaError
 from mica.resources import data_dir
+from mica.toolchain.build import BuildResult
+from mica.toolchain.process import clean_environment
 
 _LICENCE_FILE = re.compile(r"(LICEN[CS]E|COPYING|COPYRIGHT|NOTICE)(\b|_)", re.I)
 _SPEAKS = re.compile(r"copyright|SPDX-|licen[cs]e|public domain", re.I)
