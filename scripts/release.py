@@ -31,10 +31,10 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 import mica  # noqa: E402
 from mica.boards import Board, all_boards, load_board  # noqa: E402
 from mica.cli.main import main as mica_command  # noqa: E402
-from mica.device import notices  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
+from mica.toolchain import notices  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod")

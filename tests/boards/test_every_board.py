@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from targets import ALSO_ON_NEWEST, EVERY, QEMU
 
+from mica.link.answers import require_mica
 import mica
 from mica.boards import load_board
 from mica.cli.verify import inputs_for, report, verify
@@ -51,7 +52,7 @@ def test_digits_on_newest(digits_bytes: bytes, target: str, monkeypatch: pytest.
 def check_digits(digits_bytes: bytes, target: str, code: str = "") -> str:
     """Every layer's bytes as on the host. Returns what the board prints at last for `code`."""
     with HostRunner(digits_bytes) as host, BoardRunner(digits_bytes, target) as board:
-        assert board.board.require_mica() == mica.__version__
+        assert require_mica(board.board) == mica.__version__
         samples = inputs_for(host, str(DEMO / "digits_test.npz"), 3)
         result = verify(host, board, samples)
         assert result["equal"], report(result)

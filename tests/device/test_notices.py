@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mica.cli.main import main
-from mica.device import notices
 from mica.errors import MicaError
 from mica.resources import data_dir
+from mica.toolchain import notices
 from mica.toolchain.build import BuildResult
 
 MIT = "Permission is hereby granted, free of charge.\n"

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from mica.link.answers import require_mica
 import mica
 import pytest
 from mica.link.board import Board, BoardError
@@ -102,7 +103,7 @@ def test_help(board: Board) -> None:
 
 def test_version(board: Board) -> None:
     """Firmware and host tools are of one version."""
-    assert board.require_mica() == mica.__version__
+    assert require_mica(board) == mica.__version__
 
 
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])

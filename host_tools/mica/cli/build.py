@@ -10,12 +10,12 @@ from pathlib import Path
 from mica.boards import Board, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
-from mica.device import notices
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import CUSTOM
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
+from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
 
 NAME = "build"

@@ -23,7 +23,7 @@ from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
 from mica.flash.uf2_drive import Uf2Writer, find_drive
 from mica.flash.writer import Ui, Writer
-from mica.link.answers import ask, number, one_of, text
+from mica.link.answers import ask, number, one_of, require_mica, text
 from mica.link.board import Board, BoardError
 from mica.link.ports import check_port, is_port_name, the_only_port, usb_ports
 from mica.link.serial_board import SerialBoard
@@ -110,7 +110,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
             raise
         if backup and wish.backup is None:
             backup.discard()
-        version = running.require_mica()
+        version = require_mica(running)
         tried = {path.name: _try_model(running, path.name) for path in wish.models}
         _start_program(running)
     finally:

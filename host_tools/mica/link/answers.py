@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from mica.errors import MicaError
 from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError
 from mica.printable import printable
 
@@ -162,3 +163,17 @@ def ask(
 ) -> Answer:
     """Run code on the board and read its answer; the limits are those of Board.exec."""
     return Answer(board.exec(code, timeout, limit=limit, total=total), board.name)
+
+
+def require_mica(board: Board) -> str:
+    """The version of mica on the board. Raises MicaError that says how to get it there."""
+    try:
+        answer = ask(board, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")
+    except BoardError as error:
+        if "ImportError" not in error.traceback:
+            raise
+        raise MicaError(
+            f"{board.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
+        ) from None
+    (found,) = answer.one("version", version)
+    return str(found)

@@ -114,21 +114,6 @@ class Board(abc.ABC):
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
 
-    def require_mica(self) -> str:
-        """Return the version of mica on the board, or say how to get it there."""
-        from mica.link.answers import ask, version
-
-        try:
-            answer = ask(self, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")
-        except BoardError as error:
-            if "ImportError" not in error.traceback:
-                raise
-            raise MicaError(
-                f"{self.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
-            ) from None
-        (found,) = answer.one("version", version)
-        return str(found)
-
     def __enter__(self) -> "Board":
         return self
 

@@ -21,7 +21,19 @@ from mica.errors import MicaError
 from mica.format import schema
 from mica.kernels import KERNELS
 from mica.link import ports
-from mica.link.answers import Answer, Field, ask, format_version, name, number, read, unreadable, version, words
+from mica.link.answers import (
+    Answer,
+    Field,
+    ask,
+    format_version,
+    name,
+    number,
+    read,
+    require_mica,
+    unreadable,
+    version,
+    words,
+)
 from mica.link.board import Board
 from mica.link.targets import open_board
 from mica.printable import printable
@@ -256,7 +268,7 @@ def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
 
 def check_board(board: Board, data: bytes) -> None:
     """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
-    found = [_version(board.require_mica(), None)]
+    found = [_version(require_mica(board), None)]
     (form,) = ask(board, ENGINE).one("engine", format_version)
     major, minor = struct.unpack_from("<HH", data, 4)
     reads = int(form.split(".")[0])

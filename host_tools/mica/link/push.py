@@ -23,7 +23,7 @@ from mica.format.names import file_fault, printable
 from mica.images import romfs
 from mica.images.romfs import BLOCK
 from mica.link import answers
-from mica.link.answers import Answer, ask, number, one_of, up_to
+from mica.link.answers import Answer, ask, number, one_of, require_mica, up_to
 from mica.link.board import SILENCE, Board, BoardError, PutProgress
 
 _LONGEST_NAME = 64  # bytes: what a LittleFS with short names takes, and a half's list of names
@@ -96,7 +96,7 @@ def _hex(name: str) -> str:
 
 def listing(board: Board) -> Listing:
     """What is on the board. Raises MicaError where its firmware has no mica, or one that knows no push."""
-    version = board.require_mica()
+    version = require_mica(board)
     try:
         board.exec("from mica import remote_push")
     except BoardError as error:

@@ -190,7 +190,7 @@ def notices(name: str, found: Linked, tree: Path) -> str:
     parts = [
         f"NOTICES for the firmware {name}\n\n"
         "The firmware contains mica, MicroPython and parts of other projects. This file has the copyright notices and licences\n"
-        "of all that was linked into it. It was made from the linker's map: see host_tools/mica/device/notices.py.\n",
+        "of all that was linked into it. It was made from the linker's map: see host_tools/mica/toolchain/notices.py.\n",
         _titled("mica", _own_licence()),
     ]
     theirs = [path for path in sorted(found.sources) if not any(path.is_relative_to(folder) for folder in ours)]
