@@ -44,7 +44,6 @@ tried = right = told = 0
 block = loose(golden)
 view = memoryview(block)
 s = mica.Supervisor(block, spare=golden, check_every=1000000)
-kinds = set()
 for at in range(len(golden)):
     if at % (step if at < tensors + 7 * 48 else 29 * step):
         continue
