@@ -65,6 +65,7 @@ def lone(n):
     return outputs, files, states
 
 
+gc.collect()  # what is free lies below the models then, and what churn() takes lies where they were
 kept = lone(12)
 held = churn()
 for what, views in zip(("output", "file", "state"), kept):
