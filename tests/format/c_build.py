@@ -6,13 +6,11 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from mica.source_lists import listed
+
 ROOT = Path(__file__).resolve().parents[2]
 USERMOD = ROOT / "usermod_c"
-SOURCES = [
-    str(USERMOD / line)
-    for line in (USERMOD / "sources.txt").read_text().splitlines()
-    if line.strip() and not line.startswith("#")
-]
+SOURCES = [str(path) for path in listed(USERMOD / "sources.txt")]
 INCLUDE = [f"-I{USERMOD / d}" for d in ("include", "kernels", "kernels/isa/ref")]
 STRICT = [
     *("-std=c99", "-Wall", "-Wextra", "-Werror", "-Wdouble-promotion", "-Wfloat-conversion", "-Wconversion"),
