@@ -26,6 +26,7 @@ from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
 from mica.pack.pack import set_scratch
 from mica.reference.executor import ReferenceModel
+from mica.source_lists import listed
 from mica.toolchain.cache import cache_dir
 from mica.toolchain.process import need_program
 
@@ -165,12 +166,7 @@ def sources(isa: str, usermod: Path = USERMOD) -> list[Path]:
     """The portable engine, and the kernels of an instruction set."""
     folder = isa_folder(isa, usermod)
     lists = [usermod / "sources.txt", folder / "sources.txt"]
-    return [p.parent / line for p in lists if p.exists() for line in _lines(p)]
-
-
-def _lines(path: Path) -> list[str]:
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line]
+    return [file for p in lists if p.exists() for file in listed(p)]
 
 
 def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Sequence[str] = ()) -> Path:

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from mica.source_lists import listed
 from mica.toolchain.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,13 +23,7 @@ USERMOD = ROOT / "usermod_c"
 HAS_32_BIT = platform.machine() == "x86_64"  # there scripts/setup installs gcc-multilib; other architectures have none
 
 
-def listed(file: Path) -> list[str]:
-    """The C files that a sources.txt names."""
-    lines = (line.strip() for line in file.read_text().splitlines())
-    return [str(file.parent / line) for line in lines if line and not line.startswith("#")]
-
-
-SOURCES = listed(USERMOD / "sources.txt")
+SOURCES = [str(path) for path in listed(USERMOD / "sources.txt")]
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,7 @@ class Build:
     @property
     def sources(self) -> list[str]:
         more = USERMOD / "kernels" / "isa" / self.isa / "sources.txt"
-        return SOURCES + (listed(more) if more.exists() else [])
+        return SOURCES + ([str(path) for path in listed(more)] if more.exists() else [])
 
     @property
     def include(self) -> list[str]:

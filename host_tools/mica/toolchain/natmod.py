@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 from mica.resources import data_dir
+from mica.source_lists import listed
 from mica.toolchain import sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, choose
@@ -176,10 +177,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _listed(name: str) -> list[Path]:
-    """The files that a list of sources names, relative to its folder."""
-    path = data_dir("usermod_c") / name
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [path.parent / line for line in lines if line]
+    """The files that a list of sources in usermod_c names."""
+    return listed(data_dir("usermod_c") / name)
 
 
 def _binding() -> list[Path]:
@@ -189,8 +188,8 @@ def _binding() -> list[Path]:
 
 
 def _engine(arch: Arch) -> list[Path]:
-    listed = Path("kernels") / "isa" / arch.isa / "sources.txt"
-    more = _listed(str(listed)) if (data_dir("usermod_c") / listed).exists() else []
+    own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
+    more = listed(own) if own.exists() else []
     if arch.own:
         more.append(data_dir("usermod_c") / "natmod" / "fdiv.c")
     if arch.prefix == WINDOWED:
