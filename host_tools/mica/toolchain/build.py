@@ -20,6 +20,7 @@ from pathlib import Path
 
 from mica.boards import Board
 from mica.errors import MicaError, Unsupported
+from mica.isa import toolchain
 from mica.kernels import KERNELS
 from mica.resources import data_dir
 from mica.toolchain import esp_idf, sources
@@ -265,13 +266,7 @@ def _prepare(job: _Job) -> None:
 
 def _prefix(board: Board) -> str:
     """What the names of the board's compiler and binutils begin with."""
-    if board.isa.startswith("armv"):
-        return "arm-none-eabi-"
-    if board.isa.startswith("rv32"):
-        return "riscv64-unknown-elf-"
-    if board.isa.startswith("xtensa"):
-        return "xtensa-lx106-elf-"
-    return ""
+    return toolchain(board.isa).prefix
 
 
 def _need_tools(board: Board, mp: MicroPython) -> str:
@@ -281,14 +276,7 @@ def _need_tools(board: Board, mp: MicroPython) -> str:
         need_program("gcc", "gcc libc6-dev")
         idf = esp_idf.find(_chip(board), mp)
         return f"ESP-IDF {'.'.join(map(str, esp_idf.version(idf)))} at {idf}"
-    packages = {
-        "arm-none-eabi-": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
-        "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
-        "xtensa-lx106-elf-": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
-        "": "gcc libc6-dev",
-    }
-    prefix = _prefix(board)
-    package = packages[prefix]
+    prefix, package = toolchain(board.isa).prefix, toolchain(board.isa).packages
     if board.port == "rp2":
         package += " libstdc++-arm-none-eabi-newlib"
         need_program("cmake", "cmake")

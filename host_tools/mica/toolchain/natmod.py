@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.errors import MicaError
+from mica.isa import isas
 from mica.resources import data_dir
 from mica.source_lists import listed
 from mica.toolchain import sources, xtensa_cc
@@ -38,42 +39,13 @@ class Arch:
     own: tuple[str, ...] = ()  # members of libgcc in whose place is natmod/fdiv.c
 
 
-_ARM = ("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
-_RISCV = ("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
-
+ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 ARCHS = {
-    arch.name: arch
-    for arch in (
-        Arch("x64", "ref", "", ("-fno-stack-protector",), "gcc libc6-dev", "the unix port"),
-        Arch(
-            "armv6m",
-            "armv6m",
-            _ARM[0],
-            ("-mthumb", "-mcpu=cortex-m0"),
-            _ARM[1],
-            "Cortex-M0, M0+: Pico, Pico W",
-            ("divsf3.o",),
-        ),
-        Arch("armv7m", "armv7m", _ARM[0], ("-mthumb", "-mcpu=cortex-m3"), _ARM[1], "Cortex-M3, and M4 without FPU"),
-        Arch(
-            "armv7emsp",
-            "armv7em",
-            _ARM[0],
-            ("-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
-            _ARM[1],
-            "Cortex-M4F, M33: Pico 2, STM32F4",
-        ),
-        Arch(
-            "rv32imc",
-            "rv32imc",
-            _RISCV[0],
-            ("-march=rv32imac", "-mabi=ilp32", "-misa-spec=2.2", "-mno-relax", "-specs=picolibc.specs"),
-            _RISCV[1],
-            "RV32IMC: ESP32-C3, Pico 2 on RISC-V",
-        ),
-        Arch("xtensawin", "c32", WINDOWED, (), "", "ESP32, ESP32-S3; loaded on no chip so far"),
+    n.name: Arch(n.name, i.name, i.prefix if n.prefix is None else n.prefix, n.flags, i.packages, n.boards, n.own)
+    for i, n in sorted(
+        ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
     )
 }
 
@@ -258,7 +230,7 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         target = f"obj/{name}.o"
         objects.append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
-        if source.suffix == ".S" and arch.prefix == _ARM[0]:
+        if source.suffix == ".S" and arch.prefix == ARM:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
             # kinds become one block of RAM, so the code runs there as well as anywhere.
             # Branches to other files, though, it takes only elsewhere.
