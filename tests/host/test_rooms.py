@@ -21,7 +21,7 @@ LEAVES = {"errors", "resources", "knobs", "printable", "__version__"}
 _BYTES = {"format", "kernels"}
 _GRAPH = _BYTES | {"ir"}
 # What makes, reaches and writes boards.
-_BOARDS = {"boards", "format", "kernels"}
+_BOARDS = {"boards", "format", "isa", "kernels", "source_lists"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     # the bytes, and what they mean
@@ -43,6 +43,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "compiler": _GRAPH | {"calibration", "importer", "pack", "passes", "plan", "quantise"},
     # boards
     "boards": _BYTES,
+    "isa": set(),
+    "source_lists": set(),
     "cost": _BOARDS | {"images"},
     "toolchain": _BOARDS,
     "link": _BOARDS | {"images", "toolchain"},
