@@ -1,6 +1,6 @@
 """Makes everything that is handed out, in one folder: wheel, sdist, firmware images, native modules, SHA256SUMS, a manifest.
 
-Each firmware has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
+Each firmware has beside it a file of NOTICES, of what was linked into it, and has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
 What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest and the last lines say what and why. The
 folder appears whole, or not at all.
 
@@ -34,6 +34,7 @@ from mica.cli.main import main as mica_command  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
+from mica.toolchain import notices  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod")
@@ -87,7 +88,7 @@ def wheel(release: Release) -> None:
 
 
 def images(release: Release, boards: list[Board], model: Path) -> None:
-    """A combined image for every board that is flashed."""
+    """A combined image for every board that is flashed, and the notices of all that is in it."""
     for board in boards:
         try:
             built = build(board, progress=say)
@@ -98,6 +99,8 @@ def images(release: Release, boards: list[Board], model: Path) -> None:
         suffix = ".uf2" if board.flasher == "uf2" else ".bin"
         path = release.folder / f"mica-{mica.__version__}-{board.name}{suffix}"
         path.write_bytes(data)
+        noted = notices.write(board, built, path)
+        release.add(noted, "notices", image=path.name)
         release.add(
             path,
             "firmware",

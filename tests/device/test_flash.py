@@ -19,6 +19,7 @@ from mica.cli.main import main
 from mica.flash import board_files, firmware_image, flash, flash_map
 from mica.flash.flash_map import Span
 from mica.images import romfs
+from mica.link.answers import require_mica
 from mica.link.serial_board import SerialBoard
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.build import BuildResult
@@ -151,7 +152,7 @@ def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
     assert files_on(cable.port) == FILES
     with SerialBoard(cable.port) as board:
         board.exec("import os\nos.remove('main.py')")
-        assert facts["mica"] == board.require_mica()
+        assert facts["mica"] == require_mica(board)
         assert flash_map.rp2_files_of_board(board) == Span(0x180000, 0x80000)
     answers(cable.port, "pushed.mica")
 

@@ -25,6 +25,7 @@ from mica.errors import MicaError
 from mica.flash import board_files, firmware_image, flash, flash_map
 from mica.flash.esp import EspWriter
 from mica.images import romfs
+from mica.link.answers import require_mica
 from mica.link.qemu import Emulator
 from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import BuildResult
@@ -210,7 +211,7 @@ def test_files_move(
     assert c3.starts == before + 1
     with SerialBoard(c3.port) as board:
         assert {name: board.get(f"open({name!r}, 'rb').read()") for name in FILES} == FILES
-        assert facts["mica"] == board.require_mica()
+        assert facts["mica"] == require_mica(board)
 
 
 def test_it_dies_in_the_middle(

@@ -240,7 +240,7 @@ class Running:
     def __init__(self, answer: bytes | Exception) -> None:
         self.answer = answer
 
-    def exec(self, code: str, timeout: float = 0) -> bytes:
+    def exec(self, code: str, timeout: float = 0, **limits: object) -> bytes:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

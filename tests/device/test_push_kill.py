@@ -200,7 +200,9 @@ def test_a_trial_that_hangs_ends_by_the_watchdog(pico: Pico, monkeypatch: pytest
     """The watchdog's reset is the verdict; what hung is not tried again."""
     before = pico.answers()
     call = push._call
-    hang = "import machine\nfrom mica import slots\ndef test(path):\n    while True: pass\nslots.test = test\n"
+    hang = (
+        "import machine\nfrom mica import slots\ndef test(path, key=None):\n    while True: pass\nslots.test = test\n"
+    )
 
     def watched(board: Board, code: str, timeout: float = 60.0) -> push.Answer:
         if code.startswith("trial("):

@@ -17,6 +17,7 @@ import pytest
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.link import virtual_pico
+from mica.link.answers import require_mica
 from mica.link.board import Board, BoardError
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
@@ -369,7 +370,7 @@ def test_the_real_board_is_not_the_virtual_one() -> None:
 def test_board_type(pico: VirtualPico) -> None:
     with open_board(pico.port) as board:
         assert isinstance(board, Board)
-        assert board.require_mica()
+        assert require_mica(board)
 
 
 def test_translated_code_equals_rp2040js() -> None:

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica import custom
 from mica.format import codec
-from mica.format.check import custom_definition
+from mica.kernels.custom import custom_definition
 
 HOST = """
 import numpy as np

@@ -89,8 +89,13 @@ def test_a_socket() -> None:
     process, said = start("--socket", 0)
     with SerialBoard(said["port"]) as board:
         assert board.exec("print(1 + 1)") == b"2\n"
+    # What it tells to try works: mpremote's commands do at a socket, its prompt does not.
+    advice = f"mpremote connect {said['port']} ls"
+    listed = subprocess.run([sys.executable, "-m", *advice.split()], capture_output=True, text=True, check=False)
+    assert (listed.returncode, listed.stdout.split("\n")[0].strip()) == (0, "ls :"), listed.stderr
     process.terminate()
-    process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
+    assert f"try: {advice}, or for a prompt mica repl --on {said['port']} " in err
     assert ends(said["pid"])
 
 

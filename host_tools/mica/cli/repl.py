@@ -64,7 +64,8 @@ def _talk(board: SerialBoard) -> int:
     if isinstance(board, EmulatedBoard):
         say(f"{board.name} is emulated at {board.port}; for other programs: mica emu {board.name}")
     else:
-        say(f"connected to {board.name}; when this has ended: mpremote connect {board.port}")
+        other = "" if str(board.port).startswith("socket:") else f"; when this has ended: mpremote connect {board.port}"
+        say(f"connected to {board.name}{other}")
     say("Ctrl-] or Ctrl-x ends this")
     console = Console()
     console.enter()

@@ -4,7 +4,6 @@ Works over the REPL of any MicroPython, with mica or without.
 """
 
 import base64
-import binascii
 import hashlib
 import os
 import shutil
@@ -12,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.errors import MicaError
-from mica.link.board import Board, BoardError, PutProgress
+from mica.link.answers import ask, name, one_of, size
+from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress
 
 _BLOCK = 4096  # of the board's file system
+_SLOWEST = 1000  # bytes a second that a file takes at least
 _PIECE = 8192  # bytes sent at a time: the board holds one
 
 # A path goes over the wire in hexadecimal: it may have blanks and any character. A mount point in the top folder, such
@@ -25,7 +26,7 @@ def _mica_list(folder):
     for e in os.ilistdir(folder):
         path = folder + e[0]
         if len(e) > 3:
-            print("mica:" + ("dir" if e[1] & 0x4000 else "file"), os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
+            print("mica:entry", "dir" if e[1] & 0x4000 else "file", os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
             if e[1] & 0x4000:
                 _mica_list(path + "/")
 """
@@ -80,16 +81,11 @@ class Backup:
 
 def listing(board: Board, top: str = "/") -> list[Entry]:
     """All files and folders of the board's file system, a folder before what is in it; `top` ends in "/"."""
-    found = []
-    for line in board.exec(f"{_LIST}_mica_list({top!r})").decode(errors="replace").splitlines():
-        if line.startswith("mica:"):
-            kind, size, path = line.split(" ")
-            try:
-                name = binascii.unhexlify(path).decode()
-            except UnicodeDecodeError:
-                raise MicaError(f"{board.name}: a file's name there is no UTF-8 ({path} in hexadecimal)") from None
-            found.append(Entry(name, int(size), kind == "mica:dir"))
-    return found
+    answer = ask(board, f"{_LIST}_mica_list({top!r})")
+    rows = answer.all("entry", one_of("dir", "file"), size, name)
+    if any(not path.startswith("/") for *_, path in rows):
+        raise BoardError(f"{board.name}: lists a path that does not begin with a slash")
+    return [Entry(path, 0 if kind == "dir" else n, kind == "dir") for kind, n, path in rows]
 
 
 def space_needed(entries: list[Entry]) -> int:
@@ -128,7 +124,7 @@ def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
     board.exec(_READ)
     found: dict[str, bytes] = {}
     for entry in entries:
-        found[entry.path.removeprefix("/rom/")] = _read(board, entry.path)
+        found[entry.path.removeprefix("/rom/")] = _read(board, entry)
         progress(sum(map(len, found.values())), sum(entry.size for entry in entries))
     return found
 
@@ -145,7 +141,7 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
                 continue
             if local.exists():  # names that differ in case only, on Windows or macOS
                 raise MicaError(f"{local}: two files of the board have this name here; rename one")
-            data = _read(board, entry.path)
+            data = _read(board, entry)
             local.write_bytes(data)
         except OSError as error:
             raise MicaError(f"cannot write {local}: {error.strerror}") from None
@@ -154,10 +150,12 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
         progress(done, total)
 
 
-def _read(board: Board, path: str) -> bytes:
+def _read(board: Board, entry: Entry) -> bytes:
     """A file's content, whose hash on the board was the same."""
+    path = entry.path
+    limit, seconds = ANSWER_BYTES + 2 * entry.size, SILENCE * 10 + entry.size / _SLOWEST
     try:
-        *lines, last = board.exec(f"_mica_read({path!r}, True)").split(b"\n")[:-1]
+        *lines, last = board.exec(f"_mica_read({path!r}, True)", limit=limit, total=seconds).split(b"\n")[:-1]
         data = b"".join(base64.b64decode(line) for line in lines)
     except ValueError:
         data, last = b"", b""

@@ -23,6 +23,7 @@ from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
 from mica.flash.uf2_drive import Uf2Writer, find_drive
 from mica.flash.writer import Ui, Writer
+from mica.link.answers import ask, number, one_of, require_mica, text
 from mica.link.board import Board, BoardError
 from mica.link.ports import check_port, is_port_name, the_only_port, usb_ports
 from mica.link.serial_board import SerialBoard
@@ -109,7 +110,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
             raise
         if backup and wish.backup is None:
             backup.discard()
-        version = running.require_mica()
+        version = require_mica(running)
         tried = {path.name: _try_model(running, path.name) for path in wish.models}
         _start_program(running)
     finally:
@@ -301,23 +302,26 @@ def _settled(port: str) -> SerialBoard:
 
 _TRY = """\
 def _mica_try(path):
-    import mica
+    import binascii, mica
     m = mica.Model(path)
-    bad = m.selftest() if m._m.info.n_golden else "none"
-    print("mica:selftest", "passed" if bad is None else bad)
+    bad = m.selftest() if m._m.info.n_golden else None
+    print("mica:selftest", "none" if not m._m.info.n_golden else "bad" if bad else "passed")
+    if bad:
+        print("mica:layer", bad.index, str(binascii.hexlify(bad.name.encode()), "ascii"))
 """
 
 
 def _try_model(board: Board, name: str) -> str:
     """Load a model from /rom and have it check its golden vectors: passed, or none where it has none."""
     try:
-        said = board.exec(f"{_TRY}_mica_try('/rom/' + {name!r})").decode(errors="replace")
+        answer = ask(board, f"{_TRY}_mica_try('/rom/' + {name!r})")
     except BoardError as error:
         raise MicaError(f"{name} is in /rom of {board.name}, but does not load there: {error}") from None
-    result = said.rpartition("mica:selftest ")[2].strip()
-    if result not in ("passed", "none"):
-        raise MicaError(f"{name} gives wrong answers on {board.name}, first in layer {' '.join(result.split())}")
-    return result
+    (result,) = answer.one("selftest", one_of("passed", "none", "bad"))
+    if result == "bad":
+        index, layer = answer.one("layer", number, text)
+        raise MicaError(f"{name} gives wrong answers on {board.name}, first in layer {index} ({layer})")
+    return str(result)
 
 
 def _start_program(board: SerialBoard) -> None:

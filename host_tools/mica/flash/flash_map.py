@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mica.errors import MicaError
+from mica.link.answers import ask, data, number, up_to, words
 from mica.link.board import Board, BoardError
 
 XIP_BASE = 0x10000000
@@ -89,8 +90,10 @@ def rp2_files_of_board(board: Board) -> Span | None:
     def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
         # One call for all: each takes a while. What is no address of flash could fault.
         inside = [(at, size if XIP_BASE <= at < XIP_BASE + (16 << 20) else 0) for at, size in places]
-        said = board.exec(_READ.format(places=inside)).decode(errors="replace")
-        return [bytes.fromhex(line[5:]) for line in said.splitlines() if line.startswith("mica:")]
+        found = [piece for (piece,) in ask(board, _READ.format(places=inside)).all("bytes", data)]
+        if [len(piece) for piece in found] != [size for _, size in inside]:
+            raise BoardError(f"{board.name}: gave other bytes of its flash than it was asked for")
+        return found
 
     return rp2_files(read)
 
@@ -98,7 +101,7 @@ def rp2_files_of_board(board: Board) -> Span | None:
 _READ = """\
 import binascii, uctypes
 for a, n in {places}:
-    print("mica:" + str(binascii.hexlify(uctypes.bytearray_at(a, n)), "ascii"))
+    print("mica:bytes", str(binascii.hexlify(uctypes.bytearray_at(a, n)), "ascii"))
 """
 
 
@@ -140,17 +143,17 @@ for t in (esp32.Partition.TYPE_APP, esp32.Partition.TYPE_DATA):
 
 def partitions_of_board(board: Board) -> list[Partition]:
     """The rows of the table that a board runs with."""
-    rows = []
     try:
-        said = board.exec(_ASK).decode(errors="replace")
+        answer = ask(board, _ASK)
     except BoardError as error:
         if "ImportError" not in error.traceback:
             raise
         raise MicaError(f"{board.name} is no ESP32: its MicroPython has no module esp32") from None
-    for line in said.splitlines():
-        if line.startswith("mica:partition"):
-            kind, subtype, start, size, label = line.split(" ", 5)[1:]
-            rows.append(Partition(label, int(kind), int(subtype), Span(int(start), int(size))))
+    fields = (up_to(255), up_to(255), number, number, words)
+    rows = [
+        Partition(label, kind, subtype, Span(start, size))
+        for kind, subtype, start, size, label in answer.all("partition", *fields)
+    ]
     if not rows:
         raise MicaError(f"{board.name}: does not tell its partitions")
     return rows

@@ -7,13 +7,21 @@ import abc
 import base64
 import binascii
 import re
+import time
 from collections.abc import Callable
 from types import TracebackType
 
 from mica.errors import MicaError
+from mica.printable import printable
 
 # Seconds without a byte from the board after which it counts as hung.
 SILENCE = 60.0
+
+# What one command may print, and how long it may take: so many times the silence that is allowed.
+ANSWER_BYTES = 1_000_000
+_SILENCES = 10
+
+_LONGEST = 1000  # characters of an exception that are shown
 
 PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
 
@@ -21,18 +29,23 @@ PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
 class BoardError(MicaError):
     """A MicroPython exception, or a board that does not do as asked.
 
-    The text is the exception's last line; `traceback` has all of it.
+    The text is the exception's last line, printable; `traceback` has all of it, as the board sent it.
     """
 
     def __init__(self, message: str, traceback: str = "") -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.traceback = traceback
+
+
+class _Enough(Exception):
+    """A board has printed more, or for longer, than it may."""
 
 
 def board_exception(text: str) -> BoardError:
     """Make a BoardError of the traceback that MicroPython has printed."""
     lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
-    return BoardError(lines[-1].strip() if lines else "unknown exception", text.replace("\r", ""))
+    last = lines[-1].strip() if lines else "unknown exception"
+    return BoardError(last if len(last) <= _LONGEST else last[:_LONGEST] + "...", text.replace("\r", ""))
 
 
 class Board(abc.ABC):
@@ -46,10 +59,30 @@ class Board(abc.ABC):
     port: str | None = None  # the serial port that other programs could open, if there is one
     rom_files: frozenset[str] = frozenset()  # what open_board has put into its /rom
 
-    def exec(self, code: str, timeout: float | None = SILENCE) -> bytes:
-        """Run code on the board and return what it has printed. Raises BoardError for an exception."""
+    def exec(
+        self, code: str, timeout: float | None = SILENCE, *, limit: int = ANSWER_BYTES, total: float | None = None
+    ) -> bytes:
+        """Run code on the board and return what it has printed. Raises BoardError for an exception.
+
+        A program that prints more than `limit` bytes, or goes on printing for more than `total` seconds (default: ten
+        times `timeout`), is interrupted.
+        """
         output = bytearray()
-        self.exec_follow(code, output.extend, timeout)
+        if total is None and timeout is not None:
+            total = _SILENCES * timeout
+        begun = time.monotonic()
+
+        def keep(data: bytes) -> None:
+            output.extend(data)
+            if len(output) > limit:
+                raise _Enough(f"printed more than {limit:,} bytes")
+            if total is not None and time.monotonic() - begun > total:
+                raise _Enough(f"went on printing for more than {total:g} s")
+
+        try:
+            self.exec_follow(code, keep, timeout)
+        except _Enough as enough:
+            raise BoardError(f"{self.name} {enough}; its program was interrupted") from None
         return bytes(output)
 
     @abc.abstractmethod
@@ -60,12 +93,16 @@ class Board(abc.ABC):
     def put(self, data: bytes, name: str, progress: PutProgress | None = None) -> None:
         """Make the global variable `name` on the board a `bytes` with this content; checked by CRC-32."""
 
-    def get(self, expr: str) -> bytes:
-        """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32."""
-        text = self.exec(_GET.format(expr=expr))
-        *lines, crc = text.split()
-        data = b"".join(base64.b64decode(line) for line in lines)
-        if int(crc) != binascii.crc32(data):
+    def get(self, expr: str, limit: int = ANSWER_BYTES) -> bytes:
+        """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32. `limit`: see exec."""
+        text = self.exec(_GET.format(expr=expr), limit=limit)
+        try:
+            *lines, crc = text.split()
+            data = b"".join(base64.b64decode(line) for line in lines)
+            sound = int(crc) == binascii.crc32(data)
+        except ValueError:
+            sound = False
+        if not sound:
             raise BoardError(f"{self.name}: {expr} was damaged on its way; try again")
         return data
 
@@ -76,17 +113,6 @@ class Board(abc.ABC):
     @abc.abstractmethod
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
-
-    def require_mica(self) -> str:
-        """Return the version of mica on the board, or say how to get it there."""
-        try:
-            return self.exec("import mica\nprint(getattr(mica, '__version__', '?'))").decode().strip()
-        except BoardError as error:
-            if "ImportError" not in error.traceback:
-                raise
-        raise MicaError(
-            f"{self.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
-        )
 
     def __enter__(self) -> "Board":
         return self

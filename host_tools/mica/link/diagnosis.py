@@ -12,15 +12,31 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import mica
 from mica.boards import Board as BoardFacts
 from mica.boards import all_boards
 from mica.errors import MicaError
 from mica.format import schema
+from mica.kernels import KERNELS
 from mica.link import ports
+from mica.link.answers import (
+    Answer,
+    Field,
+    ask,
+    format_version,
+    name,
+    number,
+    read,
+    require_mica,
+    unreadable,
+    version,
+    words,
+)
 from mica.link.board import Board
 from mica.link.targets import open_board
+from mica.printable import printable
 
 OK, WARNING, BAD = "ok", "warning", "bad"
 
@@ -65,7 +81,7 @@ except ImportError as _e:
     _say("nomica", _e)
 try:
     import vfs
-    _say("romfs", len(vfs.rom_ioctl(2, 0)))
+    _say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))  # of an RP2 a block device that is memory, too
 except (ImportError, AttributeError, OSError, TypeError):
     pass
 import os
@@ -73,7 +89,8 @@ for _d in ("/rom", "/"):
     try:
         for _n in os.ilistdir(_d):
             if _n[0].endswith(".mica"):
-                _say("model", _n[3] if len(_n) > 3 else 0, _d.rstrip("/") + "/" + _n[0])
+                _n, _s = _d.rstrip("/") + "/" + _n[0], _n[3] if len(_n) > 3 else 0
+                _say("model", _s, "".join(["%02x" % b for b in _n.encode()]))
     except (AttributeError, OSError):
         pass
 """
@@ -94,10 +111,9 @@ def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
         port = ports.the_only_port() if target == "auto" else target
         found = [Finding("port", OK, port)] if ports.is_port_name(port) else [Finding("board", OK, f"emulated {port}")]
         with open_board(port) as board:
-            answers = parse(board.exec(PROBE).decode("utf-8", "replace"))
+            return found + judge(parse(ask(board, PROBE)), expected)
     except MicaError as error:
         return [failed(error)]
-    return found + judge(answers, expected)
 
 
 def failed(error: MicaError) -> Finding:
@@ -106,27 +122,35 @@ def failed(error: MicaError) -> Finding:
     return Finding("port", BAD, text, todo)
 
 
-def parse(output: str) -> dict[str, list[str]]:
+def parse(answer: Answer) -> dict[str, list[str]]:
     """Lines of the probe: key -> values, one a line."""
     answers: dict[str, list[str]] = {}
-    for line in output.splitlines():
-        if line.startswith("mica:"):
-            key, _, value = line[5:].partition(" ")
-            answers.setdefault(key, []).append(value.strip())
+    for key, value in answer.lines():
+        answers.setdefault(key, []).append(value.strip())
     return answers
+
+
+def _read(one: Mapping[str, str], key: str, *fields: Field) -> tuple[Any, ...]:
+    """The fields of one value. Raises BoardError where the board has answered something else."""
+    try:
+        return read(one[key], fields)
+    except (KeyError, ValueError) as error:
+        raise unreadable("the board", f"mica:{key} {one.get(key, '')}", str(error)) from None
 
 
 def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list[Finding]:
     """Findings from what the board has answered."""
     one = {key: values[0] for key, values in answers.items()}
-    found = [Finding("micropython", OK, f"{one.get('micropython', '?')} on {one.get('machine', '?')}")]
+    python, machine = printable(one.get("micropython", "?")), printable(one.get("machine", "?"))
+    found = [Finding("micropython", OK, f"{python} on {machine}")]
     facts = board_of(one)
     found += _board(one, facts, expected)
     if "engine" not in one or "mica" not in one:
         return [*found, _no_mica(one, facts or expected), *_memory(one)]
-    found.append(_version(one["mica"], facts or expected))
-    form, isa, arena, kernels = one["engine"].split(" ")
-    found += _engine(form, isa, int(arena), kernels.split(","), facts)
+    (there,) = _read(one, "mica", version)
+    found.append(_version(there, facts or expected))
+    form, isa, arena, kernels = _read(one, "engine", format_version, words, number, words)
+    found += _engine(form, isa, arena, kernels.split(","), facts)
     return [*found, *_memory(one), *_models(one, answers.get("model", []))]
 
 
@@ -138,7 +162,7 @@ def board_of(one: Mapping[str, str]) -> BoardFacts | None:
 def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFacts | None) -> list[Finding]:
     if expected is None or "build" not in one:
         return []
-    built = one["build"] or "a board that it does not name"
+    built = printable(one["build"]) or "a board that it does not name"
     if facts is not None and facts.name == expected.name:
         return [Finding("firmware", OK, f"built for {expected.name}")]
     return [
@@ -154,7 +178,10 @@ def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFact
 def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
     half = "half of mica" if "engine" in one or "mica" in one else "no mica"
     return Finding(
-        "mica", BAD, f"{half} in this firmware ({one.get('nomica', 'the module _mica is missing')})", flash_line(facts)
+        "mica",
+        BAD,
+        f"{half} in this firmware ({printable(one.get('nomica', 'the module _mica is missing'))})",
+        flash_line(facts),
     )
 
 
@@ -163,22 +190,22 @@ def flash_line(facts: BoardFacts | None) -> str:
     return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
 
 
-def compare(version: str) -> int:
+def compare(found: str) -> int:
     """Mica on the board against mica here, by major and minor version: -1 older, 0 as old, 1 newer."""
-    board, here = (tuple(int(n) for n in re.findall(r"\d+", text)[:2]) for text in (version, mica.__version__))
+    board, here = (tuple(int(n) for n in re.findall(r"\d+", text)[:2]) for text in (found, mica.__version__))
     return (board > here) - (board < here)
 
 
-def _version(version: str, facts: BoardFacts | None) -> Finding:
-    order = compare(version)
+def _version(found: str, facts: BoardFacts | None) -> Finding:
+    order = compare(found)
     if order < 0:
         return Finding(
-            "mica", BAD, f"mica {version} on the board is older than {mica.__version__} here", flash_line(facts)
+            "mica", BAD, f"mica {found} on the board is older than {mica.__version__} here", flash_line(facts)
         )
     if order > 0:
         todo = "update it: pip install --upgrade mica"
-        return Finding("mica", BAD, f"mica {version} on the board is newer than {mica.__version__} here", todo)
-    return Finding("mica", OK, version)
+        return Finding("mica", BAD, f"mica {found} on the board is newer than {mica.__version__} here", todo)
+    return Finding("mica", OK, found)
 
 
 def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFacts | None) -> list[Finding]:
@@ -186,9 +213,9 @@ def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFac
     if int(form.split(".")[0]) != schema.VERSION_MAJOR:
         text = f"it reads files of format {form}; mica pack writes {schema.VERSION_MAJOR}.{schema.VERSION_MINOR}"
         found.append(Finding("format", BAD, text, flash_line(facts)))
-    missing = [k.name for k in schema.KERNELS if k.name not in kernels]
+    missing = [k.name for k in KERNELS if k.name not in kernels]
     if missing:
-        text = f"{len(missing)} of {len(schema.KERNELS)} are not in this firmware: {', '.join(missing)}"
+        text = f"{len(missing)} of {len(KERNELS)} are not in this firmware: {', '.join(missing)}"
         found.append(
             Finding("kernels", WARNING, text, "models that use them run slowly or not at all; see mica build -h")
         )
@@ -209,8 +236,9 @@ def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFac
 def _memory(one: Mapping[str, str]) -> list[Finding]:
     found = []
     if "clock" in one:
-        found.append(Finding("clock", OK, f"{int(one['clock']) / 1e6:g} MHz"))
-    free, used = (int(n) for n in one["heap"].split())
+        (clock,) = _read(one, "clock", number)
+        found.append(Finding("clock", OK, f"{clock / 1e6:g} MHz"))
+    free, used = _read(one, "heap", number, number)
     if free < 16 * 1024:
         text = f"{free:,} bytes free, {used:,} in use at the start"
         found.append(Finding("heap", WARNING, text, "does boot.py or main.py take it? rename them and reset the board"))
@@ -221,12 +249,16 @@ def _memory(one: Mapping[str, str]) -> list[Finding]:
 
 def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
     found = []
-    if int(one.get("romfs", "0")) == 0:
+    (window,) = _read(one, "romfs", number) if "romfs" in one else (0,)
+    if window == 0:
         text = "none: models are copied into RAM"
         found.append(Finding("romfs", WARNING, text, "the firmware of mica build has one"))
     else:
-        found.append(Finding("romfs", OK, f"a window of {int(one['romfs']):,} bytes"))
-    listed = [f"{path} ({int(size):,} bytes)" for size, path in (m.split(" ", 1) for m in models)]
+        found.append(Finding("romfs", OK, f"a window of {window:,} bytes"))
+    listed = []
+    for model in models:
+        size, path = _read({"model": model}, "model", number, name)
+        listed.append(f"{printable(path)} ({size:,} bytes)")
     if listed:
         found.append(Finding("models", OK, ", ".join(listed)))
     else:
@@ -236,11 +268,10 @@ def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
 
 def check_board(board: Board, data: bytes) -> None:
     """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
-    version = board.require_mica()
-    found = [_version(version, None)]
-    answers = parse(board.exec(ENGINE).decode("utf-8", "replace"))
+    found = [_version(require_mica(board), None)]
+    (form,) = ask(board, ENGINE).one("engine", format_version)
     major, minor = struct.unpack_from("<HH", data, 4)
-    reads = int(answers["engine"][0].split(".")[0])
+    reads = int(form.split(".")[0])
     if major != reads:
         text = f"it reads models of format {reads}; this one has format {major}.{minor}"
         found.append(

@@ -19,11 +19,14 @@ from dataclasses import dataclass, field
 
 from mica.errors import MicaError, Unsupported
 from mica.format import codec
+from mica.format.names import file_fault, printable
 from mica.images import romfs
 from mica.images.romfs import BLOCK
-from mica.link.answers import Answer
-from mica.link.board import Board, BoardError, PutProgress
+from mica.link import answers
+from mica.link.answers import Answer, ask, number, one_of, require_mica, up_to
+from mica.link.board import SILENCE, Board, BoardError, PutProgress
 
+_LONGEST_NAME = 64  # bytes: what a LittleFS with short names takes, and a half's list of names
 _BATCH = 16 * 1024  # bytes sent to the board at once
 _TRIAL_SECONDS = 600.0  # of silence: a large model takes long on a small core
 
@@ -82,17 +85,18 @@ class Pushed:
     reason: str = ""
 
 
-def _call(board: Board, code: str, timeout: float = 60.0) -> Answer:
-    return Answer(board.exec(f"remote_push.{code}", timeout).decode("utf-8", "replace"), board.name)
+def _call(board: Board, code: str, timeout: float = SILENCE) -> Answer:
+    return ask(board, f"remote_push.{code}", timeout)
 
 
-def _text(digits: str) -> str:
-    return bytes.fromhex(digits).decode("utf-8", "replace")
+def _hex(name: str) -> str:
+    """A name as it goes to the board: a literal."""
+    return repr(name.encode().hex())
 
 
 def listing(board: Board) -> Listing:
     """What is on the board. Raises MicaError where its firmware has no mica, or one that knows no push."""
-    version = board.require_mica()
+    version = require_mica(board)
     try:
         board.exec("from mica import remote_push")
     except BoardError as error:
@@ -100,37 +104,48 @@ def listing(board: Board) -> Listing:
             raise
         raise MicaError(f"{board.name} has mica {version}, which knows no push; flash a newer firmware") from None
     answer = _call(board, "where()")
-    files = [
-        File(" ".join(words[3:]), int(words[0]), int(words[1], 16), int(words[2]))
-        for words in _call(board, "files()").all("file")
-    ]
-    window = list(answer.all("window"))
+    window = answer.all("window", answers.size)
+    bytes_of_files = answers.size if window else up_to(2**31 - 1)
+    rows = _call(board, "files()").all("file", bytes_of_files, answers.crc32, up_to(2**28, -1), answers.name)
+    files = [File(path, n, crc, at) for n, crc, at, path in rows]
+    if len({file.name for file in files}) < len(files):
+        raise BoardError(f"{board.name}: lists a file twice")
     if not window:
         return Listing(files)
-    mounted, size, crc, used = answer.one("at")
-    halves = [
-        HalfState(words[1], int(words[2]), int(words[3]), _text(words[4]) if len(words) > 4 else "")
-        for words in answer.all("half")
-    ]
-    return Listing(files, int(window[0][0]), mounted, (int(size), int(crc)), int(used), halves)
+    length: int = window[0][0]
+    if any(file.at < 0 or file.at + file.size > length for file in files):
+        raise BoardError(f"{board.name}: lists a file that lies outside of its ROMFS window")
+    mounted, base_size, base_crc, used = answer.one(
+        "at", one_of("0", "1", "plain", "none"), answers.size, number, up_to(3)
+    )
+    states = one_of("empty", "broken", "trial", "confirmed", "rejected")
+    halves = answer.all("half", up_to(1), states, up_to(2**32 - 2), answers.size, answers.text)
+    if [index for index, *_ in halves] != [0, 1]:
+        raise BoardError(f"{board.name}: its ROMFS window has two halves, and it tells of {len(halves)}")
+    return Listing(files, length, mounted, (base_size, base_crc), used, [HalfState(*half) for _, *half in halves])
 
 
-def push(board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None) -> Pushed:
-    """Put models onto the board beside those that are there, and have the board try them.
+def push(
+    board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
+) -> Pushed:
+    """Put models onto the board beside those that are there, and have the board try them. With a key the board confirms
+    only what is signed with it.
 
     Raises Unsupported when they do not fit, MicaError when the half that would be written is in use.
     """
     for name in files:
-        if "/" in name or not name or len(name.encode()) > 64:
-            raise MicaError(f"{name!r}: a model on a board has a plain name of at most 64 bytes")
+        if fault := file_fault(name, _LONGEST_NAME):
+            raise MicaError(
+                f"'{printable(name)}': a model has the file's name on the board, and this one {fault}; rename the file"
+            )
     there = listing(board)
     for name, data in files.items():
         if name.endswith(".mica") and not codec.decode(data).golden:
             say(f"{name} has no golden vectors: its trial is to load and run once (mica pack --golden 4 makes some)")
     if not there.window:
-        return _push_files(board, files, progress)
+        return _push_files(board, files, progress, key)
     kept = [file for file in there.files if file.name not in files]
-    return _write_half(board, there, kept, files, list(files), say, progress)
+    return _write_half(board, there, kept, files, list(files), say, progress, key)
 
 
 def remove(board: Board, name: str, *, say: Say) -> Pushed:
@@ -140,7 +155,7 @@ def remove(board: Board, name: str, *, say: Say) -> Pushed:
         names = ", ".join(file.name for file in there.files) or "nothing"
         raise MicaError(f"{board.name} has no {name}; there is {names}")
     if not there.window:
-        board.exec(f"import os\nos.remove({name!r})")
+        _call(board, f"remove({_hex(name)})")
         return Pushed(0, 0, 0.0, True)
     return _write_half(board, there, [file for file in there.files if file.name != name], {}, None, say, None)
 
@@ -186,6 +201,7 @@ def _write_half(
     on_trial: list[str] | None,
     say: Say,
     progress: PutProgress | None,
+    key: bytes | None = None,
 ) -> Pushed:
     begun = time.monotonic()
     index = _idle(there, board)
@@ -199,11 +215,11 @@ def _write_half(
             f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}; mica rm takes one away"
         )
     places = romfs.places(image)
-    copies = sorted((places[file.name][0], file) for file in kept if file.size)
+    copies = sorted(((places[file.name][0], file) for file in kept if file.size), key=lambda copy: copy[0])
     crc = _image_crc(image, copies)
     _call(board, f"begin({index})")
     count = math.ceil(len(image) / BLOCK)
-    right = [int(words[0], 16) for words in _call(board, f"blocks({index}, {count})").all("block")]
+    right = [found for (found,) in _call(board, f"blocks({index}, {count})").all("block", answers.crc32)]
     jobs = []  # block, its pieces, its bytes that have to be sent
     for block in range(count):
         pieces = _pieces(image, copies, block * BLOCK, min((block + 1) * BLOCK, len(image)))
@@ -220,7 +236,7 @@ def _write_half(
         while jobs and sum(len(literal) for _, _, literal in batch) + len(jobs[0][2]) <= _BATCH and len(batch) < 32:
             batch.append(jobs.pop(0))
         done = _send(board, index, batch, done, total, progress)
-    found = int(_call(board, f"check({index}, {len(image)})").one("crc")[0], 16)
+    (found,) = _call(board, f"check({index}, {len(image)})").one("crc", answers.crc32)
     if found != crc:
         raise BoardError(f"{board.name}: the image was damaged on its way; push again")
     sequence = 1 + max((half.sequence for half in there.halves), default=0)
@@ -229,15 +245,23 @@ def _write_half(
     seconds = time.monotonic() - begun
     say(f"{done:,} bytes in {seconds:.1f} s ({done / max(seconds, 0.001) / 1000:.1f} kB/s)")
     sent = done
-    confirmed, reason = _verdict(_call(board, f"trial({index})", _TRIAL_SECONDS))
+    confirmed, reason = _verdict(_call(board, f"trial({index}{_with_key(board, key)})", _TRIAL_SECONDS))
     return Pushed(sent, len(image) - sent, time.monotonic() - begun, confirmed, reason)
+
+
+def _with_key(board: Board, key: bytes | None) -> str:
+    """Gives the board the key of a trial; the argument for it. Whoever has the port has the board, and so the key."""
+    if key is None:
+        return ""
+    board.put(key, "_key")
+    return ", _key"
 
 
 def _verdict(answer: Answer) -> tuple[bool, str]:
     """Whether a trial was passed, else the reason."""
-    rejected = list(answer.all("rejected"))
+    rejected = answer.all("rejected", answers.text)
     if rejected:
-        return False, _text(rejected[0][0]) if rejected[0] else ""
+        return False, rejected[0][0]
     answer.one("confirmed")
     return True, ""
 
@@ -302,27 +326,29 @@ def _part_of(progress: PutProgress | None, done: int, total: int) -> PutProgress
 # --- files ----------------------------------------------------------------------------------------------
 
 
-def _push_files(board: Board, files: Mapping[str, bytes], progress: PutProgress | None) -> Pushed:
+def _push_files(
+    board: Board, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
+) -> Pushed:
     """To the file system: each under a temporary name until it has passed its trial."""
     begun = time.monotonic()
     total = sum(map(len, files.values()))
     sent = before = 0
     for name, data in files.items():
-        size, crc = _call(board, f"part({name!r})").one("part")
-        at = int(size)
-        if at > len(data) or zlib.crc32(data[:at]) != int(crc, 16):
+        at, crc = _call(board, f"part({_hex(name)})").one("part", number, answers.crc32)
+        if at > len(data) or zlib.crc32(data[:at]) != crc:
             at = 0
         if not data[at:] and not at:
             raise MicaError(f"{name} is empty")
         while at < len(data):
             piece = data[at : at + _BATCH]
             board.put(piece, "_data", _part_of(progress, before + at, total))
-            board.exec(f"remote_push.append({name!r}, {at}, _data)\n_data = None")
+            board.exec(f"remote_push.append({_hex(name)}, {at}, _data)\n_data = None")
             at += len(piece)
             sent += len(piece)
         before += len(data)
         sha = hashlib.sha256(data).hexdigest()
-        confirmed, reason = _verdict(_call(board, f"finish({name!r}, {len(data)}, {sha!r})", _TRIAL_SECONDS))
+        call = f"finish({_hex(name)}, {len(data)}, {sha!r}{_with_key(board, key)})"
+        confirmed, reason = _verdict(_call(board, call, _TRIAL_SECONDS))
         if not confirmed:
             return Pushed(sent, before - sent, time.monotonic() - begun, False, f"{name}: {reason}")
     return Pushed(sent, total - sent, time.monotonic() - begun, True)

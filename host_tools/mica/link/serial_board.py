@@ -2,21 +2,24 @@
 
 import binascii
 import contextlib
+import math
 import os
 import select
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 
-from mica.link.board import SILENCE, Board, BoardError, PutProgress, board_exception, check_name
+from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress, board_exception, check_name
 from mica.link.ports import check_port, explain_failure
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
 _ANSWER = 3.0  # seconds for a REPL to answer that is there and idle
 _PAUSE = 20.0  # seconds that a board which is reading a program may pause
+_SENDING = 300.0  # seconds for a board to take a program
+_MANY = 10  # times a wait for words that keep coming, without those that are waited for
 
 # A piece fits into the receive buffer of every port we know (ESP32 260 bytes, rp2 512), so none can be lost even
 # when the board is slow to read.
@@ -56,10 +59,16 @@ class _Port:
     def __init__(self, port: Any, is_socket: bool) -> None:
         self._port = port
         self._pending = b""
+        self.deadline = math.inf  # for what mpremote reads while it sends a program
         self._socket: int | None = port.fileno() if is_socket and os.name == "posix" else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._port, name)
+
+    @property
+    def fd(self) -> int:
+        """What mpremote's console waits for with select(); pyserial gives it for serial ports only."""
+        return self._port.fd if self._socket is None else self._socket
 
     def inWaiting(self) -> int:
         return len(self._pending) or self._port.in_waiting
@@ -70,6 +79,8 @@ class _Port:
         mpremote reads the board's leave to send more with it. The port's own time-out is for other waits, and an
         emulated board on a busy computer needs longer.
         """
+        if time.monotonic() > self.deadline:
+            raise OSError("it does not take the program")
         data, self._pending = self._pending[:size], self._pending[size:]
         end = time.monotonic() + _PAUSE
         while len(data) < size and time.monotonic() < end:
@@ -113,10 +124,12 @@ class _RawRepl(SerialTransport):
         data_consumer: Callable[[bytes], object] | None = None,
         timeout_overall: float | None = None,
     ) -> bytes:
-        """Read up to and with `ending`; what is returned lacks it if there was too long a silence.
+        """Read up to and with `ending`; what is returned lacks it if there was too long a silence, or too much came.
 
         With a consumer, it gets the data without the ending (one byte), and only the ending is returned.
         """
+        if timeout_overall is None and timeout is not None and data_consumer is None:
+            timeout_overall = _MANY * timeout
         data = b""
         begun = heard = time.monotonic()
         while True:
@@ -138,10 +151,18 @@ class _RawRepl(SerialTransport):
                 if data_consumer is not None:
                     data_consumer(data)
                     data = b""
+                elif len(data) > ANSWER_BYTES:
+                    return data
             elif timeout is not None and now - heard >= timeout:
                 return data
             if timeout_overall is not None and now - begun >= timeout_overall:
                 return data
+
+    def send_program(self, code: str) -> None:
+        """Have the board run a program. Raises OSError or TransportError."""
+        self.serial.deadline = time.monotonic() + _SENDING
+        self.exec_raw_no_follow(code)
+        self.serial.deadline = math.inf
 
     def read_byte(self, timeout: float) -> bytes:
         """The next byte, or b"" after `timeout` seconds."""
@@ -234,24 +255,20 @@ class SerialBoard(Board):
         repl = self._open_repl()
         lines = _LineEnds(on_data)
         with self._guarded():
-            repl.exec_raw_no_follow(code)
+            repl.send_program(code)
             if repl.read_until(1, b"\x04", timeout=timeout, data_consumer=lines.feed) != b"\x04":
-                self._give_up(timeout)
-            error = repl.read_until(1, b"\x04", timeout=_ANSWER)
-            if not error.endswith(b"\x04"):
-                self._give_up(_ANSWER)
+                self._give_up(f"was silent for {timeout:g} s")
+            error = self._rest()
         lines.end()
-        if error[:-1]:
-            raise board_exception(error[:-1].decode(errors="replace"))
+        if error:
+            raise board_exception(error.decode(errors="replace"))
 
     def put(self, data: bytes, name: str, progress: PutProgress | None = None) -> None:
         check_name(name)
         repl = self._open_repl()
         view = memoryview(data)
         with self._guarded():
-            repl.exec_raw_no_follow(
-                _PUT.format(name=name, size=len(data), piece=_PIECE, patience=int(_PATIENCE * 1000))
-            )
+            repl.send_program(_PUT.format(name=name, size=len(data), piece=_PIECE, patience=int(_PATIENCE * 1000)))
             for start in range(0, len(data), _PIECE):
                 answer = repl.read_byte(_ANSWER)
                 if answer != b"+":
@@ -261,13 +278,11 @@ class SerialBoard(Board):
                 repl.serial.write(view[start : start + _PIECE])
                 if progress:
                     progress(min(start + _PIECE, len(data)), len(data))
-            answer = repl.read_until(1, b"\x04", timeout=2 * _ANSWER)
-            error = repl.read_until(1, b"\x04", timeout=_ANSWER)
-            if not answer.endswith(b"\x04") or not error.endswith(b"\x04"):
-                self._give_up(_ANSWER)
-        if error[:-1]:
-            raise board_exception(error[:-1].decode(errors="replace"))
-        if int(answer[:-1]) != binascii.crc32(data):
+            answer = self._rest()
+            error = self._rest()
+        if error:
+            raise board_exception(error.decode(errors="replace"))
+        if answer.strip() != b"%d" % binascii.crc32(data):
             raise BoardError(f"{self.name}: {len(data)} bytes were damaged on their way; try again")
 
     def soft_reset(self) -> None:
@@ -290,12 +305,19 @@ class SerialBoard(Board):
             with contextlib.suppress(OSError):
                 repl.close()
 
-    def _give_up(self, timeout: float | None) -> None:
+    def _rest(self) -> bytes:
+        """What comes up to the next end of a part, without it: a result of ours, or an exception."""
+        data = self._open_repl().read_until(1, b"\x04", timeout=2 * _ANSWER)
+        if not data.endswith(b"\x04"):
+            self._give_up(f"sent {len(data):,} bytes that do not end" if data else f"was silent for {2 * _ANSWER:g} s")
+        return data[:-1]
+
+    def _give_up(self, why: str) -> NoReturn:
         """Interrupt the program on the board and raise."""
         repl = self._open_repl()
         if repl.raw_repl():
-            raise BoardError(f"{self.name} was silent for {timeout:g} s; its program was interrupted")
-        raise BoardError(f"{self.name} was silent for {timeout:g} s and does not react; press its reset button")
+            raise BoardError(f"{self.name} {why}; its program was interrupted")
+        raise BoardError(f"{self.name} {why} and does not react; press its reset button")
 
     @contextlib.contextmanager
     def _guarded(self) -> Any:

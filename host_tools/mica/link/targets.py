@@ -5,7 +5,7 @@ Such as:  with open_board("MPS2_AN385") as board: print(board.exec("print(1 + 1)
 
 from collections.abc import Mapping
 
-from mica.boards import board_names, emulated_boards
+from mica.boards import board_names, did_you_mean, emulated_boards
 from mica.errors import MicaError
 from mica.images import romfs
 from mica.link.board import Board
@@ -63,7 +63,8 @@ def _port_of(target: str) -> str:
         return the_only_port()
     if not is_port_name(target):
         raise MicaError(
-            f"{target!r} is neither a board nor a port; known are host, auto, {', '.join(emulated)}, "
+            f"{target!r} is neither a board nor a port{did_you_mean(target, ['host', 'auto', *emulated, *board_names()])}; "
+            f"known are host, auto, {', '.join(emulated)}, "
             "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
         )
     return target

@@ -8,7 +8,6 @@ import binascii
 import contextlib
 import os
 import select
-import shutil
 import signal
 import struct
 import subprocess
@@ -67,7 +66,9 @@ class UnixBoard(Board):
     def __init__(self, board: BoardFacts, image: Path) -> None:
         self.name = board.name
         self._command = [str(image), *(board.emulator.args if board.emulator else ())]
-        self._files = tempfile.mkdtemp(prefix="mica-")
+        # It is removed at the end of the process, too, however that ends.
+        self._folder = tempfile.TemporaryDirectory(prefix="mica-", ignore_cleanup_errors=True)
+        self._files = self._folder.name
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self._start()
@@ -111,7 +112,7 @@ class UnixBoard(Board):
 
     def close(self) -> None:
         self._end()
-        shutil.rmtree(self._files, ignore_errors=True)
+        self._folder.cleanup()
 
     def _end(self) -> None:
         process, self._process = self._process, None

@@ -12,8 +12,9 @@ from mica import custom
 from mica.boards import emulated_boards
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY
-from mica.link.answers import Answer
-from mica.link.board import BoardError
+from mica.link import answers
+from mica.link.answers import Answer, ask, number, one_of
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError
 from mica.link.diagnosis import check_board, out_of_memory
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
@@ -55,8 +56,7 @@ class BoardRunner(Runner):
                 self.board.put(data, "_data", progress)
                 # The model keeps what it needs of the buffer alive; the name would keep a second copy.
                 answer = self._call("remote.load(_data)", "_data = None")
-            *_, ram, copied = answer.one("model")
-            self.ram = int(ram)
+            *_, self.ram, copied = answer.one("model", *[number] * 6, one_of("0", "1"))
             self.copied = copied == "1"  # whether the file lies in RAM as well
         except BoardError as e:
             error = self._explain(e)
@@ -75,8 +75,13 @@ class BoardRunner(Runner):
     def close(self) -> None:
         self.board.close()
 
-    def _call(self, *lines: str) -> Answer:
-        return Answer(self.board.exec("\n".join(lines)).decode("utf-8", "replace"), self.target)
+    def _call(self, *lines: str, expected: int = 0, steps: int = 0) -> Answer:
+        """expected: bytes that come in hexadecimal; steps: each may take as long as a board may be silent."""
+        limit = ANSWER_BYTES + 3 * expected
+        return ask(self.board, "\n".join(lines), limit=limit, total=SILENCE * max(10, steps + 1))
+
+    def _damaged(self) -> BoardError:
+        return BoardError(f"{self.target}: its answer was damaged on the way; try again")
 
     def _send(self, arrays: Sequence[np.ndarray], name: str = "_x") -> None:
         self.board.put(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), name)
@@ -97,11 +102,16 @@ class BoardRunner(Runner):
         for at in range(0, len(samples), per_call):
             batch = samples[at : at + per_call]
             self._send([a for inputs in batch for a in inputs])
-            answer = self._call("remote.evaluate(_x)")
-            rows = [bytes.fromhex(words[0]) for words in answer.all("y")]
-            count, crc = answer.one("end")
-            if int(count) != len(batch) or len(rows) != len(batch) or int(crc, 16) != binascii.crc32(b"".join(rows)):
-                raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
+            sizes = [self.model.tensors[t].bytes for t in self.model.outputs]
+            answer = self._call("remote.evaluate(_x)", expected=len(batch) * sum(sizes), steps=len(batch))
+            rows = [row for (row,) in answer.all("y", answers.data)]
+            count, crc = answer.one("end", number, answers.crc32)
+            if (
+                count != len(batch)
+                or [len(row) for row in rows] != [sum(sizes)] * len(batch)
+                or crc != binascii.crc32(b"".join(rows))
+            ):
+                raise self._damaged()
             results += [self._split(row) for row in rows]
         return results
 
@@ -117,16 +127,20 @@ class BoardRunner(Runner):
         self._call("remote.model.reset()")
 
     def layer_hashes(self, inputs: Inputs) -> list[int]:
-        answer = self._call(f"remote.layer_hashes({self._arguments(inputs)})")
-        return [int(words[1], 16) for words in answer.all("layer")]
+        n = len(self.model.steps)
+        answer = self._call(f"remote.layer_hashes({self._arguments(inputs)})", steps=n)
+        found = answer.all("layer", number, answers.crc32)
+        if [i for i, _ in found] != list(range(n)):
+            raise self._damaged()
+        return [crc for _, crc in found]
 
     def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
-        answer = self._call(f"remote.layer_bytes({step}, {self._arguments(inputs)})")
-        data = b"".join(bytes.fromhex(words[0]) for words in answer.all("hex"))
-        size, crc = answer.one("end")
-        if len(data) != int(size) or binascii.crc32(data) != int(crc, 16):
-            raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
         t = self.model.tensors[self.model.steps[step].outputs[0]]
+        answer = self._call(f"remote.layer_bytes({step}, {self._arguments(inputs)})", expected=t.bytes, steps=step + 1)
+        data = b"".join(part for (part,) in answer.all("hex", answers.data))
+        size, crc = answer.one("end", number, answers.crc32)
+        if not len(data) == size == t.bytes or binascii.crc32(data) != crc:
+            raise self._damaged()
         return np.frombuffer(data, DTYPE_NUMPY[t.dtype])
 
     def bench(self, inputs: Inputs, runs: int) -> Times:
@@ -135,13 +149,12 @@ class BoardRunner(Runner):
             "import machine, time" if unit == "cycles" else "import time",
             f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",
         )
-        lines = list(answer.all("step"))
-        steps = [int(words[1]) * each for words in lines]
-        if len(steps) != len(self.model.steps):
-            raise MicaError(f"{self.target}: its answer was damaged on the way; try again")
-        return Times(
-            unit, int(answer.one("total")[0]) * each, steps, int(answer.one("heap")[0]), [words[2] for words in lines]
-        )
+        lines = answer.all("step", number, number, one_of("C", "Python"))
+        if [i for i, _, _ in lines] != list(range(len(self.model.steps))):
+            raise self._damaged()
+        (total,) = answer.one("total", number)
+        (heap,) = answer.one("heap", number)
+        return Times(unit, total * each, [ticks * each for _, ticks, _ in lines], heap, [where for *_, where in lines])
 
     def _counter(self) -> tuple[str, str, int, float]:
         """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""

@@ -19,6 +19,9 @@ class FloatModel:
 
         if not Path(path).exists():
             raise MicaError(f"{path}: no such file")
+        with open(path, "rb") as file:
+            if file.read(4) == b"MICA":
+                raise MicaError(f"{path}: is packed already; give the .onnx file that it was made of")
         options = onnxruntime.SessionOptions()
         # x86 without VNNI: the default int8 kernels of QDQ models add pairs of products in 16 bits and saturate.
         options.add_session_config_entry("session.x64quantprecision", "1")

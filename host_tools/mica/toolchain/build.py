@@ -2,7 +2,8 @@
 
     fetch sources -> generated manifest and module folder -> the port's own make or CMake -> image (and UF2)
 
-Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project.
+Everything happens in the cache: the MicroPython tree is never written to by a build, nor is the project. Which MicroPython
+it is says one value, micropython.MicroPython.
 """
 
 import dataclasses
@@ -19,10 +20,12 @@ from pathlib import Path
 
 from mica.boards import Board
 from mica.errors import MicaError, Unsupported
-from mica.format.schema import KERNELS
+from mica.isa import toolchain
+from mica.kernels import KERNELS
 from mica.resources import data_dir
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.micropython import MicroPython, choose, version_of
 from mica.toolchain.process import Command, need_program, run_logged
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
@@ -48,6 +51,7 @@ class BuildResult:
     log: Path
     compiler: str  # its first line of --version
     micropython: str  # version
+    tree: Path  # its sources
     built: bool  # False: everything was up to date
     seconds: float
 
@@ -62,6 +66,7 @@ class _Job:
     without: tuple[str, ...]  # kernels that are left out
     fallback: bool  # whether the kernels in MicroPython are frozen in
     folder: Path
+    micropython: MicroPython
     usermod: bool = True
 
     @property
@@ -100,27 +105,30 @@ def build(
     kernels: Collection[str] | None = None,
     fallback: bool = True,
     usermod: bool = True,
+    micropython: MicroPython | None = None,
     jobs: int | None = None,
     progress: Progress = quiet,
 ) -> BuildResult:
     """Build the firmware for `board`, or find that it is up to date.
 
     `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
-    as well. `kernels` are the only ones that go in, by their names in `schema.KERNELS`; None is all. Without `fallback`
+    as well. `kernels` are the only ones that go in, by their names in `mica.kernels`; None is all. Without `fallback`
     the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
-    folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. Raises MicaError
-    with the compiler's telling lines when the build fails.
+    folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. `micropython` is
+    choose()'s by default. Raises MicaError with the compiler's telling lines when the build fails.
     """
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
-    job = _make_job(board, arena, manifests, kernels, fallback, usermod)
+    mp = micropython or choose()
+    mp.check(board.port, board.submodules)
+    job = _make_job(board, arena, manifests, kernels, fallback, usermod, mp)
     with locked(f"build/{job.folder.name}", progress):
         rules, contents = _fingerprints(job)
         stamp = _read_stamp(job)
         fresh = stamp.get("rules") == rules and stamp.get("contents") == contents and job.image.exists()
         if not fresh:
-            compiler = _need_tools(board)
-            tree = _fetch(board, jobs, progress)
+            compiler = _need_tools(board, mp)
+            tree = _fetch(board, mp, jobs, progress)
             if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
                 shutil.rmtree(job.obj, ignore_errors=True)
             job.stamp.unlink(missing_ok=True)
@@ -128,7 +136,13 @@ def build(
             _prepare(job)
             progress(f"building {board.name} with {compiler}")
             _PORT_BUILDS[board.port](job, tree, jobs, progress)
-            stamp = {"rules": rules, "contents": contents, "compiler": compiler, "sizes": _sizes(job)}
+            stamp = {
+                "rules": rules,
+                "contents": contents,
+                "compiler": compiler,
+                "sizes": _sizes(job),
+                "tree": str(tree),
+            }
             # Written half, then renamed: an interrupt must not leave a stamp that cannot be read.
             half = job.stamp.with_suffix(".new")
             half.write_text(json.dumps(stamp), encoding="utf-8")
@@ -146,16 +160,17 @@ def build(
         kernels=tuple(name for name in _KERNELS if name not in job.without),
         log=job.log,
         compiler=stamp["compiler"],
-        micropython=sources.VERSION,
+        micropython=version_of(Path(stamp["tree"])) if mp.unpinned else mp.version,
+        tree=Path(stamp["tree"]),
         built=not fresh,
         seconds=time.monotonic() - begun,
     )
 
 
-def _fetch(board: Board, jobs: int, progress: Progress) -> Path:
+def _fetch(board: Board, mp: MicroPython, jobs: int, progress: Progress) -> Path:
     try:
         rp2 = board.port == "rp2"
-        return sources.fetch(rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
+        return sources.fetch(mp, rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
     except Unsupported as error:
         raise Unsupported(f"{board.name}: {error}") from None
 
@@ -167,6 +182,7 @@ def _make_job(
     kernels: Collection[str] | None,
     fallback: bool,
     usermod: bool,
+    mp: MicroPython,
 ) -> _Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena
@@ -180,13 +196,12 @@ def _make_job(
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
     without = tuple(name for name in _KERNELS if kernels is not None and name not in kernels)
-    key = repr(
-        (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")), size, paths, without, fallback)
-    )
+    places = (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")))
+    key = repr((*places, size, paths, without, fallback, mp.key))
     if not usermod:
         key += " without mica"
-    name = f"{board.name}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name, usermod)
+    name = f"{board.name}-{mp.version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name, mp, usermod)
 
 
 def _fingerprints(job: _Job) -> tuple[str, str]:
@@ -204,6 +219,8 @@ def _fingerprints(job: _Job) -> tuple[str, str]:
         digest = rules if path.suffix in _RULE_SUFFIXES else contents
         digest.update(str(path).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for digest, state in zip((rules, contents), job.micropython.state(job.board.port), strict=True):
+        digest.update(state.encode())
     return rules.hexdigest(), contents.hexdigest()
 
 
@@ -249,30 +266,17 @@ def _prepare(job: _Job) -> None:
 
 def _prefix(board: Board) -> str:
     """What the names of the board's compiler and binutils begin with."""
-    if board.isa.startswith("armv"):
-        return "arm-none-eabi-"
-    if board.isa.startswith("rv32"):
-        return "riscv64-unknown-elf-"
-    if board.isa.startswith("xtensa"):
-        return "xtensa-lx106-elf-"
-    return ""
+    return toolchain(board.isa).prefix
 
 
-def _need_tools(board: Board) -> str:
+def _need_tools(board: Board, mp: MicroPython) -> str:
     """Check that the programs of a build are there; return the compiler's first line of --version."""
     if board.port == "esp32":
         need_program("make", "make")
         need_program("gcc", "gcc libc6-dev")
-        idf = esp_idf.find(_chip(board))
+        idf = esp_idf.find(_chip(board), mp)
         return f"ESP-IDF {'.'.join(map(str, esp_idf.version(idf)))} at {idf}"
-    packages = {
-        "arm-none-eabi-": "gcc-arm-none-eabi libnewlib-arm-none-eabi",
-        "riscv64-unknown-elf-": "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
-        "xtensa-lx106-elf-": "gcc-xtensa-lx106 picolibc-xtensa-lx106-elf",
-        "": "gcc libc6-dev",
-    }
-    prefix = _prefix(board)
-    package = packages[prefix]
+    prefix, package = toolchain(board.isa).prefix, toolchain(board.isa).packages
     if board.port == "rp2":
         package += " libstdc++-arm-none-eabi-newlib"
         need_program("cmake", "cmake")
@@ -341,7 +345,12 @@ def _make(job: _Job, tree: Path, jobs: int, progress: Progress, settings: dict[s
     }
     assignments = [f"{key}={value}" for key, value in settings.items()]
     command: Command = ["make", "-C", tree / "ports" / job.board.port, f"-j{jobs}", *assignments]
-    run_logged(command, f"building {job.board.name}", job.log, progress=progress)
+    run_logged(command, f"building {job.board.name}", job.log, env=_environment(job), progress=progress)
+
+
+def _environment(job: _Job) -> dict[str, str]:
+    """What MicroPython's makefiles and tools read there: of a user's tree, that mpy-cross lies elsewhere."""
+    return {"MICROPY_MPYCROSS": str(job.micropython.mpy_cross)} if job.micropython.folder else {}
 
 
 def _build_unix(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
@@ -373,8 +382,9 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
     what = f"building {job.board.name}"
     # MicroPython's tools run in the same Python as mica.
     assignments = [f"-D{key}={value}" for key, value in {**settings, "Python3_EXECUTABLE": sys.executable}.items()]
-    run_logged(["cmake", "-S", port, "-B", job.obj, *assignments], what, job.log, progress=progress)
-    run_logged(["make", "-C", job.obj, f"-j{jobs}"], what, job.log, progress=progress)
+    env = _environment(job)
+    run_logged(["cmake", "-S", port, "-B", job.obj, *assignments], what, job.log, env=env, progress=progress)
+    run_logged(["make", "-C", job.obj, f"-j{jobs}"], what, job.log, env=env, progress=progress)
     if job.board.uf2 and job.uf2:
         base, family = hex(job.board.uf2.base), hex(job.board.uf2.family)
         tool = tree / "tools" / "uf2conv.py"
@@ -401,7 +411,8 @@ def _build_esp32(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
     }
     make = ["make", "-C", str(tree / "ports" / "esp32"), *(f"{key}={value}" for key, value in settings.items())]
     script = 'unset MAKELEVEL; . "$IDF_PATH/export.sh" >&2 && exec "$@"'
-    env = {"IDF_PATH": str(esp_idf.find(_chip(job.board))), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
+    idf = esp_idf.find(_chip(job.board), job.micropython)
+    env = {**_environment(job), "IDF_PATH": str(idf), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
     command: Command = ["bash", "-c", script, "mica", *make]
     run_logged(command, f"building {job.board.name}", job.log, env=env, progress=progress)
 

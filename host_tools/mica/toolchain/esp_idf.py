@@ -5,31 +5,33 @@ import re
 from pathlib import Path
 
 from mica.errors import Unsupported
+from mica.toolchain.micropython import MicroPython, Version, choose
 
-# MicroPython 1.25.0 names v5.2, v5.2.2, v5.3 and v5.4 as supported, and builds its own firmware with v5.2.2.
-FIRST, LAST = (5, 2), (5, 4)
-ADVISED = "v5.2.2"
 _UPSTREAM = "https://github.com/espressif/esp-idf"
 
 
-def find(chip: str) -> Path:
-    """The folder of an ESP-IDF that can be used; else Unsupported, with the commands that install one for `chip`."""
+def find(chip: str, micropython: MicroPython | None = None) -> Path:
+    """The folder of an ESP-IDF that a MicroPython (by default choose()'s) builds with; else Unsupported, with the commands
+    that install one for `chip`."""
+    mp = micropython or choose()
     if os.environ.get("IDF_PATH"):
         folder = Path(os.environ["IDF_PATH"])
         if not _is_idf(folder):
-            raise Unsupported(f"IDF_PATH is {folder}, where no ESP-IDF is; to get one: {_commands(chip)}")
-        _check_version(folder, chip)
+            raise Unsupported(f"IDF_PATH is {folder}, where no ESP-IDF is; to get one: {_commands(chip, mp)}")
+        _check_version(folder, chip, mp)
         return folder
     found = [folder for folder in _usual_places() if _is_idf(folder)]
-    good = [folder for folder in found if _fits(version(folder))]
+    good = [folder for folder in found if mp.idf.first <= version(folder) <= mp.idf.last]
     if good:
         return max(good, key=version)
     if found:
-        _check_version(found[0], chip)
-    raise Unsupported(f"an {chip.upper()} needs Espressif's ESP-IDF, which is not here; to get it: {_commands(chip)}")
+        _check_version(found[0], chip, mp)
+    raise Unsupported(
+        f"an {chip.upper()} needs Espressif's ESP-IDF, which is not here; to get it: {_commands(chip, mp)}"
+    )
 
 
-def version(folder: Path) -> tuple[int, int]:
+def version(folder: Path) -> Version:
     """Major and minor version, of the file that ESP-IDF's own build reads; (0, 0) when it does not tell."""
     try:
         text = (folder / "tools" / "cmake" / "version.cmake").read_text(encoding="utf-8")
@@ -50,23 +52,19 @@ def _is_idf(folder: Path) -> bool:
     return (folder / "tools" / "idf.py").is_file() and (folder / "export.sh").is_file()
 
 
-def _fits(found: tuple[int, int]) -> bool:
-    return FIRST <= found <= LAST
-
-
-def _check_version(folder: Path, chip: str) -> None:
+def _check_version(folder: Path, chip: str, mp: MicroPython) -> None:
     found = version(folder)
-    if not _fits(found):
-        wanted = f"{FIRST[0]}.{FIRST[1]} to {LAST[0]}.{LAST[1]}"
+    if not mp.idf.first <= found <= mp.idf.last:
+        wanted = " to ".join(f"{major}.{minor}" for major, minor in (mp.idf.first, mp.idf.last))
         raise Unsupported(
-            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython 1.25.0 wants {wanted}; "
-            f"to get one: {_commands(chip)}"
+            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython {mp.version} wants {wanted}; "
+            f"to get one: {_commands(chip, mp)}"
         )
 
 
-def _commands(chip: str) -> str:
+def _commands(chip: str, mp: MicroPython) -> str:
     folder = "~/esp/esp-idf"
     return (
-        f"git clone -b {ADVISED} --depth 1 --recursive --shallow-submodules {_UPSTREAM} {folder} && "
+        f"git clone -b {mp.idf.advised} --depth 1 --recursive --shallow-submodules {_UPSTREAM} {folder} && "
         f"{folder}/install.sh {chip} && export IDF_PATH={folder}"
     )

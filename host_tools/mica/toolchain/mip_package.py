@@ -19,14 +19,15 @@ from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain import sources
 from mica.toolchain.cache import Progress, cache_dir, quiet
+from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.natmod import NativeModule, build
 from mica.toolchain.process import run_logged
 
 
-def runtime(*, jobs: int = 2, progress: Progress = quiet) -> dict[str, bytes]:
+def runtime(*, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet) -> dict[str, bytes]:
     """The runtime package compiled, by its path on the board ("mica/model.mpy"): bytecode, alike for all boards."""
-    tree = sources.fetch(jobs=jobs, progress=progress)
-    compiler = tree / "mpy-cross" / "build" / "mpy-cross"
+    mp = micropython or choose()
+    sources.fetch(mp, jobs=jobs, progress=progress)
     root = data_dir("firmware")
     log = cache_dir() / "natmod" / "mpy-cross.log"
     compiled = {}
@@ -34,19 +35,26 @@ def runtime(*, jobs: int = 2, progress: Progress = quiet) -> dict[str, bytes]:
         made = Path(folder) / "module.mpy"
         for source in sorted((root / "mica").rglob("*.py")):
             name = source.relative_to(root)
-            run_logged([compiler, "-s", name.as_posix(), "-o", made, source], f"compiling {name}", log)
+            run_logged([mp.mpy_cross, "-s", name.as_posix(), "-o", made, source], f"compiling {name}", log)
             compiled[name.with_suffix(".mpy").as_posix()] = made.read_bytes()
     return compiled
 
 
-def write(folder: Path, archs: Sequence[str], *, jobs: int = 2, progress: Progress = quiet) -> list[NativeModule]:
+def write(
+    folder: Path,
+    archs: Sequence[str],
+    *,
+    micropython: MicroPython | None = None,
+    jobs: int = 2,
+    progress: Progress = quiet,
+) -> list[NativeModule]:
     """Build the native modules for `archs` and write the package into `folder`, which is made where it is missing.
 
     Files of an earlier package are replaced. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
     """
-    modules = [build(arch, jobs=jobs, progress=progress) for arch in archs]
-    files = runtime(jobs=jobs, progress=progress)
+    modules = [build(arch, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
+    files = runtime(micropython=micropython, jobs=jobs, progress=progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder / "mica", ignore_errors=True)

@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.errors import MicaError
+from mica.isa import isas
 from mica.resources import data_dir
+from mica.source_lists import listed
 from mica.toolchain import sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
 
 
@@ -36,42 +39,13 @@ class Arch:
     own: tuple[str, ...] = ()  # members of libgcc in whose place is natmod/fdiv.c
 
 
-_ARM = ("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
-_RISCV = ("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
-
+ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 ARCHS = {
-    arch.name: arch
-    for arch in (
-        Arch("x64", "ref", "", ("-fno-stack-protector",), "gcc libc6-dev", "the unix port"),
-        Arch(
-            "armv6m",
-            "armv6m",
-            _ARM[0],
-            ("-mthumb", "-mcpu=cortex-m0"),
-            _ARM[1],
-            "Cortex-M0, M0+: Pico, Pico W",
-            ("divsf3.o",),
-        ),
-        Arch("armv7m", "armv7m", _ARM[0], ("-mthumb", "-mcpu=cortex-m3"), _ARM[1], "Cortex-M3, and M4 without FPU"),
-        Arch(
-            "armv7emsp",
-            "armv7em",
-            _ARM[0],
-            ("-mthumb", "-mcpu=cortex-m4", "-mfpu=fpv4-sp-d16", "-mfloat-abi=hard"),
-            _ARM[1],
-            "Cortex-M4F, M33: Pico 2, STM32F4",
-        ),
-        Arch(
-            "rv32imc",
-            "rv32imc",
-            _RISCV[0],
-            ("-march=rv32imac", "-mabi=ilp32", "-misa-spec=2.2", "-mno-relax", "-specs=picolibc.specs"),
-            _RISCV[1],
-            "RV32IMC: ESP32-C3, Pico 2 on RISC-V",
-        ),
-        Arch("xtensawin", "c32", WINDOWED, (), "", "ESP32, ESP32-S3; loaded on no chip so far"),
+    n.name: Arch(n.name, i.name, i.prefix if n.prefix is None else n.prefix, n.flags, i.packages, n.boards, n.own)
+    for i, n in sorted(
+        ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
     )
 }
 
@@ -114,8 +88,12 @@ class NativeModule:
     seconds: float
 
 
-def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModule:
-    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date.
+def build(
+    name: str, *, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet
+) -> NativeModule:
+    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
+
+    The version of native code has been the same since 1.23, so one build is loaded by every release since.
 
     Raises MicaError for an unknown architecture, a tool that is missing, and with the compiler's telling lines.
     """
@@ -129,15 +107,16 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
     for module, package in (("elftools", "pyelftools"), ("ar", "ar")):
         if importlib.util.find_spec(module) is None:
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
-    tree = sources.fetch(jobs=jobs, progress=progress)
-    key = hashlib.sha256(str(data_dir("usermod_c")).encode()).hexdigest()[:8]
+    mp = micropython or choose()
+    tree = sources.fetch(mp, jobs=jobs, progress=progress)
+    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key)).encode()).hexdigest()[:8]
     folder = cache_dir() / "natmod" / f"{name}-{key}"
     with locked(f"natmod/{folder.name}", progress):
         (folder / "obj").mkdir(parents=True, exist_ok=True)
         log = folder / "build.log"
         log.unlink(missing_ok=True)
         if arch.prefix == WINDOWED:
-            compiler = xtensa_cc.compiler(folder, progress)
+            compiler = xtensa_cc.compiler(folder, progress, unpinned=mp.unpinned)
         _write(folder / "types.h", _CONFIG)
         _write_names(folder, tree, [compiler, *arch.flags])
         _write(folder / "Makefile", _makefile(arch, folder, tree, compiler))
@@ -154,7 +133,7 @@ def build(name: str, *, jobs: int = 2, progress: Progress = quiet) -> NativeModu
         bss=_linked_size(linked, "bss"),
         kernels=arch.isa,
         compiler=version.partition("\n")[0],
-        micropython=sources.VERSION,
+        micropython=mp.version,
         seconds=time.monotonic() - begun,
     )
 
@@ -170,10 +149,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _listed(name: str) -> list[Path]:
-    """The files that a list of sources names, relative to its folder."""
-    path = data_dir("usermod_c") / name
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [path.parent / line for line in lines if line]
+    """The files that a list of sources in usermod_c names."""
+    return listed(data_dir("usermod_c") / name)
 
 
 def _binding() -> list[Path]:
@@ -183,8 +160,8 @@ def _binding() -> list[Path]:
 
 
 def _engine(arch: Arch) -> list[Path]:
-    listed = Path("kernels") / "isa" / arch.isa / "sources.txt"
-    more = _listed(str(listed)) if (data_dir("usermod_c") / listed).exists() else []
+    own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
+    more = listed(own) if own.exists() else []
     if arch.own:
         more.append(data_dir("usermod_c") / "natmod" / "fdiv.c")
     if arch.prefix == WINDOWED:
@@ -253,7 +230,7 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         target = f"obj/{name}.o"
         objects.append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
-        if source.suffix == ".S" and arch.prefix == _ARM[0]:
+        if source.suffix == ".S" and arch.prefix == ARM:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
             # kinds become one block of RAM, so the code runs there as well as anywhere.
             # Branches to other files, though, it takes only elsewhere.

@@ -16,17 +16,20 @@ Command = Sequence[str | Path]
 # What a user's shell may have set for other builds, and would change or break this one.
 _UNWANTED = ("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "AFLAGS", "MAKEFLAGS", "MFLAGS", "CC", "LD", "CROSS_COMPILE")
 
-_TELLING = re.compile(r"error|undefined reference|overflowed|no rule to make|cannot find|not found|no space", re.I)
+_TELLING = re.compile(
+    r"error|undefined reference|multiple definition|overflowed|no rule to make|cannot find|not found|no space", re.I
+)
 
 
 def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment, in English and without compiler settings.
 
     git may not look for a repository above the cache: MicroPython's build asks it for a version, and a cache inside
-    some other checkout would give that one's.
+    some other checkout would give that one's. Python's compiled files stay out of MicroPython's tree, which may be the user's.
     """
     env = {key: value for key, value in os.environ.items() if key not in _UNWANTED}
-    return {**env, "LC_ALL": "C", "GIT_CEILING_DIRECTORIES": str(cache_dir() / "src"), **(extra or {})}
+    own = {"LC_ALL": "C", "GIT_CEILING_DIRECTORIES": str(cache_dir() / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**env, **own, **(extra or {})}
 
 
 def need_program(program: str, package: str) -> str:
@@ -40,8 +43,8 @@ def need_program(program: str, package: str) -> str:
 def telling_lines(text: str, count: int = 6) -> list[str]:
     """The lines of a log that say what went wrong: the first that look like errors, else the last."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    # "Command '[...]'" is MicroPython's string collector repeating a whole command line.
-    noise = ("make", "Command '[")
+    # "Command '[...]'" is MicroPython's string collector repeating a whole command line; one compiles errorhandler.c.
+    noise = ("make", "Command '[", "CC ")
     found = [line for line in lines if _TELLING.search(line) and not line.startswith(noise)]
     return [line[:500] for line in found[:count] or lines[-count:]]
 

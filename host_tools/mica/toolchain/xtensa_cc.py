@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError, Unsupported
-from mica.toolchain import sources
+from mica.toolchain import pins, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.process import need_program, run_logged
 
@@ -47,16 +47,16 @@ _OPPOSITES = "beq bne,bge blt,bgeu bltu,beqi bnei,bgei blti,bgeui bltui,beqz bne
 _OPPOSITE = {x: y for pair in _OPPOSITES.split(",") for x, y in (pair.split(), pair.split()[::-1])}
 
 
-def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet) -> Path:
+def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, unpinned: bool = False) -> Path:
     """The folder of the cache where Debian packages, with what they need, are unpacked; fetched when they are not there.
 
-    Raises Unsupported where they cannot be had.
+    Raises Unsupported where they cannot be had, or are others than those we know and not `unpinned`.
     """
     root = cache_dir() / name
     with locked(name, progress):
         if root.is_dir():
             return root
-        missing = f"{', '.join(packages)} of Debian {sources._SUITE}"
+        missing = f"{', '.join(packages)} of Debian {sources.TOOLS_SUITE}"
         need_program("dpkg-deb", "dpkg")
         mirror = sources.debian_mirror() if shutil.which("apt-get") else None
         if mirror is None:
@@ -64,7 +64,7 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet) -> 
         root.parent.mkdir(parents=True, exist_ok=True)
         log = cache_dir() / f"{name}.log"
         with tempfile.TemporaryDirectory(dir=root.parent, prefix=".deb-") as folder:
-            options = sources._apt_options(Path(folder), mirror)
+            options = sources.apt_options(Path(folder), mirror, sources.TOOLS_SUITE)
             progress(f"fetching {missing}")
             wanted = ["--no-install-recommends", "--download-only", "install", *packages]
             try:
@@ -74,13 +74,16 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet) -> 
             except MicaError:
                 raise Unsupported(f"{missing} could not be fetched; the log is {log}") from None
             new = Path(folder) / "root"
-            for package in sorted((Path(folder) / "cache" / "archives").glob("*.deb")):
+            archives = sorted((Path(folder) / "cache" / "archives").glob("*.deb"))
+            if not unpinned:
+                pins.check_all(archives, f"Debian {sources.TOOLS_SUITE}")
+            for package in archives:
                 run_logged(["dpkg-deb", "-x", package, new], f"unpacking {package.name}", log)
             new.rename(root)
     return root
 
 
-def compiler(folder: Path, progress: Progress = quiet) -> str:
+def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False) -> str:
     """Write a program `xtensawin-gcc` into `folder`, which takes GCC's arguments, and return its path.
 
     Raises Unsupported, which says what is missing, where its parts cannot be had.
@@ -89,8 +92,8 @@ def compiler(folder: Path, progress: Progress = quiet) -> str:
     if not _HEADERS.is_dir():
         raise Unsupported(f"{why}: sudo apt install picolibc-xtensa-lx106-elf")
     try:
-        gcc = unpacked("xtensa-gcc", ["gcc-xtensa-lx106"], progress)
-        llvm = unpacked("llvm-22", ["clang-22", "llvm-22"], progress)
+        gcc = unpacked("xtensa-gcc", ["gcc-xtensa-lx106"], progress, unpinned=unpinned)
+        llvm = unpacked("llvm-22", ["clang-22", "llvm-22"], progress, unpinned=unpinned)
     except Unsupported as error:
         raise Unsupported(f"{why}: {error}") from None
     for path in (gcc / _GCC / "cc1", gcc / _LIBRARIES, llvm / _LLVM / "bin" / "llvm-mc", llvm / _LIBRARIES):
