@@ -51,7 +51,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH | {"boards", "calibration", "compiler", "custom", "engine", "link", "quantise", "reference"},
-    "fleet": _BOARDS | {"link", "run"},
+    "fleet": _BOARDS | {"link", "run", "toolchain"},
     "report": _BYTES,
     # doors
     "demo": set(),

@@ -18,6 +18,8 @@ from mica.fleet.links import Events, Link, RunnerLink
 from mica.link.ports import usb_ports
 from mica.link.targets import check_target
 from mica.run.open import open_runner
+from mica.toolchain.build import build
+from mica.toolchain.cache import quiet
 
 _MOST = 64  # boards that one command starts
 
@@ -64,6 +66,10 @@ def targets_of(target: str) -> dict[str, str]:
 def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Settings | None = None) -> FleetRunner:
     """The model on all boards of a fleet. Raises MicaError; a board that fails later is the fleet's to get over."""
     boards = targets_of(target)
+    known = emulated_boards()
+    for one in dict.fromkeys(boards.values()):
+        if one in known:  # once for all of them, before anybody waits for an answer
+            build(known[one], progress=say or quiet)
 
     def links(events: Events) -> Sequence[Link]:
         return [RunnerLink(name, partial(open_runner, data, one), events) for name, one in boards.items()]
