@@ -8,6 +8,7 @@ from pathlib import Path
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
+from mica.format.schema import MAGIC
 from mica.runner import Runner, open_runner
 
 
@@ -28,6 +29,18 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def is_packed(path: str) -> bool:
+    """Whether a file begins as a .mica file does. Raises MicaError."""
+    p = Path(path)
+    if not p.exists():
+        raise MicaError(f"{p}: no such file")
+    try:
+        with open(p, "rb") as f:
+            return f.read(len(MAGIC)) == MAGIC
+    except OSError as e:
+        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
+
+
 def read_model(path: str) -> bytes:
     """Bytes of a .mica file. Raises MicaError."""
     p = Path(path)
@@ -37,8 +50,8 @@ def read_model(path: str) -> bytes:
         data = p.read_bytes()
     except OSError as e:
         raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
-    if data[:4] != b"MICA":
-        hint = "; make one with `mica pack`" if p.suffix == ".onnx" else ""
+    if data[: len(MAGIC)] != MAGIC:
+        hint = "; make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
         raise MicaError(f"{p}: not a .mica file{hint}")
     return data
 
