@@ -20,6 +20,7 @@ from mica.importer.tflite.operators import OPERATORS
 
 TYPE = {name: code for code, name in schema.TYPES.items()}
 CODE = {name: code for code, name in schema.OPERATORS.items()}
+INTERMEDIATES = 8  # slot of an operator that LiteRT reads of an LSTM, mica does not
 # Versions of operators: LiteRT takes the oldest that it knows, whatever the types.
 OLDEST = {"BROADCAST_TO": 2}
 SIZE = {"b": 1, "B": 1, "?": 1, "h": 2, "i": 4, "I": 4, "f": 4, "q": 8, "Q": 8}
@@ -145,6 +146,7 @@ class Tflite:
         outputs: Sequence[int],
         options: str = "",
         values: Mapping[str, Any] | None = None,
+        intermediates: Sequence[int] = (),
     ) -> None:
         s = schema.OPERATOR
         if kind not in self.kinds:
@@ -156,6 +158,8 @@ class Tflite:
                 s["outputs"]: np.array(outputs, np.int32),
             }
         )
+        if intermediates:
+            op[INTERMEDIATES] = np.array(intermediates, np.int32)
         if options:
             code, fields = schema.OPTIONS[options]
             op[s["builtin_options_type"]] = ("B", code)

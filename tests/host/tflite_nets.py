@@ -122,6 +122,22 @@ def lstm(seed: int = 0, time: int = 6, units: int = 4, coupled: bool = False) ->
     return net.bytes([x], [y])
 
 
+def lstm8(seed: int = 0, time: int = 6, units: int = 4) -> bytes:
+    """int8, as converters write it: int16 cell state on a power of two, int32 biases."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    x = net.tensor([1, time, 3], scale=0.02, zero=-5)
+    weights = [net.constant(_weights(rng, units, 3), 0.01) for _ in range(4)]
+    recurrent = [net.constant(_weights(rng, units, units), 0.008) for _ in range(4)]
+    biases = [net.constant(_bias(rng, units), 0.02 * 0.01) for _ in range(4)]
+    hidden = net.tensor([1, units], scale=1 / 128, zero=0, variable=True)
+    cell = net.tensor([1, units], "int16", 2.0**-12, 0, variable=True)
+    y = net.tensor([1, time, units], scale=1 / 128, zero=0)
+    between = [net.tensor([], "int16", 2.0**-12) for _ in range(4)] + [net.tensor([], "int8", 1 / 128)]
+    inputs = [x, *weights, *recurrent, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1]
+    net.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], "UnidirectionalSequenceLSTMOptions", LSTM, between)
+    return net.bytes([x], [y])
+
+
 def dynamic(seed: int = 0) -> bytes:
     """float activations, int8 weights: dynamic-range quantisation; and weights of float16 behind a DEQUANTIZE."""
     rng, net = np.random.default_rng(seed), Tflite()
@@ -149,5 +165,6 @@ NETS: dict[str, Callable[[], bytes]] = {
     "svdf of rank 2": lambda: svdf(rank=2),
     "lstm": lstm,
     "coupled lstm": lambda: lstm(coupled=True),
+    "int8 lstm": lstm8,
     "dynamic": dynamic,
 }

@@ -38,6 +38,9 @@ SAVED = Kind(
     'To convert it, in Python: tf.lite.TFLiteConverter.from_saved_model("{name}").convert() gives a .tflite',
 )
 
+# First files of archives that torch.save, torch.jit.save and torch.export.save write.
+TORCH_FILES = (b"data.pkl", b"constants.pkl", b"version", b"byteorder", b".format_version", b"archive_format")
+
 _STARTS = (
     (MAGIC, PACKED),
     (b"\x89HDF\r\n\x1a\n", HDF5),
@@ -100,6 +103,6 @@ def _archive(head: bytes) -> Kind:
     name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
     if name in (b"metadata.json", b"config.json", b"model.weights.h5"):
         return KERAS
-    if name.rsplit(b"/", 1)[-1] in (b"data.pkl", b"constants.pkl", b"version", b"byteorder", b".format_version"):
+    if name.rsplit(b"/", 1)[-1] in TORCH_FILES:
         return TORCH
     return ARCHIVE

@@ -3,7 +3,7 @@
 SVDF(x [1,I], feature weights [F,I], time weights [F,T], bias [F / rank], state [1,F*T])
     =>   v = FullyConnected(x); s' = s without its oldest row, and v; y = Conv(s', time weights, group=F / rank)
 UNIDIRECTIONAL_SEQUENCE_LSTM(x, weights of four gates, h, c)
-    =>   y, h', c' = LSTM(x, h, c)
+    =>   y, h', c' = LSTM(x, h, c) {cell_scale: of c, where the file has one}
 """
 
 from __future__ import annotations
@@ -85,9 +85,11 @@ def _lstm(net: Net, op: Op) -> None:
     sequence = net.x(x) if time_major else net.transpose(net.x(x), (1, 0, 2))
     both = np.concatenate([bias, np.zeros_like(bias)]).reshape(1, -1)
     inputs = [sequence, net.const(w), net.const(r), net.const(both), "", h, c, net.const(peepholes.reshape(1, -1))]
-    y, y_h, y_c = net.several("LSTM", inputs, 3, hidden_size=units)
+    cell = net.grid(op.i(CELL))
+    known = {} if cell is None else {"cell_scale": cell.scale}
+    y, y_h, y_c = net.several("LSTM", inputs, 3, hidden_size=units, **known)
     net.keep(h_next, net.rounded(y_h, net.grid(op.i(HIDDEN))))
-    net.keep(c_next, net.rounded(y_c, net.grid(op.i(CELL))))
+    net.keep(c_next, net.rounded(y_c, cell))
     y = net.reshape(y, (net.shape(x)[0 if time_major else 1], batch, units))  # the only direction
     net.done(op.y, y if time_major else net.transpose(y, (1, 0, 2)))
 
