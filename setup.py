@@ -5,12 +5,17 @@ mica.resources), because `mica build` needs them outside a checkout too.
 """
 
 import shutil
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "host_tools"))
+
+from mica.source_lists import listed  # noqa: E402
+
 DATA = ("boards", "firmware", "usermod_c")
 
 
@@ -30,11 +35,10 @@ class BuildWithData(build_py):
 def engine() -> list[Extension]:
     """The engine as a CPython extension; without a C compiler it is left out and numpy takes its place."""
     binding = ROOT / "host_tools" / "mica" / "engine" / "_engine.c"
-    listed = ROOT / "usermod_c" / "sources.txt"
-    if not binding.exists() or not listed.exists():
+    engine_list = ROOT / "usermod_c" / "sources.txt"
+    if not binding.exists() or not engine_list.exists():
         return []
-    lines = (line.partition("#")[0].strip() for line in listed.read_text(encoding="utf-8").splitlines())
-    sources = [f"usermod_c/{line}" for line in lines if line]
+    sources = [path.relative_to(ROOT).as_posix() for path in listed(engine_list)]
     return [
         Extension(
             "mica.engine._engine",

@@ -28,14 +28,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import evaluation
 from mica.calibration import load_calibration
 from mica.cli import text
 from mica.compiler import Compiled, compile_model
-from mica.evaluation import Dataset, Predict, Score
-from mica.float_model import FloatModel
-from mica.layer_errors import sqnr_db
-from mica.runner import HostRunner
+from mica.run import evaluation
+from mica.run.evaluation import Dataset, Predict, Score
+from mica.run.float_model import FloatModel
+from mica.run.host import HostRunner
+from mica.run.layer_errors import sqnr_db
 
 MODELS = Path(os.environ.get("MICA_MODELS", Path(__file__).resolve().parent.parent.parent / "shared" / "models"))
 SETS = {"kws": ("eval",), "ic": ("eval", "eval_jpeg"), "vww": ("eval",), "ad": ("eval",)}

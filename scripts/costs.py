@@ -18,7 +18,6 @@ import argparse
 import itertools
 import json
 import pickle
-import re
 import subprocess
 import sys
 import tempfile
@@ -43,11 +42,11 @@ from mica.boards import Board, load_board  # noqa: E402
 from mica.compiler import compile_model  # noqa: E402
 from mica.cost import features  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
-from mica.device.cache import cache_dir  # noqa: E402
-from mica.device.transport import open_board  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
-from mica.runner import open_runner  # noqa: E402
+from mica.link.targets import open_board  # noqa: E402
+from mica.run.open import open_runner  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
 RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
@@ -463,8 +462,20 @@ def _write(part: str, name: str, facts: dict[str, Any]) -> None:
     """Puts an entry into the table: one line a kind, so that a difference can be read."""
     content = _content()
     content[part][name] = facts
-    text = json.dumps(content, indent=1, sort_keys=True)
-    PATH.write_text(re.sub(r'("(?:factors|kinds)": )?\{([^{}]*)\}', lambda m: re.sub(r"\n\s*", " ", m[0]), text) + "\n")
+    PATH.write_text(as_text(content) + "\n")
+
+
+def as_text(content: Any, level: int = 0) -> str:
+    """The table as JSON: a line for a board, and for a kind of a core."""
+    if not isinstance(content, dict) or (level > 1 and _depth(content) < 3):
+        return json.dumps(content, sort_keys=True)
+    indent = "\n" + " " * level
+    rows = (f"{indent} {json.dumps(name)}: {as_text(value, level + 1)}" for name, value in sorted(content.items()))
+    return "{" + ",".join(rows) + indent + "}"
+
+
+def _depth(content: Any) -> int:
+    return 1 + max(map(_depth, content.values()), default=0) if isinstance(content, dict) else 0
 
 
 if __name__ == "__main__":

@@ -21,11 +21,13 @@ from pathlib import Path
 import numpy as np
 
 from mica.cli.verify import inputs_for
-from mica.device import natmod, xtensa_cc
 from mica.errors import MicaError, Unsupported
 from mica.format import codec
 from mica.resources import data_dir
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
+from mica.source_lists import listed
+from mica.toolchain import natmod, xtensa_cc
+from mica.toolchain.pins import unpinned_by_environment
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "tests" / "esp32"
@@ -69,7 +71,9 @@ def main() -> int:
 def llvm() -> Callable[..., list[str]]:
     """The commands of LLVM: a function from a program's name and arguments to a command line."""
     try:
-        root = xtensa_cc.unpacked("llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True))
+        root = xtensa_cc.unpacked(
+            "llvm-22", ["clang-22", "llvm-22"], lambda line: print(line, flush=True), unpinned=unpinned_by_environment()
+        )
     except MicaError as error:
         raise Skip(str(error)) from None
     library = root / "usr" / "lib"
@@ -91,6 +95,7 @@ def build(tools: Callable[..., list[str]], folder: Path, isa: str) -> Path:
     usermod = data_dir("usermod_c")
     isa_folder = usermod / "kernels" / "isa" / isa
     files = listed(usermod / "sources.txt") + (listed(isa_folder / "sources.txt") if isa != "ref" else [])
+    files = [path.resolve() for path in files]
     files += [HERE / "main.c", data_dir("boards") / "common" / "qemu" / "xtensa_libgcc.c"]
     include = [f"-I{path}" for path in (usermod / "include", usermod / "kernels", isa_folder)]
     resources = tools("clang")[3].replace("bin/clang", "lib/clang/22")
@@ -109,11 +114,6 @@ def build(tools: Callable[..., list[str]], folder: Path, isa: str) -> Path:
     link = ["xtensa-lx106-elf-ld", "-T", HERE / "program.ld", "-z", "noexecstack", "--no-warn-rwx-segments"]
     run([*map(str, link), *map(str, objects), "-o", str(program)])
     return program
-
-
-def listed(path: Path) -> list[Path]:
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [(path.parent / line).resolve() for line in lines if line]
 
 
 def assemble(tools: Callable[..., list[str]], source: Path) -> Path:

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Write what derives from `host_tools/mica/format/schema.py`: the C header, the tables of SPEC.md, the names on the board.
+"""Write what derives from the format (`host_tools/mica/format/schema.py`) and from the kernels (`host_tools/mica/kernels`).
+
+Whole files, in the table FILES: the C header, the lists of kernels in C and on the board. And in files that are written by hand
+the parts between the markers `gen:NAME` and `end`, in the table PARTS.
 
 `scripts/gen_format.py` writes them; with `--check` it writes nothing and exits 1 where they are not up to date.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,10 +19,10 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 
 from mica.format import schema  # noqa: E402
 from mica.format.schema import TYPE_BYTES, Field, record_bytes  # noqa: E402
+from mica.format.weights import INT8, LAYOUTS, ROW_ALIGN  # noqa: E402
+from mica.kernels import CUSTOM, FAMILIES, KERNELS  # noqa: E402
+from mica.kernels.base import Kernel  # noqa: E402
 
-HEADER_FILE = ROOT / "usermod_c/include/mica_format.h"
-SPEC_FILE = ROOT / "host_tools/mica/format/SPEC.md"
-FIELDS_FILE = ROOT / "firmware/mica/fields.py"
 TYPECODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"}  # of array and memoryview
 RECORDS = {
     "HEADER": schema.HEADER,
@@ -31,7 +35,7 @@ RECORDS = {
 # Constants of the schema: those SPEC.md lists, and those only C needs.
 LIMITS = (
     *("ALIGN", "BLOB_ALIGN", "MAX_RANK", "MAX_DIM", "MAX_TENSORS", "MAX_STEPS", "MAX_IO", "MAX_BYTES", "NO_TENSOR"),
-    *("MULT_MIN", "MULT_MAX"),
+    *("MAX_NAME", "MULT_MIN", "MULT_MAX"),
 )
 MORE = ("VERSION_MAJOR", "VERSION_MINOR", "MAX_INPUTS", "MAX_OUTPUTS", "MAX_BLOBS", "MAX_PARAMS", "MAX_KERNEL_ID")
 
@@ -75,24 +79,38 @@ def header() -> str:
     ]
     out += [_define(f"MICA_SPACE_{name.upper()}", n) for name, n in schema.SPACES.items()]
     out += [_define(f"MICA_STEP_FLAG_{name}", n) for name, n in schema.STEP_FLAGS.items()]
-    out += [_define(f"MICA_LAYOUT_{name.upper()}", n) for name, n in schema.LAYOUTS.items()]
-    out.append(_define("MICA_ROW_ALIGN", schema.ROW_ALIGN))
+    out += [_define(f"MICA_LAYOUT_{layout.name.upper()}", layout.code) for layout in LAYOUTS]
+    out.append(_define("MICA_ROW_ALIGN", ROW_ALIGN))
+    out.append(_define("MICA_WEIGHT_LARGEST", INT8.largest, "FAST: no weight is less than its opposite"))
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         name = k.name.upper()
         out.append(_define(f"MICA_KERNEL_{name}", k.id))
+        if len(k.layouts) > 1:
+            out.append(_define(f"MICA_{name}_LAYOUTS", _layouts(k), "bits"))
         out += [_define(f"MICA_{name}_BLOB_{b.upper()}", i, kind) for i, (b, kind) in enumerate(k.blobs)]
         out += [_define(f"MICA_{name}_PARAM_{p.upper()}", i) for i, p in enumerate(k.params)]
     out += ["", "// One X(name, NAME, fewest inputs, most, in place, their type, the output's) for each kernel."]
     out.append("#define MICA_KERNELS(X) \\")
     rows = [
-        f"    X({k.name}, {k.name.upper()}, {k.least_inputs}, {k.n_inputs}, {int(k.name in schema.IN_PLACE)}, "
+        f"    X({k.name}, {k.name.upper()}, {k.least_inputs}, {k.n_inputs}, {int(k.in_place)}, "
         f"{k.x_type.upper()}, {k.y_type.upper()})"
-        for k in (*schema.KERNELS, schema.CUSTOM)
+        for k in (*KERNELS, CUSTOM)
     ]
-    out += [" \\\n".join(rows), "", "#endif", ""]
+    out += [
+        " \\\n".join(rows),
+        "",
+        "// One X(operator) for each kernel that an engine may have.",
+        "#define MICA_OPERATORS(X) \\",
+    ]
+    out += [" \\\n".join(f"    X({k.op})" for k in KERNELS), "", "#endif", ""]
     return "\n".join(out)
+
+
+def _layouts(k: Kernel) -> int:
+    """The layouts that a kernel reads: bit c for the one with code c."""
+    return sum(1 << layout.code for layout in k.layouts)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
@@ -100,7 +118,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
     return lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows]
 
 
-def _inputs(k: schema.Kernel) -> str:
+def _inputs(k: Kernel) -> str:
     number = str(k.n_inputs) if k.least_inputs == k.n_inputs else f"{k.least_inputs} to {k.n_inputs}"
     return number + (f" ({k.x_type})" if k.x_type != "int8" else "")
 
@@ -131,32 +149,25 @@ def tables() -> dict[str, list[str]]:
     )
     out["layouts"] = _table(
         ("code", "layout", "the weights of each output channel"),
-        [(n, f"`{name}`", schema.LAYOUT_DOCS[name]) for name, n in schema.LAYOUTS.items()],
+        [(layout.code, f"`{layout.name}`", layout.doc) for layout in LAYOUTS],
     )
     out["keys"] = _table(("key", "value"), [(f"`{k}`", v) for k, v in schema.METADATA_KEYS.items()])
     out["kernels"] = []
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         blobs = ", ".join(f"`{b}` {t}" for b, t in k.blobs) or "none"
-        place = " May run in place." if k.name in schema.IN_PLACE else ""
+        place = " May run in place." if k.in_place else ""
         out["kernels"] += [
             f"**{k.id} `{k.name}`** {k.doc}{place}",
             f"Inputs: {_inputs(k)}. Constants: {blobs}. Parameters: {', '.join(f'`{p}`' for p in k.params) or 'none'}."
-            + (f" Layouts: `plain`, `{k.layout}`." if k.layout != "plain" else ""),
+            + (
+                f" Layouts: {', '.join(f'`{layout.name}`' for layout in reversed(k.layouts))}."
+                if len(k.layouts) > 1
+                else ""
+            ),
             "",
         ]
     out["kernels"].pop()
     return out
-
-
-def spec(text: str) -> str:
-    """SPEC.md with the parts between its markers `<!-- gen:NAME -->` and `<!-- end -->` written anew."""
-    for name, lines in tables().items():
-        begin, end = f"<!-- gen:{name} -->\n", "<!-- end -->"
-        before, found, after = text.partition(begin)
-        if not found:
-            raise SystemExit(f"{SPEC_FILE}: marker {begin.strip()} is missing")
-        text = before + begin + "\n".join(lines) + "\n" + end + after.partition(end)[2]
-    return text
 
 
 def fields() -> str:
@@ -164,17 +175,114 @@ def fields() -> str:
     out = [
         '"""Generated by scripts/gen_format.py from host_tools/mica/format/schema.py: do not edit.',
         "",
-        "KERNELS: a line for each kernel: its name, the layout that it reads beside `plain`, its constants with the typecodes",
+        "KERNELS: a line for each kernel: its name, a bit for each layout that it reads, its constants with the typecodes",
         "of their elements, a bar, its parameters. All in the order of a step's record.",
         '"""',
         "",
         "KERNELS = (",
     ]
-    for k in (*schema.KERNELS, schema.CUSTOM):
+    for k in (*KERNELS, CUSTOM):
         constants = " ".join(f"{b}:{TYPECODES[t]}" for b, t in k.blobs)
-        line = f"{k.name} {schema.LAYOUTS[k.layout]} {constants} | {' '.join(k.params)}"
+        line = f"{k.name} {_layouts(k)} {constants} | {' '.join(k.params)}"
         out.append(f'    "\\n{" ".join(line.split())}"')
     return "\n".join([*out, '    "\\n"', ")", ""])
+
+
+def operators() -> str:
+    """Text of operators.c."""
+    out = [
+        "// Generated by scripts/gen_format.py from host_tools/mica/kernels: do not edit.",
+        "// mica: which operators this build has. -DMICA_WITHOUT_<KERNEL> leaves one out, here, in op_<operator>.c and in the kernels.",
+        '#include "op.h"',
+        "",
+        "mica_step_loader_t mica_step_loader(uint32_t kernel) {",
+        "    switch (kernel) {",
+    ]
+    for k in KERNELS:
+        out += [f"        #ifndef MICA_WITHOUT_{k.name.upper()}", f"        case MICA_KERNEL_{k.name.upper()}:"]
+        out += [f"            return mica_load_{k.op};", "        #endif"]
+    return "\n".join([*out, "        default:", "            return NULL;", "    }", "}", ""])
+
+
+def select() -> str:
+    """Text of the reference kernels' mica_select.h."""
+    return "\n".join(
+        [
+            "// Generated by scripts/gen_format.py from host_tools/mica/kernels: do not edit.",
+            "// The reference kernels, for every core. A folder for an instruction set holds its own file of this name, which names",
+            "// the winner for each operator; the build puts one such folder on the include path.",
+            "#ifndef MICA_SELECT_H",
+            "#define MICA_SELECT_H",
+            "",
+            '#include "mica_kernels.h"',
+            "",
+            '#define MICA_ISA "ref"',
+            "",
+            *(f"#define MICA_{k.name.upper()} mica_{k.name}_ref" for k in KERNELS),
+            "",
+            "#endif",
+            "",
+        ]
+    )
+
+
+def sources() -> list[str]:
+    """The kernels' lines of sources.txt: the loader of each, and its reference."""
+    return [f"runtime/op_{k.op}.c" for k in KERNELS] + [f"kernels/ref/{k.op}.c" for k in KERNELS]
+
+
+def groups() -> list[str]:
+    """GROUPS of firmware/mica/hooks.py."""
+    by_group: dict[str, list[str]] = {}
+    for k in KERNELS:
+        by_group.setdefault(k.group, []).append(k.name)
+    lines = ["GROUPS = ("]
+    for group, names in by_group.items():
+        quoted = [f'"{name}"' for name in (group, *names)]
+        line = f"    ({', '.join(quoted)}),"
+        lines += [line] if len(line) <= LINE else ["    (", *(f"        {q}," for q in quoted), "    ),"]
+    return [*lines, ")"]
+
+
+def homes() -> list[str]:
+    """_HOMES of firmware/mica/operators.py."""
+    return ["_HOMES = (", *(f'    "{f} {" ".join(k.name for k in rows)}",' for f, rows in FAMILIES.items()), ")"]
+
+
+LINE = 120  # of Python, as ruff formats it
+FILES: dict[str, Callable[[], str]] = {
+    "usermod_c/include/mica_format.h": header,
+    "usermod_c/runtime/operators.c": operators,
+    "usermod_c/kernels/isa/ref/mica_select.h": select,
+    "firmware/mica/fields.py": fields,
+}
+# file -> the parts between its markers, by their names
+PARTS: dict[str, Callable[[], dict[str, list[str]]]] = {
+    "host_tools/mica/format/SPEC.md": tables,
+    "usermod_c/sources.txt": lambda: {"kernels": sources()},
+    "firmware/mica/hooks.py": lambda: {"groups": groups()},
+    "firmware/mica/operators.py": lambda: {"homes": homes()},
+}
+
+
+def with_parts(file: str, text: str, parts: dict[str, list[str]]) -> str:
+    """The text with the lines between its markers `gen:NAME` and `end` replaced."""
+    for name, content in parts.items():
+        lines = text.splitlines()
+        begin = next((i for i, line in enumerate(lines) if line.split()[1:2] == [f"gen:{name}"]), None)
+        if begin is None:
+            raise SystemExit(f"{file}: marker gen:{name} is missing")
+        end = next((i for i in range(begin, len(lines)) if lines[i].split()[1:2] == ["end"]), None)
+        if end is None:
+            raise SystemExit(f"{file}: marker end behind gen:{name} is missing")
+        text = "\n".join([*lines[: begin + 1], *content, *lines[end:], ""])
+    return text
+
+
+def generated() -> dict[str, str]:
+    """What every file should be, by its path from the project's root."""
+    texts = {file: make() for file, make in FILES.items()}
+    return texts | {file: with_parts(file, (ROOT / file).read_text(), make()) for file, make in PARTS.items()}
 
 
 def main() -> int:
@@ -184,11 +292,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="compare only")
     check = parser.parse_args().check
     stale = False
-    for path, text in ((HEADER_FILE, header()), (SPEC_FILE, spec(SPEC_FILE.read_text())), (FIELDS_FILE, fields())):
+    for file, text in generated().items():
+        path = ROOT / file
         if path.exists() and path.read_text() == text:
             continue
         if check:
-            print(f"{path.relative_to(ROOT)} is not what schema.py says: run scripts/gen_format.py", file=sys.stderr)
+            print(f"{file} is not what the format and the kernels say: run scripts/gen_format.py", file=sys.stderr)
             stale = True
         else:
             path.write_text(text)

@@ -1,6 +1,6 @@
 """Makes everything that is handed out, in one folder: wheel, sdist, firmware images, native modules, SHA256SUMS, a manifest.
 
-Each firmware has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
+Each firmware has beside it a file of NOTICES, of what was linked into it, and has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
 What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest and the last lines say what and why. The
 folder appears whole, or not at all.
 
@@ -31,10 +31,11 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 import mica  # noqa: E402
 from mica.boards import Board, all_boards, load_board  # noqa: E402
 from mica.cli.main import main as mica_command  # noqa: E402
-from mica.device import flash_image  # noqa: E402
-from mica.device.build import build  # noqa: E402
-from mica.device.romfs import read_folder  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
+from mica.flash import firmware_image  # noqa: E402
+from mica.images.romfs import read_folder  # noqa: E402
+from mica.toolchain import notices  # noqa: E402
+from mica.toolchain.build import build  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod")
 MODEL = "digits.mica"
@@ -87,17 +88,19 @@ def wheel(release: Release) -> None:
 
 
 def images(release: Release, boards: list[Board], model: Path) -> None:
-    """A combined image for every board that is flashed."""
+    """A combined image for every board that is flashed, and the notices of all that is in it."""
     for board in boards:
         try:
             built = build(board, progress=say)
-            data = flash_image.combined_image(board, [model], built.image)
+            data = firmware_image.combined_image(board, [model], built.image)
         except MicaError as error:
             release.skip(board.name, error)
             continue
         suffix = ".uf2" if board.flasher == "uf2" else ".bin"
         path = release.folder / f"mica-{mica.__version__}-{board.name}{suffix}"
         path.write_bytes(data)
+        noted = notices.write(board, built, path)
+        release.add(noted, "notices", image=path.name)
         release.add(
             path,
             "firmware",
@@ -117,7 +120,7 @@ def native_modules(release: Release) -> None:
     if importlib.util.find_spec("mica.cli.natmod") is None:
         release.skip("natmod", "this revision has no mica natmod")
         return
-    from mica.device import natmod
+    from mica.toolchain import natmod
 
     folder = release.folder / "natmod"
     made = []
@@ -128,7 +131,7 @@ def native_modules(release: Release) -> None:
         except MicaError as error:
             release.skip(f"natmod {name}", error)
     if made:
-        from mica.device import mip_package
+        from mica.toolchain import mip_package
 
         mip_package.write(folder, made, jobs=os.cpu_count() or 2, progress=say)
         for name in read_folder(folder):

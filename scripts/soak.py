@@ -1,47 +1,107 @@
 #!/usr/bin/env python3
-"""Fuzz the loader and the engine on this computer, with sanitizers, guided by what code is reached.
+"""Try for hours what tests try for seconds: fuzzers, boards in trouble, mistakes in a copy of the tree.
 
-What is kept on the way stays in the cache, and is where the next soak begins. Ends with the figures, and with exit code 1
-and the file where one made the engine read or write where it must not, or take longer than half a minute.
+What the fuzzers keep on the way stays in the cache, and is where the next soak begins. Ends with the figures, and with exit
+code 1 and what broke. The figures also go to soak.json in the cache; `--note` makes them the section in tests/README.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "format"), str(ROOT / "tests" / "trouble")]
+sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "scripts")]
 
-import c_build  # noqa: E402
-import fuzzing  # noqa: E402
-import troubling  # noqa: E402
+from soak_parts import PARTS, Found, Settings  # noqa: E402
 
-from mica.device.cache import cache_dir  # noqa: E402
+from mica.toolchain.cache import cache_dir  # noqa: E402
+
+README = ROOT / "tests" / "README.md"
+NOTED = ROOT / "tests" / "soak.json"  # what README.md's section is made of
+BEGIN = "<!-- what the soak has tried: written by scripts/soak --note -->\n"
+END = "<!-- end of what the soak has tried -->\n"
 
 
-def trouble_boards(names: list[str], seed: int, seconds: float) -> tuple[dict[str, dict[str, int]], str]:
-    """Rounds of trouble on each board in turn; what was tried on each, and what broke."""
-    sums: dict[str, dict[str, int]] = {name: {} for name in names}
-    end = time.monotonic() + seconds
-    while names and time.monotonic() < end:
-        for name in names:
-            try:
-                tried = {"rounds": 1} | troubling.one_round(name, seed) | {"crashes": 0}
-            except AssertionError as e:
-                sums[name]["crashes"] = sums[name].get("crashes", 0) + 1
-                return sums, str(e)
-            for what, n in tried.items():
-                sums[name][what] = sums[name].get(what, 0) + n
-        seed += 1
-    return sums, ""
+def revision() -> str:
+    """Of this tree, with a + where files differ from it."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
+    return subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def soak(names: list[str], settings: Settings) -> tuple[dict[str, Any], list[str]]:
+    """The parts side by side: the summary, and what broke."""
+
+    def part(name: str) -> Found:
+        try:
+            return PARTS[name](settings)
+        except Exception:  # the others go on, and their figures count
+            return Found(problems=[f"{name}:\n{traceback.format_exc()}"])
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(len(names)) as pool:
+        found = dict(zip(names, pool.map(part, names), strict=True))
+    summary = {
+        "revision": revision(),
+        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "seed": settings.seed,
+        "minutes": round((time.monotonic() - began) / 60, 2),
+        "problems": sum(len(f.problems) for f in found.values()),
+        "parts": {title: figures for f in found.values() for title, figures in f.figures.items()},
+    }
+    return summary, [problem for f in found.values() for problem in f.problems]
+
+
+def as_text(summary: dict[str, Any]) -> str:
+    lines = [f"revision {summary['revision']}, seed {summary['seed']}, {summary['minutes']:g} minutes"]
+    for title, figures in summary["parts"].items():
+        lines.append(f"  {title}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
+    return "\n".join(lines)
+
+
+def section(summary: dict[str, Any] | None) -> str:
+    """Markdown of a soak's figures."""
+    if summary is None:
+        return "No soak of this revision has been noted.\n"
+    lines = [
+        f"Revision {summary['revision']}, {summary['date']}, {summary['minutes']:g} minutes, {summary['problems']} problems.\n",
+        "| what | tried |",
+        "| --- | --- |",
+    ]
+    for title, figures in summary["parts"].items():
+        lines.append(f"| {title} | " + ", ".join(f"{key} {value:,}" for key, value in figures.items()) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def replaced(readme: str, new: str) -> str:
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"soak: {README} has lost the lines that mark its figures")
+    return f"{before}{begin}\n{new}\n{end}{after}"
+
+
+def note(path: Path) -> int:
+    """The summary at `path` becomes the README's section, and stays beside it."""
+    try:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        new = replaced(README.read_text(encoding="utf-8"), section(summary))
+    except (OSError, KeyError, TypeError, ValueError) as e:
+        print(f"soak: cannot note {path}: {e}; scripts/soak writes such a file", file=sys.stderr)
+        return 1
+    NOTED.write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    README.write_text(new, encoding="utf-8")
+    print(f"{README}: the figures of revision {summary['revision']}")
+    return 0
 
 
 def main() -> int:
@@ -50,56 +110,35 @@ def main() -> int:
     length.add_argument("--hours", type=float, default=1.0, help="how long (default 1)")
     length.add_argument("--minutes", type=float, help="how long, for less than an hour")
     parser.add_argument("--seed", type=int, default=int(time.time()), help="of the random numbers (default: the time)")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one for each core)")
-    parser.add_argument(
-        "--boards", default="", metavar="NAMES", help="meanwhile, trouble these boards too: UNIX,MPS2_AN385"
-    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="fuzzers (default: one for each core)")
+    parser.add_argument("--boards", default="UNIX,MPS2_AN385", metavar="NAMES", help="to trouble (default %(default)s)")
+    for name, function in PARTS.items():
+        if name != "boards":
+            said = " ".join((function.__doc__ or "").partition(":")[0].split())
+            parser.add_argument(
+                f"--{name}", action="store_true", help=f"only this and other parts that are named: {said}"
+            )
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    parser.add_argument(
+        "--note", nargs="?", type=Path, const=cache_dir() / "soak.json", metavar="FILE", help="see above"
+    )
     args = parser.parse_args()
+    if args.note:
+        return note(args.note)
     duration = args.hours * 3600 if args.minutes is None else args.minutes * 60
     if args.jobs < 1 or duration <= 0:
         parser.error("--jobs: 1 or more, and a time above 0, are wanted; else nothing would be tried")
-    corpus = cache_dir() / "fuzz"
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        fuzzing.compile_engine(folder, c_build.SOURCES)
-        fuzz = fuzzing.link(folder)
-
-        def one(i: int) -> fuzzing.Outcome:
-            mine = corpus / str(i)
-            seconds = max(1, int(duration))
-            return fuzzing.run(fuzz, mine, seed=args.seed + i, seconds=seconds, corpus=str(mine))
-
-        with ThreadPoolExecutor(args.jobs + 1) as pool:
-            names = [name for name in args.boards.split(",") if name]
-            troubled = pool.submit(trouble_boards, names, args.seed, duration)
-            outcomes = list(pool.map(one, range(args.jobs)))
-    bad = [o for o in outcomes if not o.figures]
-    git = ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"]
-    revision = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
-    total = {k: sum(o.figures.get(k, 0) for o in outcomes) for k in ("inputs", "loaded", "kept")}
-    edges = max((o.figures.get("edges", 0) for o in outcomes), default=0)
-    parts: dict[str, dict[str, int]] = {
-        "files on this computer": {
-            "inputs": total["inputs"],
-            "inferences": total["loaded"],
-            "kept": total["kept"],
-            "edges": edges,
-            "crashes": len(bad),
-        }
-    } | troubled.result()[0]
-    result = {"revision": revision, "seed": args.seed, "minutes": round(duration / 60, 2), "parts": parts}
-    if args.json:
-        print(json.dumps(result))
-    else:
-        print(f"revision {revision}, seed {args.seed}, {duration / 60:g} minutes")
-        for part, figures in parts.items():
-            print(f"  {part}: " + ", ".join(f"{key} {value:,}" for key, value in figures.items()))
-    for o in bad:
-        print(f"{o.found}:\n{o.report[:4000]}", file=sys.stderr)
-    if troubled.result()[1]:
-        print(troubled.result()[1], file=sys.stderr)
-    return 1 if bad or troubled.result()[1] else 0
+    named = [name for name in PARTS if name != "boards" and getattr(args, name)]
+    names = named or list(PARTS)
+    if named and args.boards != parser.get_default("boards"):
+        names.append("boards")
+    boards = tuple(name for name in args.boards.split(",") if name)
+    summary, problems = soak(names, Settings(duration, args.seed, args.jobs, boards))
+    (cache_dir() / "soak.json").write_text(json.dumps(summary, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(summary) if args.json else as_text(summary))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

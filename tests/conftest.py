@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from mica.boards import load_board
-from mica.device.build import BuildResult, build
-from mica.device.transport import Board, open_board
+from mica.link.board import Board
+from mica.link.targets import open_board
+from mica.toolchain.build import BuildResult, build
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))

@@ -10,7 +10,7 @@ from usermod_models import small
 
 from mica import engine
 from mica.format.codec import decode, encode
-from mica.pack.golden import with_golden
+from mica.run.golden import with_golden
 
 INPUT = bytes(range(100, 164))  # what the boards are asked for
 

@@ -5,18 +5,19 @@ MICA_MOD_DIR := $(USERMOD_DIR)
 # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
 MICA_ARENA_BYTES ?= 16384
 
-# The lists are shared with CMake and setuptools: one path a line, # begins a comment.
-mica_listed = $(addprefix $(MICA_MOD_DIR)/,$(shell sed -e 's/\#.*//' $(MICA_MOD_DIR)/$(1)))
+# The lists are shared with CMake and setuptools: one path a line, # begins a comment, include FOLDER is the list of another folder.
+mica_words = $(shell sed -e 's/\#.*//' -e 's/^include  */include:/' $(1))
+mica_listed = $(foreach word,$(call mica_words,$(1)),$(if $(filter include:%,$(word)),$(call mica_listed,$(dir $(1))$(word:include:%=%)/sources.txt),$(dir $(1))$(word)))
 
 # The folder of kernels/isa/ whose mica_select.h names the kernels for this core, and whose sources.txt lists its own.
 MICA_ISA ?= ref
 MICA_ISA_DIR := kernels/isa/$(MICA_ISA)
 
 # Only the binding has names for MicroPython's string table.
-SRC_USERMOD_C += $(call mica_listed,sources-micropython.txt)
-SRC_USERMOD_LIB_C += $(call mica_listed,sources.txt)
+SRC_USERMOD_C += $(call mica_listed,$(MICA_MOD_DIR)/sources-micropython.txt)
+SRC_USERMOD_LIB_C += $(call mica_listed,$(MICA_MOD_DIR)/sources.txt)
 ifneq ($(wildcard $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/sources.txt),)
-MICA_ISA_SOURCES := $(addprefix $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/,$(shell sed -e 's/\#.*//' $(MICA_MOD_DIR)/$(MICA_ISA_DIR)/sources.txt))
+MICA_ISA_SOURCES := $(call mica_listed,$(MICA_MOD_DIR)/$(MICA_ISA_DIR)/sources.txt)
 SRC_USERMOD_LIB_C += $(abspath $(filter %.c,$(MICA_ISA_SOURCES)))
 SRC_USERMOD_LIB_ASM += $(abspath $(filter %.S,$(MICA_ISA_SOURCES)))
 endif

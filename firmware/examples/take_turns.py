@@ -25,4 +25,4 @@ except RuntimeError as e:
     print(e)
 a.stop()
 #: True True True
-#: arena is busy: a run in it has not ended
+#: arena is busy: a run in it has not ended; its model's stop() gives it up

@@ -5,33 +5,35 @@ Names are looked up when they are first used, so a program that needs only `_mic
 """
 
 try:
-    import _mica
+    __import__("_mica")  # help(mica) lists what has a name here; and it crashes where a name was deleted
 except (ImportError, ValueError) as error:  # ValueError: a native module for another processor
     from .missing import line
 
     raise ImportError(line(error))
 
 __version__ = "0.1.0"
-
-_HOMES = {
-    "Model": "model",
-    "Layer": "model",
-    "Supervisor": "supervisor",
-    "hooks": "hooks",
-    "kernels": "kernels",
-    "operators": "operators",
-    "register": "model",
-    "remote": "remote",
-    "remote_push": "remote_push",
-    "slots": "slots",
-}
+__doc__ = "mica.Model(file): predict([x]), top(), run() ...; Supervisor, hooks, slots, kernels, register(), cores(), info()"
 
 
 def __getattr__(name):
     if name in ("Arena", "cores", "info"):
+        import _mica
+
         value = getattr(_mica, name)
     else:
-        home = _HOMES.get(name)
+        homes = {
+            "Model": "model",
+            "Layer": "layer",
+            "Supervisor": "supervisor",
+            "hooks": "hooks",
+            "kernels": "kernels",
+            "operators": "operators",
+            "register": "model",
+            "remote": "remote",
+            "remote_push": "remote_push",
+            "slots": "slots",
+        }
+        home = homes.get(name)
         if home is None:
             raise AttributeError(name)
         module = __import__(home, None, None, True, 1)

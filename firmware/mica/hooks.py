@@ -14,18 +14,20 @@ came last is outermost. Hooking rebuilds the model's list of steps, so a layer w
 does a model whose hooks were all removed.
 """
 
-from mica.model import Layer
+from mica.layer import Layer
 
 # What belongs together, by the kernels' names in the file format.
+# gen:groups (written by scripts/gen_format.py: `group` in host_tools/mica/kernels)
 GROUPS = (
     ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8"),
     ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
     ("pool", "max_pool2d_s8", "average_pool2d_s8"),
-    ("activation", "lut_s8", "softmax_s8", "log_softmax_s8"),
+    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8"),
+    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8"),
     ("shape", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8", "embedding_s8"),
-    ("arithmetic", "add_s8", "mul_s8", "div_s8", "minmax_s8"),
     ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
 )
+# end
 
 
 def group(op):
@@ -117,20 +119,30 @@ class Hook:
         self._before = before
         self._after = after
         self._around = around
+        self._model = None
         self.layers = select(model, which)
-        self._model = model
-        if model._hooks is None:
-            model._hooks = []
+        if not model._hooks:
             model._plain = model._steps
-        model._hooks.append(self)
-        _weave(model)
+            model._hooks = ()
+        hooks = model._hooks + (self,)
+        steps = _woven(model._plain, hooks)
+        # From here on nothing allocates or branches, so no exception, not even Ctrl-C, can leave half of it done.
+        model._hooks = hooks
+        model._steps = steps
+        self._model = model
 
     def remove(self):
-        """End it, from the next run on. May be called again."""
-        model, self._model = self._model, None
-        if model is not None and model._hooks is not None:
-            model._hooks.remove(self)
-            _weave(model)
+        """End it, from the next run on. May be called again; where it raises MemoryError, the hook is still there."""
+        model = self._model
+        if model is None:
+            return
+        if model._hooks:
+            hooks = tuple([hook for hook in model._hooks if hook is not self])
+            steps = _woven(model._plain, hooks)
+            # As above.
+            model._hooks = hooks
+            model._steps = steps
+        self._model = None
 
     def __enter__(self):
         return self
@@ -139,18 +151,16 @@ class Hook:
         self.remove()
 
 
-def _weave(model):
-    if not model._hooks:
-        model._hooks = None
-        model._steps = model._plain
-        del model._plain
-        return
-    steps = list(model._plain)
-    for hook in model._hooks:
+def _woven(plain, hooks):
+    """Return the steps with the hooks round them; changes nothing of the model."""
+    if not hooks:
+        return plain
+    steps = list(plain)
+    for hook in hooks:
         for layer in hook.layers:
             layer.last = layer.index + 1 == len(steps)
             steps[layer.index] = _Hooked(steps[layer.index], layer, hook)
-    model._steps = steps
+    return steps
 
 
 def _now():

@@ -15,6 +15,8 @@ scale, round half to even, add the zero point, saturate. The host does the same,
 
 import _mica
 
+from mica.layer import Layer, shapes
+
 _LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
 
 
@@ -70,48 +72,7 @@ def _place(name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise KeyError(f"no {name!r} here; there are {', '.join([str(n) for n in names])}") from None
-
-
-class Layer:
-    """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
-
-    def __init__(self, model, index):
-        s = model.step_info(index)
-        inputs = [model.tensor(t) for t in s.inputs]
-        outputs = [model.tensor(t) for t in s.outputs]
-        self.index = index
-        self.name = s.name
-        self.op = s.kernel
-        self.input_shape = tuple(t.shape for t in inputs)
-        self.output_shape = tuple(t.shape for t in outputs)
-        self.macs = s.macs
-        self.bytes = sum(t.nbytes for t in outputs)
-        self.runs_in = s.runs_in
-        self._m = model
-        self._ids = s.inputs, s.outputs
-
-    def input(self, i=0):
-        """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
-        return self._m.tensor_view(self._ids[0][i])
-
-    def output(self, i=0):
-        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote."""
-        return self._m.tensor_view(self._ids[1][i], True)
-
-    def __repr__(self):
-        shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
-        return (
-            f"{self.index:3d}  {self.op:20s} {self.name:24s} {shapes}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
-        )
-
-
-def _shapes(shapes):
-    return " ".join(_shape(s) for s in shapes)
-
-
-def _shape(dims):
-    return "x".join(str(d) for d in dims) or "1"
+        raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
 
 
 class Model:
@@ -127,14 +88,21 @@ class Model:
     A layer whose kernel this firmware lacks runs in MicroPython, to the same integers and some hundred times slower:
     its `runs_in` says "Python". With `strict` such a model raises ValueError instead. `python` names kernels that are to
     run so although the firmware has them; True is all.
+
+    With a `key`, bytes of the file given to `mica pack --key`, a model that is not signed with it raises ValueError.
     """
 
     _labels = _input_names = _output_names = None
-    _hooks = None  # of hooks.py
+    _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
 
-    def __init__(self, source, arena=None, *, strict=False, python=()):
-        self._m = _mica.load(_read(source) if isinstance(source, str) else source, arena, lacking=True)
+    def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
+        data = _read(source) if isinstance(source, str) else source
+        if key is not None:
+            from mica.signature import check
+
+            check(data, key)
+        self._m = _mica.load(data, arena, lacking=True)
         if functions or python or self._m.lacking:
             from mica import operators
 
@@ -308,7 +276,7 @@ class Model:
         return selftest(self)
 
     def reset(self):
-        """Clear the state of a streaming model, as it is after loading."""
+        """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
         self._m.reset_state()
 
     def predict_into(self, inputs, outputs):
@@ -390,9 +358,9 @@ class Model:
 
     def start(self, inputs=None):
         """Begin a run that resume() carries out in pieces: the arena is this model's until it ends, or stop()."""
-        from mica.slices import Run
+        from mica.slices import start
 
-        self._run = Run(self, inputs)
+        start(self, inputs)
 
     def resume(self, slice_us=1000):
         """Go on with the run of start() for about slice_us microseconds. Returns whether there is more to do."""
@@ -409,19 +377,27 @@ class Model:
         return more
 
     def stop(self):
-        """Give up the run of start(), if there is one. Its outputs are there only if it had come to its end."""
+        """Give up the run that this model has begun, if there is one: the arena is free in any case.
+
+        What "arena is busy" asks for where Ctrl-C left a run of start() or arun() unfinished. Its outputs are there only
+        if it had come to its end. Not for a hook: in a piece of a run it raises RuntimeError, elsewhere the run goes on.
+        """
         run = self._run
-        if run is not None:
-            run.check()
-            self._run = None
+        if run is None:
             self._m.end()
+            return
+        run.check()
+        self._m.end()  # first, and nothing between: a run that has not the arena is never taken for one to resume
+        self._run = None
 
     def deinit(self):
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
-        self.stop()
+        if self._run is not None:
+            self.stop()
         self._m.deinit()
         self._steps = ()
-        self._hooks = None
+        if self._hooks:
+            self._hooks = ()
 
     def __enter__(self):
         return self
@@ -434,8 +410,8 @@ class Model:
             info = self._m.info
         except RuntimeError:
             return "<mica.Model, closed>"
-        shapes = f"{_shapes(self.input_shape)} -> {_shapes(self.output_shape)}"
-        return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {shapes}>"
+        arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
+        return f"<mica.Model {self.name}: {info.n_steps} layers, {info.file_bytes} bytes, {arrow}>"
 
     def __repr__(self):
         """The same, and each layer: what the REPL shows."""

@@ -63,7 +63,7 @@ class Step:
         words = KERNELS[begin : KERNELS.find("\n", begin)].split()
         bar = words.index("|")
         self._constants = words[2:bar]
-        self._other_layout = int(words[1])
+        self._layouts = int(words[1])  # a bit for each that the kernel reads
         params = model.step_params(index)
         self.params = {name: params[i] for i, name in enumerate(words[bar + 1 :])}
 
@@ -100,10 +100,8 @@ class Step:
 
     def row(self, k):
         """Return how many bytes lie between the beginnings of two rows of k weights."""
-        if self.layout == 0:
-            return k
-        self.want(self.layout == self._other_layout, f"weight layout {self.layout}")
-        return (k + 3) & -4
+        self.want(self._layouts >> self.layout & 1, f"weight layout {self.layout}")
+        return (k + 3) & -4 if self.layout else k
 
     def same_shape(self):
         self.want(self.x[0].shape == self.y.shape, "input and output differ in shape")
@@ -115,6 +113,7 @@ class Step:
 
 
 # The kernels of each module of mica.fallback.
+# gen:homes (written by scripts/gen_format.py: the files of host_tools/mica/kernels)
 _HOMES = (
     "conv conv2d_s8 depthwise_conv2d_s8 conv_transpose2d_s8",
     "dense fully_connected_s8 matmul_s8",
@@ -127,6 +126,7 @@ _HOMES = (
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
 )
+# end
 
 
 def fallback(step):

@@ -9,7 +9,7 @@ on the wire is somebody's print and is skipped. An error is an exception, which 
     load(source, arena)     mica:model <file bytes> <steps> <inputs> <outputs> <arena bytes> <ram> <copied: 0 or 1>
                             mica:tensor <in|out> <index> <id> <dtype> <nbytes> <d0xd1x...>  each input, then each output
     run(x, ...)             mica:out <index> <hex>                                          each output
-    layer_hashes(x, ...)    mica:layer <index> <crc32> <nbytes> <op> <name>                 each step, as it has run
+    layer_hashes(x, ...)    mica:layer <index> <crc32> <nbytes>                             each step, as it has run
     layer_bytes(i, x, ...)  mica:hex <hex>                                                  up to 128 elements a line
                             mica:end <nbytes> <crc32>
     evaluate(samples)       mica:y <hex>                                                    each sample: all its outputs
@@ -30,7 +30,8 @@ from binascii import crc32, hexlify
 
 import _mica
 
-from mica.model import Layer, Model
+from mica.layer import Layer
+from mica.model import Model
 
 model = None
 
@@ -101,7 +102,7 @@ def layer_hashes(*inputs):
             view = m.tensor_view(t)
             crc = crc32(view, crc)
             size += m.tensor(t).nbytes
-        print("mica:layer", i, _digits(crc), size, s.kernel, s.name)
+        print("mica:layer", i, _digits(crc), size)  # no name: a file could write lines of its own
 
     _watch(m, inputs, m.info.n_steps, look)
 

@@ -4,23 +4,25 @@
     where()                  mica:window <bytes>                               with a window of halves; else nothing
                              mica:at <0|1|plain|none> <plain bytes> <plain CRC-32> <halves in use, by bits>
                              mica:half <index> <state> <sequence> <bytes> <reason as hex>        both
-    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path>         of what can be pushed to
+    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path as hex>  of what can be pushed to
     begin(half)              nothing: its log is blank from now on
     blocks(half, n)          mica:block <crc32>                                of the first n blocks
     write(half, n, parts)    nothing: block n, of (offset in the window, bytes), (-1, bytes of `data` in turn)
     check(half, size)        mica:crc <crc32>
     commit(half, page)       nothing
-    trial(half)              mica:confirmed, or mica:rejected <reason as hex>
+    trial(half, key)         mica:confirmed, or mica:rejected <reason as hex>
+    remove(name)             nothing
     part(name)               mica:part <bytes> <crc32>                         of a file that was sent in part
     append(name, at, data)   nothing
-    finish(name, size, sha)  mica:confirmed, or mica:rejected <reason as hex>  after its trial it has its name
+    finish(name, size, sha,  mica:confirmed, or mica:rejected <reason as hex>  after its trial it has its name
+           key)
 
-crc32 is zlib's, 8 hexadecimal digits.
+crc32 is zlib's, 8 hexadecimal digits. A name is in hexadecimal as well, in calls too: it may have blanks, and any character.
 """
 
 import os
 import sys
-from binascii import crc32, hexlify
+from binascii import crc32, hexlify, unhexlify
 
 from mica import slots
 from mica.slots import BLOCK
@@ -34,6 +36,10 @@ def _hex(crc):
 
 def _text(text):
     return str(hexlify(text.encode()), "ascii")
+
+
+def _name(digits):
+    return str(unhexlify(digits), "utf-8")
 
 
 def _window():
@@ -76,11 +82,11 @@ def files():
                 with open(path, "rb") as f:
                     data = memoryview(f)
                     at = uctypes.addressof(data) - first if len(data) else 0
-                    print("mica:file", len(data), _hex(crc32(data)), at, path[5:])
+                    print("mica:file", len(data), _hex(crc32(data)), at, _text(path[5:]))
         return
     for entry in os.ilistdir():
         if entry[0].endswith((".mica", ".mica" + PART)):
-            print("mica:file", *_file(entry[0]), -1, entry[0])
+            print("mica:file", *_file(entry[0]), -1, _text(entry[0]))
 
 
 def _file(path):
@@ -165,11 +171,11 @@ def commit(index, page):
         raise OSError("the flash does not hold what was written to it")
 
 
-def trial(index):
+def trial(index, key=None):
     flash = slots.window()
     half = slots.Half(flash, index)
     if half.state == "trial":
-        slots.try_half(half)
+        slots.try_half(half, key)
     if half.state == "confirmed":
         slots.mount(flash, half)
         print("mica:confirmed")
@@ -180,23 +186,28 @@ def trial(index):
 # --- files ----------------------------------------------------------------------------------------------
 
 
+def remove(name):
+    os.remove(_name(name))
+
+
 def part(name):
     try:
-        print("mica:part", *_file(name + PART))
+        print("mica:part", *_file(_name(name) + PART))
     except OSError:
         print("mica:part", 0, _hex(0))
 
 
 def append(name, at, data):
-    with open(name + PART, "r+b" if at else "wb") as f:
+    with open(_name(name) + PART, "r+b" if at else "wb") as f:
         f.seek(at)
         f.write(data)
 
 
-def finish(name, size, sha):
+def finish(name, size, sha, key=None):
     """Look at the file's hash, try the model, and give it its name: until then there is the one before."""
     import hashlib
 
+    name = _name(name)
     path = name + PART
     digest = hashlib.sha256()
     buf = bytearray(512)
@@ -210,7 +221,7 @@ def finish(name, size, sha):
     problem = None
     if name.endswith(".mica"):
         try:
-            problem = slots.test(path)
+            problem = slots.test(path, key)
         except Exception as e:
             problem = f"{type(e).__name__}: {e}"
     if problem:

@@ -15,7 +15,7 @@ def selftest(model, feed=None):
     try:
         bad = _run(model, m, feed)
         if bad is not None:
-            from mica.model import Layer
+            from mica.layer import Layer
 
             return Layer(m, bad)
     except (ValueError, IndexError):
@@ -26,6 +26,7 @@ def selftest(model, feed=None):
 
 
 def _check(m, feed):
+    m.check(0)  # from the beginning, whatever check was interrupted before
     while m.check(4096):  # a slice at a time: interrupts and USB are served between them
         if feed:
             feed()
@@ -43,8 +44,7 @@ def _run(model, m, feed):
             if bad is not None:
                 return bad
     finally:
-        if kept is not None:
-            state[:] = kept
+        m.put_state(kept)
         m.end()
     return None
 

@@ -17,10 +17,8 @@ _UNIT = 16  # costs are kept in 1/16 us, because a row can take less than a micr
 class Run:
     """A run that has begun: `layer` and `row` say how far it is. Model.start() makes it, Model.resume() goes on with it."""
 
-    def __init__(self, model, inputs=None):
+    def __init__(self, model):
         m = model._m
-        if model._run is not None:
-            raise RuntimeError("a run of this model has been started and not ended: resume() or stop() it")
         self._steps = model._steps
         n = len(self._steps)
         if model._costs is None:
@@ -33,13 +31,6 @@ class Run:
         self.layer = 0
         self.row = 0
         self._inside = False
-        m.begin()
-        if inputs is not None:
-            try:
-                model._write(inputs)
-            except BaseException:
-                m.end()
-                raise
 
     def check(self):
         """Raise RuntimeError in a piece of the run itself: a hook, a timer or a thread may neither go on with it nor end it."""
@@ -106,14 +97,34 @@ class Run:
         return i < len(steps)
 
 
+def start(model, inputs):
+    if model._run is not None:
+        raise RuntimeError("a run of this model has been started and not ended: resume() or stop() it")
+    run = Run(model)
+    model._run = None  # an attribute of the model's own from here on: to set it again takes no memory
+    model._m.begin()
+    # Nothing can come between, so a run that holds the arena is one that stop() finds.
+    model._run = run
+    try:
+        if inputs is not None:
+            model._write(inputs)
+    except BaseException:
+        model.stop()
+        raise
+
+
 async def arun(model, inputs, slice_us):
     from asyncio import sleep_ms
 
-    model.start(inputs)
+    start(model, inputs)
     try:
         run = model._run
         while run.resume(slice_us):
             await sleep_ms(0)
+            if model._run is not run:
+                raise RuntimeError("arun: stop() gave the run up")
         return None if inputs is None else model._read(False)
     finally:
-        model.stop()
+        # Not stop(), whose question could be interrupted.
+        model._m.end()
+        model._run = None

@@ -1,6 +1,6 @@
 """The two halves of the ROMFS window: which one is at /rom, and the trial of the one that was pushed last.
 
-A half is an image, a ROMFS, and in its last block of 4096 bytes a log in pages of 256 (host_tools/mica/device/romfs.py
+A half is an image, a ROMFS, and in its last block of 4096 bytes a log in pages of 256 (host_tools/mica/images/romfs.py
 makes the first):
 
     0      commit: written last of a push; an image without it is not there
@@ -231,7 +231,7 @@ def mount(flash, found):
         used |= 1 << mounted
 
 
-def try_half(half):
+def try_half(half, key=None):
     """The trial: every model that the half brings has to pass its self-test. Returns whether it is confirmed.
 
     What is at /rom stays there. Only a Ctrl-C leaves the half on trial, for the next boot to try again.
@@ -249,7 +249,7 @@ def try_half(half):
             for path in half.names or models(where):
                 if path[0] != "/":
                     path = where + "/" + path
-                problem = test(path)
+                problem = test(path, key)
                 if problem:
                     half.reject(f"{path[len(where) + 1 :]}: {problem}")
                     return False
@@ -278,11 +278,11 @@ def models(folder):
     return found
 
 
-def test(path):
-    """None when the model at `path` is well; else what is wrong. One without golden vectors has to load and run once."""
+def test(path, key=None):
+    """None when the model at `path` is well, and signed if there is a key; else what is wrong. One without golden vectors has to load and run once."""
     from mica.model import Model
 
-    with Model(path) as m:
+    with Model(path, key=key) as m:
         if m._m.info.n_golden:
             bad = m.selftest()
             return bad and f"layer {bad.name} gives other bytes than it should"

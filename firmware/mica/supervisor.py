@@ -12,6 +12,8 @@ times; then the same with the spare, which stays until restore(). Where that fai
 
 `feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
 A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted.
+Damage can look like one, so the file is checked before it is said. Where the inputs or outputs of a damaged model are lost,
+Failed says so, and the next run begins with one that is mended.
 """
 
 import gc
@@ -39,6 +41,7 @@ def _facts(m):
 
 def _check(m, feed):
     try:
+        m.check(0)  # from the beginning, whatever check was interrupted before
         while m.check(SLICE):
             if feed:
                 feed()
@@ -49,8 +52,11 @@ def _check(m, feed):
 class _Source:
     """What a model can be loaded from, again and again."""
 
-    def __init__(self, given, arena):
+    def __init__(self, given, arena, key):
+        if key is not None and isinstance(given, Model):
+            raise ValueError("Supervisor: a key is for paths and buffers; give a Model its key when it is made")
         self.given = given
+        self.key = key
         self.arena = arena
         self.model = given if isinstance(given, Model) else None
 
@@ -65,13 +71,14 @@ class _Source:
                 arena = self.model.arena  # a block of the heap: another such block may not be found
             self.free()
         gc.collect()
-        self.model = Model(self.given, arena)
+        self.model = Model(self.given, arena, key=self.key)
         if setup:
             setup(self.model)
         return self.model
 
     def free(self):
         if self.model is not None and self.model is not self.given:
+            self.model.stop()  # as in Supervisor._ready
             self.model.deinit()
             self.model = None
             gc.collect()
@@ -83,6 +90,7 @@ class Supervisor:
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
     it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
     is called with each Model that was loaded, for hooks. on_event(kind, detail) hears of every event.
+    key: as for Model, looked at in each load; for paths and buffers.
 
     model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
     events: the last 16, as (ticks_ms, kind, detail).
@@ -99,6 +107,7 @@ class Supervisor:
         on_event=None,
         setup=None,
         arena=None,
+        key=None,
     ):
         if retries < 0 or timeout_ms < 0 or check_every < 1:
             raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
@@ -112,20 +121,22 @@ class Supervisor:
         self._feed = feed
         self._on_event = on_event
         self._setup = setup
-        self._sources = [_Source(model, arena)]
+        self._sources = [_Source(model, arena, key)]
         self._active = 0
         self._facts = None
         if spare is not None:
             # Before the model, and not beside it: that can need more memory than there is.
-            self._sources.append(_Source(spare, arena))
+            self._sources.append(_Source(spare, arena, key))
             self._learn(self._sources[1].load(None)._m)
             self._sources[1].free()
         try:
             first = self._sources[0].load(setup)
+            if first is model:
+                _check(first._m, feed)  # it may have been damaged since it was loaded
         except Exception as e:
             if spare is None:
-                raise
-            self._event("exception", e)
+                raise e.args[1] if isinstance(e, _Fault) else e
+            self._failure(e)
             self._sound = self._to_spare()
             return
         if spare is not None and _facts(first._m) != self._facts:
@@ -142,11 +153,25 @@ class Supervisor:
         return self._active == 1
 
     def input(self, i=0):
-        """Return the quantised input of the model that is in use: ask anew for each run, it can be another one."""
-        return self.model.input(i)
+        """Return the quantised input of the model that is in use: ask again for each run, it can be another one."""
+        self._check_open()
+        if not self._sound:
+            self._mend_or_fail("")
+        while True:
+            try:
+                return self.model.input(i)
+            except Exception as e:
+                wrong = e
+            self._blame(wrong)
 
     def output(self, i=0):
-        return self.model.output(i)
+        try:
+            return self.model.output(i)
+        except Exception as e:
+            wrong = e
+        self._blame(wrong)
+        self._event("failed")
+        raise Failed("supervisor: the model was damaged, and with it its outputs: run again")
 
     def reset(self):
         """Clear the state of a streaming model."""
@@ -157,19 +182,29 @@ class Supervisor:
     def predict(self, inputs, raw=False):
         """Do as Model.predict, under supervision."""
         self._before()
-        m = self._m
-        m.begin()
-        try:
-            self.model._write(inputs)
-        finally:
-            m.end()
+        while True:
+            m = self._m
+            m.begin()
+            try:
+                try:
+                    self.model._write(inputs)
+                finally:
+                    m.end()
+                break
+            except Exception as e:
+                wrong = e
+            self._blame(wrong)
         self._keep()
         return self._supervise(True, raw)
 
     def run(self):
         """Do as Model.run, under supervision, on what the inputs hold."""
+        self._check_open()
+        if not self._sound:
+            self._mend_or_fail("")
+            raise Failed("supervisor: the model has been mended, and its inputs are lost: write them again")
+        self._keep()  # before a check: where that finds damage, the model that is loaded is tested in their place
         self._before()
-        self._keep()
         self._supervise(False, False)
 
     def restore(self):
@@ -206,12 +241,22 @@ class Supervisor:
 
     def _event(self, kind, detail=None):
         self.counts[kind] += 1
-        if len(self.events) == 16:
-            self.events.pop(0)
-        # The text, not the exception: that would keep its traceback, and what it names, alive.
-        self.events.append((ticks_ms(), kind, None if detail is None else str(detail)))
+        try:
+            if len(self.events) == 16:
+                self.events.pop(0)
+            # The text, not the exception: that would keep its traceback, and what it names, alive.
+            self.events.append((ticks_ms(), kind, None if detail is None else str(detail)))
+        except MemoryError:
+            pass  # it is counted, and mending may still be possible
         if self._on_event:
             self._on_event(kind, detail)
+
+    def _failure(self, e):
+        """Count what was raised."""
+        if isinstance(e, _Fault):
+            self._event(*e.args)
+        else:
+            self._event("exception", e)
 
     def _check_open(self):
         if self._closed:
@@ -219,7 +264,11 @@ class Supervisor:
 
     def _use(self, model):
         self.model = model
-        self._m = model._m
+        self._m = m = model._m
+        # Asked for now, when the file has just been checked: later a damaged one might name other places.
+        tensors = [m.tensor(t) for t in m.inputs]
+        self._own_scales = [(t.scale, t.zero_point) for t in tensors]
+        self._views = [m.input(i) for i in range(len(tensors))]
 
     def _learn(self, m):
         """Set aside what a retry needs: room for a copy of the inputs."""
@@ -227,15 +276,12 @@ class Supervisor:
         self._facts = _facts(m)
         self._kept = [memoryview(array(t.dtype, bytes(t.nbytes))) for t in inputs]
         self._scales = [(t.scale, t.zero_point) for t in inputs]
-        self._kept_state = None
+        self._views = self._kept_state = None
 
     def _keep(self):
-        m = self._m
         for i, kept in enumerate(self._kept):
-            kept[:] = m.input(i)
-        for i, t in enumerate(m.inputs):
-            t = m.tensor(t)
-            self._scales[i] = (t.scale, t.zero_point)
+            kept[:] = self._views[i]
+        self._scales = self._own_scales
         self._keep_state()
 
     def _keep_state(self):
@@ -251,28 +297,48 @@ class Supervisor:
         """Find damage before the input is taken, and mend it: nothing is lost then."""
         self._check_open()
         if not self._sound:
-            if not self._mend():
-                self._event("failed")
-                raise Failed("supervisor: neither model nor spare can be loaded")
-            self._put_state()
+            self._mend_or_fail("")
+        arena = self.model.arena
+        if arena.busy:
+            self._m.begin()  # raises: a run that is not ours has not ended
+            self._m.end()
         self._left -= 1
         fault = None
         if self._left <= 0:
-            self._left = self._every
             try:
                 _check(self._m, self._feed)
             except _Fault as e:
                 fault = e
-        if fault is None and not self.model.arena.busy and not self.model.arena.intact:
+            self._left = self._every
+        if fault is None and not arena.intact:
             fault = _Fault("guard", "written past the arena's end")
         if fault is not None:
-            self._keep_state()
-            self._event(*fault.args)
-            self._sound = False
-            if not self._mend():
-                self._event("failed")
-                raise Failed("supervisor: %s; neither model nor spare can be loaded" % fault.args[0])
-            self._put_state()
+            self._damaged(fault)
+
+    def _damaged(self, fault):
+        """Count damage that was found between two runs, and mend it."""
+        self._sound = False
+        self._keep_state()
+        self._event(*fault.args)
+        self._mend_or_fail(fault.args[0] + "; ")
+
+    def _mend_or_fail(self, why):
+        if not self._mend():
+            self._event("failed")
+            raise Failed("supervisor: %sneither model nor spare can be loaded" % why)
+        self._put_state()
+
+    def _blame(self, wrong):
+        """Raise `wrong` as the caller's mistake where the file is sound; else count the damage and mend it."""
+        self._check_open()
+        try:
+            if self._sound:
+                _check(self._m, self._feed)
+        except _Fault as e:
+            fault = e
+        else:
+            raise wrong
+        self._damaged(fault)
 
     def _proved(self):
         """Whether the model that is in use passes its self-test; counts what it does not."""
@@ -294,9 +360,13 @@ class Supervisor:
 
     def _ready(self):
         """Load the source in use anew, and test it."""
+        self._views = None  # they would hold the memory that is needed now
         self._event("reload")
+        source = self._sources[self._active]
         try:
-            self._use(self._sources[self._active].load(self._setup))
+            if source.model is not None:
+                source.model.stop()  # a run of it that has not ended would keep the arena from what is loaded now
+            self._use(source.load(self._setup))
             if _facts(self._m) != self._facts:
                 raise ValueError("the file now has other shapes")
         except Exception as e:
@@ -306,6 +376,7 @@ class Supervisor:
         return self._sound
 
     def _to_spare(self):
+        self._views = None
         self._sources[0].free()
         self._active = 1
         self._event("spare")
@@ -322,29 +393,31 @@ class Supervisor:
         return False
 
     def _put_state(self):
-        kept, state = self._kept_state, self._m.state
-        if kept is not None and state is not None and self._active == 0:
-            state[:] = kept  # a spare's state is its own, and begins anew
+        if self._active == 0:  # a spare's state is its own, and begins anew
+            self._m.put_state(self._kept_state)
 
     def _supervise(self, answer, raw):
         self.counts["runs"] += 1
         tries = self._retries
         fault = None
         while True:
+            found = None
             try:
                 if fault is None:
                     return self._attempt(answer, raw)
                 if self._sound:
                     self._put_state()
                     return self._attempt(answer, raw)
-            except _Fault as e:
-                fault = e
-                self._event(*e.args)
             except Exception as e:
-                fault = e
-                self._event("exception", e)
-            # Whatever it was: loaded anew and tested, before it is tried again.
+                found = e
+            except BaseException:  # Ctrl-C: nothing is wrong with the model, but part of the run is in its state
+                self._put_state()
+                raise
+            # Whatever it was: loaded again and tested, before it is tried again.
             self._sound = False
+            if found is not None:
+                fault = found
+                self._failure(fault)
             if tries > 0:
                 tries -= 1
                 self._event("retry")

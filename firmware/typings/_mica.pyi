@@ -121,13 +121,15 @@ class Model:
     def check(self, n: int = ..., /) -> int:
         """Check n more bytes (default: the rest) of the file against its checksum at load, in place.
 
-        Returns the bytes that are left; 0 when all were right, and the next call begins again. Raises ValueError at the
-        end of a file that has changed. Allocates nothing.
+        Returns the bytes that are left; 0 when all were right, and the next call begins again; check(0) begins again at
+        once. Raises ValueError at the end of a file that has changed. Allocates nothing.
         """
     def rearm(self) -> None:
         """Write the guard words round the arena again, as load() does."""
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points, as after load."""
+    def put_state(self, kept: Buffer | None, /) -> None:
+        """Set the state to what bytes(m.state) was; with None, or bytes of another size, do nothing. Never raises."""
     def deinit(self) -> None: ...
 
 arena: Arena  # the static one

@@ -23,8 +23,8 @@ from onnx.backend.base import Backend, BackendRep
 from mica.compiler import Compiled, compile_model
 from mica.errors import MicaError
 from mica.format.codec import TensorRecord
-from mica.pack.golden import dequantise_output, quantise_input
-from mica.runner import HostRunner
+from mica.format.values import dequantise_output, quantise_input
+from mica.run.host import HostRunner
 
 
 class MicaRep(BackendRep):

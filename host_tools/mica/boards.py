@@ -1,7 +1,8 @@
 """The boards mica knows: one folder each under boards/, described by its board.toml."""
 
+import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -164,8 +165,19 @@ def emulated_boards() -> dict[str, Board]:
 
 
 def load_board(name: str) -> Board:
-    """Return the board called `name`; the error for an unknown one lists the known."""
+    """Return the board called `name`, or whose emulation is; the error for an unknown one lists the known."""
     names = board_names()
-    if name not in names:
-        raise MicaError(f"no board is called {name!r}; known are {', '.join(names)}")
-    return read_board(data_dir("boards") / name)
+    real = name.removesuffix("@emu")
+    if real not in names:
+        raise MicaError(f"no board is called {name!r}{did_you_mean(name, names)}; known are {', '.join(names)}")
+    board = read_board(data_dir("boards") / real)
+    if name not in (board.name, board.target) or (name != real and board.emulator is None):
+        raise MicaError(f"no board is called {name!r}; did you mean {real}?")
+    return board
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "; did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
+    by_text = {k.lower(): k for k in known}
+    found = difflib.get_close_matches(name.lower(), by_text, n=1)
+    return f"; did you mean {by_text[found[0]]}?" if found else ""

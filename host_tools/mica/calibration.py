@@ -11,6 +11,7 @@ NCHW; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixe
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -19,10 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
+from mica import array_files
 from mica.errors import MicaError
 from mica.ir.graph import Graph, Value
 
 MADE_UP_SAMPLES = 16
+MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
+LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
 PICTURES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # number of channels -> Pillow's name
 
@@ -41,12 +45,13 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     if not path.exists():
         raise MicaError(f"{path}: no such file")
     try:
+        array_files.check(path)
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"x": loaded}
         with loaded:
             return {k: np.asarray(loaded[k]) for k in loaded.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as e:
+    except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as e:
         reason = [*str(e).splitlines(), type(e).__name__][0]
         if "pickle" in reason:  # numpy's guess at whatever is no array
             reason = "it holds no plain arrays of numbers"
@@ -58,11 +63,21 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
     if "x" not in arrays:
         raise MicaError(f"{where}: has no array 'x' (it holds: {', '.join(arrays) or 'nothing'})")
     y = numbers("x", arrays["x"], where)
-    if "scale" in arrays:
-        y = y * np.float32(arrays["scale"])
-    if "offset" in arrays:
-        y = y + np.float32(arrays["offset"])
+    for name in ("scale", "offset"):
+        if name in arrays:
+            a = arrays[name]
+            if not _broadcasts(a.shape, y.shape):
+                raise MicaError(f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}; wanted one number")
+            y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether an array of `shape` can be combined with one of shape `to` and leaves that as large as it is."""
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
 
 
 def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
@@ -93,11 +108,18 @@ def load_calibration(
     raise MicaError(f"{path}: holds {', '.join(arrays)}; wanted one array for each of the inputs {', '.join(inputs)}")
 
 
+def sample_files(path: str | Path) -> list[Path]:
+    """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
+    if not Path(path).is_dir():
+        return [Path(path)]
+    return sorted(p for p in Path(path).iterdir() if p.suffix.lower() in (".npy", ".npz", *PICTURES))
+
+
 def _load_folder(
     folder: Path, inputs: list[str], shapes: Mapping[str, Sequence[int]], pixels: Pixels
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
-    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".npy", ".npz", *PICTURES))
+    files = sample_files(folder)
     kinds = {"pictures" if p.suffix.lower() in PICTURES else p.suffix.lower() for p in files}
     if not files:
         raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
@@ -183,6 +205,12 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     Where nothing can be told from the weights: half of them normal with variance 1, half uniform in [0, 1]. Integer
     inputs take all their values.
     """
+    size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
+    if size > MADE_UP_BYTES:
+        raise MicaError(
+            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes; wanted at most {MADE_UP_BYTES:,}. "
+            "Give real ones with --calib"
+        )
     rng = np.random.default_rng(0)
     expected = {name: expected_input(g, name) for name in g.inputs}
 
@@ -226,9 +254,12 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
             live = size > 1e-6 * size.max()
             rows, b, total = rows[live], b[live], rows[live].sum(axis=1)
             variance = np.median(0.7 * total**2 + 0.3 * np.sum(rows**2, axis=1)) if live.any() else 0.0
-            if not (variance > 0 and total @ total > 0):
+            square = math.fsum(total * total)
+            if not (variance > 0 and square > 0):
                 return None
-            return float(-(b @ total) / (total @ total)), float(1 / np.sqrt(variance))
+            mean, deviation = -math.fsum(b * total) / square, float(1 / np.sqrt(variance))
+            # Weights of 1e-45 would want inputs that no float32 holds: that says nothing of the inputs.
+            return (mean, deviation) if max(abs(mean), deviation) < LARGEST_MADE_UP else None
         else:
             return None
     return None

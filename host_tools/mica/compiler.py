@@ -12,10 +12,11 @@ from mica import __version__
 from mica.calibration import default_samples, samples_for
 from mica.errors import Unsupported
 from mica.format.codec import ModelFile, encode
+from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
-from mica.ir.graph import Graph, printable
+from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import Tie, with_state
 from mica.passes import pipeline, streaming
@@ -83,11 +84,11 @@ def compile_model(
         raise Unsupported(f"{path}: {e}", e.reasons) from None
     integer, layout = best_plan(integer)
     facts = {
-        "name": printable(path.stem),
+        "name": clean(path.stem),
         "producer": f"mica {__version__}",
-        "source": printable(path.name),
+        "source": clean(path.name),
         "source_sha256": file_sha256(path),
-        **(metadata or {}),
+        **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
     model, data = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:

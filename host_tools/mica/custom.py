@@ -24,8 +24,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mica.errors import MicaError, Unsupported
-from mica.format.check import custom_definition
-from mica.format.schema import CUSTOM
+from mica.kernels import CUSTOM
+from mica.kernels.custom import custom_definition
 
 KERNEL = CUSTOM.name
 

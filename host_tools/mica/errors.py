@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 
+from mica.printable import printable_lines
+
 
 class MicaError(Exception):
-    """Something the user can act on. The command line prints it in one line and ends with `exit_code`."""
+    """Something the user can act on. The command line prints it in one line and ends with `exit_code`.
+
+    Control characters of whatever the message quotes do not come through.
+    """
 
     exit_code = 1
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable_lines(message))
 
 
 class Unsupported(MicaError):

@@ -22,12 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from mica.boards import load_board
-from mica.device.cache import cache_dir
-from mica.device.process import need_program
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
+from mica.isa import Bench, isas
 from mica.pack.pack import set_scratch
 from mica.reference.executor import ReferenceModel
+from mica.source_lists import listed
+from mica.toolchain.cache import cache_dir
+from mica.toolchain.process import need_program
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).resolve().parent / "bare"
@@ -38,36 +40,14 @@ FLAGS = (
     *("-O2", "-std=c99", "-Wall", "-Wextra", "-Werror", "-ffunction-sections", "-fdata-sections"),
     *("-ffreestanding", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--no-warn-rwx-segments", "-Wl,--build-id=none"),
 )
-ARM = ("arm-none-eabi-", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
-RISCV = ("riscv64-unknown-elf-", "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf")
 
 
 @dataclass(frozen=True)
-class Core:
-    """One emulated core. Addresses in bytes; `per_tick`: instructions in one count of its counter."""
+class Core(Bench):
+    """One emulated core, from the isa.toml of its kernels."""
 
-    name: str
-    isa: str  # the folder of kernels that its boards use
-    tools: tuple[str, str]
-    flags: tuple[str, ...]
-    start: str
-    command: tuple[str, ...]
-    unit: str
-    code: int
-    jobs: int
-    ram: int
-    ram_bytes: int
-    arena_bytes: int
-    board: str = "MPS2_AN385"  # whose board.toml says what scratch a file may want
-    per_tick: float = 1
-
-
-def _cortexm(name: str, isa: str, cpu: str, machine: str, code: int, jobs: int, per_tick: float) -> Core:
-    return Core(
-        name, isa, ARM, (f"-mcpu={cpu}", "-mthumb", "-mfloat-abi=soft", "--specs=nano.specs"), "cortexm.c",
-        ("qemu-system-arm", "-machine", machine, "-semihosting-config", "enable=on,target=native"),
-        "instructions", code, jobs, code + 0x100000, 0x200000, 1 << 20, per_tick=per_tick,
-    )  # fmt: skip
+    isa: str = ""  # the folder of kernels that its boards use
+    tools: tuple[str, str] = ("", "")  # prefix of the compiler, and its packages
 
 
 # The program's variables lie in the second megabyte of what is the code memory of the MPS2 boards: all RAM in QEMU.
@@ -75,25 +55,10 @@ def _cortexm(name: str, isa: str, cpu: str, machine: str, code: int, jobs: int, 
 HOT = ("-DMICA_HOT_SECTION=.time_critical.mica",)
 
 CORES = {
-    c.name: c
-    for c in (
-        Core(
-            "m0plus", "armv6m", ARM, ("-mcpu=cortex-m0plus", "-mthumb", "--specs=nano.specs", "-DBENCH_CYCLES"),
-            "cortexm.c", ("node",), "cycles", 0x10000000, 0x10100000, 0x20000000, 0x42000, 160 << 10, "RPI_PICO",
-        ),  # RP2040 in rp2040js; code and constants in flash, which it reads without a wait
-        _cortexm("m0plus-qemu", "armv6m", "cortex-m0plus", "mps2-an385", 0, 0x21000000, 40),
-        _cortexm("m3", "armv7m", "cortex-m3", "mps2-an385", 0, 0x21000000, 40),
-        _cortexm("m4", "armv7em", "cortex-m4", "mps2-an386", 0, 0x21000000, 40),
-        _cortexm("m7", "armv7em", "cortex-m7", "mps2-an500", 0, 0x60000000, 40),
-        _cortexm("m33", "armv8m", "cortex-m33", "mps2-an505", 0x10000000, 0x80000000, 50),
-        Core(
-            "rv32", "rv32imc", RISCV,
-            ("-march=rv32imc", "-mabi=ilp32", "-misa-spec=2.2", "-mcmodel=medany", "--specs=picolibc.specs"), "rv32.c",
-            ("qemu-system-riscv32", "-machine", "virt", "-bios", "none", "-serial", "stdio"),
-            "instructions", 0x80000000, 0x81000000, 0x80100000, 0x200000, 1 << 20,
-        ),
-    )
-}  # fmt: skip
+    bench.name: Core(**vars(bench), isa=isa.name, tools=(isa.prefix, isa.packages))
+    for isa in isas().values()
+    for bench in isa.bench
+}
 
 
 @dataclass
@@ -165,12 +130,7 @@ def sources(isa: str, usermod: Path = USERMOD) -> list[Path]:
     """The portable engine, and the kernels of an instruction set."""
     folder = isa_folder(isa, usermod)
     lists = [usermod / "sources.txt", folder / "sources.txt"]
-    return [p.parent / line for p in lists if p.exists() for line in _lines(p)]
-
-
-def _lines(path: Path) -> list[str]:
-    lines = (line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line]
+    return [file for p in lists if p.exists() for file in listed(p)]
 
 
 def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Sequence[str] = ()) -> Path:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.boards import load_board
-from mica.device.build import build, kernels_of
-from mica.device.cache import Progress
+from mica.toolchain.build import build, kernels_of
+from mica.toolchain.cache import Progress
 
 # Boards whose compilers are Debian packages; the others need ESP-IDF or its emulator's tool chain.
 BOARDS = (

@@ -19,6 +19,8 @@ from layers import channels, weights
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.format.weights import ROWS
+from mica.kernels import KERNEL_BY_NAME
 from mica.pack.pack import set_scratch
 
 KERNELS = (
@@ -46,7 +48,7 @@ def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain
     tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=0 if in_place else at))
     step = StepRecord(name, kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
     step.flags = codec.step_flags(step)
-    step.layout = 0 if plain else schema.LAYOUTS[schema.KERNEL_BY_NAME[kernel].layout]
+    step.layout = 0 if plain else KERNEL_BY_NAME[kernel].layout.code
     model = ModelFile(tensors, [step], list(range(len(xs))), [len(xs)], {})
     set_scratch(model, schema.SCRATCH_LIMIT)
     return Job(name, codec.encode(model), xs, scratch)
@@ -151,7 +153,7 @@ def convolutions() -> Iterator[Job]:
             x = _data(rng, (1, h, w, cin), kind)
             blobs = {"weights": matrix} | _constants(rng, matrix, kind)
             zeros = [int(rng.integers(-128, 128)), zero]
-            row = schema.row_bytes("rows", matrix[0].size)
+            row = ROWS.row_bytes(matrix[0].size)
             for scratch in (None,) if kind == "fine" else (None, 0, 16 * row + 200, 24 * row + 64):
                 yield one_step(f"{name} scratch {scratch}", "conv2d_s8", [x], dims, zeros, p, blobs, scratch)
         yield one_step(f"{name} plain", "conv2d_s8", [x], dims, zeros, p, blobs, plain=True)

@@ -16,7 +16,7 @@ from bare_metal import Job, for_board, random_input
 
 from mica.format import codec
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.format.schema import KERNEL_BY_NAME, LAYOUTS
+from mica.kernels import KERNEL_BY_NAME
 
 Array = np.ndarray
 ACT = {"act_min": -128, "act_max": 127}
@@ -276,7 +276,7 @@ def job(layer: Layer, kind: str = "", board: str = "MPS2_AN385", scratch: int | 
     m = model(layer, kind)
     step = m.steps[0]
     step.flags = codec.step_flags(step)
-    step.layout = LAYOUTS[KERNEL_BY_NAME[step.kernel].layout]
+    step.layout = KERNEL_BY_NAME[step.kernel].layout.code
     rng = np.random.default_rng(zlib.crc32(f"{layer.name} {kind}".encode()))
     inputs = [random_input(m.tensors[i], rng, kind) for i in m.inputs]
     name = f"{layer.name}{f' ({kind})' if kind else ''}"

@@ -9,7 +9,7 @@ import pytest
 from bare_metal import CORES, USERMOD, Job
 from isa_cases import all_jobs
 
-CORE_NAMES = ("m0plus", "m0plus-qemu", "m3", "m4", "m7", "m33", "rv32")
+CORE_NAMES = tuple(CORES)
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from mica.device.transport import Board, open_board
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.link.board import Board
+from mica.link.targets import open_board
 
 STEPS = 256
 INSTRUCTIONS_PER_TICK = 40

@@ -73,8 +73,17 @@ def test_size(text: object, size: int) -> None:
 
 
 def test_unknown_board_lists_the_known() -> None:
-    with pytest.raises(MicaError, match=r"no board is called 'PICO'; known are ESP32_GENERIC, .*, RPI_PICO, .*, UNIX"):
-        load_board("PICO")
+    with pytest.raises(MicaError, match=r"no board is called 'NOPE'; known are ESP32_GENERIC, .*, RPI_PICO, .*, UNIX"):
+        load_board("NOPE")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("Pico", "RPI_PICO"), ("rpi_pico", "RPI_PICO"), ("RPI_PIC02", "RPI_PICO2"), ("ESP32_GENERIC@emu", "ESP32_GENERIC")],
+)
+def test_a_name_that_is_nearly_right(name: str, meant: str) -> None:
+    with pytest.raises(MicaError, match=rf"no board is called '{name}'; did you mean {meant}\?"):
+        load_board(name)
 
 
 def test_all_are_good() -> None:
@@ -86,7 +95,7 @@ def test_all_are_good() -> None:
 def test_a_real_board_is_marked_where_it_is_emulated() -> None:
     emulated = boards.emulated_boards()
     assert {"UNIX", "MPS2_AN385", "RPI_PICO@emu"} <= set(emulated)
-    assert emulated["RPI_PICO@emu"] == load_board("RPI_PICO")
+    assert emulated["RPI_PICO@emu"] == load_board("RPI_PICO") == load_board("RPI_PICO@emu")
 
 
 def test_pico_flash_is_divided_without_gaps() -> None:

@@ -8,19 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from targets import EVERY, QEMU
+from targets import ALSO_ON_NEWEST, EVERY, QEMU
 
+from mica.link.answers import require_mica
 import mica
 from mica.boards import load_board
 from mica.cli.verify import inputs_for, report, verify
 from mica.compiler import compile_model
-from mica.device import romfs
-from mica.device.build import BuildResult
-from mica.device.emulator import EmulatedBoard, Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.session import BoardRunner
-from mica.device.transport import BoardError
-from mica.runner import HostRunner
+from mica.images import romfs
+from mica.toolchain.build import BuildResult
+from mica.link.emulated import EmulatedBoard
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.run.board import BoardRunner
+from mica.link.board import BoardError
+from mica.run.host import HostRunner
+from mica.toolchain.micropython import NEWEST
 
 DEMO = Path(mica.__file__).parent / "demo"
 Firmware = Callable[[str], BuildResult]
@@ -35,14 +38,28 @@ def digits_bytes() -> bytes:
 @pytest.mark.matrix("boots", "models equal")
 @pytest.mark.parametrize("target", EVERY)
 def test_digits_layer_by_layer(digits_bytes: bytes, target: str) -> None:
+    check_digits(digits_bytes, target)
+
+
+@pytest.mark.parametrize("target", ALSO_ON_NEWEST)
+def test_digits_on_newest(digits_bytes: bytes, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One wish in the environment, and every command builds and uses that MicroPython."""
+    monkeypatch.setenv("MICA_MICROPYTHON", NEWEST)
+    said = check_digits(digits_bytes, target, "import sys, time\nprint(sys.version, time.localtime()[:5] == time.localtime(time.time())[:5])")
+    assert said.endswith("True\n") and f"MicroPython v{NEWEST} " in said
+
+
+def check_digits(digits_bytes: bytes, target: str, code: str = "") -> str:
+    """Every layer's bytes as on the host. Returns what the board prints at last for `code`."""
     with HostRunner(digits_bytes) as host, BoardRunner(digits_bytes, target) as board:
-        assert board.board.require_mica() == mica.__version__
+        assert require_mica(board.board) == mica.__version__
         samples = inputs_for(host, str(DEMO / "digits_test.npz"), 3)
         result = verify(host, board, samples)
         assert result["equal"], report(result)
         assert result["layers"] == 9
         for a, b in zip(host.run(samples), board.run(samples), strict=True):
             assert a[0].tobytes() == b[0].tobytes()
+        return board.board.exec(code).decode()
 
 
 @pytest.mark.parametrize("target", QEMU)

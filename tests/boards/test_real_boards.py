@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from mica.boards import Board, all_boards, load_board
-from mica.device import build as builder
-from mica.device import esp_idf, sources
+from mica.toolchain import build as builder
+from mica.toolchain import esp_idf, sources
+from mica.toolchain.micropython import choose
 from mica.errors import MicaError, Unsupported
 
 MEGABYTE = 1 << 20
@@ -188,7 +189,7 @@ def test_pico_w_without_git(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_submodules_of_a_tree_from_git(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is missing is fetched, into the tree that is there."""
-    tree = sources.micropython_tree()
+    tree = choose().tree
     (tree / ".git").mkdir(parents=True)
     (tree / "lib" / "lwip").mkdir(parents=True)
     (tree / "lib" / "lwip" / "here").touch()

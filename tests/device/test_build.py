@@ -10,11 +10,12 @@ import pytest
 from targets import EVERY
 
 from mica.boards import load_board
-from mica.device import build as builder
-from mica.device import process, sources
-from mica.device.build import BuildResult, build
-from mica.device.cache import cache_dir
 from mica.errors import MicaError
+from mica.toolchain import build as builder
+from mica.toolchain import pins, process, sources
+from mica.toolchain.build import BuildResult, build
+from mica.toolchain.cache import cache_dir
+from mica.toolchain.micropython import choose
 
 Firmware = Callable[[str], BuildResult]
 
@@ -121,7 +122,7 @@ def test_failure_shows_the_telling_lines(firmware: Firmware, folder: Path) -> No
 
 
 def test_telling_lines() -> None:
-    log = "CC a.c\na.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\nCC b.c\n"
+    log = "CC a.c\nCC errorhandler.c\na.c:3:5: error: 'x' undeclared\nmake: *** [a.o] Error 1\nCC b.c\n"
     assert process.telling_lines(log) == ["a.c:3:5: error: 'x' undeclared"]
     assert process.telling_lines("one\ntwo\n", count=1) == ["two"]
 
@@ -130,13 +131,13 @@ def test_sources_are_kept(firmware: Firmware, monkeypatch: pytest.MonkeyPatch) -
     """With the tree there, nothing is run that could need a network."""
     firmware("UNIX")
     monkeypatch.setattr(sources, "run_logged", lambda *args, **kwargs: pytest.fail("ran a program"))
-    assert sources.fetch() == sources.micropython_tree()
+    assert sources.fetch() == choose().tree
 
 
 def test_damaged_download_is_not_used(tmp_path: Path) -> None:
     name = "tinyusb-source_0.18.0+dfsg-1_all.deb"
     (tmp_path / name).write_bytes(b"not it")
-    assert sources._good_download(tmp_path, name) is None
+    assert not pins.is_pinned(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_two_builds_wait_for_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
-    from mica.device.cache import locked
+    from mica.toolchain.cache import locked
 
     monkeypatch.setenv("MICA_CACHE", str(tmp_path))
     heard: list[str] = []

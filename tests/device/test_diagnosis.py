@@ -33,12 +33,14 @@ from test_ports import dead_port, held_by  # noqa: F401 - a fixture
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import diagnosis, ports
-from mica.device.diagnosis import BAD, OK, WARNING, examine, judge, parse
-from mica.device.session import BoardRunner
-from mica.device.transport import Board, BoardError
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.kernels import KERNELS
+from mica.link import diagnosis, ports
+from mica.link.answers import ask
+from mica.link.board import Board, BoardError
+from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
+from mica.run.board import BoardRunner
 
 
 class Listed:
@@ -187,7 +189,7 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
 
 
 def looked_at(board: Board, expected: str | None = None) -> dict[str, diagnosis.Finding]:
-    found = judge(parse(board.exec(diagnosis.PROBE).decode()), load_board(expected) if expected else None)
+    found = judge(parse(ask(board, diagnosis.PROBE)), load_board(expected) if expected else None)
     return {f.what: f for f in found}
 
 
@@ -268,10 +270,10 @@ HEALTHY = {
     "machine": ["Raspberry Pi Pico with RP2040"],
     "build": ["RPI_PICO"],
     "clock": ["125000000"],
-    "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in diagnosis.schema.KERNELS)],
+    "engine": ["1.0 armv6m 16384 " + ",".join(k.name for k in KERNELS)],
     "mica": [diagnosis.mica.__version__],
     "romfs": ["1048576"],
-    "model": ["8464 /rom/digits.mica"],
+    "model": [f"8464 {b'/rom/digits.mica'.hex()}"],
 }
 
 
@@ -310,6 +312,13 @@ def test_answers(change: dict[str, list[str] | None], what: str, state: str, tex
     assert todo in found[0].todo and bool(found[0].todo) == (state != OK)
     if not change:
         assert all(f.state == OK for f in judge(answers, load_board("RPI_PICO")))
+
+
+def test_romfs_of_a_pico(pico_board: Board) -> None:
+    """Its window is a block device, which has no len()."""
+    found = judge(parse(pico_board.exec(diagnosis.PROBE).decode()), None)
+    (romfs,) = (f for f in found if f.what == "romfs")
+    assert (romfs.state, romfs.text) == (OK, "a window of 1,048,576 bytes")
 
 
 def test_probe_on_stock_micropython() -> None:

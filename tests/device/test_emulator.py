@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from mica.boards import load_board
-from mica.device.build import BuildResult
-from mica.device.emulator import EmulatedBoard, Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError, open_board
 from mica.errors import MicaError
+from mica.link.board import Board, BoardError
+from mica.link.emulated import EmulatedBoard
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
+from mica.toolchain.build import BuildResult
 
 NAME = "MPS2_AN385"
 Firmware = Callable[[str], BuildResult]
@@ -30,14 +32,14 @@ def emulator(firmware: Firmware) -> Iterator[Emulator]:
 def test_two_on_one_port(emulator: Emulator) -> None:
     with SerialBoard(emulator.port) as board:
         assert board.exec("print(1)") == b"1\n"
-        code = f"from mica.device.serial_board import SerialBoard\nSerialBoard({emulator.port!r})"
+        code = f"from mica.link.serial_board import SerialBoard\nSerialBoard({emulator.port!r})"
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert "is held by" in result.stderr
 
 
 def test_a_program_is_interrupted_by_a_new_connection(emulator: Emulator) -> None:
     code = (
-        "import os\nfrom mica.device import serial_board as s\n"
+        "import os\nfrom mica.link import serial_board as s\n"
         f"b = s.SerialBoard({emulator.port!r})\n"
         "b.exec_follow('while True: print(1)', lambda data: os.kill(os.getpid(), 9))"
     )
@@ -48,7 +50,7 @@ def test_a_program_is_interrupted_by_a_new_connection(emulator: Emulator) -> Non
 
 def test_a_transfer_left_by_another_program_is_overcome(emulator: Emulator) -> None:
     code = (
-        "import os, sys\nfrom mica.device import serial_board as s\n"
+        "import os, sys\nfrom mica.link import serial_board as s\n"
         f"b = s.SerialBoard({emulator.port!r})\n"
         "b.put(bytes(5000), 'x', lambda done, total: os.kill(os.getpid(), 9) if done > 1000 else None)"
     )
@@ -161,7 +163,7 @@ def gone(pid: int, seconds: float = 5) -> bool:
 @pytest.mark.parametrize("end", ["sys.exit(0)", "1 / 0", "os._exit(3)", "os.kill(os.getpid(), 9)"])
 def test_no_emulator_stays_behind(firmware: Firmware, end: str) -> None:
     code = (
-        "import os, sys\nfrom mica.device.emulator import Emulator\nfrom mica.boards import load_board\n"
+        "import os, sys\nfrom mica.link.qemu import Emulator\nfrom mica.boards import load_board\n"
         "from pathlib import Path\n"
         f"e = Emulator(load_board({NAME!r}), Path({str(firmware(NAME).image)!r}))\nprint(e.pid, flush=True)\n{end}"
     )

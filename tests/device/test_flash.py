@@ -16,11 +16,13 @@ from fake_bootsel import FakeBootsel
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import flash, flash_files, flash_image, layout, romfs
-from mica.device.build import BuildResult
-from mica.device.layout import Span
-from mica.device.serial_board import SerialBoard
-from mica.device.virtual_pico import VirtualPico
+from mica.flash import board_files, firmware_image, flash, flash_map
+from mica.flash.flash_map import Span
+from mica.images import romfs
+from mica.link.answers import require_mica
+from mica.link.serial_board import SerialBoard
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 NAME = "RPI_PICO"
 DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
@@ -79,7 +81,7 @@ def with_files_elsewhere(image: Path, to: Path) -> None:
     driver has it."""
     data = image.read_bytes()
     found = 0
-    for base in (0, layout.XIP_BASE):
+    for base in (0, flash_map.XIP_BASE):
         old = struct.pack("<II", base + 0x180000, 0x80000)
         found += data.count(old)
         data = data.replace(old, struct.pack("<II", base + 0x1C0000, 0x40000))
@@ -107,7 +109,7 @@ def cable(firmware: Firmware, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MICA_DRIVES", str(cable.drive))
-    monkeypatch.setattr(flash_files, "_PIECE", 4096)
+    monkeypatch.setattr(board_files, "_PIECE", 4096)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -150,8 +152,8 @@ def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
     assert files_on(cable.port) == FILES
     with SerialBoard(cable.port) as board:
         board.exec("import os\nos.remove('main.py')")
-        assert facts["mica"] == board.require_mica()
-        assert layout.rp2_files_of_board(board) == Span(0x180000, 0x80000)
+        assert facts["mica"] == require_mica(board)
+        assert flash_map.rp2_files_of_board(board) == Span(0x180000, 0x80000)
     answers(cable.port, "pushed.mica")
 
 
@@ -174,9 +176,9 @@ def test_new_board(
     """A Pico fresh from its box, plugged in with BOOTSEL: what a release has goes onto it, and its port appears."""
     facts = load_board(NAME)
     image = tmp_path / "release.uf2"
-    image.write_bytes(flash_image.combined_image(facts, [DIGITS], firmware(NAME).image))
+    image.write_bytes(firmware_image.combined_image(facts, [DIGITS], firmware(NAME).image))
     # A second set of models replaces the first in an image that has come with it.
-    assert flash_image.combined_image(facts, [DIGITS], image) == image.read_bytes()
+    assert firmware_image.combined_image(facts, [DIGITS], image) == image.read_bytes()
     copied = threading.Event()
     ports: list[SimpleNamespace] = []
     fake = FakeBootsel(tmp_path / "drive", tmp_path / "flash.bin", started=copied.set)

@@ -21,12 +21,14 @@ from fake_esp_rom import CHIPS, FakeEsp
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import flash, flash_files, flash_image, layout, romfs
-from mica.device.build import BuildResult
-from mica.device.emulator import Emulator
-from mica.device.flash_esp import EspWriter
-from mica.device.serial_board import SerialBoard
 from mica.errors import MicaError
+from mica.flash import board_files, firmware_image, flash, flash_map
+from mica.flash.esp import EspWriter
+from mica.images import romfs
+from mica.link.answers import require_mica
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.toolchain.build import BuildResult
 
 Firmware = Callable[[str], BuildResult]
 DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
@@ -86,7 +88,7 @@ def writer(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EspWriter]
         path = folder / f"{chip}.bin"
         if not path.exists():
             firmware_bin(chip, path)
-        return EspWriter(flash_image.read(load_board(BOARDS[chip]), path), port, erase_all, quiet)
+        return EspWriter(firmware_image.read(load_board(BOARDS[chip]), path), port, erase_all, quiet)
 
     return make
 
@@ -209,7 +211,7 @@ def test_files_move(
     assert c3.starts == before + 1
     with SerialBoard(c3.port) as board:
         assert {name: board.get(f"open({name!r}, 'rb').read()") for name in FILES} == FILES
-        assert facts["mica"] == board.require_mica()
+        assert facts["mica"] == require_mica(board)
 
 
 def test_it_dies_in_the_middle(
@@ -231,12 +233,12 @@ def test_it_dies_in_the_middle(
 def test_files_are_compared(c3: FakeEsp, tmp_path: Path) -> None:
     """What was put back is read back, by the board, as a hash."""
     (tmp_path / "a.txt").write_bytes(b"a")
-    kept = flash_files.Backup(tmp_path, (), {"/a.txt": hashlib.sha256(b"b").hexdigest()})
+    kept = board_files.Backup(tmp_path, (), {"/a.txt": hashlib.sha256(b"b").hexdigest()})
     with (
         flash.wait_for_board(c3.port, frozenset(), None, "") as board,
         pytest.raises(MicaError, match=r"/a.txt is not what was backed up"),
     ):
-        flash_files.restore(board, kept, lambda done, of: None)
+        board_files.restore(board, kept, lambda done, of: None)
 
 
 # --- what can be wrong ----------------------------------------------------------------------------------
@@ -291,7 +293,7 @@ def test_erase_all(writer: Callable[..., EspWriter]) -> None:
     [
         (b"", None),  # erased: a new module
         (b"garbage", "what is in its flash is no partition table"),
-        (table(STOCK), layout.Span(0x200000, 0x200000)),
+        (table(STOCK), flash_map.Span(0x200000, 0x200000)),
     ],
 )
 def test_without_a_repl(found: bytes, says: object, writer: Callable[..., EspWriter]) -> None:
@@ -324,10 +326,10 @@ def test_images(tmp_path: Path) -> None:
     ):
         (tmp_path / "x.bin").write_bytes(data)
         with pytest.raises(MicaError, match=says):
-            flash_image.read(board, tmp_path / "x.bin")
+            firmware_image.read(board, tmp_path / "x.bin")
     # With models: one file again, from the same offset; and one with models takes others in their place.
-    (tmp_path / "with.bin").write_bytes(flash_image.combined_image(board, [DIGITS], tmp_path / "good.bin"))
+    (tmp_path / "with.bin").write_bytes(firmware_image.combined_image(board, [DIGITS], tmp_path / "good.bin"))
     whole = (tmp_path / "with.bin").read_bytes()
     assert whole[: len(good)] == good
     assert whole[0x1E0000:].startswith(b"\xd2\xcd\x31")
-    assert flash_image.combined_image(board, [DIGITS], tmp_path / "with.bin") == whole
+    assert firmware_image.combined_image(board, [DIGITS], tmp_path / "with.bin") == whole

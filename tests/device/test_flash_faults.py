@@ -16,16 +16,18 @@ from fake_bootsel import INFO, FakeBootsel
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device import drives, flash, flash_image, flash_uf2, layout, romfs, uf2
-from mica.device.drives import Drive
-from mica.device.flash_files import Backup
-from mica.device.layout import Span
-from mica.device.transport import BoardError
 from mica.errors import MicaError
+from mica.flash import firmware_image, flash, flash_map, uf2_drive
+from mica.flash.board_files import Backup
+from mica.flash.flash_map import Span
+from mica.images import romfs, uf2
+from mica.link import drives
+from mica.link.board import BoardError
+from mica.link.drives import Drive
 
 DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
 PROGRAM = random.Random(1).randbytes(40_000)
-BASE = layout.XIP_BASE
+BASE = flash_map.XIP_BASE
 
 
 def declaring(files: Span | None) -> bytes:
@@ -100,7 +102,7 @@ def test_no_board_no_build(
     def build(*_: object, **__: object) -> None:
         raise MicaError("builds")
 
-    monkeypatch.setattr("mica.device.build.build", build)
+    monkeypatch.setattr("mica.toolchain.build.build", build)
     for words, said in (
         (["RPI_PICO"], "no RPI_PICO is in BOOTSEL mode"),
         (["RPI_PICO", "--drive", "/nowhere"], "/nowhere is not the drive of a board in BOOTSEL mode"),
@@ -168,7 +170,7 @@ def test_full(tmp_path: Path, image: Path) -> None:
     (tmp_path / "mica.uf2").symlink_to("/dev/full")
     silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=r"is full: the image has 81,920 bytes"):
-        flash_uf2.copy(image.read_bytes(), Drive(tmp_path, "RPI-RP2", ""), silent)
+        uf2_drive.copy(image.read_bytes(), Drive(tmp_path, "RPI-RP2", ""), silent)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS])
@@ -181,7 +183,7 @@ def test_no_permission(number: int, tmp_path: Path, image: Path, monkeypatch: py
     monkeypatch.setattr(Path, "open", refuse)
     silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=f"no permission to write to {tmp_path}; mount it as your own user"):
-        flash_uf2.copy(b"x" * 512, Drive(tmp_path, "RPI-RP2", ""), silent)
+        uf2_drive.copy(b"x" * 512, Drive(tmp_path, "RPI-RP2", ""), silent)
 
 
 def test_gone_after_the_last_block(tmp_path: Path, image: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,9 +196,9 @@ def test_gone_after_the_last_block(tmp_path: Path, image: Path, monkeypatch: pyt
     data = image.read_bytes()
     monkeypatch.setattr(os, "fsync", gone)
     with pytest.raises(MicaError, match="vanished after 128 of 160 blocks"):
-        flash_uf2.copy(data, Drive(tmp_path, "RPI-RP2", ""), silent)
-    monkeypatch.setattr(flash_uf2, "_CHUNK", len(data))
-    flash_uf2.copy(data, Drive(tmp_path, "RPI-RP2", ""), silent)
+        uf2_drive.copy(data, Drive(tmp_path, "RPI-RP2", ""), silent)
+    monkeypatch.setattr(uf2_drive, "_CHUNK", len(data))
+    uf2_drive.copy(data, Drive(tmp_path, "RPI-RP2", ""), silent)
 
 
 class _Silent:
@@ -238,7 +240,7 @@ class Running:
     def __init__(self, answer: bytes | Exception) -> None:
         self.answer = answer
 
-    def exec(self, code: str, timeout: float = 0) -> bytes:
+    def exec(self, code: str, timeout: float = 0, **limits: object) -> bytes:
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer
@@ -248,7 +250,7 @@ class Running:
 
 
 def test_nobody_answers(fails: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mica.device.serial_board._ANSWER", 0.1)
+    monkeypatch.setattr("mica.link.serial_board._ANSWER", 0.1)
     master, slave = os.openpty()
     port = os.ttyname(slave)
     assert fails("--on", port) == (
@@ -271,7 +273,7 @@ def test_another_board_answers() -> None:
     ):
         flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))  # type: ignore[arg-type]
     with pytest.raises(MicaError, match="/dev/ttyX is no ESP32: its MicroPython has no module esp32"):
-        layout.partitions_of_board(
+        flash_map.partitions_of_board(
             Running(BoardError("ImportError: no module named 'esp32'", "... ImportError: ..."))  # type: ignore[arg-type]
         )
 
@@ -296,11 +298,11 @@ def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
-    writer = flash_uf2.Uf2Writer(flash_image.read(load_board("RPI_PICO"), image), None, silent)
+    writer = uf2_drive.Uf2Writer(firmware_image.read(load_board("RPI_PICO"), image), None, silent)
     old = Running(BoardError("AttributeError: no bootloader", "Traceback ..."))
     with pytest.raises(MicaError, match="/dev/ttyX does not go into BOOTSEL mode: AttributeError: no bootloader"):
         writer.write(old, moved=False)  # type: ignore[arg-type]
-    monkeypatch.setattr(flash_uf2, "_DRIVE_SECONDS", 0.1)
+    monkeypatch.setattr(uf2_drive, "_DRIVE_SECONDS", 0.1)
     gone = Running(BoardError("the connection broke"))
     with pytest.raises(MicaError, match="went into BOOTSEL mode, but no drive appeared within 0 s; when it is there"):
         writer.write(gone, moved=False)  # type: ignore[arg-type]
@@ -312,9 +314,9 @@ def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.Mon
 def test_layout_of_an_image() -> None:
     for files in (Span(0x180000, 0x80000), None):
         blocks = uf2.parse(uf2.build([(BASE, declaring(files))], uf2.RP2040), "x")
-        assert layout.rp2_files_of_image((block.address, block.data) for block in blocks) == files
-    assert layout.rp2_files_of_image([(BASE, bytes(256))]) is None
-    assert layout.rp2_files_of_image([]) is None
+        assert flash_map.rp2_files_of_image((block.address, block.data) for block in blocks) == files
+    assert flash_map.rp2_files_of_image([(BASE, bytes(256))]) is None
+    assert flash_map.rp2_files_of_image([]) is None
 
 
 def test_images_that_are_refused(tmp_path: Path) -> None:
@@ -328,24 +330,24 @@ def test_images_that_are_refused(tmp_path: Path) -> None:
     ):
         path.write_bytes(uf2.build(parts, uf2.RP2040))
         with pytest.raises(MicaError, match=says):
-            flash_image.read(board, path)
+            firmware_image.read(board, path)
     # One with another layout than mica's has no window for models.
     path.write_bytes(uf2.build([(BASE, declaring(Span(0xA0000, 0x160000)))], uf2.RP2040))
     with pytest.raises(MicaError, match="has no ROMFS as RPI_PICO's, for models"):
-        flash_image.combined_image(board, [DIGITS], path)
+        firmware_image.combined_image(board, [DIGITS], path)
 
 
 def test_models_replace_what_was_pushed(image: Path) -> None:
     """The logs of both halves come out blank, so that the image in front of them is what is mounted."""
     facts = load_board("RPI_PICO")
-    blocks = uf2.parse(flash_image.combined_image(facts, [DIGITS], image), "x")
+    blocks = uf2.parse(firmware_image.combined_image(facts, [DIGITS], image), "x")
     flat = {block.address - BASE: block.data for block in blocks}
     rom = romfs.rom_window_image({DIGITS.name: DIGITS.read_bytes()}, 1 << 20)
     assert b"".join(flat[0x80000 + at] for at in range(0, len(rom), 256)).startswith(rom)
     for log in (0x80000 + (512 << 10) - 4096, 0x80000 + (1024 << 10) - 4096):
         assert b"".join(flat[log + at] for at in range(0, 4096, 256)) == b"\xff" * 4096
     # An image that reaches over the first log is not cut up by it.
-    large = flash_image.with_models(flash_image.read(facts, image), {"large.mica": b"x" * (600 << 10)})
+    large = firmware_image.with_models(firmware_image.read(facts, image), {"large.mica": b"x" * (600 << 10)})
     assert [at for at, _ in large.parts] == [0, 0x80000, 0x80000 + (1024 << 10) - 4096]
 
 
@@ -355,7 +357,7 @@ def test_the_block_for_an_erratum(tmp_path: Path) -> None:
     path = tmp_path / "x.uf2"
     extra = uf2.build([(0x10FFF000, b"\xef" * 256)], uf2.ABSOLUTE)[:512]
     path.write_bytes(extra + uf2.build([(BASE, PROGRAM)], uf2.RP2350))
-    image = flash_image.read(board, path)
+    image = firmware_image.read(board, path)
     assert image.parts[0][0] == 0 and image.parts[0][1].startswith(PROGRAM)
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from mica.device import ports
-from mica.device.serial_board import SerialBoard
 from mica.errors import MicaError
+from mica.link import ports
+from mica.link.serial_board import SerialBoard
 
 
 @pytest.fixture

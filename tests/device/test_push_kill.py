@@ -21,12 +21,12 @@ import pushed_models
 import pytest
 
 from mica.boards import load_board
-from mica.device import push
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError
-from mica.device.virtual_pico import VirtualPico
 from mica.errors import MicaError
+from mica.link import push
+from mica.link.board import Board, BoardError
+from mica.link.serial_board import SerialBoard
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 NAME = "RPI_PICO"
 KILLS = int(os.environ.get("MICA_KILLS", "8"))
@@ -200,7 +200,9 @@ def test_a_trial_that_hangs_ends_by_the_watchdog(pico: Pico, monkeypatch: pytest
     """The watchdog's reset is the verdict; what hung is not tried again."""
     before = pico.answers()
     call = push._call
-    hang = "import machine\nfrom mica import slots\ndef test(path):\n    while True: pass\nslots.test = test\n"
+    hang = (
+        "import machine\nfrom mica import slots\ndef test(path, key=None):\n    while True: pass\nslots.test = test\n"
+    )
 
     def watched(board: Board, code: str, timeout: float = 60.0) -> push.Answer:
         if code.startswith("trial("):

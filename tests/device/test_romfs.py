@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from mpremote.romfs import VfsRomWriter
 
-from mica.device import romfs
-from mica.device.transport import Board
 from mica.errors import MicaError
+from mica.images import romfs
+from mica.link.board import Board
 
 # Mounts `image`, walks it, and prints for each file its path, place, length and CRC-32.
 WALK = """

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from mica.device import push, romfs
-from mica.device.push import Pushed
-from mica.device.transport import Board, BoardError
 from mica.errors import MicaError, Unsupported
+from mica.images import romfs
+from mica.link import push
+from mica.link.board import Board, BoardError
+from mica.link.push import Pushed
 
 HALF = 6 * romfs.BLOCK
 
@@ -63,7 +64,7 @@ class Fake:
 
 tried = []
 
-def test(path):
+def test(path, key=None):
     with open(path, "rb") as f:
         data = f.read()
     tried.append(data[:4])
@@ -194,6 +195,22 @@ def test_one_after_the_other(fake: Fake) -> None:
         assert fake.value("slots.status()[0]") == str(turn % 2)
 
 
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_a_confirmed_half_whose_image_is_damaged(fake: Fake, place: str) -> None:
+    """Flash that has lost a bit since: the commit is well, and what it speaks of is not."""
+    for data in (OLD, GOOD):
+        assert fake.put(a=data).confirmed
+        fake.boot()
+    length = push.listing(fake.board).halves[1].size
+    at = HALF + {"first": 0, "middle": length // 2, "last": length - 1}[place]
+    fake.board.exec(f"fake.store[{at}] ^= 0x10")
+    fake.boot()
+    assert (fake.states, fake.see("a")) == (["confirmed", "broken"], OLD)
+    fake.board.exec(f"fake.store[{at}] ^= 0x10")
+    fake.boot()
+    assert (fake.states, fake.see("a")) == (["confirmed", "confirmed"], GOOD)
+
+
 def test_side_by_side_and_away(fake: Fake) -> None:
     fake.put(a=OLD)
     fake.boot()
@@ -287,14 +304,14 @@ def test_a_trial_that_is_broken_off_is_repeated(fake: Fake) -> None:
     """Ctrl-C is no verdict; a reset is one."""
     fake.put(a=OLD)
     fake.boot()
-    fake.board.exec("def test(path): raise KeyboardInterrupt\nslots.test = test")
+    fake.board.exec("def test(path, key=None): raise KeyboardInterrupt\nslots.test = test")
     assert not fake.put(a=GOOD).confirmed
     fake.board.exec("boot()")  # broken off again
     assert fake.see("a") == OLD
     fake.board.exec(FAKE[FAKE.index("def test") : FAKE.index("def boot")])
     fake.boot()
     assert fake.see("a") == GOOD
-    fake.board.exec("def test(path): raise PowerCut\nslots.test = test")
+    fake.board.exec("def test(path, key=None): raise PowerCut\nslots.test = test")
     with pytest.raises(BoardError):
         fake.put(a=SIDE)
     fake.board.exec(FAKE[FAKE.index("def test") : FAKE.index("def boot")])

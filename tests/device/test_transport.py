@@ -5,8 +5,10 @@ import time
 
 import pytest
 
-from mica.device.transport import Board, BoardError, open_board
 from mica.errors import MicaError
+from mica.link.answers import require_mica
+from mica.link.board import Board, BoardError
+from mica.link.targets import open_board
 
 
 def test_exec_returns_what_was_printed(board: Board) -> None:
@@ -112,13 +114,13 @@ def test_soft_reset_empties_the_heap_and_keeps_files(board: Board) -> None:
 
 
 def test_mica_is_on_the_board(board: Board) -> None:
-    assert board.require_mica()
+    assert require_mica(board)
 
 
 def test_board_without_mica(board: Board) -> None:
     board.exec("import sys\nsys.path.remove('.frozen')\nsys.modules.pop('mica', None)")  # the boot may have imported it
     with pytest.raises(MicaError, match="MicroPython without mica; build a firmware"):
-        board.require_mica()
+        require_mica(board)
 
 
 def test_closed(firmware: object) -> None:
@@ -139,7 +141,10 @@ def test_a_program_that_ends_micropython(unix_board: Board) -> None:
 @pytest.mark.parametrize(
     ("target", "said"),
     [
-        ("PICO", "'PICO' is neither a board nor a port; known are host, auto, MPS2_AN385, .*RPI_PICO@emu, UNIX"),
+        (
+            "PICO",
+            r"'PICO' is neither a board nor a port; did you mean RPI_PICO\?; known are host, auto, MPS2_AN385, .*RPI_PICO@emu, UNIX",
+        ),
         ("RPI_PICO", "RPI_PICO is a real board: plug it in and give its port"),
         ("/dev/ttyNONE7", "there is no port /dev/ttyNONE7"),
         ("/dev/null", "/dev/null is not a serial port"),

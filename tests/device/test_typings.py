@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mica.device.transport import Board
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
+from mica.link.board import Board
 
 FIRMWARE = Path(__file__).resolve().parent.parent.parent / "firmware"
 STUBS = FIRMWARE / "typings"
@@ -96,8 +96,8 @@ def test_package() -> None:
     source = ast.parse((FIRMWARE / "mica" / "__init__.py").read_text())
     homes = next(
         ast.literal_eval(n.value)
-        for n in source.body
-        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "_HOMES"
+        for n in ast.walk(source)
+        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "homes"
     )
     from_c = next(ast.literal_eval(n.comparators[0]) for n in ast.walk(source) if isinstance(n, ast.Compare))
     stub = ast.parse((STUBS / "mica" / "__init__.pyi").read_text())

@@ -15,12 +15,14 @@ from pathlib import Path
 import pytest
 
 from mica.boards import load_board
-from mica.device import virtual_pico
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError, open_board
-from mica.device.virtual_pico import CYCLES_ON_BOARD, FLASH_BYTES, VirtualPico
 from mica.errors import MicaError
+from mica.link import virtual_pico
+from mica.link.answers import require_mica
+from mica.link.board import Board, BoardError
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
+from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BYTES, VirtualPico
+from mica.toolchain.build import BuildResult
 
 NAME = "RPI_PICO"
 Firmware = Callable[[str], BuildResult]
@@ -234,7 +236,7 @@ def gone(pid: int, seconds: float = 5) -> bool:
 @pytest.mark.parametrize("end", ["sys.exit(0)", "os.kill(os.getpid(), 9)"])
 def test_no_emulator_stays_behind(firmware: Firmware, flash: Path, tmp_path: Path, end: str) -> None:
     code = (
-        "import os, sys\nfrom mica.device.virtual_pico import VirtualPico\nfrom mica.boards import load_board\n"
+        "import os, sys\nfrom mica.link.virtual_pico import VirtualPico\nfrom mica.boards import load_board\n"
         "from pathlib import Path\n"
         f"e = VirtualPico(load_board({NAME!r}), Path({str(firmware(NAME).image)!r}), "
         f"flash=Path({str(tmp_path / 'f.bin')!r}))\nprint(e.pid, flush=True)\n{end}"
@@ -368,7 +370,7 @@ def test_the_real_board_is_not_the_virtual_one() -> None:
 def test_board_type(pico: VirtualPico) -> None:
     with open_board(pico.port) as board:
         assert isinstance(board, Board)
-        assert board.require_mica()
+        assert require_mica(board)
 
 
 def test_translated_code_equals_rp2040js() -> None:

@@ -10,11 +10,11 @@ import pushed_models
 import pytest
 
 from mica.boards import load_board
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import BoardError
-from mica.device.virtual_pico import VirtualPico
 from mica.errors import MicaError
+from mica.link.board import BoardError
+from mica.link.serial_board import SerialBoard
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 NAME = "RPI_PICO"
 SETUP = f"""

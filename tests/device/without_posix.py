@@ -27,7 +27,17 @@ COMMANDS = (
     "repl",
     "build",
 )
-DEVICES = ("ports", "transport", "serial_board", "session", "diagnosis", "romfs", "flash", "drives", "build")
+MODULES = (
+    "link.ports",
+    "link.targets",
+    "link.serial_board",
+    "run.board",
+    "link.diagnosis",
+    "images.romfs",
+    "flash.flash",
+    "link.drives",
+    "toolchain.build",
+)
 
 
 import_anything = builtins.__import__
@@ -48,8 +58,8 @@ from mica.cli.main import main  # noqa: E402
 for command in COMMANDS:
     if command in KNOWN and importlib.util.find_spec(f"mica.cli.{command}"):
         importlib.import_module(f"mica.cli.{command}")
-for module in DEVICES:
-    importlib.import_module(f"mica.device.{module}")
+for module in MODULES:
+    importlib.import_module(f"mica.{module}")
 print("all imported")
 
 demo = Path(importlib.import_module("mica").__file__ or "").parent / "demo"
@@ -65,8 +75,8 @@ with tempfile.TemporaryDirectory() as folder:
             sys.exit(f"mica {words[0]}: exit code {code}")
 
 # And the wall is one: what does need such a module says so in one line.
-from mica.device.cache import locked  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
+from mica.toolchain.cache import locked  # noqa: E402
 
 try:
     with locked("wall"):

@@ -11,8 +11,8 @@ from helpers import mica, pack, reference_model
 from mica.boards import load_board
 from mica.calibration import decode, read_arrays
 from mica.cli.verify import report, verify
-from mica.device.session import BoardRunner
-from mica.runner import HostRunner
+from mica.run.board import BoardRunner
+from mica.run.host import HostRunner
 
 PICO = "RPI_PICO@emu"
 

@@ -12,11 +12,12 @@ import pytest
 from helpers import DEMO, Result, mica
 
 from mica.boards import load_board
-from mica.device.emulator import EmulatedBoard
-from mica.device.transport import Board, BoardError
-from mica.format import codec, schema
+from mica.format import codec
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.runner import HostRunner
+from mica.kernels import KERNELS
+from mica.link.board import Board, BoardError
+from mica.link.emulated import EmulatedBoard
+from mica.run.host import HostRunner
 
 BOARD = "MPS2_AN385"
 KEPT = {"max_pool2d_s8", "fully_connected_s8", "softmax_s8"}
@@ -77,7 +78,7 @@ def test_the_map_has_the_kernels_and_no_others(built: Result) -> None:
     pieces = [(size, path) for size, path in re.findall(placed, kept, re.M) if int(size, 16)]
     found = {Path(path).name for _, path in pieces}
     assert {"load", "execute", "operators"} <= found
-    by_kernel = {k: bool(found & _sources(k)) for k in (kernel.name for kernel in schema.KERNELS)}
+    by_kernel = {k: bool(found & _sources(k)) for k in (kernel.name for kernel in KERNELS)}
     assert {k for k, there in by_kernel.items() if there} == KEPT
     # Assembly has names of its own: of what this core's folder has, only what the kept kernels call.
     isa = {Path(p).name for _, p in pieces if "/kernels/isa/" in p}

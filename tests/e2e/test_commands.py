@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from helpers import DEMO, mica
+from onnx import TensorProto, helper
 
 from mica.format.codec import decode
 
@@ -40,6 +43,23 @@ def test_pack_without_calibration_warns(tmp_path: Path) -> None:
     assert r.code == 0
     assert "warning" in r.err
     assert "--calib" in r.err
+
+
+def test_pack_promises_nothing_where_a_plan_saves_nothing(tmp_path: Path) -> None:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "a.onnx")
+    r = mica("pack", tmp_path / "a.onnx", "-o", tmp_path / "a.mica")
+    assert "16 bytes for tensors (lower bound 16)\n" in r.out
+
+
+def test_run_says_that_values_are_cut_off(tmp_path: Path, digits: Path) -> None:
+    """Samples of 0 to 255, or of 1e6, for a model of 0 to 1."""
+    for factor, said in ((255.0, True), (1e6, True), (1.1, False)):
+        np.save(tmp_path / "x.npy", np.full((1, 1, 8, 8), factor, np.float32))
+        r = mica("run", digits, tmp_path / "x.npy")
+        assert r.code == 0
+        assert ("warning: input 'image': 64 of 64 values are far outside of 0 to " in r.err) == said, r.err
 
 
 def test_packing_twice_gives_the_same_bytes(tmp_path: Path, digits: Path) -> None:

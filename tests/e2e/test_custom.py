@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica import custom
 from mica.format import codec
-from mica.format.check import custom_definition
+from mica.kernels.custom import custom_definition
 
 HOST = """
 import numpy as np
@@ -86,7 +86,7 @@ def test_file(packed: Path) -> None:
 def test_host_is_near_the_float_function(packed: Path, folder: Path) -> None:
     custom.load([str(folder / "ops.py")])
     try:
-        from mica.runner import HostRunner
+        from mica.run.host import HostRunner
 
         with HostRunner(packed.read_bytes()) as runner:
             samples = np.load(folder / "x.npz")["x"]

@@ -16,8 +16,8 @@ from typing import IO
 
 import pytest
 
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
+from mica.link.serial_board import SerialBoard
+from mica.toolchain.build import BuildResult
 
 NAME = "MPS2_AN385"
 MICA = [sys.executable, "-c", "import sys; from mica.cli.main import main; sys.exit(main())"]
@@ -89,8 +89,13 @@ def test_a_socket() -> None:
     process, said = start("--socket", 0)
     with SerialBoard(said["port"]) as board:
         assert board.exec("print(1 + 1)") == b"2\n"
+    # What it tells to try works: mpremote's commands do at a socket, its prompt does not.
+    advice = f"mpremote connect {said['port']} ls"
+    listed = subprocess.run([sys.executable, "-m", *advice.split()], capture_output=True, text=True, check=False)
+    assert (listed.returncode, listed.stdout.split("\n")[0].strip()) == (0, "ls :"), listed.stderr
     process.terminate()
-    process.communicate(timeout=60)
+    _, err = process.communicate(timeout=60)
+    assert f"try: {advice}, or for a prompt mica repl --on {said['port']} " in err
     assert ends(said["pid"])
 
 
@@ -153,7 +158,7 @@ def test_compilers_end_as_well(tmp_path: Path) -> None:
         "import os, signal, threading\n"
         "from pathlib import Path\n"
         "from mica.cli import signals\n"
-        "from mica.device.process import run_logged\n"
+        "from mica.toolchain.process import run_logged\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()\n"
         "with signals.as_exits():\n"
         f"    run_logged(['sh', '-c', 'echo $$; sleep 60; true'], 'sleeping', Path({str(log)!r}))\n"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from helpers import ROOT
 
-from mica.device.transport import Board, BoardError, open_board
+from mica.link.board import Board, BoardError
+from mica.link.targets import open_board
 
 HERE = ROOT / "firmware" / "examples"
 FILES = sorted(HERE.glob("*.py"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -16,11 +17,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device.build import build
-from mica.device.emulator import Emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import BoardError, open_board
 from mica.format.codec import with_crc
+from mica.link.board import BoardError
+from mica.link.qemu import Emulator
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
+from mica.toolchain.build import build
 
 CALIB = DEMO / "digits_calib.npz"
 TEST = DEMO / "digits_test.npz"
@@ -61,6 +63,21 @@ def flipped(packed: Path) -> bytes:
     return bytes(data)
 
 
+def copy(path: Path, to: Path) -> Path:
+    return Path(shutil.copy(path, to))
+
+
+def with_data(path: Path) -> Path:
+    """A model whose weights are in a file beside it."""
+    model = onnx.load(conv_net(path))
+    name = path.with_suffix(".data").name
+    onnx.save(model, str(path), save_as_external_data=True, location=name, size_threshold=0)
+    return path
+
+
+DIGITS = DEMO / "digits.onnx"
+LABELS = DEMO / "labels.txt"
+READ = ("which would be overwritten",)
 ONES = np.ones((4, 1, 8, 8), np.float32)
 
 # name, arguments, exit code, what the line must hold
@@ -177,6 +194,98 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         1,
         ("f1", "top1"),
     ),
+    ("output is the model", lambda t, d: ["pack", copy(DIGITS, t), "--plain", "-o", t / "digits.onnx"], 1, READ),
+    (
+        "output is the model by default",
+        lambda t, d: ["pack", copy(DIGITS, t).rename(t / "digits.mica")],
+        1,
+        ("digits.mica", "is the model"),
+    ),
+    (
+        "output is the calibration data",
+        lambda t, d: ["pack", DIGITS, "--calib", copy(CALIB, t), "-o", t / CALIB.name],
+        1,
+        READ,
+    ),
+    (
+        "output is a sample in a folder",
+        lambda t, d: ["pack", DIGITS, "--calib", npz(t / "c.npz", x=ONES).parent, "-o", t / "c.npz"],
+        1,
+        READ,
+    ),
+    (
+        "output is the labels",
+        lambda t, d: ["pack", DIGITS, "--labels", copy(LABELS, t), "-o", t / LABELS.name],
+        1,
+        READ,
+    ),
+    ("output is the test data", lambda t, d: ["pack", DIGITS, "--eval", copy(TEST, t), "-o", t / TEST.name], 1, READ),
+    (
+        "output is the weights beside the model",
+        lambda t, d: ["pack", with_data(t / "a.onnx"), "-o", t / "a.data"],
+        1,
+        ("a part of the model", "overwritten"),
+    ),
+    (
+        "chart and model in one file",
+        lambda t, d: ["pack", DIGITS, "-o", t / "a.svg", "--chart-file", t / "a.svg"],
+        1,
+        READ,
+    ),
+    (
+        "chart over the model",
+        lambda t, d: ["info", copy(d, t).rename(t / "a.svg"), "--chart-file", t / "a.svg"],
+        1,
+        READ,
+    ),
+    ("trace over the model", lambda t, d: ["bench", copy(d, t), "--trace", t / d.name], 1, READ),
+    (
+        "image over a model",
+        lambda t, d: ["build", "--board", "MPS2_AN385", "--for", copy(d, t), "-o", t / d.name],
+        1,
+        READ,
+    ),
+    ("output is a folder", lambda t, d: ["pack", DIGITS, "-o", t], 1, ("is a folder",)),
+    (
+        "labels, one too few",
+        lambda t, d: ["pack", DIGITS, "--plain", "--labels", file(t / "l.txt", b"a\n" * 9), "-o", t / "m.mica"],
+        1,
+        ("l.txt: 9 names", "'probabilities' has 10"),
+    ),
+    (
+        "labels in Latin-1",
+        lambda t, d: ["pack", DIGITS, "--labels", file(t / "l.txt", b"caf\xe9\n")],
+        1,
+        ("l.txt", "UTF-8"),
+    ),
+    (
+        "labels in UTF-16 without its mark",
+        lambda t, d: ["pack", DIGITS, "--labels", file(t / "l.txt", "a\nb".encode("utf-16-le"))],
+        1,
+        ("l.txt", "UTF-8"),
+    ),
+    ("no labels", lambda t, d: ["pack", DIGITS, "--labels", file(t / "l.txt", b"\r\n")], 1, ("l.txt", "no names")),
+    (
+        "float model that is packed",
+        lambda t, d: ["eval", d, TEST, "--float", d],
+        1,
+        ("packed already", ".onnx"),
+    ),
+    ("model of another name", lambda t, d: ["push", copy(d, t).rename(t / "digits.onnx")], 1, ("*.mica", "rename")),
+    (
+        "target in small letters",
+        lambda t, d: ["run", d, TEST, "--on", "rpi_pico@emu"],
+        1,
+        ("did you mean RPI_PICO@emu?",),
+    ),
+    ("half a board's name", lambda t, d: ["pack", DIGITS, "--board", "Pico"], 1, ("did you mean RPI_PICO?",)),
+    (
+        "board that is emulated only",
+        lambda t, d: ["pack", DIGITS, "--board", "MPS2_AN385@emu"],
+        1,
+        ("did you mean MPS2_AN385?",),
+    ),
+    ("the same as a target", lambda t, d: ["run", d, TEST, "--on", "MPS2_AN385@emu"], 1, ("did you mean MPS2_AN385?",)),
     ("demo on the host", lambda t, d: ["demo", "--on", "host"], 1, ("board",)),
     ("demo on a port that is none", lambda t, d: ["demo", "--on", "/dev/nothing"], 1, ("no port /dev/nothing",)),
     ("no such command", lambda t, d: ["pak"], 1, ("pak", "pack")),
@@ -203,7 +312,9 @@ def test_failure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # In this process: the table is long, and starting Python for each row would be most of its time.
-    found = main([str(a) for a in args(tmp_path, digits)])
+    words_given = [str(a) for a in args(tmp_path, digits)]
+    there = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    found = main(words_given)
     out, err = capsys.readouterr()
     said = [line for line in err.splitlines() if "warning" not in line]
     assert found == code, err
@@ -212,7 +323,8 @@ def test_failure(
     for word in words:
         assert word in said[0]
     assert out == ""
-    assert not list(tmp_path.glob("*.mica.*")), "a half-written file stays behind"
+    now = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    assert now == there, "a file was written, or half of one stays behind"
 
 
 # The same for boards, which need one running.

@@ -27,8 +27,8 @@ from test_flash_esp import c3, firmware_bin  # noqa: F401 - a fixture
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.device.build import BuildResult
-from mica.device.virtual_pico import VirtualPico
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 Firmware = Callable[[str], BuildResult]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from mica.compiler import compile_model
 from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
 from mica.format.codec import DTYPE_NUMPY
-from mica.runner import open_runner
+from mica.run.open import open_runner
 
 PICO = "RPI_PICO@emu"
 MODELS = ("digits", "kws", "ic", "vww", "ad")

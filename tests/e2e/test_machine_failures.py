@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mica.cli.main import main
-from mica.device.build import BuildResult
+from mica.toolchain.build import BuildResult
 
 BOARD = "MPS2_AN385"
 
@@ -58,10 +58,10 @@ class Machine:
         return int(listener.getsockname()[1])
 
     def nothing_plugged_in(self) -> None:
-        self.patch.setattr("mica.device.ports.usb_ports", lambda: [])
+        self.patch.setattr("mica.link.ports.usb_ports", lambda: [])
 
     def two_plugged_in(self) -> None:
-        self.patch.setattr("mica.device.ports.usb_ports", lambda: ["/dev/ttyACM0", "/dev/ttyACM1"])
+        self.patch.setattr("mica.link.ports.usb_ports", lambda: ["/dev/ttyACM0", "/dev/ttyACM1"])
 
 
 Words = tuple[str, ...]
@@ -117,7 +117,7 @@ def qemu_that_ends(machine: Machine) -> list[object]:
 
 
 def qemu_that_is_silent(machine: Machine) -> list[object]:
-    machine.patch.setattr("mica.device.emulator._START_SECONDS", 0.5)
+    machine.patch.setattr("mica.link.qemu._START_SECONDS", 0.5)
     machine.with_program("qemu-system-arm", "exec sleep 60")
     return ["emu", BOARD]
 

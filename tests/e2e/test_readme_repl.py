@@ -1,27 +1,46 @@
 """The REPL session of README.md, typed at the emulated board: it answers what stands there, word for word.
 
-.venv/bin/python tests/e2e/test_readme_repl.py DIGITS.mica    writes what the board answers today into README.md
+.venv/bin/python tests/e2e/test_readme_repl.py    writes what the board answers today into README.md
 """
 
 from __future__ import annotations
 
-import sys
+import shlex
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import serial
+from helpers import mica
 
 from mica.boards import load_board
-from mica.device import romfs
-from mica.device.build import build
-from mica.device.emulator import Emulator, start_emulator
+from mica.images import romfs
+from mica.link.emulated import start_emulator
+from mica.link.qemu import Emulator
+from mica.toolchain.build import build
 
 README = Path(__file__).resolve().parent.parent.parent / "README.md"
 TARGET = "MPS2_AN385"
 BEGIN, END = "```pycon\n", "```\n"
 PROMPT = ">>> "
+
+
+def pack_line(text: str) -> list[str]:
+    """The arguments of the command above the session, which makes its file."""
+    before = text[: text.index(BEGIN)]
+    return shlex.split(before[before.rindex("\nmica pack ") :].partition("\n```")[0])
+
+
+def packed(to: Path) -> Path:
+    """What that command makes."""
+    words = pack_line(README.read_text(encoding="utf-8"))
+    assert words[:2] == ["mica", "pack"] and words[-2:] == ["-o", "digits.mica"]
+    root = README.parent
+    result = mica("pack", *(root / word if (root / word).is_file() else word for word in words[2:-1]), to / words[-1])
+    assert result.code == 0, result.err
+    return to / words[-1]
 
 
 def session(text: str) -> str:
@@ -62,8 +81,8 @@ def start(digits: Path) -> Emulator:
 
 
 @pytest.fixture
-def emulator(digits: Path) -> Iterator[Emulator]:
-    with start(digits) as emulator:
+def emulator(tmp_path: Path) -> Iterator[Emulator]:
+    with start(packed(tmp_path)) as emulator:
         yield emulator
 
 
@@ -76,6 +95,6 @@ def test_session(emulator: Emulator) -> None:
 
 if __name__ == "__main__":
     old = README.read_text(encoding="utf-8")
-    with start(Path(sys.argv[1])) as running:
+    with tempfile.TemporaryDirectory() as folder, start(packed(Path(folder))) as running:
         new = type_at(running, statements(session(old)))
     README.write_text(old.replace(session(old), new), encoding="utf-8")

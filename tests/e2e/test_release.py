@@ -14,9 +14,9 @@ import pytest
 from helpers import ROOT
 
 from mica.boards import load_board
-from mica.device.build import BuildResult
-from mica.device.serial_board import SerialBoard
-from mica.device.virtual_pico import VirtualPico
+from mica.link.serial_board import SerialBoard
+from mica.link.virtual_pico import VirtualPico
+from mica.toolchain.build import BuildResult
 
 NO_IDF = "ESP32_GENERIC"
 
@@ -64,10 +64,39 @@ def test_everything_is_there(made: Path) -> None:
     assert manifest["revision"].removesuffix("-dirty") == revision.strip()
 
 
+def test_notices(made: Path) -> None:
+    """Whose code is in a Pico's firmware: found from the map, so all of these stand there though no list names them."""
+    (path,) = made.glob("*RPI_PICO.uf2.NOTICES.txt")
+    text = path.read_text()
+    words = " ".join(text.split())
+    for wanted in (
+        "the mica authors",
+        "Damien P. George",
+        "Permission is hereby granted, free of charge",
+        "Raspberry Pi",
+        "Redistributions in binary form must reproduce the above copyright notice",
+        "Ha Thach (tinyusb.org)",
+        "The littlefs authors",
+        "ChaN",
+        "Mbed TLS Contributors",
+        "of the compiler (package libnewlib-arm-none-eabi)",
+    ):
+        assert wanted in words, wanted
+    assert "of unknown licence" not in text
+    assert str(ROOT) not in text and str(Path.home()) not in text  # nor where it was built
+    unix_only = "ports/unix/"
+    assert unix_only not in text
+
+
 def test_the_wheel_has_what_commands_need(made: Path) -> None:
     (wheel,) = made.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    for wanted in ("mica/cost/table.json", "mica/demo/digits.onnx", "mica/_data/boards/RPI_PICO/board.toml"):
+    for wanted in (
+        "mica/cost/table.json",
+        "mica/demo/digits.onnx",
+        "mica/_data/boards/RPI_PICO/board.toml",
+        "mica/device/archives.sha256",
+    ):
         assert wanted in names
 
 

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -50,8 +51,10 @@ class Terminal:
             os.close(self.fd)
 
 
-@pytest.mark.parametrize(("target", "end"), [("MPS2_AN385", CTRL_X), ("UNIX", b"\x04")])
-def test_a_person_types(target: str, end: bytes) -> None:
+@pytest.mark.parametrize(("target", "end"), [("MPS2_AN385", CTRL_X), ("UNIX", b"\x04"), ("RPI_PICO@emu", CTRL_X)])
+def test_a_person_types(target: str, end: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a pseudo-terminal, at the program's own, and at a socket."""
+    monkeypatch.setenv("MICA_FLASH", str(tmp_path / "flash.bin"))
     code = "import sys; from mica.cli.main import main; sys.exit(main())"
     terminal = Terminal(sys.executable, "-c", code, "repl", "--on", target)
     terminal.expect(b">>> ")

@@ -10,9 +10,9 @@ import pytest
 from helpers import DEMO, mica, pack, reference_model
 
 from mica.cli.verify import inputs_for, report, verify
-from mica.device.session import BoardRunner
 from mica.format.codec import decode, encode
-from mica.runner import HostRunner
+from mica.run.board import BoardRunner
+from mica.run.host import HostRunner
 
 
 @pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])

@@ -1,6 +1,10 @@
 // Feeds files to the engine, for test_corrupt.py: loads each, and where that succeeds asks it everything and runs it.
-// stdin: for each file its length (u32, little endian) and its bytes. stdout: for each "<status> <text>". Built with
-// sanitizers, and every block is exactly as long as the engine was told, so an access beyond one is reported.
+// stdin: for each file its length (u32, little endian) and its bytes. stdout: for each "<status> <text>", where it ran with a
+// checksum of all that came out, which is the same in every build. Built with sanitizers, and every block is exactly as long
+// as the engine was told, so an access beyond one is reported.
+//
+// A file runs twice: whole steps with the least scratch, then in ranges of rows and in parts with more of it. Both leave the
+// same bytes in arena and state, or the program ends. Its dice begin with the file, so one file always goes one way.
 #define _POSIX_C_SOURCE 200112L
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +14,24 @@
 
 #define MOST_ARENA (1u << 20)  // a file may ask for 2 GB; such a one is not loaded, and counts as refused for its arena
 
-static uint32_t checksum;
+static uint32_t checksum, dice;
+static void (*before_exit)(void);  // of the fuzzer, which keeps the file
+
+static void wrong(const char *what, uint32_t step) {
+    fprintf(stderr, "ERROR: %s, step %u\n", what, (unsigned)step);
+    if (before_exit != NULL) {
+        before_exit();
+    }
+    exit(5);
+}
+
+// Below n; 0 for 0. xorshift32, of which the upper bits are the better ones.
+static uint32_t roll(uint32_t n) {
+    dice ^= dice << 13;
+    dice ^= dice >> 17;
+    dice ^= dice << 5;
+    return (uint32_t)((uint64_t)dice * n >> 32);
+}
 
 // Exactly as many bytes as asked for, aligned to 16; null for none.
 static void *block(size_t bytes) {
@@ -81,27 +102,104 @@ static void ask_changed(const mica_model_t *m) {
     #endif
 }
 
-static void run(const mica_model_t *m, uint8_t *arena, uint8_t *file, size_t len) {
-    const mica_info_t info = *mica_model_info(m);
-    for (size_t i = 0; i < info.arena_bytes; ++i) {
-        arena[i] = (uint8_t)(i * 97 + 13);
+// Nothing that comes out depends on what lies in the scratch.
+static void fill(uint8_t *arena, size_t bytes, size_t arena_bytes, uint8_t scratch) {
+    for (size_t i = 0; i < bytes; ++i) {
+        arena[i] = i < arena_bytes ? (uint8_t)(i * 97 + 13) : scratch;
     }
+}
+
+// Rows [begin, end) of a step: at once, or in parts with a share of the scratch each.
+static void run_range(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    const uint32_t parts = 1 + roll(4);
+    if (parts == 1 || end - begin < parts || !mica_step_has_parts(m, i, parts)) {
+        mica_run_rows(m, i, begin, end);
+        return;
+    }
+    const uint32_t first = roll(parts);
+    for (uint32_t k = 0; k < parts; ++k) {
+        mica_run_rows_part(m, i, begin, end, (first + k) % parts, parts);
+    }
+}
+
+// All rows of a step, in up to four ranges, beginning with any of them.
+static void run_in_ranges(const mica_model_t *m, uint32_t i) {
+    const uint32_t rows = mica_step_rows(m, i), first = roll(4);
+    uint32_t cuts[5] = { 0, 0, 0, 0, rows };
+    for (uint32_t k = 1; k < 4; ++k) {
+        cuts[k] = cuts[k - 1] + roll(rows - cuts[k - 1] + 1);
+    }
+    for (uint32_t k = 0; k < 4; ++k) {
+        const uint32_t begin = cuts[(first + k) % 4], end = cuts[(first + k) % 4 + 1];
+        if (begin < end) {
+            run_range(m, i, begin, end);
+        }
+    }
+}
+
+static void rewrite(const mica_model_t *m, uint8_t *file, size_t len, int32_t value) {
+    for (size_t i = 0; i < len; ++i) {
+        file[i] = value >= 0 ? (uint8_t)value : (uint8_t)roll(256);
+    }
+    ask_changed(m);
+}
+
+static void run(const mica_model_t *m, uint8_t *arena, size_t bytes, uint8_t *state, uint8_t *file, size_t len) {
+    const mica_info_t info = *mica_model_info(m);
+    uint8_t *arena_then = block(info.arena_bytes), *state_then = block(info.state_bytes);
+    fill(arena, bytes, info.arena_bytes, 0x5a);
     for (uint32_t i = 0; i < info.n_steps; ++i) {
         mica_run_step(m, i);
     }
+    if (info.arena_bytes) {
+        memcpy(arena_then, arena, info.arena_bytes);
+    }
+    if (info.state_bytes) {
+        memcpy(state_then, state, info.state_bytes);
+    }
+    mica_reset_state(m);
+    fill(arena, bytes, info.arena_bytes, 0xa5);
+    for (uint32_t i = 0; i < info.n_steps; ++i) {
+        run_in_ranges(m, i);
+    }
+    if (info.arena_bytes && memcmp(arena_then, arena, info.arena_bytes) != 0) {
+        wrong("ranges of rows give other bytes than whole steps; steps", info.n_steps);
+    }
+    if (info.state_bytes && memcmp(state_then, state, info.state_bytes) != 0) {
+        wrong("ranges of rows leave another state than whole steps; steps", info.n_steps);
+    }
+    free(arena_then);
+    free(state_then);
+    use(arena, info.arena_bytes);
+    use(state, info.state_bytes);
     ask(m);
     mica_reset_state(m);
-    use(arena, info.arena_bytes);
     // The file changes under the model: the answers may be anything, but no access leaves file, arena or state.
     for (size_t i = 0; i < len; ++i) {
         file[i] = (uint8_t)(file[i] * 5 + i);
     }
     ask_changed(m);
-    memset(file, 0xff, len);
-    ask_changed(m);
-    memset(file, 0, len);
-    ask_changed(m);
+    static const int32_t values[] = { 0xff, 0, 0x80, 0x7f, -1, -1 };
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); ++i) {
+        rewrite(m, file, len, values[i]);
+    }
     mica_reset_state(m);
+}
+
+// Scratch beyond the least: none, some, all that is worth having, more than that.
+static size_t more_scratch(const mica_info_t *info) {
+    const uint32_t most = MOST_ARENA / 4, want = info->scratch_want < info->scratch_min ? 0 : info->scratch_want - info->scratch_min;
+    const uint32_t useful = want < most ? want : most;
+    switch (roll(4)) {
+        case 0:
+            return 0;
+        case 1:
+            return roll(useful + 1);
+        case 2:
+            return useful;
+        default:
+            return useful + roll(300);
+    }
 }
 
 static mica_status_t try_file(uint8_t *file, size_t len, char *text, size_t text_bytes) {
@@ -114,13 +212,15 @@ static mica_status_t try_file(uint8_t *file, size_t len, char *text, size_t text
         return MICA_ERR_ARENA;
     }
     if (status == MICA_OK) {
-        size_t arena_bytes = info.arena_bytes + info.scratch_min;
+        dice = info.crc32 | 1;
+        checksum = 0;
+        size_t arena_bytes = info.arena_bytes + info.scratch_min + more_scratch(&info);
         uint8_t *arena = block(arena_bytes), *state = block(info.state_bytes), *mem = block(info.model_bytes);
         mica_model_t *m = NULL;
         status = mica_load(mem, info.model_bytes, file, len, arena, arena_bytes, state, info.state_bytes, &m, &err);
         if (status == MICA_OK) {
             ask(m);
-            run(m, arena, file, len);
+            run(m, arena, arena_bytes, state, file, len);
         }
         free(arena);
         free(state);
@@ -133,7 +233,7 @@ static mica_status_t try_file(uint8_t *file, size_t len, char *text, size_t text
         mica_error_text(&err, NULL, 0, text, text_bytes);
         mica_error_text(&err, file, len, text, text_bytes);
     } else {
-        strcpy(text, "ok");
+        snprintf(text, text_bytes, "ok %08x", (unsigned)checksum);
     }
     return status;
 }

@@ -224,6 +224,7 @@ int main(int argc, char **argv) {
     const uint64_t most = strtoull(argv[3], NULL, 10);
     const time_t end = atoi(argv[4]) ? time(NULL) + atoi(argv[4]) : 0;
     __sanitizer_set_death_callback(died);
+    before_exit = died;
     signal(SIGALRM, slow);
     read_seeds();
     if (n_corpus == 0) {

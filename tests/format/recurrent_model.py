@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from rich_model import ACT, channels, weights, window
 
-from mica.format import codec, schema
+from mica.format import codec
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.kernels.scratch import scratch_min
 
 Array = np.ndarray
 UNITS = 3
@@ -62,7 +63,7 @@ def recurrent_model(seed: int = 1) -> ModelFile:
     ) -> None:
         params, blobs = recurrent(rng, kind, n_in, peepholes)
         step = StepRecord(name, "recurrent_s8", inputs, (out,), params | more, blobs)
-        step.scratch_min = step.scratch_want = schema.scratch_min("recurrent_s8", UNITS, 0)
+        step.scratch_min = step.scratch_want = scratch_min("recurrent_s8", UNITS)
         steps.append(step)
 
     steps.append(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.format import codec, schema
+from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.kernels import KERNEL_BY_NAME
 
 Array = np.ndarray
 
@@ -89,7 +90,7 @@ def rich_model(seed: int = 1) -> ModelFile:
     ]  # fmt: skip
     for s in steps:
         s.flags = codec.step_flags(s)
-        s.layout = schema.LAYOUTS[schema.KERNEL_BY_NAME[s.kernel].layout]
+        s.layout = KERNEL_BY_NAME[s.kernel].layout.code
     golden = GoldenVector(
         [rng.integers(-128, 128, tensors[x].dims, dtype=np.int8)],
         [np.zeros((1, 8), np.int8), np.zeros((1, 3), np.int8)],

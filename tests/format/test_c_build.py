@@ -11,7 +11,9 @@ import c_build
 import pytest
 from models import model_with
 
-from mica.format import codec, schema
+from mica.format import codec
+from mica.kernels import KERNELS
+from mica.kernels.base import Kernel
 
 TARGETS = {
     "gcc -O2": ("gcc", ["-O2"]),
@@ -29,7 +31,8 @@ TARGETS = {
         ["-O2", "-mlongcalls", "-ffreestanding", "-isystem", "/usr/lib/xtensa-lx106-elf/include"],
     ),
 }
-OPTIONAL = ("gcc 32 bit", "clang -O2")  # scripts/setup installs the others
+# scripts/setup installs the others.
+OPTIONAL = ("clang -O2",) if c_build.HAS_32_BIT else ("gcc 32 bit", "clang -O2")
 
 
 def _works(cc: str, flags: list[str], folder: Path) -> bool:
@@ -94,8 +97,8 @@ def whole_build(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return names
 
 
-@pytest.mark.parametrize("kernel", schema.KERNELS, ids=lambda k: k.name)
-def test_without_a_kernel(kernel: schema.Kernel, tmp_path: Path, whole_build: dict[str, Path]) -> None:
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.name)
+def test_without_a_kernel(kernel: Kernel, tmp_path: Path, whole_build: dict[str, Path]) -> None:
     """It builds, the kernel's code is gone, and a model that needs it is refused with the kernel's name."""
     cc = c_build.compiler("gcc", "clang")
     assert cc
@@ -121,4 +124,4 @@ def test_without_a_kernel(kernel: schema.Kernel, tmp_path: Path, whole_build: di
     refused, accepted = done.stdout.decode().splitlines()
     assert refused.startswith("11 ")
     assert f"step {step} ({steps[step].name}): kernel {kernel.name} is not in this build" in refused
-    assert accepted == "0 ok"
+    assert accepted.startswith("0 ok")

@@ -13,10 +13,11 @@ from rich_model import rich_model
 from mica.errors import MicaError
 from mica.format import check, codec, schema
 from mica.format.codec import FormatError, GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.kernels import KERNELS, base
 
 
 def test_every_kernel_is_in_a_model() -> None:
-    assert {s.kernel for make in MODELS for s in make().steps} == {k.name for k in schema.KERNELS}
+    assert {s.kernel for make in MODELS for s in make().steps} == {k.name for k in KERNELS}
 
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda make: make.__name__)
@@ -27,7 +28,7 @@ def test_round_trip(make: Callable[[], ModelFile]) -> None:
     assert codec.encode(back) == data
     assert back.file_bytes == len(data)
     assert (back.inputs, back.outputs, back.metadata) == (model.inputs, model.outputs, model.metadata)
-    assert back.kernels == [k.name for k in schema.KERNELS if any(s.kernel == k.name for s in model.steps)]
+    assert back.kernels == [k.name for k in KERNELS if any(s.kernel == k.name for s in model.steps)]
     for a, b in zip(model.tensors, back.tensors, strict=True):
         assert (a.name, a.dtype, a.dims, np.float32(a.scale), a.zero_point, a.space, a.bytes) == (
             *(b.name, b.dtype, b.dims, np.float32(b.scale), b.zero_point, b.space, b.bytes),
@@ -163,11 +164,20 @@ def test_encode_refuses(name: str) -> None:
 
 
 def test_format_is_a_leaf() -> None:
-    """mica.format imports nothing of mica but itself and the errors."""
-    for path in Path(codec.__file__).parent.glob("*.py"):
+    """What mica.format and mica.kernels import of mica: format/schema, weights <- kernels <- format/codec, and the errors."""
+    format_, kernels = Path(codec.__file__).parent, Path(base.__file__).parent
+    may = {
+        "schema": (),
+        "weights": (),
+        "kernels": ("mica.format.schema", "mica.format.weights", "mica.kernels"),
+        "format": ("mica.format", "mica.kernels", "mica.errors"),
+    }
+    for path in (*format_.glob("*.py"), *kernels.glob("*.py")):
+        room = "kernels" if path.parent == kernels else path.stem if path.stem in may else "format"
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
-                inside = node.level == 1 or (node.level == 2 and node.module == "errors")
-                assert inside or (node.level == 0 and not str(node.module).startswith("mica")), f"{path}: {node.module}"
-            if isinstance(node, ast.Import):
-                assert not any(a.name.startswith("mica") for a in node.names), path
+                assert node.level == 0, f"{path}: a relative import"
+            names = [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            names += [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            for name in (n for n in names if n.partition(".")[0] == "mica"):
+                assert any(f"{name}.".startswith(f"{m}.") for m in may[room]), f"{path}: {name}"

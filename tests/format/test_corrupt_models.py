@@ -49,7 +49,7 @@ def test_runs_alike(good: bytes) -> None:
     assert len(seen) > 10
 
 
-def test_every_field_at_its_edges(driver: Path, good: bytes) -> None:  # noqa: F811
+def test_every_field_at_its_edges(driver: list[Path], good: bytes) -> None:  # noqa: F811
     files = [("good", good)]
     for name, at, kind in places(good):
         if not name.startswith(("HEADER", "STEPS", "TENSORS")):
@@ -64,7 +64,7 @@ def test_every_field_at_its_edges(driver: Path, good: bytes) -> None:  # noqa: F
     assert compare(driver, files)[OK] >= 1
 
 
-def test_constants_at_their_edges(driver: Path, good: bytes) -> None:  # noqa: F811
+def test_constants_at_their_edges(driver: list[Path], good: bytes) -> None:  # noqa: F811
     """Maps, indices, factors, biases, tables: words and bytes at the ends of their range; of a large model some."""
     h = codec.unpack_record(codec.schema.HEADER, good, 0)
     data = codec._sections(good, h)["DATA"]
@@ -82,7 +82,7 @@ def test_constants_at_their_edges(driver: Path, good: bytes) -> None:  # noqa: F
     compare(driver, files)
 
 
-def test_random_changes(driver: Path, good: bytes) -> None:  # noqa: F811
+def test_random_changes(driver: list[Path], good: bytes) -> None:  # noqa: F811
     rng = np.random.default_rng(2)
     fields = list(places(good))
     files = []

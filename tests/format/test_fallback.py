@@ -15,17 +15,18 @@ from models import MODELS
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernels"))
 from case import Case
 from cases import CASES
+from one_step import model_of
 from test_corrupt import EDGES, places
 
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.device.build import build
-from mica.device.transport import Board
-from mica.device.unix_board import UnixBoard
 from mica.format import codec, schema
-from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.reference import int8
-from mica.runner import HostRunner
+from mica.format.codec import ModelFile
+from mica.kernels import KERNEL_BY_NAME, KERNELS
+from mica.link.board import Board
+from mica.link.unix_board import UnixBoard
+from mica.run.host import HostRunner
+from mica.toolchain.build import build
 
 BATCH = 64 << 10  # bytes that go to the board at a time
 RUN = """
@@ -65,36 +66,6 @@ def bare_board(board_of_module: Board) -> Board:
     return board_of_module
 
 
-# These take the scale and zero point of their input over to the output.
-SAME_SCALE = ("max_pool2d_s8", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8")
-
-
-def _model(c: Case) -> ModelFile:
-    """A model of one step, its weights in the layout that `pack` gives them."""
-    kernel = schema.KERNEL_BY_NAME[c.kernel]
-    zeros = [c.q.x_zero, c.q.b_zero, 0, 0]
-    if c.kernel in SAME_SCALE or (c.kernel == "reduce_s8" and c.p["mode"] in (1, 2)):
-        zeros = [c.q.y_zero] * 4
-    elif c.kernel == "recurrent_s8":
-        zeros = [c.q.x_zero, c.p["hidden_zero"], c.q.b_zero]
-    tensors, at = [], 0
-    for i, dims in enumerate([x.shape for x in c.xs] + [c.q.dims]):
-        is_y = i == len(c.xs)
-        dtype = kernel.y_type if is_y else kernel.x_type
-        quant: dict[str, float] = {}
-        if dtype == "int8":
-            zero = c.q.y_zero if is_y else zeros[i]
-            plain = is_y and c.kernel == "softmax_s8" and len(c.blobs["table"]) == 256
-            quant = {"scale": 1 / 256 if plain else 0.05, "zero_point": zero}
-        tensors.append(TensorRecord(f"t{i}", dtype, dims, offset=at, **quant))  # type: ignore[arg-type]
-        at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16
-    n = len(c.xs)
-    step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, schema.LAYOUTS[kernel.layout])
-    step.scratch_min = step.scratch_want = schema.scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1, 0)
-    step.flags = codec.step_flags(step)
-    return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)
-
-
 def _framed(parts: list[bytes]) -> bytes:
     return b"".join(struct.pack("<I", len(p)) + p for p in parts)
 
@@ -115,8 +86,10 @@ def _check(board: Board, cases: list[Case]) -> None:
     for batch in _batches(cases):
         parts, wanted = [], []
         for c in batch:
-            parts += [codec.encode(_model(c)), *(np.ascontiguousarray(x).tobytes() for x in c.xs)]
-            wanted.append(zlib.crc32(np.ascontiguousarray(int8.KERNELS[c.kernel](c.xs, c.blobs, c.p, c.q)).tobytes()))
+            parts += [codec.encode(model_of(c)), *(np.ascontiguousarray(x).tobytes() for x in c.xs)]
+            wanted.append(
+                zlib.crc32(np.ascontiguousarray(KERNEL_BY_NAME[c.kernel].oracle(c.xs, c.blobs, c.p, c.q)).tobytes())
+            )
         board.put(_framed(parts), "data")
         found = [int(line) for line in board.exec("run(data)", timeout=60).split()]
         assert len(found) == len(batch)
@@ -124,7 +97,7 @@ def _check(board: Board, cases: list[Case]) -> None:
         assert not wrong
 
 
-@pytest.mark.parametrize("kernel", [k.name for k in schema.KERNELS])
+@pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
 def test_equals_oracle(kernel: str, bare_board: Board) -> None:
     """All cases that the C kernel is tested with, but for the largest."""
     cases = [c for c in CASES if c.kernel == kernel and sum(x.size for x in c.xs) + np.prod(c.q.dims) < 20000]

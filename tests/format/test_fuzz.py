@@ -1,8 +1,7 @@
-"""The fuzzer runs for some thousand files; and it finds a mistake that is put into the loader for it."""
+"""The fuzzer runs for some thousand files; and it finds mistakes that are put into the loader for it."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import c_build
@@ -12,35 +11,53 @@ import pytest
 INPUTS = 6000
 
 
-@pytest.fixture(scope="module")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("fuzz")
-    fuzzing.compile_engine(folder, c_build.SOURCES)
-    return folder
+builds = pytest.mark.parametrize("build", c_build.BUILDS, ids=lambda build: build.name)
 
 
-def test_engine(objects: Path, tmp_path: Path) -> None:
-    outcome = fuzzing.run(fuzzing.link(objects), tmp_path / "files", seed=1, inputs=INPUTS)
+@builds
+def test_engine(build: c_build.Build, tmp_path: Path) -> None:
+    inputs = INPUTS if build.name == "ref" else INPUTS // 2
+    outcome = fuzzing.run(fuzzing.make(tmp_path, build), tmp_path / "files", seed=1, inputs=inputs)
     assert outcome.found is None and outcome.figures, f"{outcome.found}: {outcome.report[:4000]}"
     f = outcome.figures
     print(
         f"{f['inputs']} files, {f['loaded']} of them ran; {f['edges_of_seeds']} -> {f['edges']} edges, {f['kept']} kept"
     )
-    assert f["inputs"] >= INPUTS and f["loaded"] > INPUTS // 150
+    assert f["inputs"] >= inputs and f["loaded"] > inputs // 150
     # It goes by what it reaches: files that are not the seeds show the way.
     assert f["kept"] > 50 and f["edges"] > f["edges_of_seeds"] + 50
 
 
-def test_it_finds_a_mistake(objects: Path, tmp_path: Path) -> None:
-    """Without the check that a constant ends inside DATA, something is soon read behind the file."""
-    load = (c_build.USERMOD / "runtime" / "load.c").read_text()
-    check = "offset > data->bytes || found > data->bytes - offset"
-    assert load.count(check) == 1
-    for path in objects.glob("*.o"):
-        shutil.copy(path, tmp_path)
-    broken = tmp_path / "load.c"
-    broken.write_text(load.replace(check, "false"))
-    fuzzing.compile_engine(tmp_path, [str(broken)])
-    outcome = fuzzing.run(fuzzing.link(tmp_path), tmp_path / "files", seed=1, inputs=20 * INPUTS)
+# File of the engine, what stands there, a mistake in its place, and how it shows.
+MISTAKES = {
+    # Something is soon read behind the file.
+    "a constant may pass the end of DATA": (
+        "runtime/load.c",
+        "offset > data->bytes || found > data->bytes - offset",
+        "false",
+        "ERROR: AddressSanitizer",
+    ),
+    # Only a range that does not begin at the first row shows it.
+    "rows begin at the first": (
+        "kernels/ref/gather.c",
+        "(size_t)row_begin * p->y_n",
+        "0 * p->y_n",
+        "ERROR: ranges of rows",
+    ),
+}
+
+
+@builds
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_it_finds_a_mistake(mistake: str, build: c_build.Build, tmp_path: Path) -> None:
+    """Put into the engine for it."""
+    file, before, after, shown = MISTAKES[mistake]
+    source = c_build.USERMOD / file
+    text = source.read_text()
+    assert text.count(before) == 1, "the file has changed: choose another mistake"
+    broken = tmp_path / source.name
+    broken.write_text(text.replace(before, after))
+    fuzz = fuzzing.make(tmp_path, build, replaced={str(source): str(broken)})
+    outcome = fuzzing.run(fuzz, tmp_path / "files", seed=1, inputs=20 * INPUTS)
     assert outcome.found is not None and outcome.found.name == "crash.mica"
-    assert "ERROR: AddressSanitizer" in outcome.report
+    assert shown in outcome.report

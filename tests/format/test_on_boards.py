@@ -9,10 +9,10 @@ from models import MODELS
 from targets import EVERY
 
 from mica.cli.verify import inputs_for, report, verify
-from mica.device.session import BoardRunner
 from mica.format import codec
 from mica.format.codec import ModelFile
-from mica.runner import HostRunner
+from mica.run.board import BoardRunner
+from mica.run.host import HostRunner
 
 
 @pytest.mark.matrix("kernels equal")

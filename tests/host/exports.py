@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from mica.compiler import Compiled, compile_model
-from mica.pack.golden import dequantise_output, quantise_input
-from mica.runner import HostRunner
+from mica.format.values import dequantise_output, quantise_input
+from mica.run.host import HostRunner
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "exports"
 FILES = sorted(FOLDER.glob("*.onnx"))

@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 from mica import engine
 from mica.compiler import compile_model
 from mica.errors import Unsupported
+from mica.format.values import quantise_input
 from mica.importer import import_onnx
 from mica.ir.graph import Graph
-from mica.pack.golden import quantise_input
 from mica.passes import pipeline
 from mica.reference import float_ops
 from mica.reference.executor import ReferenceModel

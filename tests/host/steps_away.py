@@ -11,7 +11,7 @@ from nets import Net, session
 
 from mica import engine
 from mica.compiler import Compiled, compile_model
-from mica.pack.golden import dequantise_output, quantise_input
+from mica.format.values import dequantise_output, quantise_input
 from mica.reference.executor import ReferenceModel
 
 MOST = 1.5  # half a step for the result itself, and one for what the kernels round on the way

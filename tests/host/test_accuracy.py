@@ -12,13 +12,13 @@ import pytest
 from nets import MODELS
 
 import mica.demo
-from mica import evaluation
 from mica.calibration import load_calibration
 from mica.compiler import compile_model
-from mica.evaluation import Score
-from mica.float_model import FloatModel
 from mica.importer import import_onnx
-from mica.runner import HostRunner
+from mica.run import evaluation
+from mica.run.evaluation import Score
+from mica.run.float_model import FloatModel
+from mica.run.host import HostRunner
 
 DEMO = Path(mica.demo.__file__).parent
 

@@ -11,9 +11,9 @@ from random_nets import RandomNet
 
 from mica.cli.main import main
 from mica.compiler import compile_model
-from mica.plan import svg
-from mica.plan.chart import Chart, chart, lines
 from mica.plan.plan import Plan
+from mica.report import svg
+from mica.report.arena_chart import Chart, chart, lines
 
 SVG = "{http://www.w3.org/2000/svg}"
 

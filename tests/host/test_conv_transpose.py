@@ -13,7 +13,7 @@ from nets import Net, assert_same, core, ops, session
 from mica import engine
 from mica.compiler import compile_model
 from mica.errors import Unsupported
-from mica.pack.golden import dequantise_output, quantise_input
+from mica.format.values import dequantise_output, quantise_input
 
 
 def transposed(

@@ -12,7 +12,7 @@ from random_nets import RandomNet
 from mica import engine
 from mica.compiler import compile_model
 from mica.format.codec import ModelFile
-from mica.pack.golden import dequantise_output, quantise_input
+from mica.format.values import dequantise_output, quantise_input
 from mica.reference.executor import ReferenceModel
 
 BATCH = 25  # networks a test

@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from mica.format.schema import KERNELS
+from mica.kernels import KERNELS
 
 HOOKS = Path(__file__).resolve().parent.parent.parent / "firmware" / "mica" / "hooks.py"
 

@@ -524,8 +524,8 @@ def test_odd_names(tmp_path: Path) -> None:
     c = net.add("MatMul", b, net.random(4, 4), name="one\ntwo")
     net.output(net.add("Relu", c, name="", outputs=["out\tput"]))
     compiled = compile_model(net.save(tmp_path))
-    assert [s.name for s in compiled.model.steps] == ["a" * 300, "one?two", "one?two"]
-    assert compiled.model.tensors[compiled.model.inputs[0]].name == x
+    assert [s.name for s in compiled.model.steps] == ["a" * 197 + "...", "one two", "one two"]
+    assert compiled.model.tensors[compiled.model.inputs[0]].name == "eingang /größe ✓"
     core(net, tmp_path)
 
 
@@ -537,8 +537,8 @@ def test_file_name_that_is_no_text(tmp_path: Path) -> None:
 def test_zero_byte_in_a_name(tmp_path: Path) -> None:
     net = Net()
     net.output(net.add("Relu", net.input([1, 4], "a\0b")))
-    with pytest.raises(MicaError, match="zero byte"):
-        compile_model(net.save(tmp_path))
+    compiled = compile_model(net.save(tmp_path))
+    assert compiled.model.tensors[compiled.model.inputs[0]].name == "a?b"
 
 
 def test_every_supported_operator_has_a_lowering() -> None:

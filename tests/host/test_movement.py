@@ -18,7 +18,7 @@ from mica.ir.flat_moves import FlatMove, as_axis_map, axis_indices, compose, sim
 from mica.ir.graph import Quant
 from mica.quantise.calibrate import Range
 from mica.quantise.params import choose_quants, from_range
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
 
 I64 = np.int64
 MIN = np.iinfo(I64).min

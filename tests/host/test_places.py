@@ -12,9 +12,9 @@ from onnx import TensorProto
 
 from mica.cli.main import main
 from mica.compiler import compile_model
-from mica.evaluation import Dataset, evaluate
-from mica.pack.golden import with_golden
-from mica.runner import HostRunner
+from mica.run.evaluation import Dataset, evaluate
+from mica.run.golden import with_golden
+from mica.run.host import HostRunner
 
 
 @pytest.fixture

@@ -21,13 +21,14 @@ from onnx import TensorProto, helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_dynamic, quantize_static
 from ort_steps import Steps, as_int8
 
-from mica import engine, evaluation
+from mica import engine
 from mica.cli.main import main
 from mica.compiler import Compiled, compile_model
 from mica.errors import Unsupported
-from mica.float_model import FloatModel
-from mica.pack.golden import dequantise_output, quantise_input
-from mica.runner import HostRunner
+from mica.format.values import dequantise_output, quantise_input
+from mica.run import evaluation
+from mica.run.float_model import FloatModel
+from mica.run.host import HostRunner
 
 INT8, UINT8 = TensorProto.INT8, TensorProto.UINT8
 NAMES = ("kws", "ic", "vww", "ad")

@@ -16,8 +16,8 @@ from mica.compiler import Compiled, compile_model
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import StepRecord
 from mica.format.schema import SHIFT_MAX, SHIFT_MIN, STEP_FLAGS
+from mica.format.values import dequantise_output, quantise_input
 from mica.ir.graph import Graph, Node, Quant
-from mica.pack.golden import dequantise_output, quantise_input
 from mica.passes import pipeline
 from mica.quantise.calibrate import Range, calibrate
 from mica.quantise.multiplier import quantise_multiplier

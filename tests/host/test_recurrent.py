@@ -12,7 +12,7 @@ from nets import Net, assert_same, core, ops, truth
 from mica import engine
 from mica.compiler import compile_model
 from mica.errors import Unsupported
-from mica.pack.golden import dequantise_output, quantise_input
+from mica.format.values import dequantise_output, quantise_input
 
 GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 

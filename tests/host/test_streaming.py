@@ -18,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mica import engine
 from mica.compiler import Compiled, compile_model
 from mica.errors import MicaError
-from mica.pack.golden import dequantise_output, quantise_input
+from mica.format.values import dequantise_output, quantise_input
 from mica.passes.streaming import Window
 from mica.reference.executor import ReferenceModel
 

@@ -18,8 +18,8 @@ from mica import engine
 from mica.calibration import read_arrays
 from mica.compiler import Compiled, compile_model
 from mica.errors import Unsupported
+from mica.format.values import dequantise_output, quantise_input
 from mica.importer.tflite.model import Model, read
-from mica.pack.golden import dequantise_output, quantise_input
 
 FILES = MODELS / "tflite"
 INT8 = (

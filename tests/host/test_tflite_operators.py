@@ -21,9 +21,9 @@ from tflite_files import Tflite
 
 from mica import engine
 from mica.compiler import Compiled, compile_model
+from mica.format.values import dequantise_output, quantise_input
 from mica.importer import tflite
 from mica.importer.tflite.operators import OPERATORS
-from mica.pack.golden import dequantise_output, quantise_input
 
 HAS_LITERT = importlib.util.find_spec("ai_edge_litert") is not None
 SAMPLES = 12

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from case import Case, _data, _rng
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 Array = np.ndarray
 ACTS = ((-128, 127), (-100, 90))

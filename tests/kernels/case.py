@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -15,7 +15,7 @@ Rng = np.random.Generator
 
 @dataclass
 class Case:
-    """One call of a kernel. rows: into how many parts the output can be cut, where test_oracle.py has no rule."""
+    """One call of a kernel. rows: into how many the output can be cut, where the case knows."""
 
     name: str
     kernel: str

@@ -15,7 +15,7 @@ from movement_cases import movement
 from recurrent_cases import recurrences
 from transposed_cases import transposed
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 Array = np.ndarray
 Rng = np.random.Generator

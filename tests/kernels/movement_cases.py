@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from case import Case, _data, _rng
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 
 def movement() -> Iterator[Case]:
@@ -41,11 +41,12 @@ def moves() -> Iterator[Case]:
         (12, 0, ((3, 1), (4, 3))),
     ):
         name = f"move {size} {begin} {places}"
-        x = _data(_rng(name), (size,), "")
+        shape = (size,) if size < 65536 else (7, size // 7)
+        x = _data(_rng(name), shape, "")
         blobs = {"map": np.array(places, np.int64).astype(np.int32)}
-        dims = tuple(n for n, _ in places)
+        dims = tuple(n for n, _ in places) if size < 65536 else shape
         p = {"begin": begin, "rank": len(places)}
-        yield Case(name, "move_s8", [x], p, Output(dims), blobs, rows=dims[0])
+        yield Case(name, "move_s8", [x], p, Output(dims), blobs, rows=places[0][0])
 
 
 def concatenations() -> Iterator[Case]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from case import Case, _data, _rng
 
-from mica.reference.int8 import Output
+from mica.kernels.integers import Output
 
 Array = np.ndarray
 Pair = tuple[int, int]

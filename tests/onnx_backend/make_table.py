@@ -1,8 +1,7 @@
-"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and for people TABLE.md and OPERATORS.md.
+"""Runs ONNX's node tests and writes down what became of them: outcomes.tsv, and for people OPERATORS.md.
 
-    python tests/onnx_backend/make_table.py
-
-To be run, and its results committed, whenever an operator is added or another onnx is taken up.
+python tests/onnx_backend/make_table.py           to be run, and its results committed, whenever an operator is added
+python tests/onnx_backend/make_table.py --table   prints the outcomes as a table for people, with the reasons
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import collections
 import csv
 import io
+import sys
 from pathlib import Path
 
 import node_cases
@@ -20,7 +20,6 @@ from mica.ir.ops import DEFINED, ONNX_OPS
 
 HERE = Path(__file__).resolve().parent
 OUTCOMES = HERE / "outcomes.tsv"
-TABLE = HERE / "TABLE.md"
 OPERATORS = HERE.parents[1] / "host_tools" / "mica" / "passes" / "OPERATORS.md"
 FIELDS = ("name", "op", "result", "adapted", "reason", "kernels")
 
@@ -78,7 +77,7 @@ def passing(outcomes: list[Outcome]) -> set[str]:
 
 
 def table(outcomes: list[Outcome], version: str) -> str:
-    """TABLE.md."""
+    """The outcomes for people, as Markdown."""
     by_op: dict[str, list[Outcome]] = collections.defaultdict(list)
     for o in outcomes:
         by_op[o.op].append(o)
@@ -129,11 +128,14 @@ def _reasons(by_op: dict[str, list[Outcome]]) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--table"]:
+        version, known = load(OUTCOMES.read_text(encoding="utf-8"))
+        print(table(known, version), end="")
+        return
     outcomes = run()
     OUTCOMES.write_text(save(outcomes, onnx.__version__), encoding="utf-8")
-    TABLE.write_text(table(outcomes, onnx.__version__), encoding="utf-8")
     OPERATORS.write_text(operators(outcomes), encoding="utf-8")
-    print(TABLE.read_text(encoding="utf-8").split("\n\n")[2])
+    print(table(outcomes, onnx.__version__).split("\n\n")[2])
 
 
 if __name__ == "__main__":

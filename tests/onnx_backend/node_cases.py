@@ -26,8 +26,8 @@ from onnx.reference.op_run import RuntimeImplementationError
 
 from mica.backend import MicaRep, as_stored
 from mica.errors import MicaError, Unsupported
+from mica.format.values import dequantise_output
 from mica.ir.ops import DEFINED
-from mica.pack.golden import dequantise_output
 
 TYPES = {"float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"}
 STEPS = 1.5  # largest error of a float case, in steps of the output's scale

@@ -71,8 +71,7 @@ def test_outcomes_are_the_recorded_ones(outcomes: list[Outcome], recorded: tuple
 
 
 def test_table_shows_the_recorded_outcomes(recorded: tuple[str, list[Outcome]]) -> None:
-    version, known = recorded
-    assert make_table.TABLE.read_text(encoding="utf-8") == make_table.table(known, version), AGAIN
+    _, known = recorded
     assert make_table.OPERATORS.read_text(encoding="utf-8") == make_table.operators(known), AGAIN
 
 

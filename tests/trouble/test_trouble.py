@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import troubling
 
-from mica.device.transport import Board
+from mica.link.board import Board
 
 
 @pytest.fixture(scope="module", params=["unix_board_of_session", "qemu_board_of_session"], ids=["UNIX", "MPS2_AN385"])

@@ -12,7 +12,8 @@ sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 
 from usermod_models import golden, golden_state, small, two
 
-from mica.device.transport import Board, BoardError, open_board
+from mica.link.board import Board, BoardError
+from mica.link.targets import open_board
 from mica.format import codec
 
 

@@ -1,4 +1,5 @@
-# models: small state big
+# models: small state big golden
+# heap: 260000
 # A view keeps the memory under it, whatever else is dropped; collecting in mid-run takes nothing away.
 import gc
 
@@ -45,6 +46,31 @@ for what, arena in (("static", None), ("Arena", 4096), ("bytearray", "b")):
     held = churn()
     print(what, bytes(out) == want, bytes(full) == before, bytes(piece) == before[100:200])
     del held, out, full, piece
+
+# Views alone, of models that a function made: no word that is left on the stack holds their blocks by chance.
+def lone(n):
+    outputs, files, states = [], [], []
+    for i in range(n):
+        m = _mica.load(bytes(bytearray(golden)), bytearray(4096))
+        for k in range(64):
+            m.input(0)[k] = i + k - 32
+        run(m)
+        outputs.append((m.output(0), bytes(m.output(0))))
+        files.append((m.golden(1), bytes(m.golden(1))))
+        m = _mica.load(bytes(bytearray(state)), bytearray(1024))
+        for k in range(4):
+            m.input(0)[k] = i + 1
+        run(m)
+        states.append((m.tensor_view(1), bytes(m.tensor_view(1))))
+    return outputs, files, states
+
+
+gc.collect()  # what is free lies below the models then, and what churn() takes lies where they were
+kept = lone(12)
+held = churn()
+for what, views in zip(("output", "file", "state"), kept):
+    print("lone", what, sum([bytes(v) == before for v, before in views]))
+del kept, held, views
 
 # A heap arena of load()'s own, seen through an input view only.
 m = _mica.load(big)

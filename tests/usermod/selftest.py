@@ -58,7 +58,14 @@ view[len(golden) - 1] ^= 1
 fails(m._m.check)
 view[len(golden) - 1] ^= 1
 print(m._m.check())
-fails(m._m.check, 0)
+fails(m._m.check, -1)
+
+# check(0): what an interrupted check had seen says nothing; from the beginning again.
+m._m.check(100)
+view[70] ^= 1
+print(m._m.check(0) == len(golden))
+fails(m._m.check)
+view[70] ^= 1
 
 fails(mica.Model(small).selftest)
 print(mica.Model(golden_old).selftest().name)

@@ -5,14 +5,15 @@ import shutil
 from pathlib import Path
 
 from mica.boards import load_board
-from mica.device import build
-from mica.device.cache import cache_dir
+from mica.toolchain import build
+from mica.toolchain.cache import cache_dir
+from mica.toolchain.micropython import MicroPython
 
 # What the port freezes itself, but for drivers of sensors that lie in another repository.
 _RP2 = 'freeze("$(PORT_DIR)/modules")\ninclude("$(MPY_DIR)/extmod/asyncio")\n'
 
 
-def stock_image(name: str) -> Path:
+def stock_image(name: str, micropython: MicroPython | None = None) -> Path:
     """The image for the board `name`, built when it is not up to date. On rp2 it starts as the port's own does."""
     facts = load_board(name)
     if facts.port == "rp2":
@@ -20,4 +21,4 @@ def stock_image(name: str) -> Path:
         shutil.copytree(facts.folder, folder, dirs_exist_ok=True)
         (folder / "manifest.py").write_text(_RP2, encoding="utf-8")
         facts = dataclasses.replace(facts, folder=folder)
-    return build.build(facts, usermod=False).image
+    return build.build(facts, usermod=False, micropython=micropython).image

@@ -30,13 +30,15 @@ import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
-from mica.device import build, mip_package, natmod, session, sources, xtensa_cc
-from mica.device.emulator import EmulatedBoard, start_emulator
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import Board, BoardError
-from mica.device.unix_board import UnixBoard
+from mica.run import board
+from mica.toolchain import build, mip_package, natmod, sources, xtensa_cc
+from mica.link.emulated import EmulatedBoard, start_emulator
+from mica.link.serial_board import SerialBoard
+from mica.link.board import Board, BoardError
+from mica.link.unix_board import UnixBoard
+from mica.toolchain.micropython import DEFAULT, NEWEST, choose
 from mica.resources import data_dir
-from mica.runner import HostRunner
+from mica.run.host import HostRunner
 
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
@@ -55,14 +57,15 @@ DIFFERENT = {
 @functools.cache
 def installed(arch: str) -> dict[str, bytes]:
     """What a user installs, by its path below lib."""
-    return {"_mica.mpy": natmod.build(arch).file.read_bytes(), **mip_package.runtime()}
+    mp = choose(DEFAULT)
+    return {"_mica.mpy": natmod.build(arch, micropython=mp).file.read_bytes(), **mip_package.runtime(micropython=mp)}
 
 
 @contextlib.contextmanager
-def native_board(name: str, more: dict[str, bytes] | None = None) -> Iterator[Board]:
+def native_board(name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT) -> Iterator[Board]:
     """A board with mica installed: on the unix port in its current folder, else in its ROMFS, with `more` files."""
     facts = load_board(name)
-    image = stock_image(name) if name in STOCK else build.build(facts).image
+    image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
     files = installed(ARCH[name])
     if facts.port == "unix":
         with UnixBoard(facts, image) as unix:
@@ -101,6 +104,13 @@ def native_unix() -> Iterator[Board]:
 
 
 @pytest.fixture(scope="module")
+def native_newest_unix() -> Iterator[Board]:
+    with native_board("UNIX", version=NEWEST) as board:
+        assert f"MicroPython v{NEWEST} ".encode() in board.exec("import sys\nprint(sys.version)")
+        yield board
+
+
+@pytest.fixture(scope="module")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     to = tmp_path_factory.mktemp("native") / "digits.mica"
     words = ["pack", DEMO / "digits.onnx", "-o", to, "--calib", DEMO / "digits_calib.npz", "--plain", "--golden", "2"]
@@ -128,20 +138,31 @@ ON_EMULATORS = ["predict", "run_heap_locked", "arena_busy"]
 ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 
 
-@pytest.mark.parametrize("name", [name for name in ARCH if name != "UNIX"])
+@pytest.mark.parametrize("name", ON_EMULATORS)
+def test_script_on_newest(native_newest_unix: Board, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
+    """What was built with one MicroPython, on the stock firmware of the other."""
+    assert run_native(native_newest_unix, name, models) == expected(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "version"),
+    [*((name, DEFAULT) for name in ARCH if name != "UNIX"), ("MPS2_AN385", NEWEST)],
+)
 def test_emulated(
     name: str,
+    version: str,
     digits: bytes,
     models: dict[str, bytes],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The digits, byte for byte and layer by layer as on the host; scripts; a soft reset in mid-run; Ctrl-C."""
-    with native_board(name, {"model.mica": digits}) as board:
+    with native_board(name, {"model.mica": digits}, version) as board:
         take_native(board)
+        assert f"MicroPython v{version} ".encode() in board.exec("import sys\nprint(sys.version)")
         with monkeypatch.context() as patch:
             patch.setattr(session, "open_board", lambda target, **settings: board)
             patch.setattr(board, "close", lambda: None)
-            with HostRunner(digits) as host, session.BoardRunner(digits, board.name) as runner:
+            with HostRunner(digits) as host, board.BoardRunner(digits, board.name) as runner:
                 assert not runner.copied  # read where it lies, in the ROMFS
                 samples = verify.inputs_for(host, None, None)
                 assert verify.verify(host, runner, samples)["equal"]

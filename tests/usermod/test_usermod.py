@@ -1,24 +1,40 @@
 """The user module on boards: each script of this folder runs there, and prints what its .exp file says.
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
-globals, as is fails(f, ...), which prints what a call raises. A script that prints SKIP needs something that the board lacks.
+globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
+prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them. On this computer and the emulated Cortex-M3 all
+that is done on the newest MicroPython too.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
+from mica.link.answers import require_mica
 import mica
 import pytest
-from mica.device.transport import Board, BoardError
+from mica.link.board import Board, BoardError
+from mica.boards import load_board
+from mica.toolchain.build import build as build_firmware
+from mica.link.emulated import EmulatedBoard
+from mica.toolchain.micropython import NEWEST, choose
+from mica.link.unix_board import UnixBoard
+from targets import DEEP
 from usermod_models import build
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(p.stem for p in HERE.glob("*.exp"))
-NOT_ON_PICO = {
-    "arena_threads": "a thread on an RP2040 is its second core, which rp2040js does not have",
-    "gc_views": "fills 215 KB of heap; a Pico has that much in all",
-    "raw_kernels_bad": "wants several blocks of 70 KB",
+# Which script says SKIP on which board, and why. Any other SKIP is something that has gone; one that no longer skips, too.
+SKIPS = {
+    ("arena_threads", "MPS2_AN385"): "this MicroPython has no threads",
+    ("gc_views", "RPI_PICO@emu"): "fills 215 KB of heap; a Pico has that much in all",
+    ("raw_kernels_bad", "RPI_PICO@emu"): "wants several blocks of 70 KB",
+}
+# What a board cannot even begin.
+NOT_RUN = {
+    ("arena_threads", "RPI_PICO@emu"): "a thread on an RP2040 is its second core, which rp2040js does not have",
 }
 
 FAILS = """
@@ -37,6 +53,22 @@ def models() -> dict[str, bytes]:
     return build()
 
 
+@pytest.fixture(scope="session", params=DEEP)
+def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Board]:
+    facts = load_board(request.param)
+    image = build_firmware(facts, micropython=choose(NEWEST)).image
+    with UnixBoard(facts, image) if facts.port == "unix" else EmulatedBoard(facts, image) as board:
+        assert board.exec("import sys\nprint(sys.implementation.version[:3])") == f"({NEWEST.replace('.', ', ')})\n".encode()
+        yield board
+
+
+@pytest.fixture
+def newest_board(newest_of_session: Board) -> Board:
+    """A board with the newest MicroPython, with an empty heap."""
+    newest_of_session.soft_reset()
+    return newest_of_session
+
+
 def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
     first = script.split("\n", 1)[0]
     for name in first.removeprefix("# models:").split() if first.startswith("# models:") else []:
@@ -47,6 +79,9 @@ def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
 
 def run(board: Board, name: str, models: dict[str, bytes]) -> str:
     script = (HERE / f"{name}.py").read_text()
+    heap = re.search("^# heap: ([0-9]+)$", script, re.MULTILINE)
+    if heap and int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())")) < int(heap[1]):
+        return "SKIP\n"
     put_models(board, script, models)
     if "fails(" in script:
         board.exec(FAILS)
@@ -56,23 +91,75 @@ def run(board: Board, name: str, models: dict[str, bytes]) -> str:
         raise AssertionError(f"{name} on {board.name}:\n{error.traceback or error}") from None
 
 
+@pytest.mark.parametrize("kind", ["unix_board", "pico_board"])
+def test_help(kind: str, request: pytest.FixtureRequest) -> None:
+    """help(mica) says what there is, and lists nothing that is the package's own; modules come as they are used.
+
+    Boards that keep models have looked at them as they started: by mica.slots, which leaves its mark.
+    """
+    board: Board = request.getfixturevalue(kind)
+    said = board.exec("import mica\nhelp(mica)\nmica.Model\nmica.cores\nhelp(mica)").decode()
+    first, second = said.split("object <module 'mica'")[1:]
+    listed = [[line.split(" -- ")[0].strip() for line in part.splitlines() if " -- " in line] for part in (first, second)]
+    own = [{name for name in names if not name.startswith("__")} - {"slots", "_boots"} for names in listed]
+    assert own == [set(), {"Model", "cores", "model"}]
+    assert "__doc__ -- mica.Model(file): predict([x])" in first
+
+
 def test_version(board: Board) -> None:
     """Firmware and host tools are of one version."""
-    assert board.require_mica() == mica.__version__
+    assert require_mica(board) == mica.__version__
 
 
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
 def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
     """One script on a board with an empty heap."""
-    if board.name == "RPI_PICO@emu" and name in NOT_ON_PICO:
-        pytest.skip(NOT_ON_PICO[name])
-    got = run(board, name, models)
-    if got.endswith("SKIP\n"):
-        pytest.skip(f"{board.name} lacks what {name} needs")
-    assert got == (HERE / f"{name}.exp").read_text()
+    check_script(board, name, models)
+
+
+@pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
+def test_script_on_newest(newest_board: Board, name: str, models: dict[str, bytes]) -> None:
+    check_script(newest_board, name, models)
+
+
+def check_script(board: Board, name: str, models: dict[str, bytes]) -> None:
+    where = name, board.name
+    if where in NOT_RUN:
+        pytest.skip(NOT_RUN[where])
+    assert judge(where, run(board, name, models)) is None
+    if where in SKIPS:
+        pytest.skip(SKIPS[where])
+
+
+def judge(where: tuple[str, str], got: str) -> str | None:
+    """What is wrong with what a script printed on a board, None where nothing is."""
+    says_skip = got.endswith("SKIP\n")
+    if says_skip != (where in SKIPS):
+        return f"{where[0]} skips on {where[1]}: {says_skip}; SKIPS says {where in SKIPS}"
+    wanted = "SKIP\n" if says_skip else (HERE / f"{where[0]}.exp").read_text()
+    return None if got == wanted else f"{where[0]} on {where[1]} printed:\n{got}"
+
+
+def test_skips() -> None:
+    """A skip that the table does not have fails, an entry that skips no longer, and one of a script that there is not."""
+    there = (HERE / "predict.exp").read_text()
+    assert judge(("predict", "UNIX"), there) is None
+    assert "SKIPS says False" in str(judge(("predict", "UNIX"), "SKIP\n"))
+    where = ("gc_views", "RPI_PICO@emu")
+    assert judge(where, "SKIP\n") is None and "SKIPS says True" in str(judge(where, (HERE / "gc_views.exp").read_text()))
+    assert {script for script, _ in SKIPS | NOT_RUN} <= set(SCRIPTS) and not set(SKIPS) & set(NOT_RUN)
 
 
 def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(board, models)
+
+
+def test_soft_reset_and_ctrl_c_on_newest(newest_board: Board, models: dict[str, bytes]) -> None:
+    check_soft_reset(newest_board, models)
+    check_ctrl_c(newest_board, models)
+
+
+def check_soft_reset(board: Board, models: dict[str, bytes]) -> None:
     """A soft reset in mid-run: the next session starts with a free arena."""
     for name in ("soft_reset_before", "soft_reset_after"):
         assert run(board, name, models) == (HERE / f"{name}.exp").read_text()
@@ -81,6 +168,10 @@ def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
 
 
 def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+    check_ctrl_c(board, models)
+
+
+def check_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
     """Ctrl-C in an endless series of runs: model, arena and heap stay usable."""
     board.put(models["many"], "many")
     board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")

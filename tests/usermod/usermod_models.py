@@ -8,8 +8,9 @@ import numpy as np
 
 from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
-from mica.pack.golden import with_golden
+from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
+from mica.kernels import KERNEL_BY_NAME
 
 ONE = 2**30  # mult and shift of the factor 1/2**n: requant(acc, ONE, n - 1)
 
@@ -138,8 +139,7 @@ def signal() -> ModelFile:
             macs = 100 * (i + 1)
             blobs["shift"] -= 2  # larger numbers: an error in one layer is to be seen at the end
         steps.append(_step(f"/{i}", kernel, (x,), (y,), macs=macs, blobs=blobs, params=params))
-        if (layout := schema.KERNEL_BY_NAME[kernel].layout) != "plain":
-            steps[-1].layout = schema.LAYOUTS[layout]
+        steps[-1].layout = KERNEL_BY_NAME[kernel].layout.code
     return ModelFile(tensors=tensors, steps=steps, inputs=[0], outputs=[8], metadata={"name": "signal"})
 
 

@@ -68,7 +68,7 @@ static model_t *model_to_write(mp_obj_t self_in) {
     check_arena(self, &span);
     const mp_mica_control_t *c = span.control;
     if (c != NULL && mp_mica_arena_owner(&span) != 0 && c->busy != 0 && c->busy != self->id) {
-        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended"));
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
     }
     return self;
 }
@@ -294,7 +294,7 @@ static mp_obj_t model_begin(mp_obj_t self_in) {
     mp_mica_span_t span;
     check_arena(self, &span);
     if (!mp_mica_arena_take(&span, self->id)) {
-        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended"));
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("arena is busy: a run in it has not ended; its model's stop() gives it up"));
     }
     if (!mp_mica_arena_intact(self->arena)) {
         mp_mica_arena_release(&span, self->id);
@@ -573,14 +573,18 @@ static MP_DEFINE_CONST_FUN_OBJ_2(model_golden_crcs_obj, model_golden_crcs);
 
 // check([n]): compares the file's checksum with that at load, n bytes further at each call. Returns the bytes that are
 // left, 0 when all of it was right, and begins again; raises ValueError where the file has changed. Allocates nothing.
+// check(0) begins again at once: part of a check that was interrupted says nothing about what has changed since.
 static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
     model_t *self = model_of(args[0]);
     const mica_info_t *info = mica_model_info(self->engine);
     uint32_t left = info->file_bytes - self->check_at;
     if (n_args > 1) {
         mp_int_t n = mp_mica_get_int(args[1]);
-        if (n <= 0) {
-            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes above 0 is wanted"));
+        if (n < 0) {
+            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes from 0 is wanted"));
+        }
+        if (n == 0) {
+            self->check_at = self->check_crc = 0;
         }
         left = (mp_uint_t)n < left ? (uint32_t)n : left;
     }
@@ -611,6 +615,19 @@ static mp_obj_t model_reset_state(mp_obj_t self_in) {
     return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_1(model_reset_state_obj, model_reset_state);
+
+// put_state(kept): the state is again what bytes(state) had. Fits in a `finally`: it allocates nothing and never raises, and
+// with None, bytes of another size or a closed model it does nothing.
+static mp_obj_t model_put_state(mp_obj_t self_in, mp_obj_t kept) {
+    model_t *self = MP_OBJ_TO_PTR(self_in);
+    mp_buffer_info_t buf;
+    if (self->state != NULL && kept != mp_const_none && mp_get_buffer(kept, &buf, MP_BUFFER_READ)
+        && buf.len == mica_model_info(self->engine)->state_bytes) {
+        memcpy(self->state, buf.buf, buf.len);
+    }
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_put_state_obj, model_put_state);
 
 // ---- Layers ----
 
@@ -865,6 +882,7 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&model_check_obj) },
     { MP_ROM_QSTR(MP_QSTR_rearm), MP_ROM_PTR(&model_rearm_obj) },
     { MP_ROM_QSTR(MP_QSTR_reset_state), MP_ROM_PTR(&model_reset_state_obj) },
+    { MP_ROM_QSTR(MP_QSTR_put_state), MP_ROM_PTR(&model_put_state_obj) },
     { MP_ROM_QSTR(MP_QSTR_deinit), MP_ROM_PTR(&model_deinit_obj) },
 };
 static MP_DEFINE_CONST_DICT(model_locals, model_locals_table);

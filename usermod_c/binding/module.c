@@ -3,21 +3,38 @@
 #include <string.h>
 
 #include "py/objarray.h"
-#include "py/unicode.h"
 
 #include "mp_mica.h"
 
+// MicroPython has such a check too, but under a name that changes between its releases.
+static bool is_utf8(const char *s, size_t len) {
+    unsigned more = 0; // bytes of this character still to come
+    for (size_t i = 0; i < len; i++) {
+        uint8_t c = (uint8_t)s[i];
+        if (more != 0) {
+            if ((c & 0xc0) != 0x80) {
+                return false;
+            }
+            more--;
+        } else if (c >= 0x80) {
+            if (c < 0xc0 || c >= 0xf8) {
+                return false;
+            }
+            more = c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
+        }
+    }
+    return more == 0;
+}
+
 // Text that came out of a file may be anything; a str must be UTF-8, so what is not becomes ASCII with question marks.
 static mp_obj_t new_clean_str(char *s, size_t len) {
-    #if MICROPY_PY_BUILTINS_STR_UNICODE
-    if (!utf8_check((const byte *)s, len)) {
+    if (!is_utf8(s, len)) {
         for (size_t i = 0; i < len; i++) {
             if ((uint8_t)s[i] >= 0x80) {
                 s[i] = '?';
             }
         }
     }
-    #endif
     return mp_obj_new_str(s, len);
 }
 

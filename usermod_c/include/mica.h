@@ -33,6 +33,7 @@ typedef enum {
     MICA_ERR_RANGE,      // a constant outside the range that its kernel can compute without overflow
     MICA_ERR_ARENA,      // arena or state memory too small
     MICA_ERR_OVERLAP,    // file, arena and state overlap
+    MICA_ERR_NAME,       // a name or text that no terminal should get
 } mica_status_t;
 
 // Where and why. `what` is a static string; step, tensor are -1 where they say nothing; byte is an offset in the file.

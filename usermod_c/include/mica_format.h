@@ -14,6 +14,7 @@
 #define MICA_MAX_IO 256
 #define MICA_MAX_BYTES 2147483647
 #define MICA_NO_TENSOR 65535
+#define MICA_MAX_NAME 255
 #define MICA_MULT_MIN 0
 #define MICA_MULT_MAX 2147483647
 #define MICA_VERSION_MAJOR 1
@@ -107,9 +108,11 @@
 #define MICA_LAYOUT_ROWS 1
 #define MICA_LAYOUT_OFFSET_ROWS 2
 #define MICA_ROW_ALIGN 4
+#define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
 #define MICA_FEATURES 0                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
+#define MICA_CONV2D_S8_LAYOUTS 3                // bits
 #define MICA_CONV2D_S8_BLOB_WEIGHTS 0           // i8
 #define MICA_CONV2D_S8_BLOB_BIAS 1              // i32
 #define MICA_CONV2D_S8_BLOB_MULT 2              // i32
@@ -141,6 +144,7 @@
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MIN 8
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_FULLY_CONNECTED_S8 3
+#define MICA_FULLY_CONNECTED_S8_LAYOUTS 5       // bits
 #define MICA_FULLY_CONNECTED_S8_BLOB_WEIGHTS 0  // i8
 #define MICA_FULLY_CONNECTED_S8_BLOB_BIAS 1     // i32
 #define MICA_FULLY_CONNECTED_S8_BLOB_MULT 2     // i32
@@ -345,5 +349,33 @@
     X(recurrent_s8, RECURRENT_S8, 1, 3, 0, INT8, INT8) \
     X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
+
+// One X(operator) for each kernel that an engine may have.
+#define MICA_OPERATORS(X) \
+    X(conv2d) \
+    X(depthwise_conv2d) \
+    X(fully_connected) \
+    X(max_pool2d) \
+    X(average_pool2d) \
+    X(add) \
+    X(softmax) \
+    X(lut) \
+    X(transpose) \
+    X(move) \
+    X(concat) \
+    X(pad) \
+    X(gather) \
+    X(resize_linear) \
+    X(embedding) \
+    X(mul) \
+    X(minmax) \
+    X(matmul) \
+    X(reduce) \
+    X(argmax) \
+    X(div) \
+    X(layer_norm) \
+    X(conv_transpose2d) \
+    X(recurrent) \
+    X(log_softmax)
 
 #endif

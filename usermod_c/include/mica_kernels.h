@@ -12,7 +12,8 @@
 // Call them in this order. After both checks the kernel reads and writes inside its buffers and overflows nowhere,
 // whatever x holds. MICA_NAME (in mica_select.h, chosen by the build's include path) is the fastest variant there is.
 // Kernels allocate nothing, keep nothing, and may run at the same time on different rows. Rows of one call are disjoint
-// from those of another unless p runs in place (schema.py lists the kernels that may: y is exactly an input; elsewhere y overlaps none).
+// from those of another unless p runs in place (`in_place` in a kernel's row of host_tools/mica/kernels says which may: y is
+// exactly an input; elsewhere y overlaps none).
 //
 // int8 buffers may lie at any address, int32 and uint32 buffers on multiples of 4. -DMICA_WITHOUT_NAME (upper case, for
 // example MICA_WITHOUT_CONV2D_S8) leaves a kernel out of the build.
@@ -59,14 +60,11 @@ typedef struct {
     int8_t x_zero;
 } mica_conv2d_s8_t;
 
-mica_status_t mica_conv2d_s8_check(const mica_conv2d_s8_t *p, const char **what);
 size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p);
 size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p);
 size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p);
 uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p);  // elements of bias, mult and shift
 mica_status_t mica_conv2d_s8_check_constants(const mica_conv2d_s8_t *p, const char **what);
-uint32_t mica_conv2d_s8_rows(const mica_conv2d_s8_t *p);
-void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- depthwise_conv2d_s8: as conv2d_s8, but output channel o reads input channel o / m only, m = Cout / C
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C * m]; weights int8 [C * m, KH, KW]; rows: OH
@@ -78,14 +76,11 @@ typedef struct {
     int8_t x_zero;
 } mica_depthwise_conv2d_s8_t;
 
-mica_status_t mica_depthwise_conv2d_s8_check(const mica_depthwise_conv2d_s8_t *p, const char **what);
 size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p);
 size_t mica_depthwise_conv2d_s8_y_bytes(const mica_depthwise_conv2d_s8_t *p);
 size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p);
 uint32_t mica_depthwise_conv2d_s8_channels(const mica_depthwise_conv2d_s8_t *p);
 mica_status_t mica_depthwise_conv2d_s8_check_constants(const mica_depthwise_conv2d_s8_t *p, const char **what);
-uint32_t mica_depthwise_conv2d_s8_rows(const mica_depthwise_conv2d_s8_t *p);
-void mica_depthwise_conv2d_s8_ref(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- conv_transpose2d_s8: y[oy,ox,o] = out(bias[o] + sum over all ky,kx,i of v * w[o,ky,kx,i]), where v = x[iy,ix,i] with
 //      iy * sh + ky * dh = oy + pt and ix * sw + kx * dw = ox + pl, or x_zero where there is no such iy and ix inside x
@@ -99,14 +94,11 @@ typedef struct {
     int8_t x_zero;
 } mica_conv_transpose2d_s8_t;
 
-mica_status_t mica_conv_transpose2d_s8_check(const mica_conv_transpose2d_s8_t *p, const char **what);
 size_t mica_conv_transpose2d_s8_x_bytes(const mica_conv_transpose2d_s8_t *p);
 size_t mica_conv_transpose2d_s8_y_bytes(const mica_conv_transpose2d_s8_t *p);
 size_t mica_conv_transpose2d_s8_weights_bytes(const mica_conv_transpose2d_s8_t *p);
 uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
 mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);
-uint32_t mica_conv_transpose2d_s8_rows(const mica_conv_transpose2d_s8_t *p);
-void mica_conv_transpose2d_s8_ref(const mica_conv_transpose2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
 //   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN or OFFSET_ROWS; rows: rows
@@ -118,14 +110,11 @@ typedef struct {
     uint16_t in_k, out_n;
 } mica_fully_connected_s8_t;
 
-mica_status_t mica_fully_connected_s8_check(const mica_fully_connected_s8_t *p, const char **what);
 size_t mica_fully_connected_s8_x_bytes(const mica_fully_connected_s8_t *p);
 size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p);
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p);
 mica_status_t mica_fully_connected_s8_check_constants(const mica_fully_connected_s8_t *p, const char **what);
-uint32_t mica_fully_connected_s8_rows(const mica_fully_connected_s8_t *p);
-void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, a window of none gives -128
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows: OH
@@ -136,11 +125,8 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_max_pool2d_s8_t;
 
-mica_status_t mica_max_pool2d_s8_check(const mica_max_pool2d_s8_t *p, const char **what);
 size_t mica_max_pool2d_s8_x_bytes(const mica_max_pool2d_s8_t *p);
 size_t mica_max_pool2d_s8_y_bytes(const mica_max_pool2d_s8_t *p);
-uint32_t mica_max_pool2d_s8_rows(const mica_max_pool2d_s8_t *p);
-void mica_max_pool2d_s8_ref(const mica_max_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of (x - x_zero), mult[e], shift[e])), e = n - 1, or 0 with one entry
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; n: taps inside the image, and its pads with count_include_pad; rows: OH
@@ -157,12 +143,9 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_average_pool2d_s8_t;
 
-mica_status_t mica_average_pool2d_s8_check(const mica_average_pool2d_s8_t *p, const char **what);
 size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p);
 size_t mica_average_pool2d_s8_y_bytes(const mica_average_pool2d_s8_t *p);
 mica_status_t mica_average_pool2d_s8_check_constants(const mica_average_pool2d_s8_t *p, const char **what);
-uint32_t mica_average_pool2d_s8_rows(const mica_average_pool2d_s8_t *p);
-void mica_average_pool2d_s8_ref(const mica_average_pool2d_s8_t *p, MICA_KERNEL_ARGS);
 
 // numpy broadcasting of two inputs to y, for add, mul, minmax, div, and the batches of matmul.
 typedef struct {
@@ -192,10 +175,6 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_add_s8_t;
 
-mica_status_t mica_add_s8_check(const mica_add_s8_t *p, const char **what);
-uint32_t mica_add_s8_rows(const mica_add_s8_t *p);
-void mica_add_s8_ref(const mica_add_s8_t *p, MICA_KERNEL_ARGS);
-
 // ---- softmax_s8: e[i] = table[max(x) - x[i]]; y[i] = min(127, (n[i] + sum(e) / 2) / sum(e) + y_zero), row by row
 //   x, y int8 [rows, axis]; table uint32 [256], table[0] >= 1, table <= 2^23, axis * max(table) <= 2^31; rows: rows
 //   n[i] = 256 * e[i]; with `wide` the table has 512 entries and n[i] = table[256 + max(x) - x[i]], at most 2^31
@@ -209,13 +188,11 @@ typedef struct {
     int8_t y_zero;
 } mica_softmax_s8_t;
 
-mica_status_t mica_softmax_s8_check(const mica_softmax_s8_t *p, const char **what);
 size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y
 mica_status_t mica_softmax_s8_check_constants(const mica_softmax_s8_t *p, const char **what);
 static inline uint32_t mica_softmax_s8_rows(const mica_softmax_s8_t *p) {
     return p->rows;  // here, because calling it would be a seventh of what two classes cost
 }
-void mica_softmax_s8_ref(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- lut_s8: y[i] = table[x[i] + 128]
 //   x, y int8 [n]; table int8 [256]; rows: n
@@ -225,10 +202,6 @@ typedef struct {
     const int8_t *table;
     uint32_t n;
 } mica_lut_s8_t;
-
-mica_status_t mica_lut_s8_check(const mica_lut_s8_t *p, const char **what);
-uint32_t mica_lut_s8_rows(const mica_lut_s8_t *p);
-void mica_lut_s8_ref(const mica_lut_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- transpose_s8: dimension i of y is dimension perm[i] of x
 //   rows: y's outermost dimension
@@ -240,10 +213,7 @@ typedef struct {
     uint8_t rank;                    // 0 is one element
 } mica_transpose_s8_t;
 
-mica_status_t mica_transpose_s8_check(const mica_transpose_s8_t *p, const char **what);
 size_t mica_transpose_s8_x_bytes(const mica_transpose_s8_t *p);  // and of y
-uint32_t mica_transpose_s8_rows(const mica_transpose_s8_t *p);
-void mica_transpose_s8_ref(const mica_transpose_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- move_s8: a copy with strides, y[i] = x[begin + sum over j of i[j] * dim[j].stride]
 //   x int8 [x_n]; y int8 of shape dim[].n; every element it reads is inside x; rows: dim[0].n
@@ -259,10 +229,7 @@ typedef struct {
     uint8_t rank;          // 1 or more
 } mica_move_s8_t;
 
-mica_status_t mica_move_s8_check(const mica_move_s8_t *p, const char **what);
 size_t mica_move_s8_y_bytes(const mica_move_s8_t *p);
-uint32_t mica_move_s8_rows(const mica_move_s8_t *p);
-void mica_move_s8_ref(const mica_move_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- concat_s8: row by row, part[0] bytes of x[0], part[1] of x[1], ...
 //   x[k] int8 [rows, part[k]]; y int8 [rows, sum of part]; rows: rows
@@ -274,10 +241,7 @@ typedef struct {
     uint8_t n;                       // 1 to MICA_MAX_INPUTS
 } mica_concat_s8_t;
 
-mica_status_t mica_concat_s8_check(const mica_concat_s8_t *p, const char **what);
 size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p);
-uint32_t mica_concat_s8_rows(const mica_concat_s8_t *p);
-void mica_concat_s8_ref(const mica_concat_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- pad_s8: x with begin[i] elements before it along dimension i, and some behind it
 //   x int8 [x_dims]; y int8 [y_dims]; modes 2 and 3 pad with no more than x has; rows: product of the dimensions before the
@@ -292,11 +256,8 @@ typedef struct {
     int8_t value;  // of MICA_PAD_CONSTANT
 } mica_pad_s8_t;
 
-mica_status_t mica_pad_s8_check(const mica_pad_s8_t *p, const char **what);
 size_t mica_pad_s8_x_bytes(const mica_pad_s8_t *p);
 size_t mica_pad_s8_y_bytes(const mica_pad_s8_t *p);
-uint32_t mica_pad_s8_rows(const mica_pad_s8_t *p);
-void mica_pad_s8_ref(const mica_pad_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- gather_s8: y[r,j] = x[r,indices[j]]
 //   x int8 [rows, x_n, inner]; y int8 [rows, y_n, inner]; indices int32 [y_n], each in [0, x_n); rows: rows
@@ -308,12 +269,9 @@ typedef struct {
     uint16_t x_n, y_n;
 } mica_gather_s8_t;
 
-mica_status_t mica_gather_s8_check(const mica_gather_s8_t *p, const char **what);
 size_t mica_gather_s8_x_bytes(const mica_gather_s8_t *p);
 size_t mica_gather_s8_y_bytes(const mica_gather_s8_t *p);
 mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what);
-uint32_t mica_gather_s8_rows(const mica_gather_s8_t *p);
-void mica_gather_s8_ref(const mica_gather_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- resize_linear_s8: y[i,j,c] = clamp((2^21 + sum over a, b of row_weights[i,a] * column_weights[j,b]
 //                                          * x[rows[i] + a, columns[j] + b, c]) >> 22)
@@ -328,12 +286,9 @@ typedef struct {
     uint8_t row_taps, column_taps;
 } mica_resize_linear_s8_t;
 
-mica_status_t mica_resize_linear_s8_check(const mica_resize_linear_s8_t *p, const char **what);
 size_t mica_resize_linear_s8_x_bytes(const mica_resize_linear_s8_t *p);
 size_t mica_resize_linear_s8_y_bytes(const mica_resize_linear_s8_t *p);
 mica_status_t mica_resize_linear_s8_check_constants(const mica_resize_linear_s8_t *p, const char **what);
-uint32_t mica_resize_linear_s8_rows(const mica_resize_linear_s8_t *p);
-void mica_resize_linear_s8_ref(const mica_resize_linear_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- embedding_s8: y[r] = table[i], i = x[r], plus vocabulary where negative, then clamped to [0, vocabulary)
 //   x int32 [rows]; y int8 [rows, width]; table int8 [vocabulary, width]; rows: rows
@@ -345,12 +300,9 @@ typedef struct {
     uint16_t width;
 } mica_embedding_s8_t;
 
-mica_status_t mica_embedding_s8_check(const mica_embedding_s8_t *p, const char **what);
 size_t mica_embedding_s8_x_bytes(const mica_embedding_s8_t *p);
 size_t mica_embedding_s8_y_bytes(const mica_embedding_s8_t *p);
 size_t mica_embedding_s8_table_bytes(const mica_embedding_s8_t *p);
-uint32_t mica_embedding_s8_rows(const mica_embedding_s8_t *p);
-void mica_embedding_s8_ref(const mica_embedding_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- mul_s8: y = clamp(y_zero + requant((a - a_zero) * (b - b_zero), mult, shift)), with numpy broadcasting
 //   mica_broadcast_shapes fills shape; rows: elements of y
@@ -364,10 +316,6 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_mul_s8_t;
 
-mica_status_t mica_mul_s8_check(const mica_mul_s8_t *p, const char **what);
-uint32_t mica_mul_s8_rows(const mica_mul_s8_t *p);
-void mica_mul_s8_ref(const mica_mul_s8_t *p, MICA_KERNEL_ARGS);
-
 // ---- minmax_s8: y = clamp(y_zero + (the smaller, or larger, of a * mult_a + offset_a and b * mult_b + offset_b >> shift))
 //   mica_broadcast_shapes fills shape; rows: elements of y
 typedef struct {
@@ -380,10 +328,6 @@ typedef struct {
     int8_t y_zero;
     int8_t act_min, act_max;
 } mica_minmax_s8_t;
-
-mica_status_t mica_minmax_s8_check(const mica_minmax_s8_t *p, const char **what);
-uint32_t mica_minmax_s8_rows(const mica_minmax_s8_t *p);
-void mica_minmax_s8_ref(const mica_minmax_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- matmul_s8: y[m,n] = clamp(y_zero + requant(sum over k of (a[m,k] - a_zero) * (b[k,n] - b_zero), mult, shift))
 //   a int8 [batch, M, K]; b int8 [batch, K, N], or [batch, N, K] with transpose_b; y int8 [batch, M, N]; batches broadcast
@@ -402,12 +346,9 @@ typedef struct {
 
 mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
     uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
-mica_status_t mica_matmul_s8_check(const mica_matmul_s8_t *p, const char **what);
 size_t mica_matmul_s8_a_bytes(const mica_matmul_s8_t *p);
 size_t mica_matmul_s8_b_bytes(const mica_matmul_s8_t *p);
 size_t mica_matmul_s8_y_bytes(const mica_matmul_s8_t *p);
-uint32_t mica_matmul_s8_rows(const mica_matmul_s8_t *p);
-void mica_matmul_s8_ref(const mica_matmul_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- reduce_s8: one number of the n numbers along an axis; d = x - x_zero
 //   SUM requant(sum d); ABSOLUTE requant(sum |d|); SQUARES requant(sum d^2); ROOT requant(2^15 * sqrt(sum d^2));
@@ -428,10 +369,7 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_reduce_s8_t;
 
-mica_status_t mica_reduce_s8_check(const mica_reduce_s8_t *p, const char **what);
 size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p);
-uint32_t mica_reduce_s8_rows(const mica_reduce_s8_t *p);  // and elements of y
-void mica_reduce_s8_ref(const mica_reduce_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- argmax_s8: where the largest (smallest) of the n numbers along an axis is, the first or last of equal ones
 //   x int8 [outer, n, inner]; y int32 [outer, inner]; rows: outer * inner
@@ -442,11 +380,8 @@ typedef struct {
     uint8_t minimum, select_last;
 } mica_argmax_s8_t;
 
-mica_status_t mica_argmax_s8_check(const mica_argmax_s8_t *p, const char **what);
 size_t mica_argmax_s8_x_bytes(const mica_argmax_s8_t *p);
 size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
-uint32_t mica_argmax_s8_rows(const mica_argmax_s8_t *p);
-void mica_argmax_s8_ref(const mica_argmax_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- div_s8: y = clamp(y_zero + (a - a_zero) * factor / ((b - b_zero) * 2^shift)), with numpy broadcasting
 //   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign
@@ -460,10 +395,6 @@ typedef struct {
     int8_t a_zero, b_zero, y_zero;
     int8_t act_min, act_max;
 } mica_div_s8_t;
-
-mica_status_t mica_div_s8_check(const mica_div_s8_t *p, const char **what);
-uint32_t mica_div_s8_rows(const mica_div_s8_t *p);
-void mica_div_s8_ref(const mica_div_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
@@ -484,11 +415,8 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_layer_norm_s8_t;
 
-mica_status_t mica_layer_norm_s8_check(const mica_layer_norm_s8_t *p, const char **what);
 size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p);  // and of y
 mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
-uint32_t mica_layer_norm_s8_rows(const mica_layer_norm_s8_t *p);
-void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
 //   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)
@@ -506,12 +434,9 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_log_softmax_s8_t;
 
-mica_status_t mica_log_softmax_s8_check(const mica_log_softmax_s8_t *p, const char **what);
 size_t mica_log_softmax_s8_x_bytes(const mica_log_softmax_s8_t *p);
 size_t mica_log_softmax_s8_y_bytes(const mica_log_softmax_s8_t *p);
 mica_status_t mica_log_softmax_s8_check_constants(const mica_log_softmax_s8_t *p, const char **what);
-uint32_t mica_log_softmax_s8_rows(const mica_log_softmax_s8_t *p);
-void mica_log_softmax_s8_ref(const mica_log_softmax_s8_t *p, MICA_KERNEL_ARGS);
 
 // ---- recurrent_s8: simple recurrent network, LSTM or GRU over a sequence; formulas: SPEC.md
 //   x int8 [time, batch, in_n]; h0, c0 int8 [batch, units]; y int8 [time, batch, units] with every, else [batch, units]
@@ -543,7 +468,6 @@ typedef struct {
     uint8_t peepholes;
 } mica_recurrent_s8_t;
 
-mica_status_t mica_recurrent_s8_check(const mica_recurrent_s8_t *p, const char **what);
 size_t mica_recurrent_s8_x_bytes(const mica_recurrent_s8_t *p);
 size_t mica_recurrent_s8_state_bytes(const mica_recurrent_s8_t *p);  // of h0 and of c0
 size_t mica_recurrent_s8_y_bytes(const mica_recurrent_s8_t *p);
@@ -551,10 +475,16 @@ size_t mica_recurrent_s8_weights_bytes(const mica_recurrent_s8_t *p);
 uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts
 mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, const char **what);
-uint32_t mica_recurrent_s8_rows(const mica_recurrent_s8_t *p);
-void mica_recurrent_s8_ref(const mica_recurrent_s8_t *p, MICA_KERNEL_ARGS);
 
-// Bytes of scratch a step of this kernel cannot run without, on any core; the same formula as in format/schema.py.
+// ---- what every kernel has
+#define MICA_DECLARE(name) \
+    mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \
+    uint32_t mica_##name##_s8_rows(const mica_##name##_s8_t *p); \
+    void mica_##name##_s8_ref(const mica_##name##_s8_t *p, MICA_KERNEL_ARGS);
+MICA_OPERATORS(MICA_DECLARE)
+#undef MICA_DECLARE
+
+// Bytes of scratch a step of this kernel cannot run without, on any core; the same formulas as in host_tools/mica/kernels.
 uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduction);
 
 #endif

@@ -97,7 +97,7 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
             *what = "an accumulator can overflow: |bias| + 128 * sum|w| reaches 2^31";
             return MICA_ERR_RANGE;
         }
-        if (c->fast && (bias + 128 * sum >= FAST_LIMIT || least < -127 || c->shift[o] < 1 || c->shift[o] > 22)) {
+        if (c->fast && (bias + 128 * sum >= FAST_LIMIT || least < -MICA_WEIGHT_LARGEST || c->shift[o] < 1 || c->shift[o] > 22)) {
             *what = "claims FAST, and its constants do not allow it";
             return MICA_ERR_RANGE;
         }

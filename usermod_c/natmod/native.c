@@ -156,24 +156,6 @@ const char *mp_native_get_str(mp_obj_t obj) {
     return buf.buf;
 }
 
-bool mp_native_utf8_check(const byte *p, size_t len) {
-    unsigned more = 0; // bytes of this character still to come
-    for (const byte *end = p + len; p < end; p++) {
-        if (more != 0) {
-            if ((*p & 0xc0) != 0x80) {
-                return false;
-            }
-            more--;
-        } else if (*p >= 0x80) {
-            if (*p < 0xc0 || *p >= 0xf8) {
-                return false;
-            }
-            more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
-        }
-    }
-    return more == 0;
-}
-
 // ---- Calls ----
 
 mp_obj_t mp_native_callable; // the built-in function, which looks into instances, too

@@ -114,12 +114,10 @@ mp_obj_t mp_native_new_int_from_ull(unsigned long long value);
 // ---- Texts ----
 
 const char *mp_native_get_str(mp_obj_t obj); // of a str or bytes; raises TypeError for all else
-bool mp_native_utf8_check(const byte *p, size_t len);
 
 #undef mp_obj_str_get_str
 #define mp_obj_str_get_str mp_native_get_str
 #define mp_obj_get_type_str(o) (mp_native_get_str(mp_fun_table.native_to_obj(mp_obj_get_type(o)->name, MP_NATIVE_TYPE_QSTR)))
-#define utf8_check mp_native_utf8_check
 #define mp_print_str(print, s) mp_printf((print), "%s", (s))
 
 // ---- Calls ----

@@ -1,6 +1,52 @@
 // mica: from records to resolved steps. Everything that forms an address is read once, doubted, and kept in memory.
 #include "model.h"
 
+// ---- names
+
+// A control character but the line feed: U+0001 to U+001F, U+007F to U+009F in UTF-8.
+static bool is_control(const uint8_t *s) {
+    return (s[0] < 0x20 && s[0] != 0 && s[0] != '\n') || s[0] == 0x7f || (s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0);
+}
+
+// White space of Unicode other than the blank. What s points to ends in a zero, so nothing behind it is read.
+static bool is_space(const uint8_t *s) {
+    switch (s[0]) {
+        case '\n':
+            return true;
+        case 0xc2:
+            return s[1] == 0xa0;
+        case 0xe1:
+            return s[1] == 0x9a && s[2] == 0x80;
+        case 0xe2:
+            return (s[1] == 0x80 && ((s[2] >= 0x80 && s[2] <= 0x8a) || s[2] == 0xa8 || s[2] == 0xa9 || s[2] == 0xaf))
+                   || (s[1] == 0x81 && s[2] == 0x9f);
+        case 0xe3:
+            return s[1] == 0x80 && s[2] == 0x80;
+        default:
+            return false;
+    }
+}
+
+// The rule of SPEC.md: one line of text that can be shown. STRINGS has no control characters, see check_tables.
+static mica_status_t check_name(const mica_file_t *f, uint32_t offset, uint32_t byte, mica_error_t *err) {
+    const uint8_t *s = (const uint8_t *)mica_string(f, offset);
+    if (s == NULL) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "name passes the end of STRINGS", byte, offset, f->s[MICA_KIND_STRINGS].bytes);
+    }
+    uint32_t n = 0;
+    for (bool blank = true; s[n] && n <= MICA_MAX_NAME; ++n) {
+        bool bad = is_space(s + n) || (s[n] == ' ' && (blank || s[n + 1] == 0));
+        if (bad) {
+            return mica_fail(err, MICA_ERR_NAME, "a name has white space other than single blanks", byte, 0, 0);
+        }
+        blank = s[n] == ' ';
+    }
+    if (n > MICA_MAX_NAME) {
+        return mica_fail(err, MICA_ERR_NAME, "a name is too long, bytes", byte, n, MICA_MAX_NAME);
+    }
+    return MICA_OK;
+}
+
 // ---- what the loaders of the operators ask for (see model.h)
 
 static mica_status_t step_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
@@ -75,12 +121,13 @@ const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint
     return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
 }
 
-uint8_t mica_load_layout(mica_step_record_t *r, uint8_t other) {
-    if (r->layout != other) {
-        return MICA_LAYOUT_PLAIN;
+uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
+    uint8_t found = r->layout;
+    if (found >= 32 || !(layouts >> found & 1)) {
+        return MICA_LAYOUT_PLAIN;  // load_step() refuses what is left in r->layout
     }
     r->layout = MICA_LAYOUT_PLAIN;
-    return other;
+    return found;
 }
 
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
@@ -180,9 +227,8 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
     err->step = (int32_t)i;
-    if (mica_string(&m->file, mica_u32(record + MICA_STEP_NAME)) == NULL) {
-        return step_fail(r, MICA_ERR_BOUNDS, "name passes the end of STRINGS", MICA_STEP_NAME, mica_u32(record + MICA_STEP_NAME),
-            m->file.s[MICA_KIND_STRINGS].bytes);
+    if (check_name(&m->file, mica_u32(record + MICA_STEP_NAME), mica_at(&m->file, record) + MICA_STEP_NAME, err) != MICA_OK) {
+        return err->status;
     }
     uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
     mica_step_loader_t loader = mica_step_loader(kernel);
@@ -273,14 +319,25 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     if (mica_string(f, 0) == NULL) {
         return mica_fail(err, MICA_ERR_BOUNDS, "STRINGS does not end in a zero", strings->offset, 0, 0);
     }
+    for (uint32_t i = 0; i < strings->bytes; ++i) {
+        if (is_control(f->base + strings->offset + i)) {
+            return mica_fail(err, MICA_ERR_NAME, "STRINGS has control characters", strings->offset + i, 0, 0);
+        }
+    }
     for (uint32_t i = 0; i < m->info.n_tensors; ++i) {
         mica_tensor_t t;
         if (mica_read_tensor(m, i, &t, err) != MICA_OK) {
             return err->status;
         }
+        const uint8_t *r = mica_record(f, MICA_KIND_TENSORS, i);
+        err->tensor = (int32_t)i;
+        if (check_name(f, mica_u32(r + MICA_TENSOR_NAME), mica_at(f, r), err) != MICA_OK) {
+            return err->status;
+        }
+        err->tensor = -1;
     }
     uint32_t n_io = mica_count(f, MICA_KIND_IO);
-    uint64_t golden = 0;  // bytes of one vector
+    uint32_t golden = 0;  // bytes of one vector; held at MICA_MAX_BYTES, which no section reaches
     for (uint32_t i = 0; i < n_io; ++i) {
         const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
         uint32_t id = mica_u16(r + MICA_IO_TENSOR), role = mica_u16(r + MICA_IO_ROLE);
@@ -304,7 +361,8 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
                 return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is listed twice", mica_at(f, r), id, 0);
             }
         }
-        golden += (t.bytes + 3) & ~(uint32_t)3;
+        golden += (t.bytes + 3) & ~(uint32_t)3;  // at most 2^31 - 1 and 2^31: the sum fits
+        golden = golden < MICA_MAX_BYTES ? golden : MICA_MAX_BYTES;
     }
     err->tensor = -1;
     if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
@@ -312,15 +370,18 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     }
     for (uint32_t i = 0; i < mica_count(f, MICA_KIND_METADATA); ++i) {
         const uint8_t *r = mica_record(f, MICA_KIND_METADATA, i);
-        if (!mica_string(f, mica_u32(r + MICA_METADATA_KEY)) || !mica_string(f, mica_u32(r + MICA_METADATA_VALUE))) {
+        if (check_name(f, mica_u32(r + MICA_METADATA_KEY), mica_at(f, r), err) != MICA_OK) {
+            return err->status;
+        }
+        if (!mica_string(f, mica_u32(r + MICA_METADATA_VALUE))) {
             return mica_fail(err, MICA_ERR_BOUNDS, "metadata passes the end of STRINGS", mica_at(f, r), 0, strings->bytes);
         }
     }
     if (f->s[MICA_KIND_GOLDEN].bytes % golden) {
         return mica_fail(err, MICA_ERR_BOUNDS, "GOLDEN is no multiple of a vector", f->s[MICA_KIND_GOLDEN].offset,
-            f->s[MICA_KIND_GOLDEN].bytes, (uint32_t)golden);
+            f->s[MICA_KIND_GOLDEN].bytes, golden);
     }
-    uint64_t crcs = f->s[MICA_KIND_GOLDEN].bytes / golden * m->info.n_steps * 4;
+    uint64_t crcs = (uint64_t)(f->s[MICA_KIND_GOLDEN].bytes / golden) * m->info.n_steps * 4;
     if (f->s[MICA_KIND_LAYER_CRCS].offset && f->s[MICA_KIND_LAYER_CRCS].bytes != crcs) {
         return mica_fail(err, MICA_ERR_BOUNDS, "LAYER_CRCS is not one checksum a step and vector",
             f->s[MICA_KIND_LAYER_CRCS].offset, f->s[MICA_KIND_LAYER_CRCS].bytes, (uint32_t)crcs);

@@ -82,7 +82,7 @@ char *mica_error_text(const mica_error_t *err, const void *base, size_t len, cha
     mica_info_t info;
     mica_error_t ignored;
     bool readable = base != NULL && mica_scan(base, len, false, &file, &info, &ignored) == MICA_OK;
-    const mica_file_t *f = readable ? &file : NULL;
+    const mica_file_t *f = readable && err->status != MICA_ERR_NAME ? &file : NULL;  // that name is not to be printed
 
     put_record(t, "step ", f, MICA_KIND_STEPS, err->step);
     put_record(t, "tensor ", f, MICA_KIND_TENSORS, err->tensor);

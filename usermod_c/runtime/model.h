@@ -60,31 +60,9 @@ typedef struct mica_step mica_step_t;
 struct mica_step {
     uint32_t (*run)(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes);  // op.h
     union {
-        mica_conv2d_s8_t conv2d;
-        mica_depthwise_conv2d_s8_t depthwise_conv2d;
-        mica_conv_transpose2d_s8_t conv_transpose2d;
-        mica_fully_connected_s8_t fully_connected;
-        mica_max_pool2d_s8_t max_pool2d;
-        mica_average_pool2d_s8_t average_pool2d;
-        mica_add_s8_t add;
-        mica_softmax_s8_t softmax;
-        mica_lut_s8_t lut;
-        mica_transpose_s8_t transpose;
-        mica_move_s8_t move;
-        mica_concat_s8_t concat;
-        mica_pad_s8_t pad;
-        mica_gather_s8_t gather;
-        mica_resize_linear_s8_t resize_linear;
-        mica_embedding_s8_t embedding;
-        mica_recurrent_s8_t recurrent;
-        mica_mul_s8_t mul;
-        mica_minmax_s8_t minmax;
-        mica_matmul_s8_t matmul;
-        mica_reduce_s8_t reduce;
-        mica_argmax_s8_t argmax;
-        mica_div_s8_t div;
-        mica_layer_norm_s8_t layer_norm;
-        mica_log_softmax_s8_t log_softmax;
+        #define MICA_PARAMETERS(name) mica_##name##_s8_t name;
+        MICA_OPERATORS(MICA_PARAMETERS)
+        #undef MICA_PARAMETERS
     } p;
 };
 
@@ -135,8 +113,8 @@ void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *a
 // Constant i, `bytes` long and aligned in DATA.
 const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align);
 uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i);
-// The layout of the weights: PLAIN, or the one that the kernel reads beside it. Comes before the length of the weights is asked.
-uint8_t mica_load_layout(mica_step_record_t *r, uint8_t other);
+// The layout of the weights, one of those the kernel reads (a bit each). Comes before the length of the weights is asked.
+uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts);
 // weights, bias, mult, shift, which are blobs 0 to 3 of the kernels that have them.
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n);
 // Products of the dimensions of x[0]: before `axis`, of `axes` dimensions from there, behind them.

@@ -45,30 +45,8 @@ uint32_t mica_window_cuts(const mica_window_t *w);
 // its image. The image still reaches to the end of x, so what is outside of it is the same.
 size_t mica_window_cut(mica_window_t *w, uint32_t begin, uint32_t end);
 
-mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_depthwise_conv2d(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_conv_transpose2d(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_max_pool2d(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_add(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_softmax(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_lut(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_transpose(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_move(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_concat(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_pad(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_gather(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_resize_linear(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_embedding(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_mul(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_minmax(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_matmul(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_reduce(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_argmax(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_div(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_layer_norm(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_log_softmax(mica_step_record_t *r, mica_step_t *s);
-mica_status_t mica_load_recurrent(mica_step_record_t *r, mica_step_t *s);
+#define MICA_LOADER(name) mica_status_t mica_load_##name(mica_step_record_t *r, mica_step_t *s);
+MICA_OPERATORS(MICA_LOADER)
+#undef MICA_LOADER
 
 #endif

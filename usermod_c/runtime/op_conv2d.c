@@ -12,7 +12,7 @@ mica_status_t mica_load_conv2d(mica_step_record_t *r, mica_step_t *s) {
     mica_load_window(r, &p->win);
     p->groups = (uint16_t)mica_load_param(r, MICA_CONV2D_S8_PARAM_GROUPS, 1, MICA_MAX_DIM);
     mica_load_act(r, MICA_CONV2D_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
-    p->ch.layout = mica_load_layout(r, MICA_LAYOUT_ROWS);
+    p->ch.layout = mica_load_layout(r, MICA_CONV2D_S8_LAYOUTS);
     if (mica_load_ok(r) && mica_load_checked(r, mica_conv2d_s8_check(p, &r->what))) {
         mica_load_channels(r, &p->ch, mica_conv2d_s8_weights_bytes(p), mica_conv2d_s8_channels(p));
     }

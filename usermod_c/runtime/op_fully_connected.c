@@ -47,7 +47,7 @@ mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     p->in_k = (uint16_t)x->dims[x->rank - 1];
     p->out_n = (uint16_t)y->dims[y->rank - 1];
     mica_load_act(r, MICA_FULLY_CONNECTED_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
-    p->ch.layout = mica_load_layout(r, MICA_LAYOUT_OFFSET_ROWS);
+    p->ch.layout = mica_load_layout(r, MICA_FULLY_CONNECTED_S8_LAYOUTS);
     if (mica_load_checked(r, mica_fully_connected_s8_check(p, &r->what))) {
         mica_load_channels(r, &p->ch, mica_fully_connected_s8_weights_bytes(p), mica_fully_connected_s8_channels(p));
     }

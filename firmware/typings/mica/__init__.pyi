@@ -8,7 +8,7 @@ from . import operators as operators
 from . import remote as remote
 from . import remote_push as remote_push
 from . import slots as slots
-from .model import Layer as Layer
+from .layer import Layer as Layer
 from .model import Model as Model
 from .model import register as register
 from .supervisor import Supervisor as Supervisor

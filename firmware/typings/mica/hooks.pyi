@@ -1,7 +1,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from .model import Layer, Model
+from .layer import Layer
+from .model import Model
 
 Which = str | int | Layer | Sequence[Any]  # a pattern, a group, a layer's number, a layer, or several of these
 

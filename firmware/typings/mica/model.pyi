@@ -5,25 +5,13 @@ from typing import Any, Literal, TypeVar, overload
 import _mica
 
 from .hooks import Hook, Which
+from .layer import Layer
 from .profile import Profile
 
 Fill = Callable[[memoryview, tuple[int, ...], int], object]  # buffer, shape, ord(dtype)
 Input = Sequence[Any] | Any | Fill  # numbers, a buffer, or a function that fills the tensor
 Inputs = Sequence[Input] | Mapping[str, Input]
 _Outputs = TypeVar("_Outputs", Sequence[Any], Mapping[str, Any])
-
-class Layer:
-    index: int
-    name: str
-    op: str
-    input_shape: tuple[tuple[int, ...], ...]
-    output_shape: tuple[tuple[int, ...], ...]
-    macs: int
-    bytes: int
-    runs_in: str  # "C" or "Python"
-    def __init__(self, model: _mica.Model, index: int) -> None: ...
-    def input(self, i: int = 0) -> memoryview: ...
-    def output(self, i: int = 0) -> memoryview: ...
 
 def register(op: str, f: Callable[[Any, Any, dict[str, Any]], object] | None) -> None: ...
 
@@ -46,7 +34,13 @@ class Model:
     arena: _mica.Arena
     layers: list[Layer]
     def __init__(
-        self, source: str | Any, arena: Any = None, *, strict: bool = False, python: bool | Sequence[str] = ()
+        self,
+        source: str | Any,
+        arena: Any = None,
+        *,
+        strict: bool = False,
+        python: bool | Sequence[str] = (),
+        key: bytes | None = None,
     ) -> None: ...
     @overload
     def predict(self, inputs: Inputs, raw: Literal[False] = False) -> list[list[float]]: ...

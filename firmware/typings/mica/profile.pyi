@@ -1,7 +1,8 @@
 from array import array
 from collections.abc import Callable, Sequence
 
-from .model import Inputs, Layer, Model
+from .layer import Layer
+from .model import Inputs, Model
 
 class Profile:
     layers: list[Layer]

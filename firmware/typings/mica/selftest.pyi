@@ -1,5 +1,6 @@
 from collections.abc import Callable
 
-from .model import Layer, Model
+from .layer import Layer
+from .model import Model
 
 def selftest(model: Model, feed: Callable[[], object] | None = None) -> Layer | None: ...

@@ -25,6 +25,7 @@ class Supervisor:
         on_event: Callable[[str, Any], object] | None = None,
         setup: Callable[[Model], object] | None = None,
         arena: Any = None,
+        key: bytes | None = None,
     ) -> None: ...
     def predict(
         self, inputs: Sequence[Sequence[Any] | Any | Fill] | dict[str, Any], raw: bool = False

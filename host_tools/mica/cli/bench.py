@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import emulated_boards
-from mica.cli import layer_times, target, text
+from mica.cli import outputs, target, text
 from mica.cli.verify import inputs_for
 from mica.errors import MicaError
-from mica.runner import Runner
+from mica.printable import printable_lines
+from mica.report import layer_bars
+from mica.run.runner import Runner
 
 NAME = "bench"
 HELP = "what a model costs on a target, layer by layer"
@@ -34,23 +36,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise MicaError("--runs: at least 1 is wanted")
-    if args.trace and not Path(args.trace).parent.is_dir():
-        raise MicaError(f"--trace {args.trace}: there is no folder {Path(args.trace).parent}")
+    if args.trace:
+        outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
     emulated = emulated_boards().get(args.on)
     with target.open_model(args.model, args.on, icount=emulated is not None and emulated.port == "qemu") as runner:
         clock = emulated.clock if emulated else 0
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
     if args.trace:
-        try:
-            Path(args.trace).write_text(json.dumps(layer_times.trace(result, clock)), encoding="utf-8")
-        except OSError as e:
-            raise MicaError(f"--trace {args.trace}: cannot be written: {e.strerror}") from None
+        outputs.write(Path(args.trace), json.dumps(layer_bars.trace(result, clock)).encode())
     if args.json:
         text.emit_json(result)
     else:
         print(report(result))
         if args.chart:
-            print("\n" + layer_times.chart(result))
+            print("\n" + printable_lines(layer_bars.chart(result)))
     return 0
 
 

@@ -8,13 +8,15 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mica.boards import Board, load_board, parse_size
-from mica.cli import text
+from mica.cli import outputs, text
 from mica.cli.say import say
-from mica.device import build as builder
-from mica.device.emulator import EmulatedBoard
 from mica.errors import MicaError
 from mica.format import codec
-from mica.format.schema import CUSTOM
+from mica.kernels import CUSTOM
+from mica.link.emulated import EmulatedBoard
+from mica.toolchain import build as builder
+from mica.toolchain import notices
+from mica.toolchain.micropython import RELEASES, choose
 
 NAME = "build"
 HELP = "build the firmware for a board"
@@ -22,7 +24,12 @@ HELP = "build the firmware for a board"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
-    parser.add_argument("-o", "--output", metavar="FILE", help="copy the image there as well")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="copy the image there as well, and beside it the notices of what is in it: FILE.NOTICES.txt",
+    )
     parser.add_argument("--arena", metavar="SIZE", help="RAM for activations, such as 48K (default: the board's)")
     parser.add_argument(
         "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
@@ -40,24 +47,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="leave out the kernels in MicroPython, which stand in for those that are left out",
     )
+    add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
 
+def add_micropython(parser: argparse.ArgumentParser) -> None:
+    """The options that say which MicroPython, for this command and for mica natmod."""
+    known = ", ".join(RELEASES)
+    parser.add_argument(
+        "--micropython",
+        metavar="WHICH",
+        help=f"a release that is fetched ({known}) or a folder with a tree, of any release since 1.25 "
+        "(default: $MICA_MICROPYTHON, else the first of these)",
+    )
+    parser.add_argument(
+        "--unpinned",
+        action="store_true",
+        help="build also with archives whose hash mica does not know (or MICA_UNPINNED=1)",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
+    mp = choose(args.micropython, unpinned=args.unpinned)
     board = load_board(args.board)
     arena = parse_size(args.arena, "--arena") if args.arena else None
     kernels = kernels_of(args.models) if args.models else None
+    if args.output:
+        read = [("a model of --for", path) for path in args.models]
+        outputs.check("-o", Path(args.output), [*read, *(("a manifest", path) for path in args.manifest)])
 
     def build(only: Collection[str] | None, fallback: bool) -> builder.BuildResult:
         manifests = [Path(path) for path in args.manifest]
         return builder.build(
-            board, arena=arena, manifests=manifests, kernels=only, fallback=fallback, jobs=args.jobs, progress=say
+            board,
+            arena=arena,
+            manifests=manifests,
+            kernels=only,
+            fallback=fallback,
+            micropython=mp,
+            jobs=args.jobs,
+            progress=say,
         )
 
     smaller = kernels is not None or args.no_fallback
     before = build(None, True) if smaller else None
     result = build(kernels, not args.no_fallback)
     image = result.image
+    noted = None
     if args.output:
         image = Path(args.output)
         try:
@@ -65,6 +101,7 @@ def run(args: argparse.Namespace) -> int:
             shutil.copymode(result.image, image)
         except OSError as error:
             raise MicaError(f"cannot write {image}: {error.strerror}") from None
+        noted = notices.write(board, result, image)
     heap = free_heap(board, result.image)
     if args.json:
         text.emit_json(
@@ -73,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
                 "image": str(image),
                 "elf": str(result.elf),
                 "uf2": str(result.uf2) if result.uf2 else None,
+                "notices": str(noted) if noted else None,
                 "text": result.text,
                 "data": result.data,
                 "bss": result.bss,
@@ -99,6 +137,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"free heap at the prompt: {text.count(heap)} bytes")
     print(f"MicroPython {result.micropython}, {result.compiler}")
     print(image)
+    if noted:
+        print(noted)
     return 0
 
 

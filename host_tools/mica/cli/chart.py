@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mica.errors import MicaError
+from mica.cli import outputs
 from mica.format.codec import ModelFile
+from mica.printable import printable_lines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,14 +23,11 @@ def _svg(name: str) -> str:
 
 def draw(args: argparse.Namespace, model: ModelFile) -> str:
     """Writes the picture where one is wanted; returns the lines for the terminal, or "". Raises MicaError."""
-    from mica.plan import chart, svg
+    from mica.report import arena_chart, svg
 
-    found = chart.chart(model) if args.chart or args.chart_file else None
+    found = arena_chart.chart(model) if args.chart or args.chart_file else None
     if found is None:
         return ""
     if args.chart_file:
-        try:
-            Path(args.chart_file).write_text(svg.draw(found), encoding="utf-8")
-        except OSError as e:
-            raise MicaError(f"{args.chart_file}: cannot be written: {e.strerror}") from None
-    return f"\n{chart.lines(found)}\n" if args.chart else ""
+        outputs.write(Path(args.chart_file), svg.draw(found).encode())
+    return f"\n{printable_lines(arena_chart.lines(found))}\n" if args.chart else ""

@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from mica import evaluation
 from mica.cli import pack as pack_command
 from mica.cli import target, text
 from mica.demo import pictures
-from mica.device.transport import check_target
 from mica.errors import MicaError
-from mica.evaluation import Dataset
-from mica.float_model import FloatModel
-from mica.pack.golden import dequantise_output
-from mica.runner import HostRunner, Runner, open_runner
+from mica.format.values import dequantise_output
+from mica.link.targets import check_target
+from mica.run import evaluation
+from mica.run.evaluation import Dataset
+from mica.run.float_model import FloatModel
+from mica.run.host import HostRunner
+from mica.run.open import open_runner
+from mica.run.runner import Runner
 
 NAME = "demo"
 HELP = "handwritten digits, from ONNX to answers at a board's REPL"
@@ -106,7 +108,7 @@ def pack_facts(blob: bytes) -> dict[str, Any]:
 
 def _repl(board: Runner, data: Dataset) -> None:
     """Pushes the file, then types at the board what a person would, and shows what it answers."""
-    from mica.device.session import BoardRunner
+    from mica.run.board import BoardRunner
 
     assert isinstance(board, BoardRunner)
     if board.target == "UNIX":  # its file system is this computer's

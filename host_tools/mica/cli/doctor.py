@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device.diagnosis import BAD, examine
+    from mica.link.diagnosis import BAD, examine
 
     if args.on == "host":
         raise MicaError("--on host: no board is there to look at; wanted a port, an emulated board, or auto")

@@ -13,10 +13,10 @@ from pathlib import Path
 from mica.boards import Board, all_boards, load_board
 from mica.cli import text
 from mica.cli.say import say
-from mica.device import romfs
-from mica.device.build import build
-from mica.device.emulator import start_emulator
 from mica.errors import MicaError, Unsupported
+from mica.images import romfs
+from mica.link.emulated import start_emulator
+from mica.toolchain.build import build
 
 NAME = "emu"
 HELP = "start an emulated board and print its port"
@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
             text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
         else:
             print(emulator.port, flush=True)
-        say(f"{board.name} runs; try: mpremote connect {emulator.port}   Ctrl-C here ends it")
+        # mpremote has no prompt at a socket: it waits for the file of a serial port.
+        prompt = f", or for a prompt mica repl --on {emulator.port}" if emulator.port.startswith("socket:") else ""
+        command = " ls" if prompt else ""
+        say(f"{board.name} runs; try: mpremote connect {emulator.port}{command}{prompt}   Ctrl-C here ends it")
         while emulator.alive():
             if os.getppid() != parent:
                 return 0  # nobody is left to press Ctrl-C

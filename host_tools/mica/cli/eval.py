@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mica import evaluation
 from mica.cli import target, text
-from mica.evaluation import Dataset, Score
-from mica.float_model import FloatModel
-from mica.runner import Runner
+from mica.run import evaluation
+from mica.run.evaluation import Dataset, Score
+from mica.run.float_model import FloatModel
+from mica.run.runner import Runner
 
 NAME = "eval"
 HELP = "accuracy of a model over labelled data"

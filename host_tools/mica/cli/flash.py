@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import flash
+    from mica.flash import flash
+    from mica.flash.writer import Ui
 
     board = load_board(args.board.removesuffix("@emu"))
     if board.flasher == "none" or args.board != board.name:
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
         drive=drive,
         backup=Path(args.backup) if args.backup else None,
     )
-    result = flash.flash(wish, flash.Ui(say, text.Progress))
+    result = flash.flash(wish, Ui(say, text.Progress))
     if args.json:
         text.emit_json(
             {
@@ -97,6 +98,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build(board: Board) -> Path:
-    from mica.device.build import build
+    from mica.toolchain.build import build
 
     return build(board, progress=say).image

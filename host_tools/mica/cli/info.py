@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
-from mica.cli import chart, target, text
+from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
-from mica.format import codec
+from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+from mica.printable import printable_lines
 
 NAME = "info"
 HELP = "what a .mica file holds"
@@ -34,12 +36,14 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")
+    if args.chart_file:
+        outputs.check("--chart-file", Path(args.chart_file), [("the model", args.model)])
     data = target.read_model(args.model)
     try:
         model = codec.decode(data)
     except codec.FormatError as e:
         raise MicaError(f"{args.model}: {e}") from None
-    result = facts(args.model, model, len(data))
+    result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
     drawn = chart.draw(args, model)
     if args.json:
         text.emit_json(result)
@@ -102,6 +106,8 @@ def report(r: dict[str, Any]) -> str:
         f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
         f"kernels: {', '.join(r['kernels'])}",
     ]
+    if r.get("signed"):
+        lines.append("signed: HMAC-SHA256; mica.Model(path, key=...) checks it")
     for role in ("inputs", "outputs"):
         for t in r[role]:
             lines.append(
@@ -124,4 +130,4 @@ def report(r: dict[str, Any]) -> str:
     lines += ["", text.table(head, rows, "rllllrr")]
     if r["metadata"]:
         lines += ["", *(f"{k}: {v.replace(chr(10), ', ')}" for k, v in sorted(r["metadata"].items()))]
-    return "\n".join(lines)
+    return printable_lines("\n".join(lines))

@@ -7,6 +7,7 @@ from typing import Any
 
 from mica.cli import push as push_command
 from mica.cli import text
+from mica.printable import printable
 
 NAME = "ls"
 HELP = "list the models on a board"
@@ -17,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import push
+    from mica.link import push
 
     with push_command.open_target(args) as board:
         there = push.listing(board)
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
         return 0
     for f in there.files:
-        print(f"{f.size:>10,}  {f.name}")
+        print(f"{f.size:>10,}  {printable(f.name)}")
     if there.window:
         taken = there.base[0] if there.mounted == "plain" else 0
         if there.mounted in ("0", "1"):

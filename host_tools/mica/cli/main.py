@@ -19,6 +19,7 @@ from typing import NoReturn
 import mica
 from mica.cli import signals
 from mica.errors import MicaError
+from mica.printable import printable_lines
 
 # In the order of the help: the way of a model first, then boards.
 COMMANDS = (
@@ -58,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
-        with signals.as_exits():
+        with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)):
             code = _run(words)
         sys.stdout.flush()
         return code
@@ -70,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone; keep Python from complaining about it when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError as error:
+        return _fail(f"this computer has not enough memory: {error or 'MemoryError'}", MicaError.exit_code, as_json)
     except Exception as error:
         if os.environ.get("MICA_DEBUG"):
             raise
@@ -133,7 +136,7 @@ def _about(module: ModuleType) -> str:
 
 
 def _fail(message: str, code: int, as_json: bool) -> int:
-    print(f"mica: error: {message}", file=sys.stderr)
+    print(f"mica: error: {printable_lines(message)}", file=sys.stderr)
     if as_json:
         from mica.cli.text import emit_json
 

@@ -1,6 +1,6 @@
 """mica natmod: the engine for boards that keep their firmware.
 
-A native module, _mica.mpy, that a stock MicroPython 1.25 loads; with --package also the runtime and what `mip` needs, so that
+A native module, _mica.mpy, that a stock MicroPython of 1.25 or later loads; with --package also the runtime and what `mip` needs, so that
 
     mica natmod --package FOLDER
     mpremote mip install FOLDER/armv6m.json
@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import text
+from mica.cli.build import add_micropython
 from mica.cli.say import say
-from mica.device import mip_package, natmod
 from mica.errors import MicaError
+from mica.toolchain import mip_package, natmod
+from mica.toolchain.micropython import choose
 
 NAME = "natmod"
 HELP = "build the engine as a native module, for stock firmware"
@@ -34,22 +36,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch but xtensawin)"
     )
+    add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
 
 def run(args: argparse.Namespace) -> int:
     jobs = args.jobs or os.cpu_count() or 2
+    mp = choose(args.micropython, unpinned=args.unpinned)
     archs = list(dict.fromkeys(args.arch or (natmod.USUAL if args.package else ())))
     if args.package:
         if args.output:
             raise MicaError("give either --package or -o: a package has its own place for each file")
         folder = Path(args.package)
-        modules = mip_package.write(folder, archs, jobs=jobs, progress=say)
+        modules = mip_package.write(folder, archs, micropython=mp, jobs=jobs, progress=say)
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
         if len(archs) != 1:
             raise MicaError(f"give one --arch, or --package for several; known are {', '.join(natmod.ARCHS)}")
-        modules = [natmod.build(archs[0], jobs=jobs, progress=say)]
+        modules = [natmod.build(archs[0], micropython=mp, jobs=jobs, progress=say)]
         files = [_copy(modules[0].file, Path(args.output or "."))]
     if args.json:
         text.emit_json(

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import os
+import shlex
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mica import evaluation
 from mica.calibration import Pixels
-from mica.cli import chart, target, text
+from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError, Unsupported
+from mica.format import signature
 from mica.format.codec import ModelFile
+from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
+from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
+from mica.run import evaluation, labels
 
 if TYPE_CHECKING:
     from mica.compiler import Compiled
@@ -75,6 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "longer than 1), and so is each sample of --calib",
     )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    parser.add_argument(
+        "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
+    )
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -83,14 +88,22 @@ def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
-    from mica.importer import import_model
-    from mica.pack.golden import with_golden
+    from mica.importer import import_model, kinds
+    from mica.run.golden import with_golden
 
     model = Path(args.model)
+    kinds.read_as(model)  # before what is said of other files: this one may be of the wrong kind
     output = Path(args.output) if args.output else model.with_suffix(".mica")
-    _check_writable(output)
+    if fault := file_fault(output.name):
+        raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
+    key = signature.read_key(args.key) if args.key else None
+    read = _files_read(args, output)
+    outputs.check("-o", output, read)
+    if args.chart_file:
+        outputs.check("--chart-file", Path(args.chart_file), [*read, ("the packed model", output)])
     if args.golden < 0:
         raise MicaError("--golden: wanted a number of vectors, 0 for none")
+    board = load_board(args.board) if args.board else None
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
@@ -120,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
             lambda warning: print(f"mica: warning: {warning}", file=sys.stderr),
             args.calib_method,
             args.plain,
-            load_board(args.board).scratch if args.board else SCRATCH_LIMIT,
+            board.scratch if board else SCRATCH_LIMIT,
             states,
             windows,
         )
@@ -128,6 +141,8 @@ def run(args: argparse.Namespace) -> int:
     if packed.state_bytes and (args.eval or args.report_error):
         option = "--eval" if args.eval else "--report-error"
         raise MicaError(f"{model}: has a state, which lives from run to run; {option} measures one sample at a time")
+    if args.labels:
+        labels.check(metadata["labels"].split("\n"), packed, Path(args.labels))
     if args.board:
         check_fits(packed, len(blob), args.board)
 
@@ -154,8 +169,11 @@ def run(args: argparse.Namespace) -> int:
         from mica.format.codec import encode
 
         blob = encode(packed)
+    if key is not None:
+        blob = signature.sign(blob, key)
     result["size"] = len(blob)
-    write_atomically(output, blob)
+    result["signed"] = key is not None
+    outputs.write(output, blob)
     drawn = chart.draw(args, packed)
     if args.json:
         text.emit_json(result)
@@ -163,6 +181,25 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
         print(drawn, end="")
     return 0
+
+
+def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:
+    """What the command reads, for `outputs.check`."""
+    from mica.calibration import sample_files
+    from mica.importer.onnx_file import external_files
+
+    read: list[tuple[str, str | Path | None]] = [
+        ("the model", args.model),
+        ("the labels", args.labels),
+        ("the key", args.key),
+        ("the data of --eval", args.eval),
+        *(("a file of --custom", path) for path in args.custom),
+    ]
+    if args.calib:
+        read += [("the calibration data", path) for path in sample_files(args.calib)]
+    if output.exists():  # to look takes as long as reading the model
+        read += [("a part of the model", path) for path in external_files(args.model)]
+    return read
 
 
 def _tie(text_: str) -> tuple[str, str]:
@@ -196,15 +233,38 @@ def parse_shapes(items: list[str]) -> dict[str, int]:
 
 
 def _metadata(args: argparse.Namespace) -> dict[str, str]:
-    metadata = {}
+    metadata = {"command": command(args)}
     if args.name:
         metadata["name"] = args.name
     if args.labels:
-        path = Path(args.labels)
-        if not path.is_file():
-            raise MicaError(f"{path}: no such file")
-        metadata["labels"] = "\n".join(path.read_text(encoding="utf-8").split("\n")).strip("\n")
+        metadata["labels"] = "\n".join(labels.read(Path(args.labels)))
     return metadata
+
+
+def command(args: argparse.Namespace) -> str:
+    """The command that makes these bytes, for the file: files by their names, without what only tells where or prints."""
+    options: list[tuple[str, list[str]]] = [
+        ("--calib", _file_names(args.calib)),
+        ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),
+        ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
+        ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
+        ("--eval", _file_names(args.eval)),
+        ("--shape", args.shape),
+        ("--labels", _file_names(args.labels)),
+        ("--name", [args.name] if args.name else []),
+        ("--board", _file_names(args.board)),
+        ("--state", args.state),
+        ("--window", args.window),
+        ("--golden", [str(args.golden)] if args.golden else []),
+        ("--custom", _file_names(*args.custom)),
+    ]
+    words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words += [word for option, values in options for value in values for word in (option, value)]
+    return printable(shlex.join(words))
+
+
+def _file_names(*paths: str | None) -> list[str]:
+    return [Path(path).name for path in paths if path]
 
 
 def _pixels(args: argparse.Namespace) -> Pixels:
@@ -229,8 +289,8 @@ def _add_errors(
     compiled: Compiled, calibration: Mapping[str, np.ndarray] | None, rows: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Puts sqnr_db and own_db into the layers; returns sqnr_db of the output."""
-    from mica import layer_errors
     from mica.calibration import default_samples, samples_for
+    from mica.run import layer_errors
 
     core = compiled.core
     samples = default_samples(core) if calibration is None else samples_for(core, calibration)
@@ -245,7 +305,6 @@ def _add_errors(
 def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]:
     return {
         "metric": accuracy["metric"],
-        "accuracy_float": f"{accuracy['float_value']:.4f}",
         "accuracy_int8": f"{accuracy['value']:.4f}",
         "samples": str(samples),
     }
@@ -253,8 +312,8 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
 
 def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, Any]:
     from mica.cli.eval import compare
-    from mica.float_model import FloatModel
-    from mica.runner import HostRunner
+    from mica.run.float_model import FloatModel
+    from mica.run.host import HostRunner
 
     with HostRunner(blob) as runner:
         return compare(data, runner, FloatModel(model))
@@ -313,12 +372,13 @@ def report(r: dict[str, Any]) -> str:
         text.table(("layer", "kernel", "output", "MACs", "weights", "scratch", "arena in use"), rows, "lllrrrl"),
         "",
     ]
-    saved = f"{r['activation_bytes'] / r['arena_bytes']:.2f}x less than without a plan" if r["arena_bytes"] else ""
+    saved = r["activation_bytes"] / max(1, r["arena_bytes"])
+    less = f", {saved:.2f}x less than without a plan" if saved > 1 else ""
     lines += [
         f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
-        f"(lower bound {text.count(r['arena_lower_bound'])}, {saved})",
+        f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
         f"scratch     {text.count(r['scratch_bytes'])} bytes for speed, {text.count(r['scratch_least'])} at least",
     ]
     if "accuracy" in r:
@@ -349,37 +409,3 @@ def error_table(r: dict[str, Any]) -> str:
 
 def _db(x: float | None) -> str:
     return "-" if x is None else f"{x:.1f}"
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The file is there whole, or as it was before. Raises MicaError where it cannot be written."""
-    handle, temporary = _temporary(path)
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except OSError as e:
-        Path(temporary).unlink(missing_ok=True)
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
-
-
-def _temporary(path: Path) -> tuple[int, str]:
-    """An open file beside `path`. Raises MicaError where there can be none."""
-    try:
-        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as e:
-        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
-
-
-def _check_writable(path: Path) -> None:
-    """Now, rather than after minutes of work."""
-    handle, temporary = _temporary(path)
-    os.close(handle)
-    os.unlink(temporary)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

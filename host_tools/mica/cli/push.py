@@ -21,6 +21,7 @@ HELP = "put models onto a board, to stay there"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", metavar="M.mica", nargs="+")
+    parser.add_argument("--key", metavar="FILE", help="take only what is signed with this key: see mica pack --key")
     add_board(parser)
 
 
@@ -38,7 +39,7 @@ def add_board(parser: argparse.ArgumentParser) -> None:
 
 
 def open_target(args: argparse.Namespace) -> Any:
-    from mica.device.transport import open_board
+    from mica.link.targets import open_board
 
     if args.on == "host":
         raise MicaError("this computer keeps no models; give a board with --on")
@@ -50,9 +51,11 @@ def open_target(args: argparse.Namespace) -> Any:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import push
+    from mica.format import signature
     from mica.format.codec import FormatError, decode
+    from mica.link import push
 
+    key = signature.read_key(args.key) if args.key else None
     files: dict[str, bytes] = {}
     for path in args.models:
         data = target.read_model(path)
@@ -60,12 +63,16 @@ def run(args: argparse.Namespace) -> int:
             decode(data)
         except FormatError as error:
             raise MicaError(f"{path}: {error}") from None
+        if Path(path).suffix != ".mica":
+            raise MicaError(f"{path}: a model on a board is called *.mica; rename the file")
+        if key is not None:
+            signature.check(data, key, path)
         if Path(path).name in files:
             raise MicaError(f"{path}: two models are called {Path(path).name}, and a board would keep one of them")
         files[Path(path).name] = data
     with open_target(args) as board:
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
-            done = push.push(board, files, say=say, progress=progress)
+            done = push.push(board, files, say=say, progress=progress, key=key)
         result = {
             "target": board.name,
             "files": sorted(files),

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 from mica.boards import emulated_boards
 from mica.cli.say import say
-from mica.device.emulator import EmulatedBoard
-from mica.device.serial_board import SerialBoard
-from mica.device.transport import BoardError, open_board
 from mica.errors import MicaError
+from mica.link.board import BoardError
+from mica.link.emulated import EmulatedBoard
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
 
 NAME = "repl"
 HELP = "type into a board's MicroPython"
@@ -31,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("repl: the host is not a MicroPython; for one on this computer use --on UNIX")
     facts = emulated_boards().get(args.on)
     if facts and facts.emulator and facts.port == "unix":
-        from mica.device.build import build
+        from mica.toolchain.build import build
 
         image = build(facts, progress=say).image
         sys.stdout.flush()
@@ -63,7 +64,8 @@ def _talk(board: SerialBoard) -> int:
     if isinstance(board, EmulatedBoard):
         say(f"{board.name} is emulated at {board.port}; for other programs: mica emu {board.name}")
     else:
-        say(f"connected to {board.name}; when this has ended: mpremote connect {board.port}")
+        other = "" if str(board.port).startswith("socket:") else f"; when this has ended: mpremote connect {board.port}"
+        say(f"connected to {board.name}{other}")
     say("Ctrl-] or Ctrl-x ends this")
     console = Console()
     console.enter()

@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.device import push
+    from mica.link import push
 
     with push_command.open_target(args) as board:
         done = push.remove(board, args.name, say=lambda message: None)

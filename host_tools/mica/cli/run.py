@@ -9,9 +9,11 @@ import numpy as np
 
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
+from mica.cli.say import say
 from mica.errors import MicaError
-from mica.pack.golden import dequantise_output
-from mica.runner import Runner
+from mica.format.values import dequantise_output
+from mica.printable import printable_lines
+from mica.run.runner import Runner
 
 NAME = "run"
 HELP = "run one input through a model"
@@ -31,6 +33,8 @@ def run(args: argparse.Namespace) -> int:
     arrays = read_arrays(args.input)
     with target.open_model(args.model, args.on) as runner:
         sample = pick(runner, arrays, args.sample, args.input)
+        for line in saturating(runner, sample):
+            say(f"warning: {line}")
         outputs = runner.run([runner.quantise(sample)])[0]
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
@@ -79,6 +83,27 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
     return sample
 
 
+def saturating(runner: Runner, sample: list[np.ndarray]) -> list[str]:
+    """A line for each input with values so far outside of its range that the sample is likely scaled in another way.
+
+    A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
+    wide is too far.
+    """
+    lines = []
+    for tensor_id, x in zip(runner.model.inputs, sample, strict=True):
+        t = runner.model.tensors[tensor_id]
+        if t.dtype != "int8":
+            continue
+        low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))
+        outside = int(np.sum((x < low - (high - low)) | (x > high + (high - low))))
+        if outside:
+            lines.append(
+                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to {high:.4g}, all that the "
+                "model can be given, and are cut off; is the input scaled as for --calib?"
+            )
+    return lines
+
+
 def report(result: dict[str, Any], labels: list[str]) -> str:
     """The largest values of each output, with their labels."""
     lines = []
@@ -91,4 +116,4 @@ def report(result: dict[str, Any], labels: list[str]) -> str:
         for i in np.argsort(-values, kind="stable")[:TOP]:
             name = labels[i] if i < len(labels) else f"[{i}]"
             lines.append(f"  {name:12} {values[i]:.6g}")
-    return "\n".join(lines)
+    return printable_lines("\n".join(lines))

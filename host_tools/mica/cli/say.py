@@ -2,7 +2,9 @@
 
 import sys
 
+from mica.printable import printable_lines
+
 
 def say(message: str) -> None:
     """Print a remark on stderr; stdout is for results."""
-    print(f"mica: {message}", file=sys.stderr, flush=True)
+    print(f"mica: {printable_lines(message)}", file=sys.stderr, flush=True)

@@ -9,7 +9,8 @@ from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
 from mica.format.schema import MAGIC
-from mica.runner import Runner, open_runner
+from mica.run.open import open_runner
+from mica.run.runner import Runner
 
 
 def add_on(parser: argparse.ArgumentParser) -> None:

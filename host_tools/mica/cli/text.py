@@ -8,10 +8,12 @@ import time
 from collections.abc import Sequence
 from typing import Any, TextIO
 
+from mica.printable import printable
+
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "") -> str:
     """Columns padded to their widest cell; a letter 'r' at a column's place in `right` aligns it to the right."""
-    cells = [[str(c) for c in row] for row in [head, *rows]]
+    cells = [[printable(str(c)) for c in row] for row in [head, *rows]]
     widths = [max(len(row[k]) for row in cells) for k in range(len(head))]
 
     def line(row: list[str]) -> str:

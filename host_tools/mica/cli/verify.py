@@ -11,8 +11,10 @@ from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
 from mica.errors import MicaError
-from mica.pack.golden import random_input
-from mica.runner import HostRunner, Runner
+from mica.printable import printable
+from mica.run.golden import random_input
+from mica.run.host import HostRunner
+from mica.run.runner import Runner
 
 NAME = "verify"
 HELP = "compare every layer on a target with the host, byte for byte"
@@ -98,10 +100,10 @@ def report(r: dict[str, Any]) -> str:
         return f"equal: {r['layers']} layers, {r['samples']} samples, every byte the same on {r['target']} and host"
     if not d["index"]:
         return (
-            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({d['name']}, {d['op']}): its bytes changed "
+            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['op']}): its bytes changed "
             "between two runs of the same input"
         )
     return (
-        f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({d['name']}, {d['op']}), index {d['index']}: "
+        f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['op']}), index {d['index']}: "
         f"host {d['host']}, {r['target']} {d['target']}; {d['differing']} of {d['size']} values differ"
     )

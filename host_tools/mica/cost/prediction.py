@@ -11,8 +11,8 @@ from typing import Any
 
 from mica.boards import Board
 from mica.cost.table import StepCost, Table
-from mica.device import romfs
 from mica.format.codec import ModelFile
+from mica.images import romfs
 
 
 @dataclass

@@ -16,18 +16,9 @@ from mica.boards import Board
 from mica.cost import features
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, StepRecord
+from mica.isa import isas
 
 PATH = Path(__file__).with_name("table.json")
-
-# Cores in the table by the kernels that a board's `isa` names and its core. Kernels alone do not do: an M4 and an M7 share them.
-_CORES = {
-    "armv6m": "m0plus",
-    "armv7m": "m3",
-    "armv7em": "m4",
-    "armv8m": "m33",
-    "rv32imc": "rv32",
-}
-
 
 # Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
 # for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
@@ -59,7 +50,8 @@ class Table:
 
     def core_of(self, board: Board) -> str | None:
         """The core whose costs a board's are; None where none was measured."""
-        core = "m7" if board.core == "Cortex-M7" else _CORES.get(board.isa)
+        isa = isas().get(board.isa)
+        core = isa.cost_of.get(board.core, isa.cost) if isa else None
         return core if core in self.content["cores"] else None
 
     def unit(self, core: str) -> str:

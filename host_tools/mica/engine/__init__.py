@@ -14,7 +14,8 @@ import numpy as np
 
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
-from ..format.schema import CUSTOM, DTYPES, HEADER, record_bytes
+from ..format.schema import DTYPES, HEADER, record_bytes
+from ..kernels import CUSTOM
 from ..reference.executor import ReferenceModel
 
 try:
@@ -93,6 +94,17 @@ class NativeModel:
         if not 0 <= i < self.steps:
             raise EngineError(f"step {i}: the model has {self.steps}")
         self._model.run_step(i)
+
+    def step_rows(self, i: int) -> int:
+        """Into how many rows the output of a step can be cut."""
+        return self._model.step_rows(i)
+
+    def run_rows(self, i: int, begin: int, end: int) -> None:
+        """Rows [begin, end) of a step's output."""
+        try:
+            self._model.run_rows(i, begin, end)
+        except _engine.Error as e:
+            raise EngineError(str(e)) from None
 
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points."""

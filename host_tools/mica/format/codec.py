@@ -16,9 +16,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import MicaError
-from . import check, schema
-from .schema import Field
+from mica.errors import MicaError
+from mica.format import check, names, schema
+from mica.format.schema import Field
+from mica.format.weights import LAYOUT_BY_CODE, PLAIN
+from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
+from mica.kernels.rules import ANY_LENGTH, Broken
+from mica.kernels.scratch import scratch_min
+from mica.printable import printable
 
 Array = np.ndarray
 
@@ -27,7 +32,6 @@ DTYPE_NUMPY = {"int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "f
 _STRUCT = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "f32": "f", "4s": "4s"}
 _DTYPE_NAME = {v: k for k, v in schema.DTYPES.items()}
 _SPACE_NAME = {v: k for k, v in schema.SPACES.items()}
-_LAYOUT_NAME = {v: k for k, v in schema.LAYOUTS.items()}
 _SECTION_NAME = {v: k for k, v in schema.SECTIONS.items()}
 _ZERO_RANGE = {
     "int8": (-128, 127),
@@ -39,7 +43,10 @@ _ZERO_RANGE = {
 
 
 class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy."""
+    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(printable(message))
 
 
 @dataclass
@@ -63,7 +70,7 @@ class TensorRecord:
 
 @dataclass
 class StepRecord:
-    """One step. `params` and `blobs` go by the names in `schema.KERNELS`; a parameter left out is 0.
+    """One step. `params` and `blobs` go by the names in `mica.kernels`; a parameter left out is 0.
 
     Weights are in their plain order here, whatever `layout` says they have in the file.
     """
@@ -123,7 +130,7 @@ class ModelFile:
     @property
     def kernels(self) -> list[str]:
         """Names of the kernels in use, by id."""
-        return [k for k in schema.KERNEL_BY_NAME if any(s.kernel == k for s in self.steps)]
+        return [k for k in KERNEL_BY_NAME if any(s.kernel == k for s in self.steps)]
 
 
 def step_flags(step: StepRecord) -> int:
@@ -223,20 +230,6 @@ def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
     return out.tobytes()
 
 
-def lay_out(weights: bytes, rows: int, layout: int) -> bytes:
-    """Plain int8 weights in one of the orders of `schema.LAYOUTS`."""
-    name = _LAYOUT_NAME.get(layout, "plain")  # an unknown one is refused by decode
-    a = np.frombuffer(weights, np.uint8).reshape(rows, -1)
-    a = np.pad(a, ((0, 0), (0, schema.row_bytes(name, a.shape[1]) - a.shape[1])))
-    return (a ^ 0x80 if name == "offset_rows" else a).tobytes()
-
-
-def _plain(stored: Array, shape: tuple[int, ...], layout: str) -> Array:
-    """The inverse of lay_out: int8 weights of the kernel's shape."""
-    a = stored.view(np.uint8).reshape(shape[0], -1)[:, : math.prod(shape[1:])]
-    return np.ascontiguousarray(a ^ 0x80 if layout == "offset_rows" else a).view(np.int8).reshape(shape)
-
-
 def _pad4(b: bytes) -> bytes:
     return b + bytes(-len(b) % 4)
 
@@ -287,7 +280,7 @@ def encode(model: ModelFile) -> bytes:
     kernels = [0, 0, 0, 0]
     for i, s in enumerate(model.steps):
         what = f"step {i} ({s.name})"
-        k = schema.KERNEL_BY_NAME.get(s.kernel)
+        k = KERNEL_BY_NAME.get(s.kernel)
         if k is None:
             raise FormatError(f"{what}: no kernel is called {s.kernel}")
         if unknown := set(s.params) - set(k.params) | (set(s.blobs) ^ {name for name, _ in k.blobs}):
@@ -296,7 +289,8 @@ def encode(model: ModelFile) -> bytes:
         for name, kind in k.blobs:
             b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
             if name == "weights":
-                b = lay_out(b, len(s.blobs[name]), s.layout)
+                layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
+                b = layout.stored(b, len(s.blobs[name]))
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
         kernels[k.id // 32] |= 1 << k.id % 32
@@ -521,6 +515,8 @@ class _Reader:
         self.strings = data[s.offset : s.offset + s.bytes]
         if not self.strings or self.strings[-1]:
             _bad("section STRINGS does not end in a zero")
+        if (at := names.texts_fault(self.strings)) >= 0:
+            _bad(f"byte {s.offset + at}: section STRINGS has control characters other than the line feed")
         self.space_bytes = {"arena": header["arena_bytes"], "state": header["state_bytes"], "data": len(self.constants)}
         self.tensors: list[TensorRecord] = []
 
@@ -538,7 +534,7 @@ class _Reader:
         inputs, outputs = self._io()
         metadata: dict[str, str] = {}
         for at, r in self._records("METADATA"):
-            key = self._string(r["key"], f"byte {at}, metadata key")
+            key = self._name(r["key"], f"byte {at}, metadata key")
             metadata.setdefault(key, self._string(r["value"], f"byte {at}, metadata value"))
         steps = [self._step(at, i, r) for i, (at, r) in enumerate(self._records("STEPS"))]
         h = self.header
@@ -559,7 +555,7 @@ class _Reader:
         self._layer_crcs(model)
         kernels = [0, 0, 0, 0]
         for s in steps:
-            k = schema.KERNEL_BY_NAME[s.kernel].id
+            k = KERNEL_BY_NAME[s.kernel].id
             kernels[k // 32] |= 1 << k % 32
         if tuple(kernels) != h["kernels"]:
             _bad("the kernels in the header are not those of the steps")
@@ -573,13 +569,22 @@ class _Reader:
         places = range(s.offset, s.offset + s.bytes, s.record_bytes)
         return [(at, unpack_record(schema.TABLES[table], self.data, at)) for at in places]
 
-    def _string(self, offset: int, what: str) -> str:
+    def _bytes(self, offset: int, what: str) -> bytes:
         if offset >= len(self.strings):
             _bad(f"{what}: string at {offset} of {len(self.strings)}")
-        return self.strings[offset : self.strings.index(b"\0", offset)].decode(errors="replace")
+        return self.strings[offset : self.strings.index(b"\0", offset)]
+
+    def _string(self, offset: int, what: str) -> str:
+        return self._bytes(offset, what).decode(errors="replace")
+
+    def _name(self, offset: int, what: str) -> str:
+        name = self._bytes(offset, what)
+        if fault := names.fault(name):
+            _bad(f"{what}: its name {fault}")
+        return name.decode(errors="replace")
 
     def _tensor(self, at: int, i: int, r: dict[str, Any]) -> TensorRecord:
-        name = self._string(r["name"], f"byte {at}: tensor {i}")
+        name = self._name(r["name"], f"byte {at}: tensor {i}")
         what = f"byte {at}: tensor {i} ({name})"
         if r["dtype"] not in _DTYPE_NAME or r["space"] not in _SPACE_NAME or r["rank"] > schema.MAX_RANK:
             _bad(f"{what} has unknown element type {r['dtype']}, space {r['space']} or rank {r['rank']}")
@@ -628,17 +633,17 @@ class _Reader:
         return ids[:n]
 
     def _step(self, at: int, i: int, r: dict[str, Any]) -> StepRecord:
-        name = self._string(r["name"], f"byte {at}: step {i}")
+        name = self._name(r["name"], f"byte {at}: step {i}")
         what = f"byte {at}: step {i} ({name})"
-        k = schema.KERNEL_BY_ID.get(r["kernel"])
+        k = KERNEL_BY_ID.get(r["kernel"])
         if k is None:
             _bad(
                 f"{what} needs kernel {r['kernel']}, which this version does not know",
                 "update mica, or pack the model again",
             )
         what = f"{what}, {k.name}"
-        layout = _LAYOUT_NAME.get(r["layout"], "")
-        if layout not in ("plain", k.layout):
+        layout = LAYOUT_BY_CODE.get(r["layout"])
+        if layout is None or layout not in k.layouts:
             _bad(f"{what} has weight layout {r['layout']}, which this version does not know", "update mica")
         s = StepRecord(
             name,
@@ -660,20 +665,20 @@ class _Reader:
                 _bad(f"{what}: {t.name} is {t.dtype}; wanted {wanted}")
         for t in x:
             share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
-            if share and not (k.name in schema.IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
+            if share and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
                 _bad(f"{what}: input {t.name} and output {y.name} share bytes")
         try:
             shapes = check.geometry(k.name, x, y, s.params)
             for b, (blob, kind) in enumerate(k.blobs):
                 shape, weights = shapes[blob], blob == "weights"
                 if weights:
-                    shape = (shape[0], schema.row_bytes(layout, math.prod(shape[1:])))
+                    shape = (shape[0], layout.row_bytes(math.prod(shape[1:])))
                 read = self._blob(f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shape, weights)
-                s.blobs[blob] = _plain(read, shapes[blob], layout) if weights else read
+                s.blobs[blob] = layout.read(read, shapes[blob]) if weights else read
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)
-        except check.Broken as e:
+        except Broken as e:
             _bad(f"{what}: {e}")
-        need = schema.scratch_min(k.name, y.dims[-1] if y.dims else 1, 0)
+        need = scratch_min(k.name, y.dims[-1] if y.dims else 1)
         if s.scratch_min < need or s.scratch_want < s.scratch_min:
             _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; wanted {need} or more")
         return s
@@ -682,7 +687,7 @@ class _Reader:
         offset, size = place
         itemsize = np.dtype(NUMPY_TYPE[kind]).itemsize
         lengths = (1, -shape[0]) if shape[0] < 0 else (math.prod(shape),)
-        known = not shape or shape[0] != check.ANY_LENGTH
+        known = not shape or shape[0] != ANY_LENGTH
         if size % itemsize or (known and size // itemsize not in lengths):
             _bad(f"{what} has {size} bytes; wanted {' or '.join(str(n * itemsize) for n in lengths)}")
         align = schema.ALIGN if weights else schema.BLOB_ALIGN

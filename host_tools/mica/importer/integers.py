@@ -48,8 +48,7 @@ def _spread(p: np.ndarray, q: np.ndarray, attrs: Mapping[str, Any], what: str) -
         raise ValueError(f"axis {axis} of a tensor of {q.ndim} dimensions")
     block = int(attrs.get("block_size", 0))
     if block:
-        wide = np.repeat(p, block, axis=axis)
-        return np.take(wide, np.arange(q.shape[axis]), axis=axis)
+        return np.take(p, np.arange(q.shape[axis]) // block, axis=axis)
     shape = [1] * q.ndim
     shape[axis] = q.shape[axis]
     if p.size != q.shape[axis]:

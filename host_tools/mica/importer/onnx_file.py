@@ -25,13 +25,15 @@ from onnx import helper, numpy_helper
 
 from mica import custom
 from mica.errors import MicaError, Unsupported
+from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import ml_form
+from mica.importer import ml_form, tidy_names
+from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_steps
 from mica.importer.operator_form import Speller
-from mica.ir.graph import Graph, Node, Value, printable
+from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
 
 OLDEST_OPSET = 7
@@ -66,12 +68,23 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
         )
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
+    tidy_names.tidy_names(model.graph)
     return import_proto(path, model, opset, shapes)
 
 
 def import_proto(path: Path, model: onnx.ModelProto, opset: int, shapes: Mapping[str, int] | None = None) -> Graph:
     """The graph of a model that has been read and checked; path: what errors call it."""
     return _Importer(path, model, opset, dict(shapes or {})).run()
+
+
+def external_files(path: str | Path) -> list[Path]:
+    """The files beside an ONNX file in which it keeps its weights; none where it cannot be read."""
+    try:
+        model = onnx.load(str(path), format="protobuf", load_external_data=False)
+    except (OSError, DecodeError):
+        return []
+    found = {e.value for t in model.graph.initializer for e in t.external_data if e.key == "location"}
+    return [Path(path).parent / name for name in sorted(found)]
 
 
 def file_sha256(path: str | Path) -> str:
@@ -135,6 +148,8 @@ class _Importer:
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.speller = Speller(opset, self._fresh, self._constant, self._add_scale)
         self.told_precision = False
+        # With external data, which is in the model by now.
+        self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 
     def run(self) -> Graph:
         g, proto = self.graph, self.model.graph
@@ -242,6 +257,10 @@ class _Importer:
                 )
                 fixed = 1
             dims.append(fixed)
+        try:
+            check_activation(dims)
+        except ValueError as e:
+            self._stop(f"input '{info.name}': {e}")
         self.graph.values[info.name] = Value(info.name, tuple(dims), dtype)
         self.graph.inputs.append(info.name)
 
@@ -346,20 +365,12 @@ class _Importer:
         if proto.op_type == "CastLike":  # the second input is there for its type only
             to = _elem_type(g.values[proto.input[1]].dtype)
             proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)
-        known = {i: g.values[i].data for i in proto.input if i and g.values[i].data is not None}
+        known = {i: data for i in proto.input if i and (data := g.values[i].data) is not None}
         if proto.op_type == "DequantizeLinear" and len(known) == len({i for i in proto.input if i}):
             self._add_dequantised(proto, where)
             return
         if len(known) == len({i for i in proto.input if i}) and not _is_random(proto.op_type):
-            try:
-                results = evaluate(proto, known, self.opset)
-            except Exception as e:
-                # The evaluator raises whatever its numpy code raises; any of it means that this node is unusable.
-                self._stop(f"{where}: its constant inputs cannot be evaluated: {_first_line(e)}")
-                return
-            for o, r in zip((o for o in proto.output if o), results, strict=True):
-                self._add_constant(o, r)
-            self._move_steps(proto)
+            self._fold(proto, known, where)
             return
         if proto.op_type in DEFINED:
             self._add_definition(proto, where)
@@ -376,6 +387,10 @@ class _Importer:
             if o in shapes and o not in g.values:
                 shape, dtype = shapes[o]
                 g.values[o] = Value(o, shape, dtype)
+                try:
+                    check_activation(shape)
+                except ValueError as e:
+                    self._stop(f"{where}: {e}")
                 if min(shape, default=1) < 1:
                     self._stop(f"{where}: its output would have the shape {list(shape)}; its input is too small for it")
                 elif supported and dtype in INTEGER_TYPES and proto.op_type not in INTEGER_OPS and o == proto.output[0]:
@@ -390,6 +405,30 @@ class _Importer:
         if proto.op_type in ("LogSoftmax", "Softmax") and self.opset < 13:
             attrs = {"axis": attrs.get("axis", 1), "flatten": 1}
         g.nodes.append(Node(proto.op_type, name, list(proto.input), outputs, attrs))
+
+    def _fold(self, proto: onnx.NodeProto, known: Mapping[str, np.ndarray], where: str) -> None:
+        """A node whose inputs are all constant becomes constants, of a size that is known before they are made."""
+        in_the_file = proto.op_type == "Constant" and not any(a.name == "sparse_value" for a in proto.attribute)
+        if not in_the_file:
+            try:
+                if proto.op_type == "Range":  # ONNX's inference wants scalars, which exporters do not all write
+                    self.bound.check({proto.output[0]: range_size(*(known[i] for i in proto.input))})
+                else:
+                    self.bound.check(self._infer(proto))
+            except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError, ValueError, RuntimeError) as e:
+                self._stop(f"{where}: {_inference_reason(e)}")
+                return
+        try:
+            results = evaluate(proto, known, self.opset)
+            if not in_the_file:
+                self.bound.take(results)
+        except Exception as e:
+            # The evaluator raises whatever its numpy code raises; any of it means that this node is unusable.
+            self._stop(f"{where}: its constant inputs cannot be evaluated: {_first_line(e)}")
+            return
+        for o, r in zip((o for o in proto.output if o), results, strict=True):
+            self._add_constant(o, r)
+        self._move_steps(proto)
 
     def _add_definition(self, proto: onnx.NodeProto, where: str) -> None:
         values = [self.graph.values.get(i) for i in proto.input]
@@ -477,7 +516,7 @@ _MICROSOFT = {("com.microsoft", op) for op in MICROSOFT_OPS}
 
 
 def _name(proto: onnx.NodeProto) -> str:
-    return printable(proto.name or next((o for o in proto.output if o), proto.op_type))
+    return clean(proto.name or next((o for o in proto.output if o), proto.op_type), tidy_names.MOST)
 
 
 def _where(proto: onnx.NodeProto) -> str:

@@ -8,16 +8,12 @@ take a graph and return one; they may change it in place, the caller no longer u
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-
-
-def printable(name: str) -> str:
-    """A name for reports: what would break a line or cannot be written becomes '?'."""
-    return "".join(c if c.isprintable() else "?" for c in name)
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,7 @@ class Value:
     @property
     def size(self) -> int:
         """Number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)  # a file can say 2**93, which an int64 cannot
 
     @property
     def bytes(self) -> int:

@@ -8,8 +8,11 @@ import numpy as np
 
 from mica.format import codec
 from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
-from mica.format.schema import KERNEL_BY_NAME, LAYOUTS, SCRATCH_LIMIT, scratch_min, scratch_want
+from mica.format.names import clean
+from mica.format.schema import SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
+from mica.kernels import KERNEL_BY_NAME
+from mica.kernels.scratch import scratch_min, scratch_want
 from mica.plan.alias import ALIASES
 from mica.plan.plan import Plan
 
@@ -35,7 +38,7 @@ def pack(
         ids[name] = len(tensors)
         tensors.append(
             TensorRecord(
-                name=name,
+                name=clean(name),
                 dtype=value.dtype,
                 dims=value.shape,
                 scale=value.quant.scale,
@@ -62,7 +65,7 @@ def set_scratch(model: ModelFile, limit: int) -> None:
     """Gives every step the scratch it cannot do without, and what it wants of about `limit` bytes (scratch_want)."""
     for s in model.steps:
         x, y = model.tensors[s.inputs[0]].dims, model.tensors[s.outputs[0]].dims
-        s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1, 0)
+        s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1)
         s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit)
 
 
@@ -71,28 +74,14 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
     n_inputs = len(node.inputs) - len(kernel.blobs)
     blobs = {name: np.asarray(g.data(i)) for (name, _), i in zip(kernel.blobs, node.inputs[n_inputs:], strict=True)}
     step = StepRecord(
-        name=node.name,
+        name=clean(node.name),
         kernel=node.op,
         inputs=tuple(ids[i] for i in node.inputs[:n_inputs]),
         outputs=tuple(ids[o] for o in node.outputs),
         params={k: int(v) for k, v in node.attrs.items()},
         blobs=blobs,
-        macs=macs(g, node),
+        macs=kernel.macs(g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, blobs),
     )
     step.flags = codec.step_flags(step)
-    step.layout = LAYOUTS[kernel.layout]
+    step.layout = kernel.layout.code
     return step
-
-
-def macs(g: Graph, node: Node) -> int:
-    """Multiply-accumulates of a step, as TFLite counts them: weights times the outputs that use each."""
-    if node.op == "conv_transpose2d_s8":  # each input meets the weights of all that it reaches
-        _, h, w, _ = g.value(node.inputs[0]).shape
-        return g.value(node.inputs[1]).size * h * w
-    if node.op == "recurrent_s8":  # every row of the matrix at every time step
-        time, batch, _ = g.value(node.inputs[0]).shape
-        return g.value(node.inputs[-6]).size * time * batch
-    if node.op not in ("conv2d_s8", "depthwise_conv2d_s8", "fully_connected_s8"):
-        return 0
-    weights = g.value(node.inputs[1])
-    return weights.size * (g.value(node.outputs[0]).size // weights.shape[0])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mica.format import schema
 from mica.format.schema import ALIGN
 from mica.ir.graph import Graph, Node
+from mica.kernels import IN_PLACE as _IN_PLACE
+from mica.kernels import KERNEL_BY_NAME
 from mica.plan.alias import ALIASES, Places
 
 # Inputs that a kernel may write its output over, where they have its shape: it reads each element before it writes it.
-IN_PLACE = {name: tuple(range(schema.KERNEL_BY_NAME[name].n_inputs)) for name in schema.IN_PLACE}
+IN_PLACE = {name: tuple(range(KERNEL_BY_NAME[name].n_inputs)) for name in _IN_PLACE}
 
 
 def padded(size: int) -> int:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node
 from mica.quantise.calibrate import Samples, runs
 from mica.quantise.histogram import Range
@@ -29,10 +30,11 @@ from mica.quantise.params import from_range
 from mica.quantise.simulate import apply, rounded
 
 LINEAR = ("Conv2d", "DepthwiseConv2d", "FullyConnected")
-CHOICES = ((0.25, 0.0), (0.5, 0.0), (0.75, 0.0), (1.0, 0.0), (0.25, 0.75), (0.5, 0.5), (0.75, 0.25))  # (a, b)
+CHOICES = ((1, 0), (2, 0), (3, 0), (4, 0), (1, 3), (2, 2), (3, 1))  # (4 a, 4 b)
 GAIN = 0.98  # an error above this share of the old one is not worth a change
 # A channel that was small may take up to 1 / HEADROOM of the range: what it shows in use is not all in the samples.
 HEADROOM = 1.25
+KEPT = 1_000_000  # weights of all second nodes, up to which those of each choice are made once: 100 bytes for each
 LARGEST = 2.0**10  # of s against its mean, so that no weights become numbers that float32 rounds to nothing
 
 
@@ -66,9 +68,11 @@ def run(g: Graph, fit: Channels, whole: Channels, held: Samples) -> Graph:
     found = pairs(g)
     tried = [_candidates(g, p, fit[p.between]) for p in found]
     errors = [np.zeros(len(t)) for t in tried]
+    few = sum(g.value(p.second.inputs[1]).size for p in found) <= KEPT
+    kept = [[_wide(g, p, s) if few else None for s in t] for p, t in zip(found, tried, strict=True)]
     for values in runs(g, held) if found else ():
-        for p, t, e in zip(found, tried, errors, strict=True):
-            np.maximum(e, [_error(g, p, values, s, fit[p.between]) for s in t], out=e)
+        for p, t, e, w in zip(found, tried, errors, kept, strict=True):
+            np.maximum(e, [_error(g, p, values, s, fit[p.between], k) for s, k in zip(t, w, strict=True)], out=e)
     chosen = [int(np.argmin(e)) if e.min() < GAIN * e[0] else 0 for e in errors]
     # All factors before any is applied: a pair's second node may be another's first.
     factors = [_candidates(g, p, whole[p.between])[k] for p, k in zip(found, chosen, strict=True)]
@@ -159,7 +163,7 @@ def _candidates(g: Graph, p: Pair, ranges: np.ndarray) -> list[np.ndarray]:
         if live.any():
             # The largest channel keeps its range: equalising makes small ones larger.
             r, c = ranges[live] / ranges[live].max(), read[live] / read[live].max()
-            raw = r**a / c**b
+            raw = _quarters(r, a) / _quarters(c, b)
             raw *= np.max(r) / np.max(r / raw)
             room = np.minimum(1.0, HEADROOM * r)
             s[live] = np.clip(np.maximum(raw, room), 1.0 / LARGEST, LARGEST)
@@ -167,25 +171,40 @@ def _candidates(g: Graph, p: Pair, ranges: np.ndarray) -> list[np.ndarray]:
     return result
 
 
-def _error(g: Graph, p: Pair, values: Mapping[str, np.ndarray], s: np.ndarray, ranges: np.ndarray) -> float:
-    """Squared error of the second node's output, against its size, with channels divided by s and all in 8 bits."""
+def _quarters(x: np.ndarray, n: int) -> np.ndarray:
+    """x**(n / 4) for n in 0..4, by square roots, which are the same on every machine."""
+    root = np.sqrt(x)
+    return np.asarray((np.ones_like(x), np.sqrt(root), root, root * np.sqrt(root), x)[n])
+
+
+def _wide(g: Graph, p: Pair, s: np.ndarray) -> np.ndarray:
+    """The second node's weights times s, in 8 bits."""
+    w = np.asarray(g.data(p.second.inputs[1]))
+    factors, axis = _into(g, p.second, s)
+    return _rounded_rows(w * factors.reshape([-1 if k == axis % w.ndim else 1 for k in range(w.ndim)]))
+
+
+def _error(
+    g: Graph, p: Pair, values: Mapping[str, np.ndarray], s: np.ndarray, ranges: np.ndarray, wide: np.ndarray | None
+) -> float:
+    """Squared error of the second node's output, against its size, with channels divided by s and all in 8 bits.
+
+    wide: its weights by `_wide`, where they are kept.
+    """
     x = values[p.between] / s.astype(np.float32)
     top = ranges / s
     low = -top.max() if float(x.min()) < 0 else 0.0
     x = rounded(x, from_range(Range(low, float(top.max()))))
     for node in p.path:
         (x,) = apply(g, node, [x])
-    second = p.second
-    w, b = (np.asarray(g.data(i)) for i in second.inputs[1:])
-    factors, axis = _into(g, second, s)
-    wide = w * factors.reshape([-1 if k == axis % w.ndim else 1 for k in range(w.ndim)])
-    (y,) = apply(g, second, [x, _rounded_rows(wide), b])
-    wanted = values[second.outputs[0]].astype(np.float64)
+    bias = np.asarray(g.data(p.second.inputs[2]))
+    (y,) = apply(g, p.second, [x, _wide(g, p, s) if wide is None else wide, bias])
+    wanted = values[p.second.outputs[0]].astype(np.float64)
     return float(np.sum((y - wanted) ** 2) / max(float(np.sum(wanted**2)), 1e-30))
 
 
 def _rounded_rows(w: np.ndarray) -> np.ndarray:
     """Weights [Cout, ...] rounded to 8 bits, one scale for each output channel."""
     rows = w.reshape(len(w), -1)
-    steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / 127.0, 1e-30)
+    steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / INT8.largest, 1e-30)
     return (np.rint(rows / steps) * steps).reshape(w.shape).astype(np.float32)

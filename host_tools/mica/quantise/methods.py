@@ -16,6 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mica.quantise.histogram import Histogram, Range
+from mica.reference import functions
 
 TAIL = 1e-4  # share of the values that `percentile` gives up on each side
 FRACTIONS = np.linspace(0.25, 1.0, 76)  # of each end, that the searches try
@@ -49,7 +50,7 @@ def mse(h: Histogram) -> Range:
     def error(low: float, high: float) -> float:
         scale, zero = _grid(low, high)
         q = np.clip(np.rint(x / scale) + zero, 0, LEVELS - 1)
-        return float(n @ ((q - zero) * scale - x) ** 2)
+        return float(np.sum(n * ((q - zero) * scale - x) ** 2))
 
     return _search(h, error, rounds=2)
 
@@ -80,7 +81,7 @@ def entropy(h: Histogram) -> Range:
         q = np.where(inside, mass[level] / np.maximum(bins[level], 1), 0.0)
         q, p = q / q.sum(), p / p.sum()
         some = p > 0
-        return float(np.sum(p[some] * np.log(p[some] / np.maximum(q[some], 1e-12))))
+        return float(np.sum(p[some] * functions.log(p[some] / np.maximum(q[some], 1e-12))))
 
     return _search(h, divergence, rounds=1)
 

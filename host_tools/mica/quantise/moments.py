@@ -13,61 +13,84 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
-from mica.quantise import simulate
 from mica.quantise.calibrate import Samples, runs
 from mica.quantise.equalise import LINEAR
 
 MAX_PATCHES = 512  # of one sample and layer; evenly spread over the picture
+FINE = 2.0**16
 MAX_ENTRIES = 4_000_000  # of all covariances of a network together, 8 bytes each
 
 
 @dataclass
 class Moments:
-    """Sums over the patches that a linear node reads. Groups: 1, or those of the convolution, or one a channel."""
+    """Sums over the patches that a linear node reads. Groups: 1, or those of the convolution, or one a channel.
+
+    What is added up are whole numbers, so that no sum is rounded and their order does not matter: the integers that
+    stand for rounded x, as the file has them, and x itself in FINE-ths of their step.
+    """
 
     groups: int
     taps: int  # K
+    quant: Quant  # of x
     with_covariance: bool = True
     count: int = 0
 
     def __post_init__(self) -> None:
-        self.exact = np.zeros((self.groups, self.taps))  # of x
-        self.rounded = np.zeros((self.groups, self.taps))  # of x as its integers stand for it
+        self.exact = np.zeros((self.groups, self.taps))  # of x, in FINE-ths of a step
+        self.integers = np.zeros((self.groups, self.taps))  # that stand for x
         self.products = np.zeros((self.groups, self.taps, self.taps) if self.with_covariance else (0, 0, 0))
+        self.waiting: list[np.ndarray] = []
 
-    def add(self, patches: np.ndarray, quant: Quant) -> None:
-        """patches: float32 [groups, n, K] of one sample."""
-        rounded = simulate.rounded(patches, quant)
+    def add(self, patches: np.ndarray) -> None:
+        """patches: float32 [groups, n, K] of one sample, n at most MAX_PATCHES. Few of them wait for more."""
+        if sum(p.shape[1] for p in self.waiting) + patches.shape[1] > MAX_PATCHES:
+            self.flush()
+        self.waiting.append(patches)
+
+    def flush(self) -> None:
+        """Add up what waits."""
+        if not self.waiting:
+            return
+        patches = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting, axis=1)
+        self.waiting = []
+        steps = patches / np.float32(self.quant.scale)
+        integers = np.rint(steps)
+        integers += self.quant.zero_point
+        np.clip(integers, -128, 127, out=integers)
         self.count += patches.shape[1]
-        self.exact += patches.sum(axis=1, dtype=np.float64)
-        self.rounded += rounded.sum(axis=1, dtype=np.float64)
+        steps *= FINE
+        self.exact += np.rint(steps, out=steps).sum(axis=1, dtype=np.float64)
+        # MAX_PATCHES * 128 * 128 is below 2**24: exact in float32.
+        self.integers += integers.sum(axis=1)
         if self.with_covariance:
-            self.products += np.matmul(rounded.transpose(0, 2, 1), rounded)
+            self.products += np.matmul(integers.transpose(0, 2, 1), integers)
 
     def merged(self, other: Moments) -> Moments:
         """Of both sets of samples."""
-        result = Moments(self.groups, self.taps, self.with_covariance, self.count + other.count)
-        for name in ("exact", "rounded", "products"):
+        assert self.quant == other.quant
+        result = Moments(self.groups, self.taps, self.quant, self.with_covariance, self.count + other.count)
+        for name in ("exact", "integers", "products"):
             setattr(result, name, getattr(self, name) + getattr(other, name))
         return result
 
     @property
     def mean(self) -> np.ndarray:
         """Of x [groups, K]."""
-        return self.exact / max(self.count, 1)
+        return self.exact * (self.quant.scale / (FINE * max(self.count, 1)))
 
     @property
     def mean_rounded(self) -> np.ndarray:
         """Of rounded x [groups, K]."""
-        return self.rounded / max(self.count, 1)
+        return (self.integers / max(self.count, 1) - self.quant.zero_point) * self.quant.scale
 
     @property
     def covariance(self) -> np.ndarray:
-        """Of rounded x [groups, K, K]; positive definite, by a millionth of the mean square (float32 sums)."""
-        m, n = self.mean_rounded, max(self.count, 1)
-        square = np.trace(self.products, axis1=1, axis2=2) / (n * self.taps)
-        noise = (1e-6 * square)[:, None, None] * np.eye(self.taps)
-        return np.asarray(self.products / n - m[:, :, None] * m[:, None, :] + noise)
+        """Of rounded x [groups, K, K]; positive definite, by a millionth of the mean square."""
+        n, zero = max(self.count, 1), self.quant.zero_point
+        m = self.integers / n
+        of_each = np.diagonal(self.products, axis1=1, axis2=2) / n - 2 * zero * m + zero * zero
+        noise = (1e-6 * of_each.mean(axis=1))[:, None, None] * np.eye(self.taps)
+        return np.asarray((self.products / n - m[:, :, None] * m[:, None, :] + noise) * self.quant.scale**2)
 
 
 def measure(g: Graph, samples: Samples, quants: Mapping[str, Quant]) -> dict[str, Moments]:
@@ -78,12 +101,13 @@ def measure(g: Graph, samples: Samples, quants: Mapping[str, Quant]) -> dict[str
     for node in nodes:
         groups, taps = shape(g, node)
         entries = groups * taps * taps
-        result[node.outputs[0]] = Moments(groups, taps, entries <= left)
+        result[node.outputs[0]] = Moments(groups, taps, quants[node.inputs[0]], entries <= left)
         left -= entries if entries <= left else 0
     for values in runs(g, samples):
         for node in nodes:
-            x = patches(g, node, values[node.inputs[0]])
-            result[node.outputs[0]].add(x, quants[node.inputs[0]])
+            result[node.outputs[0]].add(patches(g, node, values[node.inputs[0]]))
+    for m in result.values():
+        m.flush()
     return result
 
 

@@ -1,6 +1,6 @@
 """Core operators on real numbers -> kernels on integers.
 
-The result is again a Graph: node.op is a kernel name of `format/schema.py`, node.attrs its parameters, node.inputs the
+The result is again a Graph: node.op is a kernel name of `mica.kernels`, node.attrs its parameters, node.inputs the
 activations followed by the kernel's constants (blobs) in the schema's order. Reshape stays, as an alias of its input.
 Every activation carries its `Quant`.
 """

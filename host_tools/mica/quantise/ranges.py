@@ -15,6 +15,7 @@ because nothing beyond is ever seen.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
@@ -157,7 +158,7 @@ def grid(arrays: Iterable[np.ndarray]) -> Range | None:
     steps = np.rint(values / gap)
     if np.abs(values / gap - steps).max() > 0.02 or np.ptp(steps) > 255:
         return None
-    step = float(values @ steps / (steps @ steps))  # least squares
+    step = math.fsum(values * steps) / math.fsum(steps * steps)  # least squares
     first, last = int(steps.min()), int(steps.max())
     if np.abs(values / step - steps).max() > 1e-3:
         return None

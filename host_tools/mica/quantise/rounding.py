@@ -4,7 +4,7 @@
 
 Rounding each weight to the nearest integer is best for the weights; the output is what counts, and inputs are alike:
 neighbouring pixels, a mean far from zero. What one weight was rounded up, the following ones can make good. Candidates
-for a layer: the step that makes the largest weight 127, or the smaller step with the least output error; weights
+for a layer: the step that makes the largest weight the type's largest, or the smaller step with the least output error; weights
 rounded to nearest, or one by one with each error handed on to those that follow, for several amounts of damping
 (E. Frantar et al., "GPTQ: Accurate Post-Training Quantization", ICLR 2023, after Hassibi's optimal brain surgeon).
 Errors are d @ C @ d (`moments.py`): found on one half of the samples, compared on the other, and the winner is computed
@@ -14,18 +14,23 @@ M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.equalise import LINEAR
 from mica.quantise.moments import Moments
 from mica.quantise.steps.linear import weight_scales
+from mica.reference import exact
+from mica.reference.exact import ROOM, Whole
 
-STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight 127
+STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight the type's largest
 DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
 BLOCK = 32  # weights whose errors are handed on together
+FINE = 2.0**16  # parts of a step in which errors are handed on
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 
@@ -69,16 +74,18 @@ def _node(g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quan
 
 
 def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """Integers [Cout, K] in -127..127."""
-    return np.clip(np.rint(rows / steps[:, None]), -127, 127)
+    """Integers [Cout, K] of the weights' type."""
+    return INT8.round(rows / steps[:, None])
 
 
 def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> tuple[np.ndarray, np.ndarray]:
     """(steps [Cout], integers [Cout, K]) of the candidate with the smallest error on `held`, made from all samples."""
     c_fit, c_held, c_all = fit.covariance, held.covariance, fit.merged(held).covariance
+    held_rows = _rows(c_held)
 
     def best_steps(c: np.ndarray) -> np.ndarray:
-        errors = [_errors(rows, nearest(rows, f * largest) * (f * largest)[:, None], c) for f in STEPS]
+        known = _rows(c)
+        errors = [_errors(rows, nearest(rows, f * largest) * (f * largest)[:, None], known) for f in STEPS]
         return np.asarray(STEPS)[np.argmin(errors, axis=0)] * largest
 
     def candidates(c: np.ndarray, damping: float | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -91,17 +98,23 @@ def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -
     if len(DAMPINGS) * 2 * rows.size * rows.shape[1] > MAX_WORK:
         dampings = [None]
     errors = [
-        [_errors(rows, q * steps[:, None], c_held).sum() for steps, q in candidates(c_fit, damping)]
+        [_errors(rows, q * steps[:, None], held_rows).sum() for steps, q in candidates(c_fit, damping)]
         for damping in dampings
     ]
     damping, small = np.unravel_index(np.argmin(errors), (len(dampings), 2))
     return list(candidates(c_all, dampings[damping]))[small]
 
 
-def _errors(rows: np.ndarray, rounded: np.ndarray, c: np.ndarray) -> np.ndarray:
+def _rows(c: np.ndarray) -> Whole:
+    """A symmetric matrix, to be multiplied with."""
+    return exact.whole_rows(c, exact.bits(c.shape[2])[1])
+
+
+def _errors(rows: np.ndarray, rounded: np.ndarray, c: Whole) -> np.ndarray:
     """Variance of each channel's output error [Cout]; c [groups, K, K]."""
-    d = (rounded - rows).reshape(len(c), -1, rows.shape[1])
-    return np.asarray(np.sum(np.matmul(d, c) * d, axis=2).reshape(-1))
+    d = (rounded - rows).reshape(len(c.numbers), -1, rows.shape[1])
+    seen = exact.rows_with_rows(exact.whole_rows(d, exact.bits(d.shape[2])[0]), c)
+    return np.asarray(np.sum(seen * d, axis=2).reshape(-1))
 
 
 def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) -> np.ndarray:
@@ -110,35 +123,58 @@ def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) 
     Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its
     mean diagonal.
     """
-    spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
-    level = spread.mean(axis=1)
-    order = np.argsort(-spread, axis=1, kind="stable")
-    sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
-    h = sorted_c + np.maximum(damping * level, 1e-30)[:, None, None] * np.eye(c.shape[1])
-    # Column j of this triangle, divided by its diagonal, says where the error of weight j goes.
-    try:
-        low = np.linalg.cholesky(np.linalg.inv(h))
-    except np.linalg.LinAlgError:  # inputs that hardly vary: nothing to learn from
-        return np.stack([nearest(rows, s) for s in steps])
-    low /= np.diagonal(low, axis1=1, axis2=2)[:, None, :]
     n, groups, taps = len(steps), len(c), rows.shape[1]
-    # [groups, K, n * Cout / groups]: a weight of all channels is one row of memory.
+    spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
+    # The weight that is rounded first stands last, for the triangle below is made from the top.
+    order = np.argsort(-spread, axis=1, kind="stable")[:, ::-1]
+    sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
+    h = sorted_c + np.maximum(damping * spread.mean(axis=1), 1e-30)[:, None, None] * np.eye(taps)
+    low = triangle(h)
+    # [groups, K, n * Cout / groups], in steps: a weight of all channels is one row of memory.
     step = steps.reshape(n, groups, -1).transpose(1, 0, 2).reshape(groups, -1)
     grouped = np.take_along_axis(rows.reshape(groups, -1, taps), order[:, None, :], 2).transpose(0, 2, 1)
-    left = np.tile(grouped, (1, 1, n))
-    q = np.empty_like(left)
+    wanted = np.rint(np.tile(grouped, (1, 1, n)) / step[:, None] * FINE) / FINE
+    # Weights, errors and what is handed on are whole numbers of FINE-ths and of units of `low`, few enough that no sum
+    # below is rounded: see reference/exact.py.
+    reach = float(np.abs(wanted).max()) + 128.0
+    most = ROOM - 17 - math.frexp(reach * (1.0 + taps * float(np.abs(low).max())))[1]
+    low = np.ldexp(np.rint(np.ldexp(low, most)), -most)
+    left, q = wanted.copy(), np.empty_like(wanted)
     # Errors reach the block's own weights at once, all others when the block is done, by one product.
-    for start in range(0, taps, BLOCK):
-        end = min(start + BLOCK, taps)
-        error = np.empty_like(left[:, start:end])
-        for j in range(start, end):
-            q[:, j] = np.clip(np.rint(left[:, j] / step), -127, 127)
-            error[:, j - start] = left[:, j] - q[:, j] * step
-            left[:, j + 1 : end] -= low[:, j + 1 : end, j, None] * error[:, None, j - start]
-        left[:, end:] -= low[:, end:, start:end] @ error
+    for end in range(taps, 0, -BLOCK):
+        start = max(end - BLOCK, 0)
+        for j in range(end - 1, start - 1, -1):
+            q[:, j] = INT8.round(left[:, j])
+            left[:, start:j] += low[:, j, start:j, None] * (wanted[:, j] - q[:, j])[:, None]
+        error = wanted[:, start:end] - q[:, start:end]
+        left[:, :start] += low[:, start:end, :start].transpose(0, 2, 1) @ error
     result = np.empty((groups, taps, n, len(rows) // groups))
     np.put_along_axis(result, order[:, :, None, None], q.reshape(result.shape), 1)
     return result.transpose(2, 0, 3, 1).reshape(n, *rows.shape)
+
+
+def triangle(h: np.ndarray) -> np.ndarray:
+    """The unit lower triangle L of h = L D L^T, for positive definite h [groups, K, K].
+
+    As Cholesky's method in whole numbers: rows and columns are scaled by powers of two until the diagonal is below
+    2**50, and each entry of the root is rounded to a whole number. So all products of the root are exact in float64,
+    for which LAPACK would depend on the processor; and an entry has an error of 2**-25 of the square root of h's.
+    """
+    size = h.shape[1]
+    exponent = (50 - np.frexp(np.diagonal(h, axis1=1, axis2=2))[1]) // 2  # [groups, K]
+    left = np.rint(np.ldexp(h, exponent[:, :, None] + exponent[:, None, :]))
+    root = np.zeros_like(left)
+    for start in range(0, size, BLOCK):
+        end = min(start + BLOCK, size)
+        for j in range(start, end):
+            root[:, j, j] = np.rint(np.sqrt(np.maximum(left[:, j, j], 1.0)))
+            column = np.rint(left[:, j + 1 :, j] / root[:, j, j, None])
+            root[:, j + 1 :, j] = column
+            left[:, j + 1 :, j + 1 : end] -= column[:, :, None] * column[:, None, : end - j - 1]
+        below = root[:, end:, start:end]
+        left[:, end:, end:] -= below @ below.transpose(0, 2, 1)
+    shift = exponent[:, None, :] - exponent[:, :, None]
+    return np.ldexp(root / np.diagonal(root, axis1=1, axis2=2)[:, None, :], shift)
 
 
 def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments) -> np.ndarray:
@@ -147,8 +183,8 @@ def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moment
 
     def shift(m: Moments) -> np.ndarray:
         seen = np.repeat(m.mean_rounded, per_group, axis=0)
-        exact = np.repeat(m.mean, per_group, axis=0)
-        return np.asarray(np.sum(rounded * seen - rows * exact, axis=1))
+        real = np.repeat(m.mean, per_group, axis=0)
+        return np.asarray(np.sum(rounded * seen - rows * real, axis=1))
 
     helps = np.abs(shift(held) - shift(fit)) < np.abs(shift(held))
     return bias - np.where(helps, shift(fit.merged(held)), 0.0)

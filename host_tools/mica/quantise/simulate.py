@@ -6,13 +6,15 @@ requantisation itself. It needs no kernel, so it works for every operator that h
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Samples, runs
-from mica.reference import float_ops
+from mica.reference import float_ops, functions
+
+LN10 = 2.302585092994046
 
 
 def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
@@ -56,14 +58,18 @@ def watched(g: Graph) -> list[str]:
     return names
 
 
-def noise(exact: Graph, g: Graph, quants: Mapping[str, Quant], samples: Samples) -> float:
-    """Mean over the watched values of 10 log10(squared error / squared size), in dB: the lower, the better."""
-    names = [n for n in watched(exact) if n in quants]
-    error, size = np.zeros(len(names)), np.zeros(len(names))
+def noise(exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples) -> list[float]:
+    """Mean over the watched values of 10 log10(squared error / squared size), in dB: the lower, the better.
+
+    tried: graphs with the activations of `exact`, and the scales of these.
+    """
+    names = [n for n in watched(exact) if all(n in quants for _, quants in tried)]
+    error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
     for sample, wanted in zip(samples, runs(exact, samples), strict=True):
-        found = run(g, sample, quants)
-        for k, name in enumerate(names):
-            w = wanted[name].astype(np.float64)
-            error[k] += np.sum((found[name] - w) ** 2)
-            size[k] += np.sum(w**2)
-    return float(np.mean(10 * np.log10(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))))
+        real = [wanted[name].astype(np.float64) for name in names]
+        size += [np.sum(w**2) for w in real]
+        for e, (g, quants) in zip(error, tried, strict=True):
+            found = run(g, sample, quants)
+            e += [np.sum((found[name] - w) ** 2) for name, w in zip(names, real, strict=True)]
+    decibels = 10 / LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
+    return [float(d) for d in decibels.mean(axis=1)]

@@ -103,11 +103,13 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
 
 def _noise(bench: _Bench, recipes: Sequence[Recipe], samples: Samples) -> np.ndarray:
     """Error of the outputs on other samples than the bench's, in dB, for each recipe."""
-    result = []
-    for recipe in recipes:
-        v = bench.build(recipe)
-        result.append(simulate.noise(v.exact, v.graph, choose_quants(v.graph, v.ranges), samples))
-    return np.array(result)
+    built = [bench.build(recipe) for recipe in recipes]
+    result = np.zeros(len(recipes))
+    for exact in {id(v.exact): v.exact for v in built}.values():  # most share it, and then its runs
+        same = [k for k, v in enumerate(built) if v.exact is exact]
+        tried = [(built[k].graph, choose_quants(built[k].graph, built[k].ranges)) for k in same]
+        result[same] = simulate.noise(exact, tried, samples)
+    return result
 
 
 def untouched(g: Graph) -> Tuned:

@@ -14,7 +14,8 @@ from .. import custom
 from ..errors import MicaError
 from ..format import codec
 from ..format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
-from . import int8
+from ..kernels import KERNEL_BY_NAME
+from ..kernels.integers import Output
 
 Array = np.ndarray
 
@@ -96,8 +97,9 @@ class ReferenceModel:
             values = [self._read(t) for t in s.inputs]
             self._write(s.outputs[0], custom.compute_s8(s.blobs["definition"].tobytes(), values, x, y))
             return
-        out = int8.Output(tuple(y.dims), x[0].zero_point, y.zero_point, x[-1].zero_point)
-        self._write(s.outputs[0], int8.KERNELS[s.kernel]([self._read(t) for t in s.inputs], s.blobs, s.params, out))
+        out = Output(tuple(y.dims), x[0].zero_point, y.zero_point, x[-1].zero_point)
+        xs = [self._read(t) for t in s.inputs]
+        self._write(s.outputs[0], KERNEL_BY_NAME[s.kernel].oracle(xs, s.blobs, s.params, out))
 
     def _write(self, i: int, values: Array) -> None:
         t = self.file.tensors[i]

@@ -13,7 +13,7 @@ import numpy as np
 from mica import custom
 from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
-from mica.reference import pointwise, recurrent, reductions, unary
+from mica.reference import exact, functions, pointwise, recurrent, reductions, unary
 
 Arrays = list[np.ndarray]
 Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
@@ -63,14 +63,12 @@ def _windows(
     full_w = max((ow - 1) * sw + reach_w, left + w)
     wide = x[0]
     if (full_h, full_w) != (h, w):
-        wide = np.full((full_h, full_w, c), fill, np.float32)
+        wide = np.full((full_h, full_w, c), fill, x.dtype)
         wide[top : top + h, left : left + w] = x[0]
-    # All indices are inside `wide` by its size above, so the view is made without numpy's checks, which cost more than a
-    # small layer.
-    (y, row, col) = wide.strides[0], wide.strides[1], wide.strides[2]
-    return np.lib.stride_tricks.as_strided(
-        wide, (oh, ow, c, *kernel), (y * sh, row * sw, col, y * dh, row * dw), writeable=False
-    )
+    # Straight from the buffer: numpy's as_strided costs more than a small layer.
+    wide = np.ascontiguousarray(wide)
+    (y, row, col) = wide.strides
+    return np.ndarray((oh, ow, c, *kernel), wide.dtype, wide, 0, (y * sh, row * sw, col, y * dh, row * dw))
 
 
 def _clamp(y: np.ndarray, node: Node) -> np.ndarray:
@@ -81,14 +79,17 @@ def _clamp(y: np.ndarray, node: Node) -> np.ndarray:
 def _conv2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, w, b = a
     groups = node.attrs["groups"]
-    views = _windows(x, w.shape[1:3], node.attrs, shape, 0.0).transpose(0, 1, 3, 4, 2)  # [OH,OW,KH,KW,C]
+    rows = exact.constant_rows(w)
+    numbers, unit = exact.whole(x, exact.bits(rows.numbers.shape[1])[0])
+    views = _windows(numbers, w.shape[1:3], node.attrs, shape, 0.0).transpose(0, 1, 3, 4, 2)  # [OH,OW,KH,KW,C]
     oh, ow, _, _, c = views.shape
     per_in, per_out = c // groups, w.shape[0] // groups
-    y = np.empty((oh * ow, w.shape[0]), np.float32)
+    y = np.empty((oh * ow, w.shape[0]))
     for k in range(groups):
         patch = views[..., k * per_in : (k + 1) * per_in].reshape(oh * ow, -1)  # [pixels, KH*KW*C]
-        rows = slice(k * per_out, (k + 1) * per_out)
-        np.matmul(patch, w[rows].reshape(per_out, -1).T, out=y[:, rows])
+        outputs = slice(k * per_out, (k + 1) * per_out)
+        np.matmul(patch, rows.numbers[outputs].T, out=y[:, outputs])
+    y *= np.reshape(rows.unit, -1) * unit
     y += b
     return _clamp(y.reshape(shape), node)
 
@@ -97,11 +98,16 @@ def _depthwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, w, b = a
     views = _windows(x, w.shape[1:3], node.attrs, shape, 0.0)
     times = w.shape[0] // views.shape[2]
-    y = np.broadcast_to(b.astype(np.float32), shape).copy()
+    oh, ow = shape[1:3]
+    # A row of the picture is one row of memory, so that numpy's loops are long.
+    wide = np.tile(w.transpose(1, 2, 0), (1, 1, ow))  # [KH,KW,OW*Cout]
+    y = np.tile(b.astype(np.float32), (oh, ow))  # [OH,OW*Cout]
+    part = np.empty_like(y)
     for ky, kx in np.ndindex(*w.shape[1:3]):
         tap = views[..., ky, kx]
-        y[0] += (tap if times == 1 else np.repeat(tap, times, axis=2)) * w[:, ky, kx]
-    return _clamp(y, node)
+        np.multiply((tap if times == 1 else np.repeat(tap, times, axis=2)).reshape(oh, -1), wide[ky, kx], out=part)
+        y += part
+    return _clamp(y.reshape(shape), node)
 
 
 def _conv_transpose2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
@@ -109,20 +115,25 @@ def _conv_transpose2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarr
     x, w, b = a
     groups, (sh, sw), (dh, dw) = node.attrs["groups"], node.attrs["strides"], node.attrs["dilations"]
     top, left = node.attrs["pads"][:2]
-    y = np.broadcast_to(b, shape).astype(np.float32)
+    rows = exact.constant_rows(w)
+    numbers, unit = exact.whole(x, exact.bits(rows.numbers.shape[1])[0])
+    taps = rows.numbers.reshape(w.shape)
+    y = np.zeros(shape)
     n_in, n_out = x.shape[3] // groups, shape[3] // groups
     for ky, kx in np.ndindex(*w.shape[1:3]):
         oy, ox = np.arange(x.shape[1]) * sh + ky * dh - top, np.arange(x.shape[2]) * sw + kx * dw - left
         iy, ix = np.flatnonzero((oy >= 0) & (oy < shape[1])), np.flatnonzero((ox >= 0) & (ox < shape[2]))
         for k in range(groups):
             i, o = slice(k * n_in, (k + 1) * n_in), slice(k * n_out, (k + 1) * n_out)
-            y[0, oy[iy, None], ox[ix], o] += x[0, iy[:, None], ix, i] @ w[o, ky, kx].T
+            y[0, oy[iy, None], ox[ix], o] += numbers[0, iy[:, None], ix, i] @ taps[o, ky, kx].T
+    y *= np.reshape(rows.unit, -1) * unit
+    y += b
     return _clamp(y, node)
 
 
 def _fully_connected(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, w, b = a
-    return _clamp(x @ w.T + b, node)
+    return _clamp(exact.with_rows(x, exact.constant_rows(w)) + b, node)
 
 
 def _max_pool(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
@@ -157,7 +168,7 @@ def _pointwise(function: Callable[[Mapping[str, Any], Arrays], np.ndarray]) -> O
 
 def softmax(x: np.ndarray) -> np.ndarray:
     """Softmax over the last axis, float64."""
-    e = np.exp(np.asarray(x, np.float64) - np.max(x, axis=-1, keepdims=True))
+    e = functions.exp(np.asarray(x, np.float64) - np.max(x, axis=-1, keepdims=True))
     return e / e.sum(axis=-1, keepdims=True)
 
 
@@ -181,8 +192,11 @@ def _resize_linear(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, rows, row_weights, columns, column_weights = a
     y = x[0].astype(np.float64)
     for axis, first, weights in ((0, rows, row_weights), (1, columns, column_weights)):
-        taps = np.moveaxis(y, axis, 0)[np.add.outer(first.astype(np.int64), np.arange(weights.shape[1]))]
-        y = np.moveaxis(np.einsum("ot...,ot->o...", taps, weights.astype(np.float64)), 0, axis)
+        lines = np.moveaxis(y, axis, 0)
+        total = np.zeros((len(first), *lines.shape[1:]))
+        for tap, weight in enumerate(weights.astype(np.float64).T):
+            total += lines[first.astype(np.int64) + tap] * weight.reshape(-1, *[1] * (lines.ndim - 1))
+        y = np.moveaxis(total, 0, axis)
     return y[None]
 
 

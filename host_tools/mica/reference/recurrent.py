@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mica.reference import unary
+from mica.reference import exact, functions, unary
 
 FAR = 1e6  # where a function that has a limit has reached it
 GATES = {"simple": 1, "lstm": 4, "gru": 3, "gru_after": 3}
@@ -36,15 +36,15 @@ def _sigmoid(x: np.ndarray) -> np.ndarray:
 
 FUNCTIONS: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
     "affine": lambda x, a, b: a * x + b,
-    "elu": lambda x, a, b: np.where(x < 0, a * np.expm1(np.minimum(x, 0)), x),
+    "elu": lambda x, a, b: np.where(x < 0, a * functions.expm1(np.minimum(x, 0)), x),
     "hardsigmoid": lambda x, a, b: np.clip(a * x + b, 0, 1),
     "leakyrelu": lambda x, a, b: np.where(x < 0, a * x, x),
     "relu": lambda x, a, b: np.maximum(x, 0),
-    "scaledtanh": lambda x, a, b: a * np.tanh(b * x),
+    "scaledtanh": lambda x, a, b: a * functions.tanh(b * x),
     "sigmoid": lambda x, a, b: _sigmoid(x),
-    "softplus": lambda x, a, b: np.logaddexp(x, 0),
+    "softplus": lambda x, a, b: unary.apply("softplus", x, ()),
     "softsign": lambda x, a, b: x / (1 + np.abs(x)),
-    "tanh": lambda x, a, b: np.tanh(x),
+    "tanh": lambda x, a, b: functions.tanh(x),
     "thresholdedrelu": lambda x, a, b: np.where(x > a, x, 0),
 }
 # What ONNX says where the node does not: alpha, beta. A function takes as many of the node's numbers as it has here.
@@ -76,14 +76,17 @@ def run(
     w, r, bias, recurrent_bias, peep = constants
     cell, f, g, h = attrs["cell"], attrs["gate"], attrs["candidate"], attrs["output"]
     units, n = r.shape[1], GATES[cell]
+    rows, recurrent_rows = exact.constant_rows(w), exact.constant_rows(r)
+    again_rows = exact.Whole(recurrent_rows.numbers[2 * units :], np.asarray(recurrent_rows.unit)[2 * units :])
     hidden, c = (initial[k][0] if len(initial) > k else np.zeros((x.shape[1], units), np.float32) for k in (0, 1))
     states, cells, candidates = np.zeros((3, x.shape[0], x.shape[1], units), np.float32)
 
     def split(v: np.ndarray) -> list[np.ndarray]:
         return [v[:, k * units : (k + 1) * units] for k in range(n)]
 
+    from_x = exact.with_rows(x, rows)
     for t in range(len(x))[:: -1 if attrs["reverse"] else 1]:
-        a, b = split(x[t] @ w.T + bias), split(hidden @ r.T + recurrent_bias)
+        a, b = split(from_x[t] + bias), split(exact.with_rows(hidden, recurrent_rows) + recurrent_bias)
         if cell == "simple":
             hidden = g(a[0] + b[0])
         elif cell == "lstm":
@@ -95,7 +98,7 @@ def run(
         else:
             z, reset = f(a[0] + b[0]), f(a[1] + b[1])
             if cell == "gru":
-                again = (reset * hidden) @ r[2 * units :].T + recurrent_bias[2 * units :]
+                again = exact.with_rows(reset * hidden, again_rows) + recurrent_bias[2 * units :]
             else:
                 again = reset * b[2]
             candidates[t] = g(a[2] + again)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mica.ir.graph import Node
+from mica.reference import exact, functions
 from mica.reference.pointwise import clamp
 from mica.reference.unary import finite
 
@@ -15,7 +16,7 @@ Arrays = list[np.ndarray]
 
 def _matmul(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     right = a[1].swapaxes(-1, -2) if node.attrs["transpose_b"] else a[1]
-    return clamp(node.attrs["factor"] * (a[0] @ right), node.attrs)
+    return clamp(node.attrs["factor"] * exact.product(a[0], right), node.attrs)
 
 
 def _over(node: Node) -> tuple[int, ...]:
@@ -27,7 +28,7 @@ REDUCTIONS: dict[str, Callable[[np.ndarray, tuple[int, ...]], np.ndarray]] = {
     "squares": lambda x, over: (x * x).sum(axis=over),
     "absolute": lambda x, over: np.abs(x).sum(axis=over),
     "root": lambda x, over: np.sqrt((x * x).sum(axis=over)),
-    "log": lambda x, over: np.log(x.sum(axis=over)),
+    "log": lambda x, over: functions.log(x.sum(axis=over)),
 }
 
 
@@ -76,7 +77,7 @@ def log_sum_exp(x: np.ndarray) -> np.ndarray:
     """Over the last axis, which stays with length 1; float64."""
     x = x.astype(np.float64)
     most = x.max(axis=-1, keepdims=True)
-    return np.asarray(most + np.log(np.exp(x - most).sum(axis=-1, keepdims=True)))
+    return np.asarray(most + functions.log(functions.exp(x - most).sum(axis=-1, keepdims=True)))
 
 
 OPS: dict[str, Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]] = {

@@ -18,8 +18,9 @@ from mica.importer.tflite.model import Model, Operator
 from mica.importer.tflite.model import read as read_model
 from mica.importer.tflite.net import OPSET, Net
 from mica.importer.tflite.operators import OPERATORS, form
-from mica.ir.graph import Graph, printable
+from mica.ir.graph import Graph
 from mica.ir.ops import NOT_SUPPORTED
+from mica.printable import printable
 
 MOST_REASONS = 20
 

@@ -6,7 +6,7 @@ serving_default_input_1:0                                                       
 
 from __future__ import annotations
 
-from mica.ir.graph import printable
+from mica.format.names import clean
 
 LONGEST = 40
 # Steps of TensorFlow's way to a variable, which say nothing about the layer.
@@ -33,6 +33,6 @@ class Names:
 
 def shortened(name: str) -> str:
     """What is behind the last ';', of it the layer and the operator."""
-    last = printable(name.rsplit(";", 1)[-1]).removeprefix("serving_default_").removesuffix(":0").strip("/ ")
+    last = clean(name.rsplit(";", 1)[-1]).removeprefix("serving_default_").removesuffix(":0").strip("/ ")
     parts = [p for p in last.split("/") if p.rstrip("0123456789") not in IDLE] or [last]
-    return "/".join(parts[-2:])[-LONGEST:]
+    return "/".join(parts[-2:])[-LONGEST:].strip()

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.check import MATMUL_MOST
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.dense import MATMUL_MOST
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.steps.common import act, emit, quant
 from mica.quantise.steps.operands import common_factors, operand, table, temporary, values
+from mica.reference.functions import floor_log2
 
 OPEN = {"act_min": -128, "act_max": 127}
 
@@ -64,7 +65,7 @@ def _div(g: Graph, out: Graph, node: Node) -> None:
     names, (qa, qb), qy = _operands(g, out, node)
     # factor * 2**-shift, at most 2**21: a quotient of integers is 1/255 at least, so that more saturates all the same.
     ratio = min(qa.scale / (qb.scale * qy.scale), 2.0**21)
-    shift = int(np.clip(20 - np.floor(np.log2(ratio)), 0, 22))
+    shift = int(np.clip(20 - floor_log2(ratio), 0, 22))
     params = {"factor": min(int(np.rint(ratio * 2.0**shift)), 2**21), "shift": shift, **act(qy, node.attrs["clip"])}
     emit(out, node, "div_s8", names, [], params)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mica.format.schema import KERNEL_BY_NAME
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels import KERNEL_BY_NAME
 
 # (float graph, integer graph to append to, node): raises ValueError with the reason where it cannot be done.
 StepQuantiser = Callable[[Graph, Graph, Node], None]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.steps.common import act, emit, quant, window_params
@@ -25,7 +28,7 @@ def _linear(g: Graph, out: Graph, node: Node, kernel: str, params: dict[str, int
     scale_w = weight_scales(rows, b.astype(np.float64), qx, qy)
     given = node.attrs.get("weight_steps")
     if given is None:
-        q = np.clip(np.rint(rows / scale_w[:, None]), -127, 127).astype(np.int8)
+        q = INT8.round(rows / scale_w[:, None]).astype(np.int8)
     else:
         q = given_integers(rows, given)
         scale_w = np.where(np.any(q, axis=1), given, scale_w)  # zeros are zeros on any scale
@@ -52,13 +55,13 @@ def given_integers(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
 def weight_scales(rows: np.ndarray, bias: np.ndarray, qx: Quant, qy: Quant) -> np.ndarray:
     """Scale of each output channel's weights, float64 [Cout].
 
-    The largest weight becomes 127, unless that scale is so small that the bias, counted in steps of it, or the shift
+    The largest weight becomes the type's largest, unless that scale is so small that the bias, counted in steps of it, or the shift
     would leave the range of the fast kernels. Then the weights matter less than 2**-15 of an output step each, and a
     coarser scale loses nothing (a channel whose weights are all zero, or near 1e-30 as in a dead batch normalisation).
     """
-    largest = np.abs(rows).max(axis=1) / 127.0
+    largest = np.abs(rows).max(axis=1) / INT8.largest
     for_bias = np.abs(bias) / (qx.scale * FAST_BIAS)
-    for_shift = 2.0 ** -(FAST_SHIFT + 0.5) * qy.scale / qx.scale
+    for_shift = math.sqrt(0.5) * 2.0**-FAST_SHIFT * qy.scale / qx.scale
     return np.maximum(np.maximum(largest, for_bias), for_shift)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.format.check import RESIZE_MOST, RESIZE_ONE
 from mica.format.schema import MAX_RANK
 from mica.ir import flat_moves
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.resize import RESIZE_MOST, RESIZE_ONE
 from mica.quantise.steps.common import emit, quant
 
 PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 3}

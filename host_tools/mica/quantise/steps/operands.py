@@ -10,6 +10,7 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.histogram import Range
 from mica.quantise.params import from_range
 from mica.quantise.steps.common import emit, quant
+from mica.reference.functions import ceil_log2
 
 FACTOR_BITS = 21  # |mult| < 2**21: 128 * (a + b) + |offset| then stays below 2**31
 
@@ -28,7 +29,7 @@ def operand(g: Graph, out: Graph, name: str) -> str:
 def common_factors(factors: Sequence[float]) -> tuple[list[int], int]:
     """Integers with one shift: factor ~ mult * 2**-shift. Raises ValueError where one is too large."""
     largest = max(abs(f) for f in factors)
-    shift = int(np.clip(FACTOR_BITS - 1 - np.ceil(np.log2(largest)), 0, 30)) if largest > 0 else 0
+    shift = int(np.clip(FACTOR_BITS - 1 - ceil_log2(largest), 0, 30)) if largest > 0 else 0
     mults = [int(np.rint(f * 2.0**shift)) for f in factors]
     if max(abs(m) for m in mults) >= 2**FACTOR_BITS:
         raise ValueError(f"the scales of its operands and its result differ by {largest:.3g}")

@@ -11,14 +11,16 @@ import math
 
 import numpy as np
 
-from mica.format.check import STATE_MOST
+from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
+from mica.kernels.recurrent import STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.params import from_range
 from mica.quantise.steps.common import emit, quant
 from mica.quantise.steps.movement import requantised
+from mica.reference.functions import ceil_log2, floor_log2
 from mica.reference.recurrent import FAR, Activation
 
 CELLS = {"simple": 0, "lstm": 1, "gru": 2, "gru_after": 3}
@@ -43,7 +45,7 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
         del out.values[more[0]]  # only its range is wanted
     if lstm:
         largest = real_range(inner)
-        unit = 2.0 ** math.ceil(math.log2(max(-largest.low, largest.high) * ROOM / STATE_MOST))
+        unit = 2.0 ** ceil_log2(max(-largest.low, largest.high) * ROOM / STATE_MOST)
         ends = [(o, k) for k, o in enumerate((y, *more[1:])) if _is_read(g, o)]
         if (y, 0) not in ends:
             del out.values[y]
@@ -106,7 +108,7 @@ def reach(f: Activation, most: float) -> float:
         if np.abs(f(ends) - f(np.sign(ends) * FAR)).max() < FLAT:
             return r
         r *= 2
-    return 2.0 ** math.ceil(math.log2(max(2 * most, 16.0)))
+    return 2.0 ** ceil_log2(max(2 * most, 16.0))
 
 
 def table(f: Activation, reach: float, unit: float) -> np.ndarray:
@@ -135,7 +137,7 @@ def _tables(attrs: dict, unit: float, qy: Quant) -> tuple[list[np.ndarray], dict
     if attrs["cell"] != "lstm":
         return tables, reaches, 0, 0
     output, wide, fine = attrs["output"], 32768 * unit, qy.scale / FINE  # wide: what the cell state can hold
-    cell_shift = int(np.clip(math.floor(math.log2(wide / reach(output, wide))), 0, 15))
+    cell_shift = int(np.clip(floor_log2(wide / reach(output, wide)), 0, 15))
     # A hidden state is a part of what the table gives, which may be larger than it ever is: there is room in 2^-14.
     largest = float(np.abs(output(np.array([-wide, wide]))).max())
     output_shift = int(np.clip(math.ceil(math.log2(max(largest / (STATE_MOST * fine), 1.0)) - 1e-3), 0, 13))
@@ -189,10 +191,10 @@ def _part(w: np.ndarray, bias: np.ndarray, q: Quant, most: int) -> tuple[np.ndar
 
     most: largest integer that the weights meet. Rows so long that their sum could leave the int32 get coarser weights.
     """
-    scale = np.maximum(np.abs(w).max(axis=1) / 127, np.abs(bias) / (q.scale * MOST_BIAS))
+    scale = np.maximum(np.abs(w).max(axis=1) / INT8.largest, np.abs(bias) / (q.scale * MOST_BIAS))
     scale = np.maximum(scale, most * (np.abs(w).sum(axis=1)) / MOST_SUM)
     scale = np.where(scale > 0, scale, 1.0)
-    integers = np.clip(np.rint(w / scale[:, None]), -127, 127)
+    integers = INT8.round(w / scale[:, None])
     folded = np.rint(bias / (q.scale * scale)) - q.zero_point * integers.sum(axis=1)
     reach_of_sum = np.abs(folded) + most * np.abs(integers).sum(axis=1)
     if np.any(reach_of_sum >= 2.0**31):

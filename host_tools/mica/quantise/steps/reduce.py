@@ -6,11 +6,14 @@ import math
 
 import numpy as np
 
-from mica.format.check import MATMUL_MOST, REDUCE_MODES, norm_reach
 from mica.ir.graph import Graph, Node
+from mica.kernels.dense import MATMUL_MOST
+from mica.kernels.norm import norm_reach
+from mica.kernels.reduce import REDUCE_MODES
 from mica.quantise.steps.arithmetic import requant_params
 from mica.quantise.steps.common import act, emit, quant
 from mica.quantise.steps.softmax import softmax_table
+from mica.reference import functions
 
 LN2 = math.log(2.0)
 NORM_MODES = {"deviation": 0, "squares": 1, "absolute": 2}
@@ -29,7 +32,11 @@ def _reduce(g: Graph, out: Graph, node: Node) -> None:
     # What one unit of the kernel's result is worth.
     unit = {"squares": qx.scale**2, "root": qx.scale * 2.0**-15, "log": LN2 * 2.0**-16}.get(mode, qx.scale)
     # log(scale * sum) = log(scale) + log(sum), which the kernel rounds down.
-    bias = int(np.clip(np.rint(2.0**16 * np.log2(qx.scale) + 0.5), -(2**24), 2**24)) if mode == "log" else 0
+    bias = (
+        int(np.clip(np.rint(2.0**16 / LN2 * float(functions.log(np.array(qx.scale))) + 0.5), -(2**24), 2**24))
+        if mode == "log"
+        else 0
+    )
     params = {"axis": axis, "axes": axes, "mode": REDUCE_MODES.index(mode), "bias": bias}
     params |= {**requant_params(unit * factor / qy.scale), **act(qy, node.attrs["clip"])}
     emit(out, node, "reduce_s8", [x], [], params)

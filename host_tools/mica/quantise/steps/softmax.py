@@ -7,6 +7,8 @@ import numpy as np
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.params import SOFTMAX_QUANT
 from mica.quantise.steps.common import emit, quant
+from mica.reference import functions
+from mica.reference.functions import ceil_log2
 
 NUMERATOR_BITS = 31  # a numerator plus half a sum stays below 2**32
 
@@ -17,10 +19,10 @@ def softmax_table(scale: float, length: int, out: Quant = SOFTMAX_QUANT) -> np.n
     For outputs that do not count in 1/256 from -128, 256 numerators follow: the same divided by the output's scale.
     """
     q = min(23, 31 - int(length - 1).bit_length())
-    falling = np.exp(-np.arange(256) * scale)
+    falling = functions.exp(-np.arange(256) * scale)
     if out == SOFTMAX_QUANT:
         return np.rint(2.0**q * falling).astype(np.uint32)
-    q = min(q, NUMERATOR_BITS - int(np.ceil(np.log2(1.0 / out.scale))))
+    q = min(q, NUMERATOR_BITS - ceil_log2(1.0 / out.scale))
     if q < 8:
         raise ValueError(f"a softmax whose output has the scale {out.scale:.3g}; wanted 2**-23 or more")
     both = np.concatenate([falling, falling / out.scale])

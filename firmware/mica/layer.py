@@ -1,0 +1,43 @@
+"""One layer of a model, as hooks, profiles and self-tests hand it to people."""
+
+
+class Layer:
+    """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
+
+    def __init__(self, model, index):
+        s = model.step_info(index)
+        inputs = [model.tensor(t) for t in s.inputs]
+        outputs = [model.tensor(t) for t in s.outputs]
+        self.index = index
+        self.name = s.name
+        self.op = s.kernel
+        self.input_shape = tuple(t.shape for t in inputs)
+        self.output_shape = tuple(t.shape for t in outputs)
+        self.macs = s.macs
+        self.bytes = sum(t.nbytes for t in outputs)
+        self.runs_in = s.runs_in
+        self._m = model
+        self._ids = s.inputs, s.outputs
+
+    def input(self, i=0):
+        """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
+        return self._m.tensor_view(self._ids[0][i])
+
+    def output(self, i=0):
+        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote."""
+        return self._m.tensor_view(self._ids[1][i], True)
+
+    def __repr__(self):
+        arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
+        return (
+            f"{self.index:3d}  {self.op:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
+        )
+
+
+def shapes(dims):
+    """Shapes as people read them: "1x8x8x16 1x10"."""
+    return " ".join(_shape(s) for s in dims)
+
+
+def _shape(dims):
+    return "x".join(str(d) for d in dims) or "1"

@@ -1,0 +1,60 @@
+"""Files that commands write: whole or not at all, and never over what the command itself reads."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from mica.errors import MicaError
+
+Read = Iterable[tuple[str, str | Path | None]]  # (what it is, its file; None where it was not given)
+
+
+def check(option: str, path: Path, read: Read = ()) -> None:
+    """Raises MicaError where `path` cannot be written or is one of the files read: now, not after minutes of work."""
+    if path.is_dir():
+        raise MicaError(f"{option} {path}: is a folder; give the name of a file")
+    for what, file in read:
+        if file is not None and _same(path, Path(file)):
+            raise MicaError(f"{option} {path}: is {what}, which would be overwritten; name another file")
+    handle, temporary = _temporary(path)
+    os.close(handle)
+    os.unlink(temporary)
+
+
+def _same(a: Path, b: Path) -> bool:
+    try:
+        return os.path.samefile(a, b)
+    except OSError:  # one of them is not there yet
+        return os.path.realpath(a) == os.path.realpath(b)
+
+
+def write(path: Path, data: bytes) -> None:
+    """The file is there whole, or as it was before. Raises MicaError where it cannot be written."""
+    handle, temporary = _temporary(path)
+    try:
+        with os.fdopen(handle, "wb") as f:
+            f.write(data)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException as e:
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(e, OSError):
+            raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+        raise
+
+
+def _temporary(path: Path) -> tuple[int, str]:
+    """An open file beside `path`. Raises MicaError where there can be none."""
+    try:
+        return tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,99 @@
+"""Instruction sets: the folders of usermod_c/kernels/isa, and what their isa.toml says of the cores that run their kernels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mica.errors import MicaError
+from mica.resources import data_dir
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+REFERENCE = "ref"  # for cores without kernels of their own, and for this computer
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Native:
+    """What a native module is built with. `own`: members of libgcc in whose place is natmod/fdiv.c."""
+
+    name: str  # of the architecture, as MicroPython's mpy_ld.py calls it
+    boards: str  # for people
+    flags: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
+    prefix: str | None = None  # of compiler and binutils, where it is not the instruction set's
+
+
+@dataclass(frozen=True)
+class Bench:
+    """An emulated core of tests/bench. Addresses and sizes in bytes; `per_tick`: instructions in one count of its counter."""
+
+    name: str
+    flags: tuple[str, ...]
+    start: str  # file of tests/bench/bare
+    command: tuple[str, ...]
+    unit: str  # cycles or instructions
+    code: int
+    jobs: int
+    ram: int
+    ram_bytes: int
+    arena_bytes: int
+    board: str = "MPS2_AN385"  # whose board.toml says what scratch a file may want
+    per_tick: int = 1
+
+
+@dataclass(frozen=True)
+class Isa:
+    """One instruction set."""
+
+    name: str
+    prefix: str = ""  # of compiler and binutils
+    packages: str = ""  # of apt, that have them
+    cost: str = ""  # the core's entry in cost/table.json; "" where none was measured
+    cost_of: Mapping[str, str] = field(default_factory=dict)  # the same for cores that have another, by their names
+    native: tuple[Native, ...] = ()
+    bench: tuple[Bench, ...] = ()
+
+
+def _made(cls: type[T], table: Mapping[str, Any], place: str) -> T:
+    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    if unknown := sorted(set(table) - set(known)):
+        raise MicaError(f"{place}: no key is called {unknown[0]!r}; known are {', '.join(known)}")
+    needed = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING]
+    if missing := [name for name in needed if name not in table]:
+        raise MicaError(f"{place}: {missing[0]!r} is missing")
+    return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in table.items()})
+
+
+def read(path: Path) -> Isa:
+    """What one isa.toml says. Raises MicaError, naming the file."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise MicaError(f"{path}: {error}") from None
+    for key, cls in (("native", Native), ("bench", Bench)):
+        table[key] = [_made(cls, row, f"{path}: {key}") for row in table.get(key, ())]
+    return _made(Isa, {"name": path.parent.name, **table}, str(path))
+
+
+@cache
+def isas() -> dict[str, Isa]:
+    """All instruction sets, by name."""
+    folder = data_dir("usermod_c") / "kernels" / "isa"
+    return {path.parent.name: read(path) for path in sorted(folder.glob("*/isa.toml"))}
+
+
+def toolchain(name: str) -> Isa:
+    """Whose compiler makes code for a board's `isa`: its own, or of one of the same family; the computer's for others."""
+    known = isas()
+    family = [isa for isa in known.values() if isa.prefix and isa.name[:4] == name[:4]]
+    return known.get(name) or (family or [known[REFERENCE]])[0]

@@ -1,0 +1,28 @@
+"""What a step of each kernel is: one row a kernel (`base.Kernel`), one file a family, and here the only list of them."""
+
+from __future__ import annotations
+
+from mica.kernels import conv, custom, dense, elementwise, movement, norm, pool, recurrent, reduce, resize, softmax
+from mica.kernels.base import Kernel
+
+# The files of `firmware/mica/fallback` have these names too.
+FAMILIES: dict[str, tuple[Kernel, ...]] = {
+    "conv": conv.KERNELS,
+    "dense": dense.KERNELS,
+    "pool": pool.KERNELS,
+    "elementwise": elementwise.KERNELS,
+    "softmax": softmax.KERNELS,
+    "movement": movement.KERNELS,
+    "resize": resize.KERNELS,
+    "reduce": reduce.KERNELS,
+    "norm": norm.KERNELS,
+    "recurrent": recurrent.KERNELS,
+}
+KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
+CUSTOM = custom.CUSTOM
+
+KERNEL_BY_NAME = {k.name: k for k in (*KERNELS, CUSTOM)}
+KERNEL_BY_ID = {k.id: k for k in (*KERNELS, CUSTOM)}
+
+# Kernels whose output may lie exactly on an input of the same size. Everywhere else outputs and inputs share no byte.
+IN_PLACE = tuple(k.name for k in KERNELS if k.in_place)

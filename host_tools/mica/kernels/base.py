@@ -1,0 +1,133 @@
+"""The row that describes a kernel, and the types of its columns.
+
+A kernel is one row: its record in the file, its rules, its integers, its scratch, its multiply-accumulates and what its cost
+depends on. The rows stand in the files of this folder, one file a family, as in `firmware/mica/fallback`. They import
+`mica.format.schema`, `mica.format.weights` and each other; the codec and all that reads or writes models imports them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mica.format.weights import PLAIN, Layout
+from mica.kernels.integers import Array, Blobs, Output, Params
+
+Counts = dict[str, float]
+Cost = tuple[str, Counts]  # a kind of step, and how much of what its cost is the sum of
+Dims = tuple[int, ...]
+Shapes = dict[str, Dims]  # of the constants; a length of -n stands for "1 or n", rules.ANY_LENGTH for any
+Scratch = tuple[int, int]  # bytes: with which a step runs fastest; of its smallest tile
+
+# Columns that many rows share.
+REQUANT = (("bias", "i32"), ("mult", "i32"), ("shift", "i8"))
+ACT = ("act_min", "act_max")
+SCRATCH_FIXED = 64  # bytes beside what grows with the shapes: constants of a call, and room to align
+
+
+class Tensor(Protocol):
+    """What a kernel's rules need to know of a tensor."""
+
+    dims: Dims
+    scale: float
+    zero_point: int
+
+
+class Step(Protocol):
+    """What a kernel's cost may depend on, beside its tensors."""
+
+    params: dict[str, int]
+    blobs: dict[str, Array]
+    flags: int
+    macs: int
+
+
+Tensors = Sequence[Tensor]
+
+
+def no_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    """Constants without rules of their own."""
+
+
+def no_oracle(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """A step that somebody else computes."""
+    raise NotImplementedError("this kernel has no integers of its own")
+
+
+def no_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+    """A kernel without products of weights."""
+    return 0
+
+
+def weights_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+    """As TFLite counts them: weights times the outputs that use each."""
+    weights = blobs["weights"]
+    return int(weights.size) * (math.prod(y) // weights.shape[0])
+
+
+def no_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
+    """A kernel that scratch makes no faster."""
+    return 0, 0
+
+
+def no_scratch_min(out_channels: int) -> int:
+    """A kernel that has a variant without scratch, as nearly all have."""
+    return 0
+
+
+def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """Kernels that do one thing to each element."""
+    return "", {"in": float(sum(math.prod(x.dims) for x in xs)), "out": float(math.prod(y.dims))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kernel:
+    """One kernel id: what a step with this id means, and how it is computed.
+
+    rules(x, y, p) -> shapes of the constants. Raises Broken where a shape or parameter is not what it may be. The same rules
+      stand in C, in `mica_<kernel>_check` (`usermod_c/kernels/ref/`).
+    constants(x, y, p, blobs) does the same for the values of the constants (`mica_<kernel>_check_constants`).
+    oracle(xs, blobs, p, q) -> y, in numpy: the C kernels equal it bit for bit.
+      xs: inputs; blobs: constants by name; p: parameters by name; q: shape of the output and the zero points.
+    macs(x, y, blobs) -> multiply-accumulates of a step, from the dimensions of the first input and the output.
+    scratch(x, y, p), scratch_min(out_channels): bytes, see `scratch.py`.
+    counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
+      it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
+    """
+
+    id: int
+    name: str
+    n_inputs: int
+    blobs: tuple[tuple[str, str], ...]  # (name, element type)
+    params: tuple[str, ...]  # int32
+    doc: str
+    rules: Callable[[Tensors, Tensor, Params], Shapes]
+    oracle: Callable[[Sequence[Array], Blobs, Params, Output], Array] = no_oracle
+    group: str = ""  # of the board's hooks: what belongs together for a user
+    min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are wanted
+    x_type: str = "int8"  # element type of the inputs
+    y_type: str = "int8"  # and of the output
+    layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first
+    in_place: bool = False  # the output may lie exactly on an input of the same size; elsewhere they share no byte
+    constants: Callable[[Tensors, Tensor, Params, Blobs], None] = no_constants
+    macs: Callable[[Dims, Dims, Blobs], int] = no_macs
+    scratch: Callable[[Dims, Dims, Params], Scratch] = no_scratch
+    scratch_min: Callable[[int], int] = no_scratch_min
+    counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
+
+    @property
+    def least_inputs(self) -> int:
+        """Number of inputs that a step has to have."""
+        return self.min_inputs or self.n_inputs
+
+    @property
+    def layout(self) -> Layout:
+        """The order of the weights that `pack` writes."""
+        return self.layouts[0]
+
+    @property
+    def op(self) -> str:
+        """The name without the element type: of its C files, loader and structure."""
+        return self.name.removesuffix("_s8")

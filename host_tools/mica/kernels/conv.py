@@ -1,0 +1,267 @@
+"""Convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.format.weights import PLAIN, ROWS
+from mica.kernels.base import (
+    ACT,
+    REQUANT,
+    SCRATCH_FIXED,
+    Array,
+    Blobs,
+    Cost,
+    Dims,
+    Kernel,
+    Params,
+    Scratch,
+    Shapes,
+    Step,
+    Tensor,
+    Tensors,
+    weights_macs,
+)
+from mica.kernels.counts import elements, is_fast
+from mica.kernels.integers import Output, dot, finish
+from mica.kernels.rules import act, image, per_channel, require
+from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
+
+
+def _conv2d_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    _, _, cin = image(x[0], "input")
+    oh, ow, cout = image(y, "output")
+    window_rules(p, oh, ow)
+    act(p)
+    groups = p["groups"]
+    require(
+        groups >= 1 and cin % groups == 0 and cout % groups == 0,
+        f"{groups} groups do not divide {cin} -> {cout} channels",
+    )
+    return {"weights": (cout, p["kernel_h"], p["kernel_w"], cin // groups)} | per_channel(cout)
+
+
+def conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> [1,OH,OW,Cout]."""
+    weights, groups = blobs["weights"], p["groups"]
+    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
+    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
+    n_in, n_out = xs[0].shape[3] // groups, q.dims[3] // groups
+    for g in range(groups):
+        i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
+        for ky, row in enumerate(taps):
+            for kx, tap in enumerate(row):
+                acc[..., o] += dot(tap[..., i], weights[o, ky, kx])
+    return finish(acc, blobs, p, q)[None]
+
+
+def _conv2d_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
+    """The patches of a tile of pixels, 16 bits an element, a running sum for each pixel where a dot product is done in parts,
+    and the unpacked weights of four channels; at least one patch, as bytes and unpacked."""
+    if p["groups"] != 1:
+        return 0, 0
+    k = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
+    pixels = -(-y[1] * y[2] // 4) * 4
+    return pixels * (2 * k + 4) + 8 * k + SCRATCH_FIXED, 3 * k
+
+
+def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    p, x, cout = step.params, xs[0], y.dims[3]
+    cin = x.dims[3] // p["groups"]
+    k = p["kernel_h"] * p["kernel_w"] * cin
+    words = -(-k // 4)
+    w = windows_of(step, x, y)
+    windows, whole = w.count, w.whole
+    if not is_fast(step) or p["groups"] != 1 or scratch < 12 * words:
+        return "plain", {
+            "window": float(windows),
+            "out": float(windows * cout),
+            "row": float(w.rows * cout),
+            "tap": float(w.taps * cout),
+            "mac": float(w.taps * cin * cout),
+            "edge": float((windows - whole) * cout),
+            "edge_mac": float((windows - whole) * cout * k),
+        }
+    in_words = cin % 4 == 0 and (p["dilation_w"] == 1 or p["kernel_w"] == 1)
+    patch = 0 if in_words and whole == windows else 4 * words * (1 if in_words else 8)
+    most = max(1, (scratch - patch) // (32 * words))  # groups of four pixels that are done at once
+    single = windows % 4 if windows % 4 < 3 else 0
+    groups = -(-(windows - single) // 4)
+    tiles = -(-groups // most)
+    counts = {
+        "out": 4.0 * groups * cout,
+        "mac": 16.0 * groups * words * cout,
+        "patch": 4.0 * groups * words,
+        "window": float(windows),
+        "tile": float(tiles),
+        "row": float(tiles * cout),  # rows of weights that are unpacked
+        "weight": float(tiles * cout * words),
+        "single": float(single * cout),
+        "single_mac": 4.0 * single * words * cout,
+    }
+    if p["kernel_h"] * p["kernel_w"] == 1:
+        return "pointwise" if in_words else "pointwise odd", counts
+    counts["window_row"] = float(windows * p["kernel_h"])
+    counts["edge"] = float(windows - whole)
+    counts["edge_row"] = float((windows - whole) * p["kernel_h"])
+    counts["edge_patch"] = float((windows - whole) * k)
+    return "window" if in_words else "window odd", counts
+
+
+CONV2D = Kernel(
+    id=1,
+    name="conv2d_s8",
+    n_inputs=1,
+    blobs=(("weights", "i8"), *REQUANT),
+    params=(*WINDOW, "groups", *ACT),
+    doc=(
+        "2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups], one bias, mult, shift "
+        "per output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias "
+        "already holds -zx * sum(w)."
+    ),
+    layouts=(ROWS, PLAIN),
+    group="conv",
+    rules=_conv2d_rules,
+    oracle=conv2d_s8,
+    macs=weights_macs,
+    scratch=_conv2d_scratch,
+    counts=_conv2d_counts,
+)
+
+
+def _depthwise_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    _, _, cin = image(x[0], "input")
+    oh, ow, cout = image(y, "output")
+    window_rules(p, oh, ow)
+    act(p)
+    require(cout % cin == 0, f"{cout} output channels are no multiple of {cin} input channels")
+    return {"weights": (cout, p["kernel_h"], p["kernel_w"])} | per_channel(cout)
+
+
+def depthwise_conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """x [1,H,W,C], weights [C*m,KH,KW] -> [1,OH,OW,C*m]."""
+    weights = blobs["weights"].astype(np.int64)
+    multiplier = q.dims[3] // xs[0].shape[3]
+    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
+    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
+    for ky, row in enumerate(taps):
+        for kx, tap in enumerate(row):
+            acc += np.repeat(tap, multiplier, axis=2) * weights[:, ky, kx]
+    return finish(acc, blobs, p, q)[None]
+
+
+def _depthwise_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
+    """A strip of one channel, for two rows of the output at a time, 96 bits a column, and where each strip begins; or of four
+    channels, 64 bits a column each, and their constants; or one window of all channels; at least the first or the last."""
+    columns = (y[2] - 1) * p["stride_w"] + p["kernel_w"]
+    window = ROWS.row_bytes(p["kernel_h"] * p["kernel_w"] * x[3])
+    tile = max(12 * columns + 12 * (y[1] + 1), window)
+    return max(tile, 32 * columns + 160) + SCRATCH_FIXED, tile
+
+
+def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    p, x = step.params, xs[0]
+    (_, oh, ow, c), stride = y.dims, p["stride_h"]
+    w = windows_of(step, x, y)
+    windows, whole = w.count, w.whole
+    columns = (ow - 1) * stride + 3
+    square = p["kernel_h"] == p["kernel_w"] == 3 and p["dilation_h"] == p["dilation_w"] == 1
+    same = x.dims[3] == c and p["stride_w"] == stride and stride <= 2
+    if is_fast(step) and square and same and 12 * columns + 24 * ((oh + 1) // 2) <= scratch:
+        strips = (oh + 1) // 2
+        return f"3x3 s{stride}", {
+            "channel": float(c),
+            "strip": float(c * strips),
+            "column": float(c * strips * columns),
+            "out": float(windows * c),
+            "spare": float(c * (2 * strips * ow - windows)),  # of a last strip of one row
+            "strips": float(strips),
+        }
+    return "any", {
+        "channel": float(c),
+        "window": float(windows),
+        "out": float(windows * c),
+        "row": float(w.rows * c),
+        "mac": float(w.taps * c),
+        "edge": float((windows - whole) * c),
+        "edge_mac": float((windows - whole) * c * p["kernel_h"] * p["kernel_w"]),
+    }
+
+
+DEPTHWISE_CONV2D = Kernel(
+    id=2,
+    name="depthwise_conv2d_s8",
+    n_inputs=1,
+    blobs=(("weights", "i8"), *REQUANT),
+    params=(*WINDOW, *ACT),
+    doc=(
+        "Depthwise convolution. x [1,H,W,C], y [1,OH,OW,C*m], weights [C*m,KH,KW]; output channel o reads input "
+        "channel o / m. Otherwise as conv2d_s8."
+    ),
+    group="conv",
+    rules=_depthwise_rules,
+    oracle=depthwise_conv2d_s8,
+    macs=weights_macs,
+    scratch=_depthwise_scratch,
+    counts=_depthwise_counts,
+)
+
+
+def conv_transpose2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> [1,OH,OW,Cout]: each input adds its taps to what they reach."""
+    weights, groups, x = blobs["weights"], p["groups"], xs[0][0].astype(np.int64) - q.x_zero
+    start = blobs["bias"] + q.x_zero * weights.astype(np.int64).sum(axis=(1, 2, 3))
+    acc = np.broadcast_to(start, q.dims[1:]).copy()
+    n_in, n_out = x.shape[2] // groups, q.dims[3] // groups
+    for ky, kx in np.ndindex(p["kernel_h"], p["kernel_w"]):
+        oy = np.arange(x.shape[0]) * p["stride_h"] + ky * p["dilation_h"] - p["pad_top"]
+        ox = np.arange(x.shape[1]) * p["stride_w"] + kx * p["dilation_w"] - p["pad_left"]
+        iy, ix = np.flatnonzero((oy >= 0) & (oy < q.dims[1])), np.flatnonzero((ox >= 0) & (ox < q.dims[2]))
+        for g in range(groups):
+            i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
+            acc[oy[iy, None], ox[ix], o] += dot(x[iy[:, None], ix, i], weights[o, ky, kx])
+    return finish(acc, blobs, p, q)[None]
+
+
+def _conv_transpose_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+    """Each input meets the weights of all that it reaches."""
+    return int(blobs["weights"].size) * x[1] * x[2]
+
+
+def _conv_transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    p = step.params
+    taps = p["kernel_h"] * p["kernel_w"]
+    return "", {
+        "out": float(elements(y)),
+        "out_tap": float(elements(y) * taps),
+        "mac": float(step.macs),
+        "window": float(elements(y) // max(1, y.dims[3])),
+    }
+
+
+CONV_TRANSPOSE2D = Kernel(
+    id=23,
+    name="conv_transpose2d_s8",
+    n_inputs=1,
+    blobs=(("weights", "i8"), *REQUANT),
+    params=(*WINDOW, "groups", *ACT),
+    doc=(
+        "Transposed 2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups]; output (oy, ox) "
+        "is reached by tap (ky, kx) from input (iy, ix) where iy * stride_h + ky * dilation_h = oy + pad_top, and "
+        "likewise along the width. y = clamp(zy + requant(bias + sum over all taps of v * w)), where v is x, or zx for "
+        "a tap that no input reaches, and the bias already holds -zx * sum(w)."
+    ),
+    group="conv",
+    rules=_conv2d_rules,
+    oracle=conv_transpose2d_s8,
+    macs=_conv_transpose_macs,
+    counts=_conv_transpose_counts,
+)
+
+KERNELS = (
+    CONV2D,
+    DEPTHWISE_CONV2D,
+    CONV_TRANSPOSE2D,
+)

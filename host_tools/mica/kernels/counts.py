@@ -1,0 +1,29 @@
+"""Counts that kernels share: what the cost of a step depends on, from its shapes alone."""
+
+from __future__ import annotations
+
+import math
+
+from mica.format.schema import STEP_FLAGS
+from mica.kernels.base import Cost, Step, Tensor, Tensors
+
+
+def elements(t: Tensor) -> int:
+    """Number of elements."""
+    return math.prod(t.dims)
+
+
+def is_fast(step: Step) -> bool:
+    """Whether the fast kernels may take the step."""
+    return bool(step.flags & STEP_FLAGS["FAST"])
+
+
+def rows_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """One result after another for the rows along the last dimension."""
+    n, size = xs[0].dims[-1] if xs[0].dims else 1, elements(xs[0])
+    return "", {"row": size / n, "in": float(size)}
+
+
+def copies(*lengths: int) -> str:
+    """The C library's memcpy is quicker where lengths, and with them addresses, are multiples of words."""
+    return "words" if all(n % 4 == 0 for n in lengths) else "bytes"

@@ -1,0 +1,47 @@
+"""A step that no engine computes by itself: an operator of the user's own. It is in no firmware, and in no list of kernels."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from mica.format.schema import MAX_KERNEL_ID
+from mica.kernels.base import Blobs, Kernel, Params, Shapes, Tensor, Tensors
+from mica.kernels.rules import ANY_LENGTH, Broken
+
+
+def _custom_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    return {"definition": (ANY_LENGTH,)}
+
+
+def custom_definition(definition: bytes) -> tuple[str, dict[str, Any]]:
+    """Name and attributes of a custom operator. Raises ValueError where the bytes do not say them."""
+    found = json.loads(definition)
+    sound = isinstance(found, dict) and isinstance(found.get("op"), str) and isinstance(found.get("attributes"), dict)
+    if not sound:
+        raise ValueError("wanted an object with op and attributes")
+    return found["op"], found["attributes"]
+
+
+def _custom_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    try:
+        custom_definition(blobs["definition"].tobytes())
+    except ValueError as e:
+        raise Broken(f"the definition of a custom operator: {e}") from None
+
+
+CUSTOM = Kernel(
+    id=MAX_KERNEL_ID,
+    name="custom_s8",
+    n_inputs=4,
+    blobs=(("definition", "u8"),),
+    params=(),
+    doc=(
+        "An operator of the user's own. definition: JSON in UTF-8, an object with the strings `op`, its name, and `attributes`, an "
+        "object. On a board y is what the function registered under that name makes of the inputs, one to four, of any shape; a "
+        "board without such a function refuses the file."
+    ),
+    min_inputs=1,
+    rules=_custom_rules,
+    constants=_custom_constants,
+)

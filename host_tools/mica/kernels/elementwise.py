@@ -1,0 +1,205 @@
+"""One or two tensors, element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Output, both, clamp, int32, requantise
+from mica.kernels.rules import INT32_LIMIT, act, broadcast, requant, require, same
+
+
+def _pair_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """Two operands, equal in shape or broadcast."""
+    n = elements(y)
+    if all(elements(x) == n for x in xs):
+        return "", {"out": float(n)}
+    run, repeated = _run(xs, y)
+    return "repeated" if repeated else "broadcast", {"out": float(n), "run": float(n / run)}
+
+
+def _run(xs: Tensors, y: Tensor) -> tuple[int, bool]:
+    """Elements of y that are made with one step through each operand, and whether one of them stands still meanwhile."""
+    padded = [[1] * (len(y.dims) - len(x.dims)) + list(x.dims) for x in xs]
+    run = 1
+    kind: tuple[bool, ...] | None = None
+    for axis in reversed(range(len(y.dims))):
+        if y.dims[axis] == 1:
+            continue
+        here = tuple(p[axis] == 1 for p in padded)
+        if kind not in (None, here):
+            break
+        kind = here
+        run *= y.dims[axis]
+    return run, any(kind or ())
+
+
+def _add_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    broadcast(x[0].dims, x[1].dims, y.dims)
+    bound = 128 * (abs(p["mult_a"]) + abs(p["mult_b"])) + abs(p["offset"])
+    require(bound < INT32_LIMIT, f"the sum can reach {bound}; wanted less than 2**31")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
+    return {}
+
+
+def add_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """a, b -> their broadcast sum."""
+    total = xs[0].astype(np.int64) * p["mult_a"] + xs[1].astype(np.int64) * p["mult_b"] + p["offset"]
+    return clamp(q.y_zero + (int32(total) >> p["shift"]), p).reshape(q.dims)
+
+
+ADD = Kernel(
+    id=6,
+    name="add_s8",
+    n_inputs=2,
+    blobs=(),
+    params=("mult_a", "mult_b", "offset", "shift", *ACT),
+    doc=(
+        "Sum or difference of two tensors with numpy broadcasting. "
+        "y = clamp(zy + ((a * mult_a + b * mult_b + offset) >> shift)); the offset holds the rounding constant and "
+        "both zero points. 128 * (|mult_a| + |mult_b|) + |offset| < 2**31, 0 <= shift <= 30."
+    ),
+    group="arithmetic",
+    in_place=True,
+    rules=_add_rules,
+    oracle=add_s8,
+    counts=_pair_counts,
+)
+
+
+def _mul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    requant(p)
+    broadcast(x[0].dims, x[1].dims, y.dims)
+    return {}
+
+
+def mul_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """a, b -> their broadcast product."""
+    a, b = both(xs, q)
+    return clamp(q.y_zero + requantise(a * b, p["mult"], p["shift"]), p).reshape(q.dims)
+
+
+MUL = Kernel(
+    id=16,
+    name="mul_s8",
+    n_inputs=2,
+    blobs=(),
+    params=("mult", "shift", *ACT),
+    doc="Product of two tensors with numpy broadcasting. y = clamp(zy + requant((a - za) * (b - zb))).",
+    group="arithmetic",
+    in_place=True,
+    rules=_mul_rules,
+    oracle=mul_s8,
+    counts=_pair_counts,
+)
+
+
+def _minmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    broadcast(x[0].dims, x[1].dims, y.dims)
+    for side in "ab":
+        bound = 128 * abs(p[f"mult_{side}"]) + abs(p[f"offset_{side}"])
+        require(bound < INT32_LIMIT, f"{side} can reach {bound}; wanted less than 2**31")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
+    require(p["larger"] in (0, 1), f"larger is {p['larger']}; wanted 0 or 1")
+    return {}
+
+
+def minmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """a, b -> the larger or smaller of the two."""
+    a, b = (int32(x.astype(np.int64) * p[f"mult_{s}"] + p[f"offset_{s}"]) for x, s in zip(xs, "ab", strict=True))
+    chosen = np.maximum(a, b) if p["larger"] else np.minimum(a, b)
+    return clamp(q.y_zero + (chosen >> p["shift"]), p).reshape(q.dims)
+
+
+MINMAX = Kernel(
+    id=17,
+    name="minmax_s8",
+    n_inputs=2,
+    blobs=(),
+    params=("mult_a", "offset_a", "mult_b", "offset_b", "shift", "larger", *ACT),
+    doc=(
+        "The larger of two tensors, or with larger = 0 the smaller, with numpy broadcasting. y = clamp(zy + "
+        "(max(a * mult_a + offset_a, b * mult_b + offset_b) >> shift)); an offset holds the rounding constant and a zero "
+        "point. 128 * |mult| + |offset| < 2**31 for each, 0 <= shift <= 30."
+    ),
+    group="arithmetic",
+    in_place=True,
+    rules=_minmax_rules,
+    oracle=minmax_s8,
+    counts=_pair_counts,
+)
+
+
+def _div_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    broadcast(x[0].dims, x[1].dims, y.dims)
+    require(0 <= p["factor"] <= 2**21, f"factor is {p['factor']}; wanted 0 to 2**21")
+    require(0 <= p["shift"] <= 22, f"shift is {p['shift']}; wanted 0 to 22")
+    return {}
+
+
+def div_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """a, b -> their broadcast quotient."""
+    a, b = both(xs, q)
+    divisor = np.where(b == 0, 1, np.abs(b)) << p["shift"]
+    whole = (2 * p["factor"] * np.abs(a) + divisor) // (2 * divisor)
+    far = np.where(b == 0, 2**30, whole)
+    return clamp(q.y_zero + np.sign(a) * np.where(b < 0, -1, 1) * far, p).reshape(q.dims)
+
+
+DIV = Kernel(
+    id=21,
+    name="div_s8",
+    n_inputs=2,
+    blobs=(),
+    params=("factor", "shift", *ACT),
+    doc=(
+        "Quotient of two tensors with numpy broadcasting. y = clamp(zy + (a - za) * factor / ((b - zb) * 2**shift)), rounded "
+        "once, halves away from zero; where b = zb, zy where a = za, else the bound on the side of a's sign. "
+        "0 <= factor <= 2**21, 0 <= shift <= 22."
+    ),
+    group="arithmetic",
+    in_place=True,
+    rules=_div_rules,
+    oracle=div_s8,
+    counts=_pair_counts,
+)
+
+
+def _lut_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    same(x[0], y)
+    return {"table": (256,)}
+
+
+def lut_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Element by element."""
+    out: Array = blobs["table"][xs[0].astype(np.int64) + 128]
+    return out
+
+
+LUT = Kernel(
+    id=8,
+    name="lut_s8",
+    n_inputs=1,
+    blobs=(("table", "i8"),),
+    params=(),
+    doc="Any function of one variable: y = table[x + 128], 256 entries made by the host. x and y have one shape.",
+    group="activation",
+    in_place=True,
+    rules=_lut_rules,
+    oracle=lut_s8,
+)
+
+KERNELS = (
+    ADD,
+    MUL,
+    MINMAX,
+    DIV,
+    LUT,
+)

@@ -1,0 +1,280 @@
+"""Elements that change their place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.format.schema import MAX_BYTES, MAX_RANK
+from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import copies, elements
+from mica.kernels.integers import Output
+from mica.kernels.rules import require, same_quantisation
+
+
+def _transpose_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    rank = len(y.dims)
+    perm = [p[f"perm_{i}"] for i in range(rank)]
+    require(
+        len(x[0].dims) == rank and sorted(perm) == list(range(rank)),
+        f"{perm} is no permutation of {len(x[0].dims)} dimensions",
+    )
+    require(tuple(x[0].dims[i] for i in perm) == y.dims, f"{list(x[0].dims)} permuted by {perm} is not {list(y.dims)}")
+    same_quantisation(x[0], y)
+    return {}
+
+
+def transpose_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """y.dims[i] = x.dims[perm_i]."""
+    return np.ascontiguousarray(xs[0].transpose([p[f"perm_{i}"] for i in range(xs[0].ndim)])).reshape(q.dims)
+
+
+def _transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    rank = len(y.dims)
+    kept = step.params[f"perm_{rank - 1}"] == rank - 1
+    return "rows" if kept else "", {"out": float(elements(y)), "run": elements(y) / y.dims[-1]}
+
+
+TRANSPOSE = Kernel(
+    id=9,
+    name="transpose_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("perm_0", "perm_1", "perm_2", "perm_3", "perm_4", "perm_5"),
+    doc="Permutation of the dimensions: y.dims[i] = x.dims[perm_i] for i < rank. y has the scale and zero point of x.",
+    group="shape",
+    rules=_transpose_rules,
+    oracle=transpose_s8,
+    counts=_transpose_counts,
+)
+
+
+def _move_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    require(0 <= p["begin"] <= MAX_BYTES, f"begin is {p['begin']}; wanted 0 to {MAX_BYTES}")
+    require(1 <= p["rank"] <= MAX_RANK, f"rank is {p['rank']}; wanted 1 to {MAX_RANK}")
+    same_quantisation(x[0], y)
+    return {"map": (p["rank"], 2)}
+
+
+def _move_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    places, size_of_x = blobs["map"].astype(np.int64), math.prod(x[0].dims)
+    n = [int(v) % 2**32 for v in places[:, 0]]
+    reach = [(size - 1) * int(step) for size, step in zip(n, places[:, 1], strict=True)]
+    require(min(n) >= 1 and math.prod(n) == math.prod(y.dims), f"lengths {n} do not make the output {list(y.dims)}")
+    low, high = p["begin"] + sum(r for r in reach if r < 0), p["begin"] + sum(r for r in reach if r > 0)
+    require(low >= 0 and high < size_of_x, f"reads elements {low} to {high} of {size_of_x}")
+
+
+def move_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """y[i] = x[begin + sum(i * step)]."""
+    at = np.array(p["begin"], np.int64)
+    for n, step in blobs["map"].astype(np.int64):
+        at = np.add.outer(at, np.arange(n) * step)
+    out: Array = xs[0].reshape(-1)[at].reshape(q.dims)
+    return out
+
+
+def _move_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    shape = step.blobs["map"].reshape(-1, 2)
+    last, stride = int(shape[-1, 0]), int(shape[-1, 1])
+    return copies(last) if stride == 1 else "apart", {"out": float(elements(y)), "run": elements(y) / last}
+
+
+MOVE = Kernel(
+    id=10,
+    name="move_s8",
+    n_inputs=1,
+    blobs=(("map", "i32"),),
+    params=("begin", "rank"),
+    doc=(
+        "A copy with strides: y, read as an array of the shape map[:,0], is y[i] = x[begin + sum(i[j] * map[j,1])]. "
+        "map [rank,2] holds a length and a step through x's elements, which may be 0 or negative; rank 1 to 6. "
+        "Every index lies inside x; the lengths multiply to the size of y. y has the scale and zero point of x."
+    ),
+    group="shape",
+    rules=_move_rules,
+    constants=_move_constants,
+    oracle=move_s8,
+    counts=_move_counts,
+)
+
+
+def _beside_axis(x: Tensor, y: Tensor, axis: int) -> None:
+    require(0 <= axis < len(y.dims), f"axis is {axis}; the output has {len(y.dims)} dimensions")
+    require(
+        len(x.dims) == len(y.dims)
+        and all(a == b for i, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if i != axis),
+        f"input {list(x.dims)} and output {list(y.dims)} differ beside axis {axis}",
+    )
+
+
+def _concat_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    axis = p["axis"]
+    for t in x:
+        _beside_axis(t, y, axis)
+        same_quantisation(t, y)
+    sizes = [t.dims[axis] for t in x]
+    require(sum(sizes) == y.dims[axis], f"inputs of {sizes} along axis {axis} do not make an output of {y.dims[axis]}")
+    return {}
+
+
+def concat_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """One behind the other along an axis."""
+    return np.concatenate(xs, axis=p["axis"])
+
+
+def _concat_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    axis = step.params["axis"]
+    outer = math.prod(y.dims[:axis])
+    kind = copies(*(math.prod(x.dims[axis:]) for x in xs))
+    return kind, {"run": float(outer * len(xs)), "out": float(elements(y))}
+
+
+CONCAT = Kernel(
+    id=11,
+    name="concat_s8",
+    n_inputs=4,
+    blobs=(),
+    params=("axis",),
+    doc="Two to four tensors, one behind the other along an axis. All have the scale and zero point of y.",
+    min_inputs=2,
+    group="shape",
+    rules=_concat_rules,
+    oracle=concat_s8,
+    counts=_concat_counts,
+)
+
+
+def _pad_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    a, b = x[0].dims, y.dims
+    require(len(a) == len(b), f"input {list(a)} and output {list(b)} differ in rank")
+    require(0 <= p["mode"] <= 3, f"mode is {p['mode']}; wanted 0 to 3")
+    require(-128 <= p["value"] <= 127, f"value is {p['value']}; wanted an int8")
+    for i, (n, wide) in enumerate(zip(a, b, strict=True)):
+        before = p[f"begin_{i}"]
+        behind = wide - before - n
+        require(before >= 0 and behind >= 0, f"{n} elements behind {before} do not fit into {wide}")
+        most = n - (p["mode"] == 2)
+        require(p["mode"] < 2 or max(before, behind) <= most, f"{before} and {behind} elements of padding around {n}")
+    same_quantisation(x[0], y)
+    return {}
+
+
+def pad_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """begin_i elements before x, and what is left of y behind it."""
+    x = xs[0]
+    before = [p.get(f"begin_{i}", 0) for i in range(x.ndim)]
+    widths = [(b, wide - b - n) for b, n, wide in zip(before, x.shape, q.dims, strict=True)]
+    mode = ("constant", "edge", "reflect", "wrap")[p["mode"]]
+    more = {"constant_values": p["value"]} if mode == "constant" else {}
+    return np.pad(x, widths, mode, **more) if widths else x.copy()  # type: ignore[call-overload]
+
+
+def _pad_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    longer = [i for i, (a, b) in enumerate(zip(xs[0].dims, y.dims, strict=True)) if a != b]
+    last = max(longer, default=0)  # what lies behind it is copied as one
+    kind = copies(math.prod(y.dims[last + 1 :]))
+    return f"mode {step.params['mode']} {kind}", {
+        "out": float(elements(y)),
+        "row": float(math.prod(y.dims[:last])),
+        "run": float(math.prod(y.dims[: last + 1])),
+    }
+
+
+PAD = Kernel(
+    id=12,
+    name="pad_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("begin_0", "begin_1", "begin_2", "begin_3", "begin_4", "begin_5", "mode", "value"),
+    doc=(
+        "x with begin_i elements before it along dimension i, and behind it what y's dimension leaves. They are: mode 0 "
+        "value; 1 the nearest element of x; 2 x reflected, without its border; 3 x repeated. Modes 2 and 3 reach no "
+        "further than x is long (less 1 for mode 2). y has the scale and zero point of x."
+    ),
+    group="shape",
+    rules=_pad_rules,
+    oracle=pad_s8,
+    counts=_pad_counts,
+)
+
+
+def _gather_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    _beside_axis(x[0], y, p["axis"])
+    same_quantisation(x[0], y)
+    return {"indices": (y.dims[p["axis"]],)}
+
+
+def _gather_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    n, indices = x[0].dims[p["axis"]], blobs["indices"]
+    require(bool(((indices >= 0) & (indices < n)).all()), f"indices reach outside the {n} elements of the axis")
+
+
+def gather_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Picks along an axis."""
+    return np.take(xs[0], blobs["indices"].astype(np.int64), axis=p["axis"])
+
+
+def _gather_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    run = math.prod(y.dims[step.params["axis"] + 1 :])
+    return copies(run), {"out": float(elements(y)), "run": elements(y) / run}
+
+
+GATHER = Kernel(
+    id=13,
+    name="gather_s8",
+    n_inputs=1,
+    blobs=(("indices", "i32"),),
+    params=("axis",),
+    doc=(
+        "Picks along an axis: y[..., j, ...] = x[..., indices[j], ...], 0 <= indices[j] < x.dims[axis], as many as "
+        "y.dims[axis]. y has the scale and zero point of x."
+    ),
+    group="shape",
+    rules=_gather_rules,
+    constants=_gather_constants,
+    oracle=gather_s8,
+    counts=_gather_counts,
+)
+
+
+def _embedding_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    require(y.dims[:-1] == x[0].dims and len(y.dims) >= 1, f"{list(x[0].dims)} indices do not make {list(y.dims)}")
+    width, rows = y.dims[-1], p["rows"]
+    require(rows >= 1 and rows * width <= MAX_BYTES, f"a table of {rows} rows of {width}")
+    return {"table": (rows, width)}
+
+
+def embedding_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Rows of the table."""
+    i, n = xs[0].astype(np.int64), p["rows"]
+    out: Array = blobs["table"][np.clip(np.where(i < 0, i + n, i), 0, n - 1)]
+    return out
+
+
+EMBEDDING = Kernel(
+    id=15,
+    name="embedding_s8",
+    n_inputs=1,
+    blobs=(("table", "i8"),),
+    params=("rows",),
+    doc=(
+        "Rows of a constant table: y[..., :] = table[i], table [rows, last dimension of y], where i = x[...], plus rows "
+        "where that is negative, then clamped to 0..rows - 1. x int32 has the other dimensions of y."
+    ),
+    x_type="int32",
+    group="shape",
+    rules=_embedding_rules,
+    oracle=embedding_s8,
+)
+
+KERNELS = (
+    TRANSPOSE,
+    MOVE,
+    CONCAT,
+    PAD,
+    GATHER,
+    EMBEDDING,
+)

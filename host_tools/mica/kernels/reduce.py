@@ -1,0 +1,124 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.dense import MATMUL_MOST
+from mica.kernels.integers import Output, clamp, int32, log2, requantise, root
+from mica.kernels.rules import act, requant, require, same_quantisation
+
+REDUCE_MODES = ("sum", "max", "min", "squares", "absolute", "root", "log")
+
+
+def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    requant(p)
+    dims, axis, axes = x[0].dims, p["axis"], p["axes"]
+    require(axis >= 0 and axes >= 0 and axis + axes <= len(dims), f"dimensions {axis} to {axis + axes} of {list(dims)}")
+    n = math.prod(dims[axis : axis + axes])
+    rest = math.prod(dims) == n * math.prod(y.dims)
+    require(rest, f"{list(dims)} without {axes} dimensions from {axis} on is not {list(y.dims)}")
+    require(0 <= p["mode"] < len(REDUCE_MODES), f"mode is {p['mode']}; wanted 0 to {len(REDUCE_MODES) - 1}")
+    mode = REDUCE_MODES[p["mode"]]
+    if mode in ("max", "min"):
+        same_quantisation(x[0], y)
+    else:
+        most = MATMUL_MOST if mode in ("squares", "root") else 2**23
+        require(n <= most, f"{n} numbers can overflow; the limit is {most}")
+    bias = abs(p["bias"])
+    require(bias <= (2**24 if mode == "log" else 0), f"bias is {p['bias']}; wanted 0, for logarithms at most 2**24")
+    return {}
+
+
+def reduce_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Sums, extremes, norms, logarithms over adjacent axes."""
+    x, mode = xs[0].astype(np.int64), p["mode"]
+    over = tuple(range(p["axis"], p["axis"] + p["axes"]))
+    if mode in (1, 2):
+        return clamp((x.max if mode == 1 else x.min)(axis=over), p).reshape(q.dims)
+    d = x - q.x_zero
+    acc = int32((d * d if mode in (3, 5) else np.abs(d) if mode == 4 else d).sum(axis=over)).reshape(q.dims)
+    dead = np.zeros(q.dims, bool)
+    if mode == 5:
+        places = np.full(q.dims, 15)
+        for _ in range(15):
+            small = (acc > 0) & (acc < 2**30)
+            acc, places = np.where(small, acc << 2, acc), places - small
+        acc = root(acc) << places
+    elif mode == 6:
+        dead = acc <= 0
+        acc = log2(np.where(dead, 1, acc)) + p["bias"]
+    y = clamp(q.y_zero + requantise(acc, p["mult"], p["shift"]), p)
+    return np.where(dead, np.int8(p.get("act_min", -128)), y)
+
+
+def _reduce_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    return f"mode {step.params['mode']}", {"out": float(elements(y)), "in": float(elements(xs[0]))}
+
+
+REDUCE = Kernel(
+    id=19,
+    name="reduce_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("axis", "axes", "mode", "mult", "shift", "bias", *ACT),
+    doc=(
+        "One number of all those along `axes` dimensions from `axis` on; y has what remains, in any shape. With d = x - zx, "
+        "mode 0: y = clamp(zy + requant(sum(d))). 1 and 2: y = clamp(max(x)), clamp(min(x)), y has the scale and zero point of "
+        "x. 3: sum(d * d), and 4: sum(|d|), as 0. 5: y = clamp(zy + requant(root)), root = 2**15 * sqrt(sum(d * d)) to 16 "
+        "bits. 6: y = clamp(zy + requant(log + bias)), log = floor(2**16 * log2(sum(d))); act_min where sum(d) <= 0. At most "
+        "2**23 numbers, for 3 and 5 33025; |bias| <= 2**24, 0 but for mode 6."
+    ),
+    group="reduce",
+    rules=_reduce_rules,
+    oracle=reduce_s8,
+    counts=_reduce_counts,
+)
+
+
+def _argmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    dims, axis = x[0].dims, p["axis"]
+    require(0 <= axis < len(dims), f"axis is {axis}; the input has {len(dims)} dimensions")
+    require(p["minimum"] in (0, 1) and p["select_last"] in (0, 1), "minimum or select_last is not 0 or 1")
+    require(
+        math.prod(dims) == dims[axis] * math.prod(y.dims), f"{list(dims)} without axis {axis} is not {list(y.dims)}"
+    )
+    return {}
+
+
+def argmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Where the extreme element of an axis is. int32."""
+    x = -xs[0].astype(np.int64) if p["minimum"] else xs[0]
+    if p["select_last"]:
+        found = x.shape[p["axis"]] - 1 - np.argmax(np.flip(x, p["axis"]), axis=p["axis"])
+    else:
+        found = np.argmax(x, axis=p["axis"])
+    return np.asarray(found, np.int32).reshape(q.dims)
+
+
+ARGMAX = Kernel(
+    id=20,
+    name="argmax_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("axis", "minimum", "select_last"),
+    doc=(
+        "Where along an axis the largest element is, with minimum = 1 the smallest: the first, with select_last = 1 the last "
+        "of equal ones. y has the other dimensions, in any shape."
+    ),
+    y_type="int32",
+    group="reduce",
+    rules=_argmax_rules,
+    oracle=argmax_s8,
+)
+
+KERNELS = (
+    REDUCE,
+    ARGMAX,
+)

@@ -1,0 +1,28 @@
+"""How much scratch a step gets: bytes behind the tensors of the arena, the same for every core."""
+
+from __future__ import annotations
+
+from mica.format.schema import SCRATCH_LEAST
+from mica.kernels import KERNEL_BY_NAME
+from mica.kernels.base import Dims, Params
+
+
+def scratch_min(kernel: str, out_channels: int) -> int:
+    """Bytes of scratch a step of this kernel cannot run without, on any core.
+
+    `out_channels` is the number of outputs that share one input patch. Compared against `mica_scratch_min` in C by a test.
+    A larger `scratch_want` only makes a step faster.
+    """
+    return KERNEL_BY_NAME[kernel].scratch_min(out_channels)
+
+
+def scratch_want(kernel: str, x: Dims, y: Dims, p: Params, limit: int) -> int:
+    """Bytes of scratch with which a step runs fastest, at most `limit`; the same for every core.
+
+    x, y: dimensions of the first input and the output. A kernel that is given less works on fewer pixels or rows at a
+    time; one that is given more has no use for it. Limits below SCRATCH_LEAST, or the smallest tile of a step where
+    that is larger, count as that: with less, kernels have to go without, several times slower, to save two kilobytes.
+    """
+    want, tile = KERNEL_BY_NAME[kernel].scratch(x, y, p)
+    least = scratch_min(kernel, y[-1] if y else 1)
+    return max(least, min(want, max(limit, tile, SCRATCH_LEAST)) & -4)

@@ -1,0 +1,141 @@
+"""What every link to a MicroPython can do: a serial port, an emulated board, or MicroPython on this computer.
+
+`targets.open_board` opens one by its name.
+"""
+
+import abc
+import base64
+import binascii
+import re
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from mica.errors import MicaError
+from mica.printable import printable
+
+# Seconds without a byte from the board after which it counts as hung.
+SILENCE = 60.0
+
+# What one command may print, and how long it may take: so many times the silence that is allowed.
+ANSWER_BYTES = 1_000_000
+_SILENCES = 10
+
+_LONGEST = 1000  # characters of an exception that are shown
+
+PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+class BoardError(MicaError):
+    """A MicroPython exception, or a board that does not do as asked.
+
+    The text is the exception's last line, printable; `traceback` has all of it, as the board sent it.
+    """
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(printable(message))
+        self.traceback = traceback
+
+
+class _Enough(Exception):
+    """A board has printed more, or for longer, than it may."""
+
+
+def board_exception(text: str) -> BoardError:
+    """Make a BoardError of the traceback that MicroPython has printed."""
+    lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
+    last = lines[-1].strip() if lines else "unknown exception"
+    return BoardError(last if len(last) <= _LONGEST else last[:_LONGEST] + "...", text.replace("\r", ""))
+
+
+class Board(abc.ABC):
+    """A MicroPython that executes what we send. Use as a context manager, or call close().
+
+    Line ends in what a board prints are always "\\n" here. `timeout` is the longest silence in seconds, None for
+    ever; after it the program on the board is interrupted and BoardError raised.
+    """
+
+    name: str  # what to call it in messages
+    port: str | None = None  # the serial port that other programs could open, if there is one
+    rom_files: frozenset[str] = frozenset()  # what open_board has put into its /rom
+
+    def exec(
+        self, code: str, timeout: float | None = SILENCE, *, limit: int = ANSWER_BYTES, total: float | None = None
+    ) -> bytes:
+        """Run code on the board and return what it has printed. Raises BoardError for an exception.
+
+        A program that prints more than `limit` bytes, or goes on printing for more than `total` seconds (default: ten
+        times `timeout`), is interrupted.
+        """
+        output = bytearray()
+        if total is None and timeout is not None:
+            total = _SILENCES * timeout
+        begun = time.monotonic()
+
+        def keep(data: bytes) -> None:
+            output.extend(data)
+            if len(output) > limit:
+                raise _Enough(f"printed more than {limit:,} bytes")
+            if total is not None and time.monotonic() - begun > total:
+                raise _Enough(f"went on printing for more than {total:g} s")
+
+        try:
+            self.exec_follow(code, keep, timeout)
+        except _Enough as enough:
+            raise BoardError(f"{self.name} {enough}; its program was interrupted") from None
+        return bytes(output)
+
+    @abc.abstractmethod
+    def exec_follow(self, code: str, on_data: Callable[[bytes], object], timeout: float | None = SILENCE) -> None:
+        """Like exec, with the output handed to `on_data` as it comes."""
+
+    @abc.abstractmethod
+    def put(self, data: bytes, name: str, progress: PutProgress | None = None) -> None:
+        """Make the global variable `name` on the board a `bytes` with this content; checked by CRC-32."""
+
+    def get(self, expr: str, limit: int = ANSWER_BYTES) -> bytes:
+        """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32. `limit`: see exec."""
+        text = self.exec(_GET.format(expr=expr), limit=limit)
+        try:
+            *lines, crc = text.split()
+            data = b"".join(base64.b64decode(line) for line in lines)
+            sound = int(crc) == binascii.crc32(data)
+        except ValueError:
+            sound = False
+        if not sound:
+            raise BoardError(f"{self.name}: {expr} was damaged on its way; try again")
+        return data
+
+    @abc.abstractmethod
+    def soft_reset(self) -> None:
+        """Start MicroPython anew: an empty heap, no variables; files stay."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """Let go of the board; an emulated one ends. May be called twice."""
+
+    def __enter__(self) -> "Board":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+# Base64 because the raw REPL ends output with a byte that data could have, and some ports change line ends.
+_GET = """\
+def _mica_get(v):
+    import binascii, sys
+    for i in range(0, len(v), 240):
+        sys.stdout.write(str(binascii.b2a_base64(v[i:i + 240]), "ascii"))
+    print(binascii.crc32(v))
+_mica_get(memoryview({expr}))
+"""
+
+
+def check_name(name: str) -> str:
+    """Return `name` if it can be a variable on the board."""
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError(f"{name!r} is not a variable's name")
+    return name

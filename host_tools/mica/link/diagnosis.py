@@ -1,0 +1,295 @@
+"""What is wrong with a board, and what to do about it: the checks of `mica doctor`, which other commands' errors use as well.
+
+    port -> permission -> held by whom -> does MicroPython answer -> mica and its version -> which board -> memory -> models
+
+Each check gives findings; the first that makes all further ones impossible ends the list. What a board is asked runs on stock
+MicroPython too.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import mica
+from mica.boards import Board as BoardFacts
+from mica.boards import all_boards
+from mica.errors import MicaError
+from mica.format import schema
+from mica.kernels import KERNELS
+from mica.link import ports
+from mica.link.answers import (
+    Answer,
+    Field,
+    ask,
+    format_version,
+    name,
+    number,
+    read,
+    require_mica,
+    unreadable,
+    version,
+    words,
+)
+from mica.link.board import Board
+from mica.link.targets import open_board
+from mica.printable import printable
+
+OK, WARNING, BAD = "ok", "warning", "bad"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at: a short name, how it is, what was found, and what to do where it is not well."""
+
+    what: str
+    state: str
+    text: str
+    todo: str = ""
+
+
+# Prints lines "mica:<key> <value>"; what a firmware lacks stays away.
+PROBE = """\
+import gc, sys
+gc.collect()
+def _say(k, *v):
+    print("mica:" + k, *v)
+_say("heap", gc.mem_free(), gc.mem_alloc())
+_i = sys.implementation
+_say("micropython", ".".join([str(v) for v in _i.version[:3]]))
+_say("machine", getattr(_i, "_machine", sys.platform))
+_say("build", getattr(_i, "_build", ""))
+try:
+    import machine
+    _f = machine.freq()
+    _say("clock", _f if isinstance(_f, int) else _f[0])
+except (ImportError, AttributeError):
+    pass
+try:
+    import _mica
+    _f = _mica.info()
+    _say("engine", ".".join([str(v) for v in _f.format]), _f.isa, _f.arena_bytes, ",".join(_f.kernels) or "-")
+except ImportError:
+    pass
+try:
+    import mica
+    _say("mica", getattr(mica, "__version__", "?"))
+except ImportError as _e:
+    _say("nomica", _e)
+try:
+    import vfs
+    _say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))  # of an RP2 a block device that is memory, too
+except (ImportError, AttributeError, OSError, TypeError):
+    pass
+import os
+for _d in ("/rom", "/"):
+    try:
+        for _n in os.ilistdir(_d):
+            if _n[0].endswith(".mica"):
+                _n, _s = _d.rstrip("/") + "/" + _n[0], _n[3] if len(_n) > 3 else 0
+                _say("model", _s, "".join(["%02x" % b for b in _n.encode()]))
+    except (AttributeError, OSError):
+        pass
+"""
+
+
+ENGINE = """\
+import _mica
+print("mica:engine", ".".join([str(v) for v in _mica.info().format]))
+"""
+
+
+def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
+    """Everything about a target of `--on`. `expected`: the board that the person says it is.
+
+    A program that runs on the board is interrupted. Raises nothing for what is wrong with a board or its port.
+    """
+    try:
+        port = ports.the_only_port() if target == "auto" else target
+        found = [Finding("port", OK, port)] if ports.is_port_name(port) else [Finding("board", OK, f"emulated {port}")]
+        with open_board(port) as board:
+            return found + judge(parse(ask(board, PROBE)), expected)
+    except MicaError as error:
+        return [failed(error)]
+
+
+def failed(error: MicaError) -> Finding:
+    """The finding that an error of a port or a board is: what was found stands before its first semicolon."""
+    text, _, todo = str(error).partition("; ")
+    return Finding("port", BAD, text, todo)
+
+
+def parse(answer: Answer) -> dict[str, list[str]]:
+    """Lines of the probe: key -> values, one a line."""
+    answers: dict[str, list[str]] = {}
+    for key, value in answer.lines():
+        answers.setdefault(key, []).append(value.strip())
+    return answers
+
+
+def _read(one: Mapping[str, str], key: str, *fields: Field) -> tuple[Any, ...]:
+    """The fields of one value. Raises BoardError where the board has answered something else."""
+    try:
+        return read(one[key], fields)
+    except (KeyError, ValueError) as error:
+        raise unreadable("the board", f"mica:{key} {one.get(key, '')}", str(error)) from None
+
+
+def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list[Finding]:
+    """Findings from what the board has answered."""
+    one = {key: values[0] for key, values in answers.items()}
+    python, machine = printable(one.get("micropython", "?")), printable(one.get("machine", "?"))
+    found = [Finding("micropython", OK, f"{python} on {machine}")]
+    facts = board_of(one)
+    found += _board(one, facts, expected)
+    if "engine" not in one or "mica" not in one:
+        return [*found, _no_mica(one, facts or expected), *_memory(one)]
+    (there,) = _read(one, "mica", version)
+    found.append(_version(there, facts or expected))
+    form, isa, arena, kernels = _read(one, "engine", format_version, words, number, words)
+    found += _engine(form, isa, arena, kernels.split(","), facts)
+    return [*found, *_memory(one), *_models(one, answers.get("model", []))]
+
+
+def board_of(one: Mapping[str, str]) -> BoardFacts | None:
+    """The board of `mica boards` that the firmware was built for; None for firmware of others."""
+    return next((b for b in all_boards() if b.name == one.get("build")), None)
+
+
+def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFacts | None) -> list[Finding]:
+    if expected is None or "build" not in one:
+        return []
+    built = printable(one["build"]) or "a board that it does not name"
+    if facts is not None and facts.name == expected.name:
+        return [Finding("firmware", OK, f"built for {expected.name}")]
+    return [
+        Finding(
+            "firmware",
+            BAD,
+            f"the firmware was built for {built}, and the board is said to be {expected.name}",
+            f"flash the right one: mica flash --board {expected.name} --on auto",
+        )
+    ]
+
+
+def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
+    half = "half of mica" if "engine" in one or "mica" in one else "no mica"
+    return Finding(
+        "mica",
+        BAD,
+        f"{half} in this firmware ({printable(one.get('nomica', 'the module _mica is missing'))})",
+        flash_line(facts),
+    )
+
+
+def flash_line(facts: BoardFacts | None) -> str:
+    """What to type to put mica onto a board."""
+    return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
+
+
+def compare(found: str) -> int:
+    """Mica on the board against mica here, by major and minor version: -1 older, 0 as old, 1 newer."""
+    board, here = (tuple(int(n) for n in re.findall(r"\d+", text)[:2]) for text in (found, mica.__version__))
+    return (board > here) - (board < here)
+
+
+def _version(found: str, facts: BoardFacts | None) -> Finding:
+    order = compare(found)
+    if order < 0:
+        return Finding(
+            "mica", BAD, f"mica {found} on the board is older than {mica.__version__} here", flash_line(facts)
+        )
+    if order > 0:
+        todo = "update it: pip install --upgrade mica"
+        return Finding("mica", BAD, f"mica {found} on the board is newer than {mica.__version__} here", todo)
+    return Finding("mica", OK, found)
+
+
+def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFacts | None) -> list[Finding]:
+    found = []
+    if int(form.split(".")[0]) != schema.VERSION_MAJOR:
+        text = f"it reads files of format {form}; mica pack writes {schema.VERSION_MAJOR}.{schema.VERSION_MINOR}"
+        found.append(Finding("format", BAD, text, flash_line(facts)))
+    missing = [k.name for k in KERNELS if k.name not in kernels]
+    if missing:
+        text = f"{len(missing)} of {len(KERNELS)} are not in this firmware: {', '.join(missing)}"
+        found.append(
+            Finding("kernels", WARNING, text, "models that use them run slowly or not at all; see mica build -h")
+        )
+    else:
+        found.append(Finding("kernels", OK, f"all {len(kernels)}, for {isa}"))
+    if isa == "ref" and facts is not None and facts.isa not in ("ref", "host"):
+        text = f"the plain kernels, on a core that has faster ones ({facts.isa})"
+        found.append(Finding("kernels", WARNING, text, f"build it again: mica build --board {facts.name}"))
+    if arena == 0:
+        found.append(
+            Finding("arena", WARNING, "none: every model takes its own from the heap", "see mica build --arena")
+        )
+    else:
+        found.append(Finding("arena", OK, f"{arena:,} bytes"))
+    return found
+
+
+def _memory(one: Mapping[str, str]) -> list[Finding]:
+    found = []
+    if "clock" in one:
+        (clock,) = _read(one, "clock", number)
+        found.append(Finding("clock", OK, f"{clock / 1e6:g} MHz"))
+    free, used = _read(one, "heap", number, number)
+    if free < 16 * 1024:
+        text = f"{free:,} bytes free, {used:,} in use at the start"
+        found.append(Finding("heap", WARNING, text, "does boot.py or main.py take it? rename them and reset the board"))
+    else:
+        found.append(Finding("heap", OK, f"{free:,} bytes free"))
+    return found
+
+
+def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
+    found = []
+    (window,) = _read(one, "romfs", number) if "romfs" in one else (0,)
+    if window == 0:
+        text = "none: models are copied into RAM"
+        found.append(Finding("romfs", WARNING, text, "the firmware of mica build has one"))
+    else:
+        found.append(Finding("romfs", OK, f"a window of {window:,} bytes"))
+    listed = []
+    for model in models:
+        size, path = _read({"model": model}, "model", number, name)
+        listed.append(f"{printable(path)} ({size:,} bytes)")
+    if listed:
+        found.append(Finding("models", OK, ", ".join(listed)))
+    else:
+        found.append(Finding("models", WARNING, "none on the board", "send one: mica push M.mica --on auto"))
+    return found
+
+
+def check_board(board: Board, data: bytes) -> None:
+    """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
+    found = [_version(require_mica(board), None)]
+    (form,) = ask(board, ENGINE).one("engine", format_version)
+    major, minor = struct.unpack_from("<HH", data, 4)
+    reads = int(form.split(".")[0])
+    if major != reads:
+        text = f"it reads models of format {reads}; this one has format {major}.{minor}"
+        found.append(
+            Finding("format", BAD, text, flash_line(None) if major > reads else "pack the model again: mica pack")
+        )
+    for finding in found:
+        if finding.state == BAD:
+            raise MicaError(f"{board.name}: {finding.text}; {finding.todo}")
+
+
+def out_of_memory(board: Board, working: int, size: int) -> MicaError:
+    """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file."""
+    try:
+        free = int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+        has = f"its heap has {free:,} free"
+    except (MicaError, ValueError):
+        has = "its heap has less"
+    return MicaError(
+        f"{board.name} is out of memory: the model takes {working:,} bytes for tensors and scratch, and {size:,} for a copy "
+        f"of the file unless it is read in flash; {has}. See mica fit, or put it into flash: mica push"
+    )

@@ -1,0 +1,283 @@
+"""The virtual Pico: the image for a real RPI_PICO, run by the RP2040 emulator rp2040js in Node.js.
+
+    firmware.uf2 -> flash file -> node run.mjs BOOTROM FLASH PORT <- TCP: the board's USB serial port
+                                              stdin/stdout: questions, such as for the number of cycles
+
+What runs in Node.js is in boards/common/rp2040. Flash is a file, so files on the board and its ROMFS outlive it.
+"""
+
+import contextlib
+import hashlib
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from mica.boards import Board as BoardFacts
+from mica.errors import MicaError
+from mica.images import uf2
+from mica.link import child
+from mica.link.qemu import Emulator, rom_window
+from mica.resources import data_dir
+from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.process import need_program, run_logged
+
+FLASH_BASE = 0x10000000
+FLASH_BYTES = 2 << 20
+_BOOTROM_BYTES = 0x4000
+_START = 20.0  # seconds for the emulator to listen, and for the board to reach its prompt
+
+_BOOTROM_FLAGS = [
+    *("-mcpu=cortex-m0plus", "-mthumb", "-Os", "-std=c99", "-Wall", "-Wextra", "-Werror"),
+    # It is the C library: the compiler may not turn its memcpy into a call of memcpy.
+    *("-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns", "-nostdlib"),
+]
+
+# Where the board itself reads its cycle counter, as MicroPython: a list [low word, high word]. See machine.mjs.
+CYCLES_ON_BOARD = 0x4FF00000
+
+
+class Cycles(NamedTuple):
+    """Cycles executed since power-on, the board's time, and how long the emulator took for them (both in seconds)."""
+
+    executed: int
+    board_seconds: float
+    busy_seconds: float
+
+
+# --- what has to be there -------------------------------------------------------------------------------
+
+
+def install(progress: Progress = quiet) -> Path:
+    """Return the folder with everything that runs: our scripts, the boot ROM, rp2040js. Made when missing."""
+    source = data_dir("boards") / "common" / "rp2040"
+    lock = (source / "package-lock.json").read_bytes()
+    modules = cache_dir() / "npm"
+    files = sorted(path for path in source.iterdir() if path.suffix in (".mjs", ".c", ".ld"))
+    digest = hashlib.sha256(repr(_BOOTROM_FLAGS).encode() + b"".join(path.read_bytes() for path in files))
+    folder = modules / f"run-{digest.hexdigest()[:8]}"
+    need_program("node", "nodejs")
+    if not _installed(modules, lock) or not folder.is_dir():
+        with locked("npm", progress):
+            if not _installed(modules, lock):
+                _install_modules(source, modules, progress)
+            if not folder.is_dir():
+                _install_files(files, folder)
+    return folder
+
+
+def _installed(modules: Path, lock: bytes) -> bool:
+    """Whether npm has installed what the lock file says. It is taken away where that failed."""
+    copy = modules / "package-lock.json"
+    return (modules / "node_modules" / "rp2040js").is_dir() and copy.is_file() and copy.read_bytes() == lock
+
+
+def _install_modules(source: Path, folder: Path, progress: Progress) -> None:
+    """Have npm fetch rp2040js, of the version and checksum that the lock file names."""
+    need_program("npm", "npm")
+    shutil.rmtree(folder / "node_modules", ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copyfile(source / name, folder / name)
+    log = folder / "npm.log"
+    progress("fetching rp2040js by npm")
+    command = ["npm", "ci", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts"]
+    try:
+        run_logged(command, "fetching rp2040js by npm", log, cwd=folder, progress=progress)
+    except MicaError:
+        (folder / "package-lock.json").unlink(missing_ok=True)
+        raise MicaError(f"npm could not fetch rp2040js; is there a network? The log is {log}") from None
+
+
+def _install_files(files: Sequence[Path], folder: Path) -> None:
+    """Copy our scripts to where Node.js finds rp2040js above them, and build the boot ROM."""
+    compiler = need_program("arm-none-eabi-gcc", "gcc-arm-none-eabi libnewlib-arm-none-eabi")
+    half = folder.with_suffix(".half")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
+    for path in files:
+        shutil.copyfile(path, half / path.name)
+    elf, binary = half / "bootrom.elf", half / "bootrom.bin"
+    what = "building the boot ROM"
+    log = half / "bootrom.log"
+    link: list[str | Path] = ["-T", half / "bootrom.ld", half / "bootrom.c", "-lgcc", "-o", elf]
+    run_logged([compiler, *_BOOTROM_FLAGS, *link], what, log)
+    copy: list[str | Path] = [need_program("arm-none-eabi-objcopy", "binutils-arm-none-eabi"), "-O", "binary"]
+    run_logged([*copy, f"--pad-to={_BOOTROM_BYTES:#x}", elf, binary], what, log)
+    half.replace(folder)
+
+
+# --- flash ----------------------------------------------------------------------------------------------
+
+
+def default_flash(name: str) -> Path:
+    """$MICA_FLASH, else a file in the cache: one board of this name for each user."""
+    if "MICA_FLASH" in os.environ:
+        return Path(os.environ["MICA_FLASH"])
+    return cache_dir() / "flash" / f"{name}.bin"
+
+
+def _open_flash(path: Path, name: str) -> IO[bytes]:
+    """Open the flash file, erased when new, and lock it. The lock ends with the file object, or the process."""
+    import fcntl
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("r+b" if path.exists() else "w+b")
+    except OSError as error:
+        raise MicaError(f"{path}: cannot be used as flash: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise MicaError(
+            f"{path}: another virtual {name} runs with this flash; end it, or name another file in MICA_FLASH"
+        ) from None
+    size = file.seek(0, os.SEEK_END)
+    if size == 0:
+        file.write(b"\xff" * FLASH_BYTES)
+        file.flush()
+    elif size != FLASH_BYTES:
+        file.close()
+        raise MicaError(f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}; remove it to begin anew")
+    return file
+
+
+def _write_flash(file: IO[bytes], address: int, data: bytes, where: str) -> None:
+    """Put data where the board will see it at `address`."""
+    offset = address - FLASH_BASE
+    if offset < 0 or offset + len(data) > FLASH_BYTES:
+        raise MicaError(f"{where}: {len(data)} bytes at {address:#x} lie outside of flash")
+    file.seek(offset)
+    if file.read(len(data)) != data:
+        file.seek(offset)
+        file.write(data)
+
+
+# --- the emulator ---------------------------------------------------------------------------------------
+
+
+class VirtualPico(Emulator):
+    """A running virtual Pico. `port` is where its USB serial port is. Use as a context manager, or call close()."""
+
+    def __init__(
+        self,
+        board: BoardFacts,
+        image: Path | None,
+        *,
+        load: Sequence[tuple[Path, int]] = (),
+        rom: bytes | None = None,
+        tcp: int | None = None,
+        flash: Path | None = None,
+        keep_flash: bool = True,
+        progress: Progress = quiet,
+    ) -> None:
+        """Start the board with a UF2 image; with None, as its flash is.
+
+        `load` puts files at addresses of its flash; `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or
+        at a free one for 0 and None. `flash` is the file that keeps its flash; without `keep_flash` nothing does.
+        """
+        self.name = board.target
+        self._kept = None
+        self._last_words = ""
+        self._text = b""
+        for path in (image, *(path for path, _ in load)):
+            if path is not None and not path.is_file():
+                raise MicaError(f"{path} is not there; wanted a file to run on {self.name}")
+        folder = install(progress)
+        # Once Node.js has it open, a file that is not kept needs no name.
+        with contextlib.ExitStack() as stack:
+            if not keep_flash:
+                flash = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-"))) / "flash.bin"
+            self._flash = _open_flash(flash or default_flash(self.name), board.name)
+            self._start(board, image, load, rom, tcp or 0, folder)
+
+    def _start(
+        self,
+        board: BoardFacts,
+        image: Path | None,
+        load: Sequence[tuple[Path, int]],
+        rom: bytes | None,
+        tcp: int,
+        folder: Path,
+    ) -> None:
+        try:
+            if image is not None:
+                for block in uf2.parse(image.read_bytes(), str(image)):
+                    _write_flash(self._flash, block.address, block.data, str(image))
+            for path, address in load:
+                _write_flash(self._flash, address, path.read_bytes(), str(path))
+            if rom is not None:
+                _write_flash(self._flash, rom_window(board, len(rom)), rom, "the ROMFS image")
+            self._flash.flush()
+            command = [need_program("node", "nodejs"), folder / "run.mjs", folder / "bootrom.bin", self._flash.name]
+            self._process = child.start(
+                [*command, str(tcp)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
+        except BaseException:
+            self._flash.close()
+            raise
+        try:
+            self.port = f"socket://127.0.0.1:{self._answer('port', _START)[0]}"
+            # A Ctrl-C while it starts would end what mounts its files. A main.py that never waits is not waited for.
+            with contextlib.suppress(TimeoutError):
+                self._answer("idle", _START)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, TimeoutError):
+                raise MicaError(f"{self.name} did not start; it said: {self.last_words or 'nothing'}") from None
+            raise
+
+    def keep_connected(self) -> None:
+        """Nothing: unlike a pseudo-terminal, its port notices who comes."""
+
+    def cycles(self) -> Cycles:
+        """Ask for the cycle counter."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(b"cycles\n")
+            self._process.stdin.flush()
+            executed, nanos, busy = self._answer("cycles", _START)
+        except (OSError, TimeoutError):
+            raise MicaError(f"{self.name}: the emulator does not answer") from None
+        return Cycles(int(executed), int(nanos) / 1e9, float(busy))
+
+    @property
+    def last_words(self) -> str:
+        """Why it has ended, as far as it said."""
+        with contextlib.suppress(TimeoutError, MicaError):
+            self._answer("", 0)
+        return self._last_words
+
+    def _answer(self, kind: str, seconds: float) -> list[str]:
+        """The words after `kind` in the next such line. Raises TimeoutError, or MicaError when it has ended."""
+        stream = self._process.stdout
+        assert stream is not None
+        end = time.monotonic() + seconds
+        while True:
+            line, newline, rest = self._text.partition(b"\n")
+            if newline:
+                self._text = rest
+                words = line.decode(errors="replace").split(" ")
+                if words[0] == kind:
+                    return words[1:]
+                if words[0] in ("error", "crash", "firmware", "bootsel"):
+                    self._last_words = " ".join(words[1:])
+                elif words[0] not in ("port", "idle", "reset", "cycles"):
+                    self._last_words = self._last_words or " ".join(words)
+                continue
+            if not select.select([stream], [], [], max(0.0, end - time.monotonic()))[0]:
+                raise TimeoutError
+            new = os.read(stream.fileno(), 4096)
+            if not new:
+                raise MicaError(f"{self.name}: {self._last_words or 'the emulator has ended'}")
+            self._text += new
+
+    def close(self) -> None:
+        super().close()
+        self._flash.close()

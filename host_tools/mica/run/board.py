@@ -1,0 +1,165 @@
+"""A model on a board: sends it, feeds it, reads it back. The board's half is `firmware/mica/remote.py`, which defines
+the lines that go over the wire."""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mica import custom
+from mica.boards import emulated_boards
+from mica.errors import MicaError
+from mica.format.codec import DTYPE_NUMPY
+from mica.link import answers
+from mica.link.answers import Answer, ask, number, one_of
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError
+from mica.link.diagnosis import check_board, out_of_memory
+from mica.link.qemu import INSTRUCTIONS_A_SECOND
+from mica.link.targets import open_board
+from mica.link.virtual_pico import CYCLES_ON_BOARD
+from mica.run.runner import Inputs, Runner, Times
+
+Say = Callable[[str], None]
+_ROM_NAME = "model.mica"
+EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's heap beside a model
+
+
+class BoardRunner(Runner):
+    """A model loaded on a board. Raises MicaError where the board, its firmware or its memory does not do."""
+
+    def __init__(
+        self,
+        data: bytes,
+        target: str,
+        say: Say | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        icount: bool = False,
+    ) -> None:
+        super().__init__(data, target)
+        self.facts = emulated_boards().get(target)
+        self.icount = icount
+        self.board = open_board(
+            target, icount=icount, rom_files={_ROM_NAME: data}, progress=say or (lambda message: None)
+        )
+        try:
+            check_board(self.board, data)
+            self.board.exec("from mica import remote")
+            if source := custom.board_source():
+                self.board.exec(source)
+            if _ROM_NAME in self.board.rom_files:
+                # It came through emulated memory, and is read there.
+                answer = self._call(f"remote.load('/rom/{_ROM_NAME}')")
+            else:
+                self.board.put(data, "_data", progress)
+                # The model keeps what it needs of the buffer alive; the name would keep a second copy.
+                answer = self._call("remote.load(_data)", "_data = None")
+            *_, self.ram, copied = answer.one("model", *[number] * 6, one_of("0", "1"))
+            self.copied = copied == "1"  # whether the file lies in RAM as well
+        except BoardError as e:
+            error = self._explain(e)
+            self.board.close()
+            raise error from None
+        except BaseException:
+            self.board.close()
+            raise
+
+    def _explain(self, error: BoardError) -> MicaError:
+        if not str(error).startswith("MemoryError"):
+            return MicaError(f"{self.target}: {error}")
+        working = (self.model.arena_bytes or 0) + self.model.scratch_want
+        return out_of_memory(self.board, working, len(self.data))
+
+    def close(self) -> None:
+        self.board.close()
+
+    def _call(self, *lines: str, expected: int = 0, steps: int = 0) -> Answer:
+        """expected: bytes that come in hexadecimal; steps: each may take as long as a board may be silent."""
+        limit = ANSWER_BYTES + 3 * expected
+        return ask(self.board, "\n".join(lines), limit=limit, total=SILENCE * max(10, steps + 1))
+
+    def _damaged(self) -> BoardError:
+        return BoardError(f"{self.target}: its answer was damaged on the way; try again")
+
+    def _send(self, arrays: Sequence[np.ndarray], name: str = "_x") -> None:
+        self.board.put(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), name)
+
+    def _arguments(self, inputs: Inputs) -> str:
+        """Sends one sample; the argument list that names its inputs on the board."""
+        self._send(inputs)
+        parts, at = [], 0
+        for a in inputs:
+            parts.append(f"memoryview(_x)[{at}:{at + a.nbytes}]")
+            at += a.nbytes
+        return ", ".join(parts)
+
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        size = sum(int(a.nbytes) for a in samples[0]) if len(samples) else 1
+        per_call = max(1, EVALUATE_BYTES // size)
+        results: list[list[np.ndarray]] = []
+        for at in range(0, len(samples), per_call):
+            batch = samples[at : at + per_call]
+            self._send([a for inputs in batch for a in inputs])
+            sizes = [self.model.tensors[t].bytes for t in self.model.outputs]
+            answer = self._call("remote.evaluate(_x)", expected=len(batch) * sum(sizes), steps=len(batch))
+            rows = [row for (row,) in answer.all("y", answers.data)]
+            count, crc = answer.one("end", number, answers.crc32)
+            if (
+                count != len(batch)
+                or [len(row) for row in rows] != [sum(sizes)] * len(batch)
+                or crc != binascii.crc32(b"".join(rows))
+            ):
+                raise self._damaged()
+            results += [self._split(row) for row in rows]
+        return results
+
+    def _split(self, row: bytes) -> list[np.ndarray]:
+        outputs, at = [], 0
+        for tensor_id in self.model.outputs:
+            t = self.model.tensors[tensor_id]
+            outputs.append(np.frombuffer(row[at : at + t.bytes], DTYPE_NUMPY[t.dtype]).reshape(t.dims))
+            at += t.bytes
+        return outputs
+
+    def reset(self) -> None:
+        self._call("remote.model.reset()")
+
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        n = len(self.model.steps)
+        answer = self._call(f"remote.layer_hashes({self._arguments(inputs)})", steps=n)
+        found = answer.all("layer", number, answers.crc32)
+        if [i for i, _ in found] != list(range(n)):
+            raise self._damaged()
+        return [crc for _, crc in found]
+
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        t = self.model.tensors[self.model.steps[step].outputs[0]]
+        answer = self._call(f"remote.layer_bytes({step}, {self._arguments(inputs)})", expected=t.bytes, steps=step + 1)
+        data = b"".join(part for (part,) in answer.all("hex", answers.data))
+        size, crc = answer.one("end", number, answers.crc32)
+        if not len(data) == size == t.bytes or binascii.crc32(data) != crc:
+            raise self._damaged()
+        return np.frombuffer(data, DTYPE_NUMPY[t.dtype])
+
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        unit, read, mask, each = self._counter()
+        answer = self._call(
+            "import machine, time" if unit == "cycles" else "import time",
+            f"remote.bench({read}, {mask:#x}, {runs}, {self._arguments(inputs)})",
+        )
+        lines = answer.all("step", number, number, one_of("C", "Python"))
+        if [i for i, _, _ in lines] != list(range(len(self.model.steps))):
+            raise self._damaged()
+        (total,) = answer.one("total", number)
+        (heap,) = answer.one("heap", number)
+        return Times(unit, total * each, [ticks * each for _, ticks, _ in lines], heap, [where for *_, where in lines])
+
+    def _counter(self) -> tuple[str, str, int, float]:
+        """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""
+        if self.facts is not None and self.facts.port == "rp2":
+            return "cycles", f"lambda: machine.mem32[{CYCLES_ON_BOARD + 4}]", 0xFFFFFFFF, 1
+        if self.icount and self.facts is not None and self.facts.clock:
+            return "instructions", "time.ticks_cpu", 0x3FFFFFFF, INSTRUCTIONS_A_SECOND / self.facts.clock
+        return "seconds", "time.ticks_us", 0x3FFFFFFF, 1e-6

@@ -1,0 +1,52 @@
+"""Golden vectors: inputs and the outputs they must give, stored in the file for self-tests on any board."""
+
+from __future__ import annotations
+
+import dataclasses
+import zlib
+from collections.abc import Mapping
+
+import numpy as np
+
+from mica import engine
+from mica.format.codec import GoldenVector, ModelFile, TensorRecord, encode
+from mica.format.values import quantise_input
+
+
+def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: int) -> tuple[ModelFile, bytes]:
+    """The model with n vectors: its first calibration samples, or random inputs where there are none.
+
+    Each has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
+    """
+    blob = encode(model)
+    loaded = engine.load(blob)
+    rng = np.random.default_rng(0)
+    vectors = []
+    for k in range(n):
+        inputs = [_sample(model, model.tensors[t], arrays, k, rng) for t in model.inputs]
+        for i, q in enumerate(inputs):
+            loaded.set_input(i, q)
+        crcs = []
+        for i, step in enumerate(model.steps):
+            loaded.run_step(i)
+            crcs.append(zlib.crc32(loaded.tensor(step.outputs[0]).tobytes()))
+        vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))], crcs))
+    model = dataclasses.replace(model, golden=vectors)
+    return model, encode(model)
+
+
+def _sample(
+    model: ModelFile, t: TensorRecord, arrays: Mapping[str, np.ndarray] | None, k: int, rng: np.random.Generator
+) -> np.ndarray:
+    if arrays is None:
+        return random_input(model, t, rng)
+    samples = arrays[t.name]
+    return quantise_input(samples[k % len(samples)].reshape(t.dims), t)
+
+
+def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
+    """Any integers; for row numbers of tables (int32), such as the smallest of them has."""
+    if t.dtype != "int32":
+        return rng.integers(-128, 128, t.dims).astype(np.int8)
+    readers = [s for s in model.steps if s.kernel == "embedding_s8" and model.tensors[s.inputs[0]].offset == t.offset]
+    return rng.integers(0, min((s.params["rows"] for s in readers), default=1), t.dims).astype(np.int32)

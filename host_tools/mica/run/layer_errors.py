@@ -1,0 +1,94 @@
+"""Where accuracy is lost: each layer's int8 output, from the engine, beside the float network's.
+
+SQNR, the signal to quantisation noise ratio: 10 log10(sum of float**2 / sum of (float - int8)**2) over all values of
+all samples, in dB. 6 dB are one bit. `sqnr_db` contains everything that went wrong up to this layer; `own_db` is the
+layer alone, fed with the rounded output of the float layers before it, and tells which layer hurts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mica import engine
+from mica.compiler import Compiled
+from mica.format.values import dequantise_output, quantise_input
+from mica.ir.graph import Node, Quant
+from mica.quantise import simulate
+from mica.quantise.params import choose_quants
+from mica.reference import float_ops
+
+SAMPLES = 16
+MAX_MACS = 2_000_000_000  # of all samples together; one sample always
+LARGEST = 120.0  # dB; what is exact
+
+
+@dataclass(frozen=True)
+class LayerError:
+    """One step. None where the float network has no such value, or only zeros."""
+
+    name: str
+    kernel: str
+    sqnr_db: float | None
+    own_db: float | None
+
+
+class _Sums:
+    """Energy of a signal and of its error, by name."""
+
+    def __init__(self) -> None:
+        self.signal: dict[str, float] = {}
+        self.noise: dict[str, float] = {}
+
+    def add(self, name: str, exact: np.ndarray, found: np.ndarray) -> None:
+        wanted = exact.reshape(-1).astype(np.float64)
+        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(wanted**2))
+        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - wanted) ** 2))
+
+    def db(self, name: str) -> float | None:
+        signal, noise = self.signal.get(name, 0.0), self.noise.get(name, 0.0)
+        if signal <= 0:
+            return None
+        return LARGEST if noise <= 0 else min(LARGEST, float(10 * np.log10(signal / noise)))
+
+
+def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
+    """Of whole outputs, in dB."""
+    sums = _Sums()
+    sums.add("", exact, found)
+    result = sums.db("")
+    return LARGEST if result is None else result
+
+
+def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> list[LayerError]:
+    """Errors of all steps, in order of execution, over some of the samples, evenly spread."""
+    n = max(1, min(SAMPLES, len(samples), MAX_MACS // max(compiled.macs, 1)))
+    model, loaded = compiled.model, engine.load(compiled.data)
+    exact, tuned = compiled.core, compiled.tuned
+    quants = choose_quants(tuned.graph, tuned.ranges)
+    nodes = {node.outputs[0]: node for node in tuned.graph.nodes}
+    whole, own = _Sums(), _Sums()
+    for k in range(n):
+        sample = samples[k * len(samples) // n]
+        values = float_ops.run(exact, sample)
+        for i, t in enumerate(model.inputs):
+            loaded.set_input(i, quantise_input(sample[exact.inputs[i]], model.tensors[t]))
+        for s, step in enumerate(model.steps):
+            loaded.run_step(s)
+            y = model.tensors[step.outputs[0]]
+            if y.name in values and y.dtype == "int8":
+                whole.add(y.name, values[y.name], dequantise_output(loaded.tensor(step.outputs[0]), y))
+                own.add(y.name, values[y.name], _alone(compiled, nodes[y.name], values, quants))
+    names = [model.tensors[s.outputs[0]].name for s in model.steps]
+    return [
+        LayerError(s.name, s.kernel, whole.db(name), own.db(name)) for s, name in zip(model.steps, names, strict=True)
+    ]
+
+
+def _alone(compiled: Compiled, node: Node, values: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> np.ndarray:
+    """First output of a node with int8 weights, rounded inputs, and rounded output."""
+    g = compiled.tuned.graph
+    arrays = [simulate.rounded(values[i], quants[i]) if i in values else np.asarray(g.data(i)) for i in node.inputs]
+    return simulate.rounded(simulate.apply(g, node, arrays)[0], quants[node.outputs[0]])

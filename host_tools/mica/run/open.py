@@ -1,0 +1,32 @@
+"""Opens a model on a target: this computer, an emulated board, or a port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mica.run.host import HostRunner
+from mica.run.runner import Runner
+
+Say = Callable[[str], None]
+
+
+def open_runner(
+    data: bytes,
+    target: str,
+    say: Say | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    icount: bool = False,
+) -> Runner:
+    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations.
+
+    With `icount` the clock of a board in QEMU counts instructions.
+    """
+    if target == "host":
+        runner = HostRunner(data)
+        if say is not None and "reference" in runner.engine_name:
+            say(f"running in the {runner.engine_name}")
+        return runner
+    from mica.run.board import BoardRunner
+
+    return BoardRunner(data, target, say, progress, icount=icount)

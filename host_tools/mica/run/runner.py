@@ -1,0 +1,87 @@
+"""One model on one target, driven from the host: what `run`, `eval` and `verify` need of an engine or a board."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format import codec
+from mica.format.codec import ModelFile
+from mica.format.values import dequantise_output, quantise_input
+
+Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
+
+
+@dataclass(frozen=True)
+class Times:
+    """What a model costs, in `unit` (cycles, instructions or seconds): the shortest of some runs.
+
+    `total` is a whole run, `steps` each step by itself. `free_heap` is in bytes, on boards, with the model loaded.
+    `runs_in` is "C" or "Python" for each step, empty where all are in C.
+    """
+
+    unit: str
+    total: float
+    steps: list[float]
+    free_heap: int | None = None
+    runs_in: Sequence[str] = ()
+
+
+class Runner(abc.ABC):
+    """A loaded model. Integers in, integers out; `predict` does the rest. A context manager.
+
+    The state of a streaming model goes on from sample to sample and from call to call.
+    """
+
+    def __init__(self, data: bytes, target: str) -> None:
+        self.data = data
+        self.target = target
+        self.model: ModelFile = codec.decode(data)
+
+    @abc.abstractmethod
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        """Outputs of each sample: int8, int32 where an ArgMax makes them."""
+
+    @abc.abstractmethod
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        """Runs one sample; CRC-32 of each step's output bytes, in order of the steps."""
+
+    @abc.abstractmethod
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        """Runs one sample up to and including `step`; that step's output, [size]."""
+
+    @abc.abstractmethod
+    def reset(self) -> None:
+        """Clears the state of a streaming model, as it is after loading."""
+
+    @abc.abstractmethod
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        """Runs one sample some times, and tells what it costs."""
+
+    def close(self) -> None:  # noqa: B027 - most runners hold nothing
+        """Lets go of the target."""
+
+    def __enter__(self) -> Runner:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    # Real numbers
+
+    def quantise(self, sample: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Float inputs of one sample -> int8."""
+        return [quantise_input(x, self.model.tensors[t]) for x, t in zip(sample, self.model.inputs, strict=True)]
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """float32 [n, ...input shape] -> float32 [n, ...output shape], first output of a model with one input."""
+        if len(self.model.inputs) != 1:
+            raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
+        out = self.model.tensors[self.model.outputs[0]]
+        results = self.run([self.quantise([sample]) for sample in x])
+        return np.stack([dequantise_output(r[0], out) for r in results])

@@ -1,0 +1,74 @@
+"""Makes a folder that `mpremote mip install` (or `mip.install` on a board with a network) installs mica from.
+
+    FOLDER/armv6m.json      what to install for one architecture: mip cannot choose by itself
+    FOLDER/armv6m/_mica.mpy the engine
+    FOLDER/mica/*.mpy       the runtime, the same for all
+
+For a stock firmware, the line is  mpremote mip install FOLDER/armv6m.json , or with the address the folder is served from.
+`import mica` on a board says which of the files it needs.
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import mica
+from mica.errors import MicaError
+from mica.resources import data_dir
+from mica.toolchain import sources
+from mica.toolchain.cache import Progress, cache_dir, quiet
+from mica.toolchain.micropython import MicroPython, choose
+from mica.toolchain.natmod import NativeModule, build
+from mica.toolchain.process import run_logged
+
+
+def runtime(*, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet) -> dict[str, bytes]:
+    """The runtime package compiled, by its path on the board ("mica/model.mpy"): bytecode, alike for all boards."""
+    mp = micropython or choose()
+    sources.fetch(mp, jobs=jobs, progress=progress)
+    root = data_dir("firmware")
+    log = cache_dir() / "natmod" / "mpy-cross.log"
+    compiled = {}
+    with tempfile.TemporaryDirectory(prefix="mica-") as folder:
+        made = Path(folder) / "module.mpy"
+        for source in sorted((root / "mica").rglob("*.py")):
+            name = source.relative_to(root)
+            run_logged([mp.mpy_cross, "-s", name.as_posix(), "-o", made, source], f"compiling {name}", log)
+            compiled[name.with_suffix(".mpy").as_posix()] = made.read_bytes()
+    return compiled
+
+
+def write(
+    folder: Path,
+    archs: Sequence[str],
+    *,
+    micropython: MicroPython | None = None,
+    jobs: int = 2,
+    progress: Progress = quiet,
+) -> list[NativeModule]:
+    """Build the native modules for `archs` and write the package into `folder`, which is made where it is missing.
+
+    Files of an earlier package are replaced. What a package.json names was written before it, so none names a file that
+    is not there. Raises MicaError where something cannot be built or written.
+    """
+    modules = [build(arch, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
+    files = runtime(micropython=micropython, jobs=jobs, progress=progress)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder / "mica", ignore_errors=True)
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        for module in modules:
+            name = module.arch.name
+            (folder / name).mkdir(exist_ok=True)
+            shutil.copyfile(module.file, folder / name / "_mica.mpy")
+            urls = [["_mica.mpy", f"{name}/_mica.mpy"], *([path, path] for path in files)]
+            text = json.dumps({"urls": urls, "version": mica.__version__}, indent=1) + "\n"
+            (folder / f"{name}.json").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise MicaError(f"cannot write {error.filename or folder}: {error.strerror}") from None
+    return modules

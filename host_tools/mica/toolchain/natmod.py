@@ -1,0 +1,263 @@
+"""Builds the engine as a native module, `_mica.mpy`, for boards that keep their firmware.
+
+    names in the binding -> qstrs.h -> the compiler, by a generated Makefile -> MicroPython's mpy_ld.py -> _mica.mpy
+
+The sources are those of the user module: the engine, the kernels of the instruction set, the binding, and
+usermod_c/natmod in between. Everything happens in the cache.
+"""
+
+import hashlib
+import importlib.util
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mica.errors import MicaError
+from mica.isa import isas
+from mica.resources import data_dir
+from mica.source_lists import listed
+from mica.toolchain import sources, xtensa_cc
+from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+from mica.toolchain.micropython import MicroPython, choose
+from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
+
+
+@dataclass(frozen=True)
+class Arch:
+    """An architecture as MicroPython's mpy_ld.py calls it. `isa`: the folder of usermod_c/kernels/isa."""
+
+    name: str
+    isa: str
+    prefix: str  # of compiler and binutils
+    flags: tuple[str, ...]
+    package: str  # of apt, that has the compiler
+    boards: str  # for people
+    own: tuple[str, ...] = ()  # members of libgcc in whose place is natmod/fdiv.c
+
+
+ARM = "arm-none-eabi-"
+WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
+
+ARCHS = {
+    n.name: Arch(n.name, i.name, i.prefix if n.prefix is None else n.prefix, n.flags, i.packages, n.boards, n.own)
+    for i, n in sorted(
+        ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
+    )
+}
+
+# What a package is made for unless told otherwise: those whose compiler is installed, not fetched, and which were loaded.
+USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
+
+# Jump tables call libgcc on Cortex-M0, and become tables of pointers elsewhere.
+_FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG", "-fno-jump-tables", "-fno-tree-switch-conversion")
+_WARNINGS = ("-Wall", "-Wextra", "-Werror")
+
+# What the firmware was built with as far as it shows in the layout of objects, and what the binding uses.
+_CONFIG = """\
+#include <stdint.h>
+typedef uintptr_t mp_uint_t;
+typedef intptr_t mp_int_t;
+typedef uintptr_t mp_off_t;
+#define MICROPY_ENABLE_DYNRUNTIME (1)
+#define MICROPY_FLOAT_IMPL (MICROPY_FLOAT_IMPL_FLOAT)
+#define MICROPY_MODULE_BUILTIN_INIT (0)
+#define MICROPY_PY_ATTRTUPLE (1)
+#define MICROPY_PY_BUILTINS_MEMORYVIEW (1)
+#define MICROPY_PY_BUILTINS_STR_UNICODE (1)
+#define MICROPY_ENABLE_SOURCE_LINE (1)
+#define MICA_ARENA_BYTES (16384)
+"""
+
+
+@dataclass(frozen=True)
+class NativeModule:
+    """What a build left behind. Sizes in bytes: of the file; of code and constants, and of variables, on the board."""
+
+    arch: Arch
+    file: Path
+    size: int
+    text: int
+    bss: int
+    kernels: str  # folder of usermod_c/kernels/isa
+    compiler: str  # its first line of --version
+    micropython: str  # version
+    seconds: float
+
+
+def build(
+    name: str, *, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet
+) -> NativeModule:
+    """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
+
+    The version of native code has been the same since 1.23, so one build is loaded by every release since.
+
+    Raises MicaError for an unknown architecture, a tool that is missing, and with the compiler's telling lines.
+    """
+    begun = time.monotonic()
+    if name not in ARCHS:
+        raise MicaError(f"no architecture is called {name!r}; known are {', '.join(ARCHS)}")
+    arch = ARCHS[name]
+    need_program("make", "make")
+    if arch.prefix != WINDOWED:
+        compiler = need_program(f"{arch.prefix}gcc", arch.package)
+    for module, package in (("elftools", "pyelftools"), ("ar", "ar")):
+        if importlib.util.find_spec(module) is None:
+            raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
+    mp = micropython or choose()
+    tree = sources.fetch(mp, jobs=jobs, progress=progress)
+    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key)).encode()).hexdigest()[:8]
+    folder = cache_dir() / "natmod" / f"{name}-{key}"
+    with locked(f"natmod/{folder.name}", progress):
+        (folder / "obj").mkdir(parents=True, exist_ok=True)
+        log = folder / "build.log"
+        log.unlink(missing_ok=True)
+        if arch.prefix == WINDOWED:
+            compiler = xtensa_cc.compiler(folder, progress, unpinned=mp.unpinned)
+        _write(folder / "types.h", _CONFIG)
+        _write_names(folder, tree, [compiler, *arch.flags])
+        _write(folder / "Makefile", _makefile(arch, folder, tree, compiler))
+        progress(f"building the native module for {name}")
+        run_logged(["make", "-C", folder, f"-j{jobs}"], f"building for {name}", log, progress=progress)
+        linked = (folder / "link.log").read_text(encoding="utf-8")
+    version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout
+    file = folder / "_mica.mpy"
+    return NativeModule(
+        arch=arch,
+        file=file,
+        size=file.stat().st_size,
+        text=_linked_size(linked, "text") + _linked_size(linked, "rodata"),
+        bss=_linked_size(linked, "bss"),
+        kernels=arch.isa,
+        compiler=version.partition("\n")[0],
+        micropython=mp.version,
+        seconds=time.monotonic() - begun,
+    )
+
+
+def _linked_size(log: str, what: str) -> int:
+    return sum(int(n) for n in re.findall(rf"^{what} size: +(\d+)$", log, flags=re.M))
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file unless it holds this already: make goes by its time."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def _listed(name: str) -> list[Path]:
+    """The files that a list of sources in usermod_c names."""
+    return listed(data_dir("usermod_c") / name)
+
+
+def _binding() -> list[Path]:
+    """The files that see MicroPython. What asks the heap itself has its likeness in natmod/native.c."""
+    own = [data_dir("usermod_c") / "natmod" / name for name in ("native.c", "libc.c")]
+    return [path for path in _listed("sources-micropython.txt") if path.name != "heap.c"] + own
+
+
+def _engine(arch: Arch) -> list[Path]:
+    own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
+    more = listed(own) if own.exists() else []
+    if arch.own:
+        more.append(data_dir("usermod_c") / "natmod" / "fdiv.c")
+    if arch.prefix == WINDOWED:
+        more += [data_dir("usermod_c") / "natmod" / "xtensawin.c", data_dir("boards") / "common/qemu/xtensa_libgcc.c"]
+    return _listed("sources.txt") + more
+
+
+def _includes(arch_isa: str) -> list[str]:
+    root = data_dir("usermod_c")
+    return [f"-I{root / part}" for part in ("include", "kernels", f"kernels/isa/{arch_isa}", "natmod")]
+
+
+def _seen_by_micropython(folder: Path, tree: Path, config: str) -> list[str]:
+    root = data_dir("usermod_c")
+    return [
+        f"-I{folder}",
+        *_includes("ref"),
+        f"-isystem{tree}",
+        "-DNO_QSTR",
+        f"-DMP_CONFIGFILE=<{config}>",
+        f"-include{root / 'natmod' / 'native.h'}",
+    ]
+
+
+def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
+    """Write names.h, for the linker, and qstrs.h, for the compiler: every MP_QSTR_ the binding uses (see native.h)."""
+    command = [*compiler, "-E", "-P", *_seen_by_micropython(folder, tree, "types.h"), "-DNATIVE_NAMES_COUNT=0"]
+    seen = ""
+    for source in _binding():
+        result = subprocess.run(
+            [*command, str(source)], capture_output=True, text=True, env=clean_environment(), check=False
+        )
+        if result.returncode != 0:
+            raise MicaError("the binding does not compile:\n  " + "\n  ".join(telling_lines(result.stderr)))
+        seen += result.stdout
+    used = sorted(set(re.findall(r"\bMP_QSTR_\w+", seen)))
+    spelled = folder / "names.c"
+    _write(spelled, "\n".join(used) + "\n")
+    made = folder / "names.new"
+    linker = [sys.executable, str(tree / "tools" / "mpy_ld.py"), "--preprocess", "-o", str(made), str(spelled)]
+    result = subprocess.run(linker, capture_output=True, text=True, env=clean_environment(), check=False)
+    if result.returncode != 0:
+        raise MicaError("mpy_ld.py failed:\n  " + "\n  ".join(telling_lines(result.stderr)))
+    text = made.read_text(encoding="utf-8")
+    made.unlink()
+    _write(folder / "names.h", text)
+    constants, n = re.subn(r"\(mp_native_qstr_table\[(\d+)\]\)", r"(0x4000 + \1)", text)
+    constants = "".join(line for line in constants.splitlines(keepends=True) if line.startswith(("#define", "extern")))
+    _write(folder / "qstrs.h", f'#include "types.h"\n{constants}#define NATIVE_NAMES_COUNT ({n + 1})\n')
+
+
+def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
+    root = data_dir("usermod_c")
+    common = [*arch.flags, *_FLAGS, *_WARNINGS]
+    engine = ["-std=c99", *common, *_includes(arch.isa)]
+    binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
+    rules, objects = [], []
+    for source in [*_engine(arch), *_binding()]:
+        name = "_".join((source.relative_to(root) if source.is_relative_to(root) else Path(source.name)).parts)
+        if source in _binding():
+            flags = binding
+            if source.name == "libc.c":  # or it would call itself
+                flags = [*binding, "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
+        else:
+            flags = [*engine, "-O2" if "kernels" in source.parts else "-Os"]
+        target = f"obj/{name}.o"
+        objects.append(target)
+        command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
+        if source.suffix == ".S" and arch.prefix == ARM:
+            # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
+            # kinds become one block of RAM, so the code runs there as well as anywhere.
+            # Branches to other files, though, it takes only elsewhere.
+            command += f" && if {arch.prefix}objdump -r {target} | grep -q R_ARM_ABS32; then "
+            command += f"{arch.prefix}objcopy --prefix-alloc-sections=.data.rel.ro {target}; fi"
+        rules.append(f"{target}: {source} Makefile qstrs.h\n\t@echo {source.name}; {command}\n")
+    libgcc = "$(shell " + " ".join([compiler, *arch.flags, "-print-libgcc-file-name"]) + ")"
+    link = [
+        sys.executable,
+        str(tree / "tools" / "mpy_ld.py"),
+        "--arch",
+        arch.name,
+        "--qstrs",
+        "names.h",
+        *(["-vvv"] if arch.prefix == WINDOWED else ["-l", "libgcc.a"]),
+    ]
+    # The module's file name is among its names: so in this folder, without a path.
+    link += ["-o", "_mica.mpy", "$(OBJ)"]
+    lines = [
+        "# written by mica natmod",
+        f"OBJ = {' '.join(objects)}",
+        f"_mica.mpy: $(OBJ) names.h {'' if arch.prefix == WINDOWED else 'libgcc.a'} Makefile",
+        f"\t@echo linking; rm -f $@; {' '.join(link)} >link.log || {{ cat link.log; rm -f $@; exit 1; }}",
+        "libgcc.a: Makefile",
+        # Without what we have ourselves: mpy_ld.py would take both.
+        f"\tcp {libgcc} $@; {arch.prefix}ar d $@ {' '.join(arch.own)}",
+        *rules,
+        "-include $(wildcard obj/*.d)",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,95 @@
+"""Runs the programs that fetch and build, with a log, and explains their failures in a few lines."""
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mica.errors import MicaError
+from mica.toolchain.cache import Progress, cache_dir, quiet
+
+Command = Sequence[str | Path]
+
+# What a user's shell may have set for other builds, and would change or break this one.
+_UNWANTED = ("CFLAGS", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "AFLAGS", "MAKEFLAGS", "MFLAGS", "CC", "LD", "CROSS_COMPILE")
+
+_TELLING = re.compile(
+    r"error|undefined reference|multiple definition|overflowed|no rule to make|cannot find|not found|no space", re.I
+)
+
+
+def clean_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """This process's environment, in English and without compiler settings.
+
+    git may not look for a repository above the cache: MicroPython's build asks it for a version, and a cache inside
+    some other checkout would give that one's. Python's compiled files stay out of MicroPython's tree, which may be the user's.
+    """
+    env = {key: value for key, value in os.environ.items() if key not in _UNWANTED}
+    own = {"LC_ALL": "C", "GIT_CEILING_DIRECTORIES": str(cache_dir() / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**env, **own, **(extra or {})}
+
+
+def need_program(program: str, package: str) -> str:
+    """Return the path of `program`, or say which apt package has it."""
+    path = shutil.which(program)
+    if path is None:
+        raise MicaError(f"{program} is not installed; on Debian and Ubuntu: sudo apt install {package}")
+    return path
+
+
+def telling_lines(text: str, count: int = 6) -> list[str]:
+    """The lines of a log that say what went wrong: the first that look like errors, else the last."""
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    # "Command '[...]'" is MicroPython's string collector repeating a whole command line; one compiles errorhandler.c.
+    noise = ("make", "Command '[", "CC ")
+    found = [line for line in lines if _TELLING.search(line) and not line.startswith(noise)]
+    return [line[:500] for line in found[:count] or lines[-count:]]
+
+
+def run_logged(
+    command: Command,
+    what: str,
+    log: Path,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    progress: Progress = quiet,
+) -> None:
+    """Run a command with its output appended to `log`; on failure raise MicaError with the telling lines.
+
+    Every few seconds `progress` hears that work goes on.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        start = file.tell()
+        # A group of its own, so that an interrupt here ends make and all compilers it has started.
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=cwd,
+            env=clean_environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        begun = time.monotonic()
+        try:
+            while True:
+                try:
+                    process.wait(5)
+                    break
+                except subprocess.TimeoutExpired:
+                    progress(f"{what}: {time.monotonic() - begun:.0f} s")
+        except BaseException:
+            os.killpg(process.pid, 15)
+            process.wait()
+            raise
+    if process.returncode != 0:
+        with log.open("rb") as file:
+            file.seek(start)
+            text = file.read().decode(errors="replace")
+        lines = "\n  ".join(telling_lines(text))
+        raise MicaError(f"{what} failed:\n  {lines}\n  the whole log: {log}")

@@ -1,0 +1,87 @@
+"""A pretend board that answers what a test says: a raw REPL, without raw paste, on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator
+
+PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
+
+# The program that was sent, and where to write -> what it prints, then b"\x04", its exception, b"\x04>".
+Reply = Callable[[str], "bytes | Iterator[bytes]"]
+
+
+class FakeBoard:
+    """`port` is its name. `reply(program)` gives what the program prints, an exception of it behind b"\\x04"; an iterator is
+    written piece by piece until the host interrupts."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.written = 0
+        self._ours, theirs = os.openpty()
+        tty.setraw(theirs)
+        os.set_blocking(self._ours, False)
+        self._theirs = theirs  # held open: or a host that closes its end ends ours
+        self.port = os.ttyname(theirs)
+        self._going = True
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> FakeBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._going = False
+        self._thread.join(10)
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _read(self) -> bytes:
+        """What has come; b"" after a moment without anything."""
+        try:
+            return os.read(self._ours, 4096)
+        except BlockingIOError:
+            time.sleep(0.002)
+            return b""
+
+    def _write(self, data: bytes) -> bool:
+        """Whether all was taken; False when the host interrupts first."""
+        while data and self._going:
+            try:
+                n = os.write(self._ours, data)
+            except BlockingIOError:
+                if b"\x03" in self._read():
+                    return False
+                continue
+            self.written += n
+            data = data[n:]
+        return True
+
+    def _run(self) -> None:
+        program = b""
+        with contextlib.suppress(OSError):
+            while self._going:
+                program += self._read()
+                if b"\x01" in program:  # into the raw REPL; in it, what raw paste is asked by
+                    program = program.partition(b"\x01")[2]
+                    self._write(PROMPT)
+                elif program == b"\x04":  # a soft reset
+                    program = b""
+                    self._write(b"OK\r\nMPY: soft reboot\r\n" + PROMPT)
+                elif program.endswith(b"\x04"):
+                    text, program = program[:-1].replace(b"\x03", b"").replace(b"\r", b"").decode(), b""
+                    self._write(b"OK")
+                    self._answer(self.reply(text))
+
+    def _answer(self, reply: bytes | Iterator[bytes]) -> None:
+        if isinstance(reply, bytes):
+            printed, _, error = reply.partition(b"\x04")
+            self._write(printed + b"\x04" + error + b"\x04>")
+            return
+        for piece in reply:
+            if not self._going or not self._write(piece) or b"\x03" in self._read():
+                return

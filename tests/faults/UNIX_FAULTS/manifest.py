@@ -1,0 +1,1 @@
+include("../../../boards/UNIX/manifest.py")

@@ -1,0 +1,57 @@
+"""The build of MicroPython in which memory runs out and Ctrl-C comes where a test says, for test_faults.py and the soak."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
+
+from usermod_models import golden, golden_state, small, two
+
+from mica.boards import read_board
+from mica.toolchain.build import build
+from mica.link.board import Board, BoardError
+from mica.link.unix_board import UnixBoard
+from mica.format import codec
+
+
+@contextmanager
+def board() -> Iterator[Board]:
+    """MicroPython with _faults, models and scenarios; nothing has been tried yet."""
+    facts = read_board(HERE / "UNIX_FAULTS")
+    there = UnixBoard(facts, build(facts).image)
+    try:
+        _prepare(there)
+        yield there
+    finally:
+        there.close()
+
+
+def _prepare(there: Board) -> None:
+    for name, make in {"small": small, "two": two, "state": golden_state, "golden": golden}.items():
+        there.put(codec.encode(make()), name)
+    there.exec((HERE / "board_scenarios.py").read_text())
+
+
+def scenarios(there: Board) -> list[str]:
+    return there.exec("print(*[f.__name__ for f in SCENARIOS])").decode().split()
+
+
+def inject(there: Board, name: str, most: int, seed: int) -> dict[str, int]:
+    """Faults in one scenario: each place, or `most` of them, spread out; how many of each kind. AssertionError with what broke."""
+    try:
+        there.exec(f"tried = one({name}, {most}, {seed})", timeout=600)
+        *problems, last = there.exec("for p in problems:\n    print(p)\nprint(*tried)").decode().splitlines()
+    except BoardError as e:
+        problems = [f"{name}: {e.traceback or e}"]
+    if problems:  # whatever broke is not to be found in the next scenario too
+        there.soft_reset()
+        _prepare(there)
+        raise AssertionError("\n".join(problems))
+    once, on, interrupts = (int(n) for n in last.split())
+    return {"allocations that failed": once, "memory that had run out": on, "interrupts": interrupts}

@@ -1,0 +1,170 @@
+"""Which room of the host package may import which, and that no file imports in a circle.
+
+A room is a folder of `mica`, or a module at its top level. Data flows from left to right; a stage looks only to its left.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "host_tools" / "mica"
+RUNTIME = ROOT / "firmware" / "mica"
+
+# Everybody may: errors, where files lie, and switches for who works on mica.
+LEAVES = {"errors", "resources", "knobs", "printable", "__version__"}
+
+# The compiler. It never sees a board, nor a compiler for one.
+# One room in two folders: schema, then kernels, then codec; test_no_file_imports_in_a_circle holds the order.
+_BYTES = {"format", "kernels"}
+_GRAPH = _BYTES | {"ir"}
+# What makes, reaches and writes boards.
+_BOARDS = {"boards", "format", "isa", "kernels", "source_lists"}
+
+MAY_IMPORT: Mapping[str, set[str]] = {
+    # the bytes, and what they mean
+    "format": {"kernels"},
+    "kernels": {"format"},
+    "images": set(),
+    "custom": _BYTES,
+    "engine": _BYTES | {"reference"},
+    # from a file to an integer graph, and to bytes
+    "ir": _BYTES,
+    "importer": _GRAPH | {"custom"},
+    "reference": _GRAPH | {"custom"},
+    "passes": _GRAPH | {"reference"},
+    "quantise": _GRAPH | {"custom", "passes", "reference"},
+    "plan": _GRAPH,
+    "pack": _GRAPH | {"plan"},
+    "array_files": set(),
+    "calibration": _GRAPH | {"array_files"},
+    "compiler": _GRAPH | {"calibration", "importer", "pack", "passes", "plan", "quantise"},
+    # boards
+    "boards": _BYTES,
+    "isa": set(),
+    "source_lists": set(),
+    "cost": _BOARDS | {"images"},
+    "toolchain": _BOARDS,
+    "link": _BOARDS | {"images", "toolchain"},
+    "flash": _BOARDS | {"images", "link", "toolchain"},
+    # a .mica on any target
+    "run": _GRAPH
+    | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"},
+    "report": _BYTES,
+    # doors
+    "demo": set(),
+    "backend": _BYTES | {"compiler", "run"},
+    "cli": {"*"},
+    "__main__": {"cli"},
+}
+
+
+def _imports(path: Path, package: str, top: Path) -> Iterable[tuple[str, ...]]:
+    """What a file imports of `package`, as paths below `top`: ("link", "board"). Imports inside functions count."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            here = ".".join([package, *path.relative_to(top).parts[: -node.level]])
+            base = f"{here}.{node.module}" if node.module else here
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            first, *rest = name.split(".")
+            if first == package and rest:
+                yield tuple(rest)
+
+
+def _file(top: Path, parts: tuple[str, ...]) -> Path | None:
+    """The file that a dotted path is, or is a name in; None for a name of the package itself."""
+    for n in range(len(parts), 0, -1):
+        path = top.joinpath(*parts[:n])
+        if path.with_suffix(".py").is_file():
+            return path.with_suffix(".py")
+        if (path / "__init__.py").is_file():
+            return path / "__init__.py"
+    return None
+
+
+def _circle(arrows: Mapping[str, set[str]]) -> list[str]:
+    """One circle of the graph, or an empty list."""
+    done: set[str] = set()
+
+    def walk(node: str, trail: list[str]) -> list[str]:
+        if node in trail:
+            return [*trail[trail.index(node) :], node]
+        if node in done:
+            return []
+        for following in sorted(arrows.get(node, ())):
+            if found := walk(following, [*trail, node]):
+                return found
+        done.add(node)
+        return []
+
+    for node in sorted(arrows):
+        if found := walk(node, []):
+            return found
+    return []
+
+
+def _arrows(top: Path, package: str) -> dict[str, set[str]]:
+    """File -> the files it imports. A package's own __init__ is no arrow: it is imported with whatever is in it."""
+    arrows: dict[str, set[str]] = {}
+    for path in top.rglob("*.py"):
+        found = {_file(top, parts) for parts in _imports(path, package, top)}
+        name = path.relative_to(top).as_posix()
+        arrows[name] = {f.relative_to(top).as_posix() for f in found if f and f != path and f != top / "__init__.py"}
+    return arrows
+
+
+def test_rooms_import_only_what_the_table_allows() -> None:
+    wrong = []
+    seen = set()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        if room == "__init__":
+            continue
+        seen.add(room)
+        allowed = MAY_IMPORT.get(room)
+        if room in LEAVES or allowed is None:
+            allowed = set() if allowed is None else allowed
+        for parts in _imports(path, "mica", PACKAGE):
+            other = parts[0]
+            if other != room and other not in LEAVES and other not in allowed and "*" not in allowed:
+                wrong.append(f"{path.relative_to(PACKAGE)} imports {'.'.join(parts)}: {room} may not import {other}")
+    assert not wrong, "\n".join(wrong)
+    assert set(MAY_IMPORT) == seen - LEAVES, "the table has rooms that are not there, or lacks some"
+
+
+def test_every_arrow_of_the_table_is_used() -> None:
+    """An arrow that nobody needs is taken out of the table."""
+    used: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).with_suffix("").parts[0]
+        used.setdefault(room, set()).update(parts[0] for parts in _imports(path, "mica", PACKAGE))
+    unused = [
+        f"{room} -> {other}"
+        for room, allowed in MAY_IMPORT.items()
+        for other in sorted(allowed - {"*"} - used.get(room, set()))
+    ]
+    # Families of rooms share a set: what they may import is what the family may.
+    shared = _GRAPH | _BOARDS
+    assert not [arrow for arrow in unused if arrow.split(" -> ")[1] not in shared], unused
+
+
+def test_no_file_imports_in_a_circle() -> None:
+    assert _circle(_arrows(PACKAGE, "mica")) == []
+
+
+def test_no_file_of_the_runtime_imports_in_a_circle() -> None:
+    assert _circle(_arrows(RUNTIME, "mica")) == []
+
+
+def test_the_check_finds_a_circle() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

@@ -1,0 +1,121 @@
+"""What it takes to add a kernel: Hardmax, which mica does not have, in every place that is written by hand.
+
+FILES are new ones, copied from this folder. INSERTED are lines for files that are there, each in front of a line that stands in
+the file once. All else that knows the kernels is generated (`scripts/gen_format.py`).
+"""
+
+HERE = "tests/kernels/new_kernel"
+
+FILES = {
+    "usermod_c/kernels/ref/hardmax.c": "hardmax.c",
+    "usermod_c/runtime/op_hardmax.c": "op_hardmax.c",
+}
+
+_ROW = '''
+def _hardmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    require(len(y.dims) >= 1, "hardmax of a single element")
+    require(-128 <= p["one"] <= 127, f"one is {p['one']}; expected an int8")
+    same(x[0], y)
+    return {}
+
+
+def hardmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Over the last axis."""
+    y = np.full(q.dims, q.y_zero, np.int8)
+    np.put_along_axis(y, np.argmax(xs[0], axis=-1)[..., None], p["one"], axis=-1)
+    return y
+
+
+HARDMAX = Kernel(
+    id=126,
+    name="hardmax_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("one",),
+    doc="y = one where x is the first of the largest along the last axis, elsewhere zy.",
+    group="activation",
+    rules=_hardmax_rules,
+    oracle=hardmax_s8,
+    counts=rows_counts,
+)
+
+'''
+
+_CONTRACT = """// ---- hardmax_s8: y = one where x is the first of the largest of its row, elsewhere y_zero
+//   x int8 [rows, axis]; y the same; rows: rows
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    uint32_t rows;
+    uint16_t axis;
+    int8_t one, y_zero;
+} mica_hardmax_s8_t;
+
+"""
+
+_FLOAT = """def _hardmax(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    y = np.zeros(shape, np.float32)
+    np.put_along_axis(y, np.argmax(a[0], axis=-1)[..., None], 1.0, axis=-1)
+    return y
+
+
+"""
+
+_STEP = """def _hardmax(g: Graph, out: Graph, node: Node) -> None:
+    q = quant(out, node.outputs[0])
+    one = int(np.clip(np.rint(1 / q.scale) + q.zero_point, -128, 127))
+    emit(out, node, "hardmax_s8", [node.inputs[0]], [], {"one": one})
+
+
+"""
+
+_FALLBACK = '''def hardmax_s8(step):
+    """Over the last axis."""
+    step.same_shape()
+    step.want(len(step.y.shape) >= 1, "hardmax of a single element")
+    n = step.y.shape[-1]
+    one, zero = step.within("one", -128, 127), step.y.zero_point
+    x, y = step.x[0].data, step.y.data
+
+    def run():
+        for first in range(0, len(x), n):
+            most = first
+            for i in range(first, first + n):
+                y[i] = zero
+                if x[i] > x[most]:
+                    most = i
+            y[most] = one
+
+    return run
+
+
+'''
+
+# file -> (line, what comes in front of it)
+INSERTED: dict[str, list[tuple[str, str]]] = {
+    "host_tools/mica/kernels/softmax.py": [
+        ("KERNELS = (", _ROW.lstrip("\n")),
+        ("    LOG_SOFTMAX,", "    HARDMAX,\n"),
+    ],
+    "host_tools/mica/ir/ops.py": [
+        ('    Op("Softmax", 1, (), (), "softmax_s8"),', '    Op("Hardmax", 1, (), (), "hardmax_s8"),\n'),
+        ('        "HardSwish",', '        "Hardmax",\n'),
+    ],
+    "host_tools/mica/reference/float_ops.py": [
+        ("# Operators with more than one output; OPS has the first.", _FLOAT),
+        ('    "Softmax": lambda node, a, shape: softmax(a[0]),', '    "Hardmax": _hardmax,\n'),
+    ],
+    "host_tools/mica/quantise/steps/softmax.py": [
+        ('STEPS = {"Softmax": _softmax}', _STEP),
+    ],
+    "usermod_c/include/mica_kernels.h": [("// ---- what every kernel has", _CONTRACT)],
+    "firmware/mica/fallback/softmax.py": [("def log_softmax_s8(step):", _FALLBACK)],
+}
+# file -> (what stands there once, what takes its place)
+REPLACED: dict[str, tuple[str, str]] = {
+    "host_tools/mica/passes/lower/softmax.py": ('"Softmax": _softmax}', '"Softmax": _softmax, "Hardmax": _softmax}'),
+    "host_tools/mica/quantise/steps/softmax.py": (
+        '{"Softmax": _softmax}',
+        '{"Softmax": _softmax, "Hardmax": _hardmax}',
+    ),
+}

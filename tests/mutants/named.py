@@ -1,0 +1,73 @@
+"""Mistakes that were once put into the code to see whether a test fails: by name, each with the tests that should see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CORRUPT = ("tests/format/test_corrupt.py", "tests/format/test_corrupt_models.py")
+# Arguments for pytest, what is quick and likely to fail first: the smallest set of tests that fits a place.
+SETS: dict[str, tuple[str, ...]] = {
+    "load": ("tests/format/test_fuzz.py", *CORRUPT, "tests/format/test_engine.py", "tests/format/test_golden.py"),
+    "kernels": ("tests/kernels", "tests/format/test_engine.py", "tests/format/test_fuzz.py", *CORRUPT),
+    "requant": ("tests/kernels",),
+    "changed file": ("tests/format/test_corrupt.py", "-k", "changes_under"),
+    "c32": (
+        "tests/format/test_fuzz.py",
+        *CORRUPT,
+        "tests/bench/test_isa.py",
+        "-k",
+        "fuzz or corrupt or oracle and (qemu or m3 or rv32)",
+    ),
+    "binding": ("tests/usermod/test_usermod.py", "-k", "UNIX"),
+    "board": ("tests/usermod/test_usermod.py", "tests/trouble/test_trouble.py", "-k", "UNIX"),
+    "slots": ("tests/device/test_slots.py", "tests/device/test_push.py"),
+    "push": ("tests/device/test_push.py", "tests/device/test_slots.py"),
+    "wire": ("tests/device/test_transport.py",),
+}
+
+
+@dataclass(frozen=True)
+class Named:
+    """`before` stands in `file` once; `after` is the mistake; SETS[tests] is what should see it."""
+
+    name: str
+    file: str
+    before: str
+    after: str
+    tests: str
+
+
+def _c(name: str, file: str, before: str, after: str, tests: str = "load") -> Named:
+    return Named(name, f"usermod_c/{file}", before, after, tests)
+
+
+NAMED = (
+    _c("constant-bounds", "runtime/load.c", "offset > data->bytes || found > data->bytes - offset", "false"),
+    _c("overlap", "runtime/load.c", "x < y + r->y.bytes && y < x + r->x[k].bytes && !(", "false && !("),
+    _c("tensor-alignment", "runtime/model.c", "if (offset % MICA_BLOB_ALIGN) {", "if (false) {"),
+    _c("scratch-min", "runtime/load.c", "scratch < least || want < scratch", "want < scratch"),
+    _c("fast-128", "kernels/shape.c", "least < -127 ||", "least < -128 ||"),
+    _c("reflect-n", "kernels/ref/pad.c", "MICA_PAD_REFLECT ? n - 1 : n", "MICA_PAD_REFLECT ? n : n"),
+    _c("pool-outside", "kernels/ref/average_pool2d.c", "return pad < kernel &&", "return pad <= kernel &&"),
+    _c("recurrent-factor", "kernels/ref/recurrent.c", "term[2 * n] >> 30", "term[2 * n] >> 31"),
+    _c("softmax-sum-0", "kernels/ref/softmax.c", "sum += sum == 0;", ";", "changed file"),
+    _c("gather-clamp", "kernels/ref/gather.c", "i = i < p->x_n ? i : 0;", ";", "changed file"),
+    _c("requant-halves", "kernels/requant.h", "r = ((t >> (shift - 1)) + 1) >> 1;", "r = t >> shift;", "requant"),
+    _c("c32-fast-rounding", "kernels/isa/c32/kernels.h", "(t >> (shift - 1)) + 1) >> 1", "(t >> (shift - 1)) + 0) >> 1", "c32"),
+    _c("window-cut", "runtime/window.c", "w->stride_w < (uint32_t)w->in_w", "w->stride_w <= (uint32_t)w->in_w", "kernels"),
+    _c("arena-busy", "binding/arena.c", "CONTROL_MAGIC || c->busy == 0;", "CONTROL_MAGIC || true;", "binding"),
+    _c("arena-moved", "binding/model.c", "span->data != self->arena_data || span->bytes", "span->bytes", "binding"),
+    _c("guard-word", "binding/arena.c", "damage |= behind[i] ^ GUARD;", "damage |= i ? behind[i] ^ GUARD : 0;", "binding"),
+    _c("out-overlap", "binding/raw.c", "if (!apart && !same) {", "if (false && !apart && !same) {", "binding"),
+    _c("half-away", "binding/values.c", "rest > 0.5f || (rest == 0.5f && (q & 1))", "rest >= 0.5f", "binding"),
+    _c("view-head", "binding/model.c", "        p = head;\n", "        offset = 0;\n", "binding"),
+    Named("supervisor-state", "firmware/mica/supervisor.py", "state[:] = kept  # a spare", "pass  # a spare", "board"),
+    Named("stop-keeps", "firmware/mica/model.py", "            self._run = None\n            self._m.end()\n", "            self._run = None\n", "board"),
+    Named("selftest-state", "firmware/mica/selftest.py", "state[:] = kept", "pass", "board"),
+    Named("trial-cut-short", "firmware/mica/slots.py", "    if half.begun:\n", "    if False:\n", "slots"),
+    Named("half-crc", "firmware/mica/slots.py", "self.start + length]) != crc:", "self.start + length]) != crc and False:", "slots"),
+    Named("sequence", "host_tools/mica/link/push.py", "sequence = 1 + max(", "sequence = 0 + max(", "push"),
+    Named("image-crc", "host_tools/mica/link/push.py", "if found != crc:", "if False:", "push"),
+    Named("file-sha", "firmware/mica/remote_push.py", 'if str(hexlify(digest.digest()), "ascii") != sha:', "if False:", "push"),
+    Named("wire-crc", "host_tools/mica/link/serial_board.py", "if int(answer[:-1]) != binascii.crc32(data):", "if False:", "wire"),
+)  # fmt: skip

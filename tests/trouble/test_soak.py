@@ -1,0 +1,75 @@
+"""scripts/soak: its parts' figures as JSON, as text and as the section of tests/README.md."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import soak
+import soak_parts
+from soak_parts import Found, Settings
+
+SETTINGS = Settings(seconds=1, seed=1, jobs=1, boards=())
+
+
+def test_noted() -> None:
+    """The README's figures are those of soak.json."""
+    summary = json.loads(soak.NOTED.read_text(encoding="utf-8")) if soak.NOTED.exists() else None
+    text = soak.README.read_text(encoding="utf-8")
+    assert text == soak.replaced(text, soak.section(summary)), "run scripts/soak --note"
+
+
+def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """One part finds something, one raises: both are told, the figures of all are there, and exit code 1."""
+
+    def broken(settings: Settings) -> Found:
+        raise ValueError("of no use")
+
+    def tried(settings: Settings) -> Found:
+        found = Found(problems=["it broke"] if settings.seed == 2 else [])
+        found.add("things", {"inputs": 1000, "edges": 7})
+        found.add("things", {"inputs": 500, "edges": 5})
+        return found
+
+    monkeypatch.setattr(soak, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(soak, "PARTS", {"boards": tried, "broken": broken})
+    monkeypatch.setattr(sys, "argv", ["soak", "--minutes", "0.01", "--seed", "2", "--json"])
+    assert soak.main() == 1
+    out, err = capsys.readouterr()
+    summary = json.loads(out)
+    assert summary["parts"] == {"things": {"inputs": 1500, "edges": 7}} and summary["problems"] == 2
+    assert "it broke" in err and "ValueError: of no use" in err
+    assert json.loads((tmp_path / "soak.json").read_text()) == summary
+    monkeypatch.setattr(soak, "PARTS", {"boards": tried})
+    monkeypatch.setattr(sys, "argv", ["soak", "--minutes", "0.01", "--seed", "1"])
+    assert soak.main() == 0 and "things: inputs 1,500, edges 7" in capsys.readouterr().out
+
+
+def test_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """--note writes the section, and refuses what is no summary without touching the README."""
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{soak.BEGIN}\nold\n\n{soak.END}after\n")
+    monkeypatch.setattr(soak, "README", readme)
+    monkeypatch.setattr(soak, "NOTED", tmp_path / "noted.json")
+    (tmp_path / "bad.json").write_text("[1]")
+    assert soak.note(tmp_path / "bad.json") == 1 and "cannot note" in capsys.readouterr().err
+    assert "old" in readme.read_text() and not soak.NOTED.exists()
+    parts = {"files": {"inputs": 1234567}}
+    summary = {"revision": "abc", "date": "2026-01-02", "seed": 3, "minutes": 120.5, "problems": 0, "parts": parts}
+    (tmp_path / "good.json").write_text(json.dumps(summary))
+    assert soak.note(tmp_path / "good.json") == 0
+    text = readme.read_text()
+    assert "Revision abc, 2026-01-02, 120.5 minutes, 0 problems." in text and "| files | inputs 1,234,567 |" in text
+    assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert json.loads(soak.NOTED.read_text()) == summary
+
+
+def test_boards_that_break(monkeypatch: pytest.MonkeyPatch) -> None:
+    def crash(name: str, seed: int) -> dict[str, int]:
+        raise AssertionError(f"{name} went away")
+
+    monkeypatch.setattr(soak_parts.troubling, "one_round", crash)
+    found = soak_parts.boards(Settings(5, 1, 1, ("UNIX",)))
+    assert found.problems == ["UNIX went away"] and found.figures == {"UNIX": {"crashes": 1}}
