@@ -1,11 +1,14 @@
 """Damaged .tflite files: each is packed, or refused in a line; never a traceback, never much memory or time.
 
-`run(count, seed)` for a soak; `tests/host/test_tflite_damage.py` has a short one.
+`run(count, seed)` for a soak; `tests/host/test_tflite_damage.py` has a short one. As a program, of a count and a seed, it
+prints the figures as JSON, or what failed and where that file is.
 """
 
 from __future__ import annotations
 
+import json
 import struct
+import sys
 import tempfile
 import time
 import traceback
@@ -123,3 +126,18 @@ def run(count: int, seed: int) -> dict[str, int]:
     finally:
         tracemalloc.stop()
     return {"files": count, **sums}
+
+
+def main(count: int, seed: int) -> int:
+    try:
+        print(json.dumps(run(count, seed)))
+    except Found as e:
+        with tempfile.NamedTemporaryFile(prefix="damaged.", suffix=".tflite", delete=False) as f:
+            f.write(e.data)
+        print(f"{f.name}: {e}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), int(sys.argv[2])))

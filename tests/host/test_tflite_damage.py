@@ -6,6 +6,7 @@ from pathlib import Path
 
 import damaged_tflite
 import pytest
+import soak_parts
 from tflite_nets import NETS
 
 FILES = 200
@@ -15,6 +16,12 @@ def test_damaged_files() -> None:
     figures = damaged_tflite.run(FILES, seed=0)
     assert figures["files"] == FILES
     assert min(figures["refused"], figures["packed"]) > FILES // 30
+
+
+def test_as_a_part_of_the_soak() -> None:
+    found = soak_parts.tflite(soak_parts.Settings(0.1, 1, 1, ()))
+    (figures,) = found.figures.values()
+    assert (figures["files"], figures["crashes"], found.problems) == (100, 0, [])
 
 
 def test_what_is_good_packs(tmp_path: Path) -> None:
