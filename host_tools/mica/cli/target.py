@@ -9,6 +9,7 @@ from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
 from mica.fleet.open import is_fleet, open_fleet
+from mica.format.schema import MAGIC
 from mica.run.open import open_runner
 from mica.run.runner import Runner
 
@@ -30,6 +31,18 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def is_packed(path: str) -> bool:
+    """Whether a file begins as a .mica file does. Raises MicaError."""
+    p = Path(path)
+    if not p.exists():
+        raise MicaError(f"{p}: no such file")
+    try:
+        with open(p, "rb") as f:
+            return f.read(len(MAGIC)) == MAGIC
+    except OSError as e:
+        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
+
+
 def read_model(path: str) -> bytes:
     """Bytes of a .mica file. Raises MicaError."""
     p = Path(path)
@@ -39,8 +52,8 @@ def read_model(path: str) -> bytes:
         data = p.read_bytes()
     except OSError as e:
         raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
-    if data[:4] != b"MICA":
-        hint = "; make one with `mica pack`" if p.suffix == ".onnx" else ""
+    if data[: len(MAGIC)] != MAGIC:
+        hint = "; make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
         raise MicaError(f"{p}: not a .mica file{hint}")
     return data
 
