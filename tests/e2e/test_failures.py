@@ -67,6 +67,13 @@ def copy(path: Path, to: Path) -> Path:
     return Path(shutil.copy(path, to))
 
 
+def with_sources(folder: Path) -> Path:
+    """As firmware/ is: with the runtime's sources where a package has compiled ones."""
+    (folder / "mica").mkdir()
+    (folder / "mica" / "model.py").write_text("precious = 1\n")
+    return folder
+
+
 def with_data(path: Path) -> Path:
     """A model whose weights are in a file beside it."""
     model = onnx.load(conv_net(path))
@@ -244,6 +251,30 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         lambda t, d: ["build", "--board", "MPS2_AN385", "--for", copy(d, t), "-o", t / d.name],
         1,
         READ,
+    ),
+    (
+        "package over sources",
+        lambda t, d: ["natmod", "--package", with_sources(t), "--arch", "x64"],
+        1,
+        ("mica/model.py would be lost", "name another folder"),
+    ),
+    (
+        "module into a file",
+        lambda t, d: ["natmod", "--arch", "x64", "-o", file(t / "a", b"") / "b"],
+        1,
+        ("cannot write there", "is a file"),
+    ),
+    (
+        "package into a file",
+        lambda t, d: ["natmod", "--package", file(t / "a", b"")],
+        1,
+        ("cannot write there", "is a file"),
+    ),
+    (
+        "backup over what is flashed",
+        lambda t, d: ["flash", "--board", "ESP32_GENERIC_C3", "--with", copy(d, t), "--backup", t],
+        1,
+        ("--backup", "is there already; give another folder"),
     ),
     ("output is a folder", lambda t, d: ["pack", DIGITS, "-o", t], 1, ("is a folder",)),
     (

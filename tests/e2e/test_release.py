@@ -95,7 +95,7 @@ def test_the_wheel_has_what_commands_need(made: Path) -> None:
         "mica/cost/table.json",
         "mica/demo/digits.onnx",
         "mica/_data/boards/RPI_PICO/board.toml",
-        "mica/device/archives.sha256",
+        "mica/toolchain/archives.sha256",
     ):
         assert wanted in names
 

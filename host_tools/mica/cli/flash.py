@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from mica.boards import Board, load_board
-from mica.cli import text
+from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import Unsupported
 
@@ -49,6 +49,8 @@ def run(args: argparse.Namespace) -> int:
         raise Unsupported(
             f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica repl --on {args.board}"
         )
+    if args.backup:
+        outputs.check_folder("--backup", Path(args.backup), new=True)
     drive = Path(args.drive) if args.drive else None
     if not args.image:
         flash.look_for(board, args.on, drive)  # a build takes minutes

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
-from mica.cli import text
+from mica.cli import outputs, text
 from mica.cli.build import add_micropython
 from mica.cli.say import say
 from mica.errors import MicaError
@@ -48,13 +47,16 @@ def run(args: argparse.Namespace) -> int:
         if args.output:
             raise MicaError("give either --package or -o: a package has its own place for each file")
         folder = Path(args.package)
+        outputs.check_folder("--package", folder)
         modules = mip_package.write(folder, archs, micropython=mp, jobs=jobs, progress=say)
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
         if len(archs) != 1:
             raise MicaError(f"give one --arch, or --package for several; known are {', '.join(natmod.ARCHS)}")
+        folder = Path(args.output or ".")
+        outputs.check_folder("-o", folder)
         modules = [natmod.build(archs[0], micropython=mp, jobs=jobs, progress=say)]
-        files = [_copy(modules[0].file, Path(args.output or "."))]
+        files = [_copy(modules[0].file, folder)]
     if args.json:
         text.emit_json(
             {"package": args.package, "modules": [_facts(m, f) for m, f in zip(modules, files, strict=True)]}
@@ -88,7 +90,7 @@ def _copy(file: Path, folder: Path) -> Path:
     target = folder / file.name
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, target)
     except OSError as error:
         raise MicaError(f"cannot write {error.filename or target}: {error.strerror}") from None
+    outputs.write(target, file.read_bytes())
     return target

@@ -24,6 +24,21 @@ def check(option: str, path: Path, read: Read = ()) -> None:
     os.unlink(temporary)
 
 
+def check_folder(option: str, folder: Path, *, new: bool = False) -> None:
+    """Raises MicaError where files cannot be put into `folder`, which is made where it is missing: now, as `check` does.
+
+    A folder that has to be `new` may not be there: so nothing that the command reads is in it.
+    """
+    if new and folder.exists():
+        raise MicaError(f"{option} {folder} is there already; give another folder")
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir():
+        raise MicaError(f"{option} {folder}: cannot write there: {there} is a file; give a folder")
+    handle, temporary = _temporary(there / "mica")
+    os.close(handle)
+    os.unlink(temporary)
+
+
 def _same(a: Path, b: Path) -> bool:
     try:
         return os.path.samefile(a, b)

@@ -2,7 +2,7 @@
 
 The last bit of numpy's own depends on the processor's SIMD and on the C library. These are made of additions,
 multiplications, divisions, square roots and powers of two alone, which IEEE 754 defines to the last bit. Errors are a
-few units in the last place, of sine and cosine below 2**20 in absolute value; tests/host/test_functions.py has them.
+few units in the last place, of sine and cosine below 2**20 in absolute value; tests/host/test_exact.py has them.
 """
 
 from __future__ import annotations

@@ -40,6 +40,13 @@ def runtime(*, micropython: MicroPython | None = None, jobs: int = 2, progress: 
     return compiled
 
 
+def _refuse_sources(replaced: Path) -> None:
+    """Raises MicaError where this folder, which a package replaces, has something in it that was not compiled."""
+    for path in sorted(replaced.rglob("*")):
+        if path.is_file() and path.suffix != ".mpy":
+            raise MicaError(f"{path} would be lost: a package replaces {replaced}; name another folder")
+
+
 def write(
     folder: Path,
     archs: Sequence[str],
@@ -50,9 +57,10 @@ def write(
 ) -> list[NativeModule]:
     """Build the native modules for `archs` and write the package into `folder`, which is made where it is missing.
 
-    Files of an earlier package are replaced. What a package.json names was written before it, so none names a file that
+    Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
     """
+    _refuse_sources(folder / "mica")
     modules = [build(arch, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
     files = runtime(micropython=micropython, jobs=jobs, progress=progress)
     try:
