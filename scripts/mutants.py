@@ -227,7 +227,9 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
     if sound not in results.known:
         if time.monotonic() > end:
             return "not run", "no time left"
-        said, why = copy.run(m.tests, True, TEST_SECONDS)
+        said, why = copy.run(m.tests, True, _seconds(end))
+        if said == "timeout" and time.monotonic() >= end:
+            return "not run", "no time left"
         if said != "passed":
             raise RuntimeError(f"the tests '{m.tests}' fail without a mistake ({said}): {why}")
         results.add(sound, "sound", why)
@@ -235,20 +237,27 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
         return "not run", "no time left"
     try:
         copy.write(m.file, m.text.encode())
-        said, why = copy.run(m.tests, in_c, TEST_SECONDS)
+        said, why = copy.run(m.tests, in_c, _seconds(end))
     finally:
         copy.write(m.file, original.encode())
         if in_c:  # made with the mistake in it
             for engine in (copy.root / "host_tools" / "mica" / "engine").glob("*.so"):
                 engine.unlink()
+    if said == "timeout" and time.monotonic() >= end:
+        return "not run", "no time left"
     verdict = {"passed": "survived", "failed": "killed", "timeout": "timeout"}[said]
     if verdict != "timeout":
         results.add(key, verdict, why)
     return verdict, why
 
 
+def _seconds(end: float) -> float:
+    """How long a set of tests may take, with the time that is left."""
+    return min(TEST_SECONDS, max(1.0, end - time.monotonic()))
+
+
 def run(mutants: list[Mutant], jobs: int, minutes: float, say: object = print) -> list[dict[str, object]]:
-    """A record of each mutant, in their order. No new one is begun when the minutes are over."""
+    """A record of each mutant, in their order. When the minutes are over, tests that still run are stopped and decide nothing."""
     end = time.monotonic() + 60 * minutes
     results = Results()
     copies: queue.Queue[Copy] = queue.Queue()
@@ -283,7 +292,9 @@ def main() -> int:
         "--placed", type=int, default=PLACED, metavar="N", help=f"how many are placed (default {PLACED})"
     )
     parser.add_argument("--jobs", type=int, default=1, help="copies that are tried side by side (default 1)")
-    parser.add_argument("--minutes", type=float, default=1e9, help="begin no other one after that time")
+    parser.add_argument(
+        "--minutes", type=float, default=1e9, help="stop after that time; what is not decided is not run"
+    )
     parser.add_argument("--list", action="store_true", help="only say which there are")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     args = parser.parse_args()

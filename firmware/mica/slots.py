@@ -202,7 +202,11 @@ def boot_board():
         print("mica: nothing is at /rom:", e)
     if mounted is None:
         del sys.modules[__name__]
-        delattr(sys.modules["mica"], "slots")
+        names = sys.modules["mica"].__dict__
+        kept = {name: names[name] for name in names if name != "slots"}
+        # Not delattr: it leaves a mark in the table of names, which MicroPython's help(mica) reads as a name, and crashes.
+        names.clear()
+        names.update(kept)
 
 
 def mount(flash, found):

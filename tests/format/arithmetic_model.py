@@ -34,6 +34,7 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
     groups = tensor("groups", (2, 3, 4), 272)
     logs = tensor("logs", (2, 3, 4), 112)
     sums = tensor("sums", (6,), 296)
+    deep = tensor("gram of six axes", (2, 1, 3, 1, 3, 1), 144)  # `gram` again, of MICA_MAX_RANK
     const = tensor("constant", (3, 1), space="data", values=rng.integers(-128, 128, (3, 1), dtype=np.int8))
     table = {"table": np.round(2.0**23 * np.exp(-0.05 * np.arange(256))).astype(np.uint32)}
 
@@ -53,7 +54,7 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
         ),
         StepRecord("div", "div_s8", (larger, b), (ratio,), ACT | {"factor": 2**20 + 3, "shift": 15}),
         StepRecord("gram", "matmul_s8", (ratio, a), (gram,), ACT | {"transpose_b": 1, "mult": 2**30 + 77, "shift": 8}),
-        StepRecord("sum", "reduce_s8", (gram,), (total,), ACT | axis),
+        StepRecord("sum", "reduce_s8", (deep,), (total,), ACT | axis | {"axis": 2}),
         StepRecord("root", "reduce_s8", (gram,), (norm,), ACT | axis | {"axis": 2, "mode": 5, "shift": 14}),
         StepRecord("most", "reduce_s8", (gram,), (most,), ACT | axis | {"axis": 0, "mode": 1}),
         StepRecord("where", "argmax_s8", (gram,), (where,), {"axis": 2, "select_last": 1}),

@@ -110,3 +110,32 @@ def test_decide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / FILE).write_text(sound.replace("+", "-"))
     with pytest.raises(RuntimeError, match="fail without a mistake"):
         mutants.decide(other, copy, mutants.Results(), later)
+
+
+class SlowCopy(FakeCopy):
+    """Its tests go on until they are stopped."""
+
+    clock = 1000.0
+
+    def run(self, tests: str, build_engine: bool, seconds: float) -> tuple[str, str]:
+        SlowCopy.clock += seconds
+        return "timeout", f"more than {seconds:.0f} s"
+
+
+def test_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A soak ends when its time is over, not when a set of tests does; what was stopped then is not decided."""
+    monkeypatch.setattr(mutants, "cache_dir", lambda: tmp_path)
+    monkeypatch.setattr(mutants.time, "monotonic", lambda: SlowCopy.clock)
+    (tmp_path / "host_tools").mkdir()
+    sound = "def f(a, b):\n    return a + b\n"
+    (tmp_path / FILE).write_text(sound)
+    m = mutants.mutant("minus", FILE, sound, sound.replace("+", "-"), "wire")
+    results = mutants.Results()
+    end = SlowCopy.clock + 60
+    assert mutants.decide(m, SlowCopy(tmp_path), results, end) == ("not run", "no time left")
+    assert SlowCopy.clock == end and not results.known
+    assert mutants.decide(m, FakeCopy(tmp_path), results, end + 60)[0] == "killed"
+    results.known = {key: r for key, r in results.known.items() if r["verdict"] == "sound"}
+    assert mutants.decide(m, SlowCopy(tmp_path), results, SlowCopy.clock + 60) == ("not run", "no time left")
+    assert mutants.decide(m, SlowCopy(tmp_path), results, float("inf"))[0] == "timeout", "a hang"
+    assert (tmp_path / FILE).read_text() == sound

@@ -91,7 +91,7 @@ def run(board: Board, name: str, models: dict[str, bytes]) -> str:
         raise AssertionError(f"{name} on {board.name}:\n{error.traceback or error}") from None
 
 
-@pytest.mark.parametrize("kind", ["unix_board", "pico_board"])
+@pytest.mark.parametrize("kind", ["unix_board", "qemu_board", "pico_board"])
 def test_help(kind: str, request: pytest.FixtureRequest) -> None:
     """help(mica) says what there is, and lists nothing that is the package's own; modules come as they are used.
 
@@ -102,7 +102,7 @@ def test_help(kind: str, request: pytest.FixtureRequest) -> None:
     first, second = said.split("object <module 'mica'")[1:]
     listed = [[line.split(" -- ")[0].strip() for line in part.splitlines() if " -- " in line] for part in (first, second)]
     own = [{name for name in names if not name.startswith("__")} - {"slots", "_boots"} for names in listed]
-    assert own == [set(), {"Model", "cores", "model"}]
+    assert own == [set(), {"Model", "cores", "layer", "model"}]
     assert "__doc__ -- mica.Model(file): predict([x])" in first
 
 

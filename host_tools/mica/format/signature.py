@@ -10,9 +10,9 @@ import hmac
 import struct
 from pathlib import Path
 
-from ..errors import MicaError
-from . import schema
-from .codec import field_offset
+from mica.errors import MicaError
+from mica.format import schema
+from mica.format.codec import field_offset
 
 MAGIC = b"MICAHMAC"
 LEAST = 16  # bytes of a key
