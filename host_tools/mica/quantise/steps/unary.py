@@ -12,8 +12,7 @@ from mica.reference import unary
 def _unary(g: Graph, out: Graph, node: Node) -> None:
     x, y = node.inputs[0], node.outputs[0]
     qx = quant(out, x)
-    real = (np.arange(-128, 128) - qx.zero_point) * qx.scale  # float64: `dequantise` rounds to float32
-    values = unary.apply(node.attrs["function"], real, node.attrs["arguments"])
+    values = unary.apply(node.attrs["function"], qx.levels(), node.attrs["arguments"])
     table = quant(out, y).quantise(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf))  # infinity saturates
     emit(out, node, "lut_s8", [x], [table], {})
 
