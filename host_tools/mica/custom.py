@@ -24,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mica.errors import MicaError, Unsupported
+from mica.format.values import dequantise_f32, quantise_f32
 from mica.kernels import CUSTOM
 from mica.kernels.custom import custom_definition
 
@@ -134,10 +135,8 @@ def compute(definition: bytes, arrays: Sequence[np.ndarray], shape: tuple[int, .
 
 def compute_s8(definition: bytes, xs: Sequence[np.ndarray], x: Sequence[Tensor], y: Tensor) -> np.ndarray:
     """int8 inputs -> int8 output, by way of real numbers."""
-    reals = [np.float32(t.scale) * (a.astype(np.float32) - t.zero_point) for a, t in zip(xs, x, strict=True)]
-    real = compute(definition, reals, tuple(y.dims))
-    q = np.rint(real / np.float32(y.scale)) + y.zero_point
-    return np.clip(q, -128, 127).astype(np.int8)
+    reals = [dequantise_f32(a, t.scale, t.zero_point) for a, t in zip(xs, x, strict=True)]
+    return quantise_f32(compute(definition, reals, tuple(y.dims)), y.scale, y.zero_point)
 
 
 def _call(op: str, f: Callable[..., Any], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,10 +51,10 @@ def save(folder: Path, nodes: list[onnx.NodeProto], shape: list[int], *constants
     return path
 
 
-def convolution(folder: Path, n_in: int, size: int, n_out: int) -> Path:
+def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1) -> Path:
     """A 3x3 convolution of a square picture."""
     w = np.random.default_rng(0).standard_normal((n_out, n_in, 3, 3)).astype(np.float32)
-    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1])
+    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", pads=[1, 1, 1, 1], strides=[stride] * 2)
     return save(folder, [node], [1, n_in, size, size], numpy_helper.from_array(w, "w"))
 
 
@@ -150,6 +151,35 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
     whole = mica("fit", convolution(tmp_path, 256, 4, 256), "--board", "RPI_PICO", "--json")
     assert whole.code == 0
     assert any("mica push cannot" in note for note in whole.json["notes"])
+
+
+@pytest.mark.parametrize(
+    ("n_in", "size", "n_out", "stride", "of"),
+    [(416, 4, 416, 1, ["flash"]), (3, 200, 8, 1, ["RAM"]), (416, 26, 416, 13, ["flash", "RAM"])],
+)
+def test_pack_refuses_what_fit_refuses(
+    tmp_path: Path, n_in: int, size: int, n_out: int, stride: int, of: list[str]
+) -> None:
+    """A file of 1.5 MB is more than the Pico's 1 MB for models, though its chip has 2 MB of flash; so with the heap."""
+    path, packed, free = convolution(tmp_path, n_in, size, n_out, stride), tmp_path / "for.mica", tmp_path / "free.mica"
+    assert mica("pack", path, "--plain", "-o", free).code == 0, "without --board nothing is refused"
+    reasons = mica("fit", free, "--board", "RPI_PICO", "--json").json["reasons"]
+    assert [reason.split(":")[0] for reason in reasons] == of
+    refused = mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", packed)
+    assert refused.code == 2 and not packed.exists()
+    said = refused.err[refused.err.index("mica: error: ") :].rstrip()
+    between = " " if len(of) == 1 else "\n  "
+    # The file for the board says so in its metadata, which is some bytes.
+    told = re.escape(between.join([f"mica: error: {path} does not fit RPI_PICO:", *reasons]))
+    assert re.fullmatch(re.sub(r"the\\ file\\ has\\ [0-9,]+", r"the\\ file\\ has\\ [0-9,]+", told), said), said
+
+
+def test_golden_vectors_count_where_they_make_the_file_too_large(tmp_path: Path) -> None:
+    """What is weighed is the file that would be written."""
+    path = convolution(tmp_path, 3, 64, 3)
+    assert mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "few.mica", "--golden", "2").code == 0
+    many = mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "many.mica", "--golden", "60")
+    assert many.code == 2 and "flash: the file has 1," in many.err
 
 
 def test_every_missing_operator_with_its_node(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels
 
 if TYPE_CHECKING:
+    from mica.boards import Board
     from mica.compiler import Compiled
 
 NAME = "pack"
@@ -143,8 +144,6 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError(f"{model}: has a state, which lives from run to run; {option} measures one sample at a time")
     if args.labels:
         labels.check(metadata["labels"].split("\n"), packed, Path(args.labels))
-    if args.board:
-        check_fits(packed, len(blob), args.board)
 
     result: dict[str, Any] = {
         "file": str(output),
@@ -171,6 +170,8 @@ def run(args: argparse.Namespace) -> int:
         blob = encode(packed)
     if key is not None:
         blob = signature.sign(blob, key)
+    if board is not None:
+        _require_fit(packed, blob, board, model)
     result["size"] = len(blob)
     result["signed"] = key is not None
     outputs.write(output, blob)
@@ -319,22 +320,15 @@ def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, An
         return compare(data, runner, FloatModel(model))
 
 
-def check_fits(model: ModelFile, size: int, board_name: str) -> None:
-    """Raises Unsupported where the board lacks the RAM or the flash for the model, saying by how much."""
-    from mica.boards import load_board
+def _require_fit(model: ModelFile, data: bytes, board: Board, path: Path) -> None:
+    """Raises Unsupported where `mica fit` would say of the file `data` that it does not fit, with the same reasons."""
+    from mica.cost.prediction import predict
+    from mica.cost.table import Table
 
-    board = load_board(board_name)
-    needed = (model.arena_bytes or 0) + model.scratch_min
-    if needed > board.ram:
-        raise Unsupported(
-            f"needs {text.count(needed)} bytes of RAM for its tensors; {board.name} has {text.count(board.ram)}. "
-            "Try a smaller input or fewer channels."
-        )
-    if size > board.flash:
-        raise Unsupported(
-            f"the file is {text.count(size)} bytes; {board.name} has {text.count(board.flash)} of flash. "
-            "Try fewer channels."
-        )
+    prediction = predict(model, data, board, Table.read())
+    if not prediction.fits:
+        head = f"{path} does not fit {board.name}:" + (" " if len(prediction.reasons) == 1 else "\n  ")
+        raise Unsupported(head + "\n  ".join(prediction.reasons), prediction.reasons)
 
 
 def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from mica.format.values import dequantise_f64, levels, quantise_f64
+
 
 @dataclass(frozen=True)
 class Quant:
@@ -24,13 +26,16 @@ class Quant:
     zero_point: int
 
     def quantise(self, real: np.ndarray) -> np.ndarray:
-        """Real numbers -> int8, ONNX QuantizeLinear's rule: round half to even, saturate."""
-        q = np.rint(np.asarray(real, np.float64) / self.scale) + self.zero_point
-        return np.clip(q, -128, 127).astype(np.int8)
+        """Real numbers -> int8, for tables and constants."""
+        return quantise_f64(real, self.scale, self.zero_point)
 
     def dequantise(self, q: np.ndarray) -> np.ndarray:
         """int8 -> float32 real numbers."""
-        return ((np.asarray(q, np.float64) - self.zero_point) * self.scale).astype(np.float32)
+        return dequantise_f64(q, self.scale, self.zero_point).astype(np.float32)
+
+    def levels(self) -> np.ndarray:
+        """The real numbers of all 256 integers, float64."""
+        return levels(self.scale, self.zero_point)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN
+from mica.format.values import clip_s8
 from mica.kernels.base import Array, Blobs, Cost, Dims, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Output, dot, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, Broken, require
@@ -99,7 +100,7 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
         return state(int32(gate * v + (1 << (shift - 1))) >> shift)
 
     def finish(h: Array) -> Array:
-        return np.clip(zero + ((h + 64) >> 7), -128, 127)
+        return clip_s8(zero + ((h + 64) >> 7))
 
     hidden = (xs[1][0].astype(np.int64) - zero) * 128 if len(xs) > 1 else np.zeros((batch, units), np.int64)
     c = xs[2][0].astype(np.int64) - q.b_zero if len(xs) > 2 else np.zeros((batch, units), np.int64)
@@ -130,7 +131,7 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
         if rows > 1:
             y[t] = finish(hidden)
     if p["result"]:
-        y[0] = np.clip(q.y_zero + requantise(cell, p["out_mult"], p["out_shift"]), -128, 127)
+        y[0] = clip_s8(q.y_zero + requantise(cell, p["out_mult"], p["out_shift"]))
     elif rows == 1:
         y[0] = finish(hidden)
     return y

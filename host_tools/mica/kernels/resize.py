@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mica.format.values import saturate
 from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Output, int32
@@ -45,7 +46,7 @@ def resize_linear_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) ->
         places = np.add.outer(blobs[f"{entry}s"].astype(np.int64), np.arange(taps))
         weights = blobs[f"{entry}_weights"].astype(np.int64)
         x = np.moveaxis(np.einsum("ot...,ot->o...", np.moveaxis(x, axis, 0)[places], weights), 0, axis)
-    return np.clip((int32(x + 2**21)) >> 22, -128, 127).astype(np.int8)[None]
+    return saturate(int32(x + 2**21) >> 22)[None]
 
 
 def _resize_linear_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:

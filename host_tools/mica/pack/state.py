@@ -16,6 +16,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.format.values import HIGH, LOW, saturate
 
 Tie = tuple[str, str]  # names of the input and the output that are one
 
@@ -69,7 +70,7 @@ def _id(model: ModelFile, ids: Sequence[int], name: str, what: str, role: str) -
 def _copy(name: str, tensors: Sequence[TensorRecord], x: int, y: int) -> StepRecord:
     """y = x; through a table, which is the identity where both have one scale."""
     a, b = tensors[x], tensors[y]
-    q = np.arange(-128, 128)
+    q = np.arange(LOW, HIGH + 1)
     if (a.scale, a.zero_point) != (b.scale, b.zero_point):
         q = np.rint((q - a.zero_point) * (a.scale / b.scale)) + b.zero_point
-    return StepRecord(name, "lut_s8", (x,), (y,), {}, {"table": np.clip(q, -128, 127).astype(np.int8)})
+    return StepRecord(name, "lut_s8", (x,), (y,), {}, {"table": saturate(q)})

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import MOVES
 from mica.passes.quantised_values import grid_of, is_quantise
@@ -57,7 +58,7 @@ def _keep(g: Graph, node: Node, producers: dict[str, Node]) -> None:
         )
     integers = np.rint(value.data / value.steps)
     low, high = int(integers.min()), int(integers.max())
-    if low < -128 or high > 127:
+    if low < LOW or high > HIGH:
         raise ValueError(
             f"weights with a zero point: less the zero point they reach from {low} to {high}, and mica's are int8 "
             "around zero. Quantise weights as int8, or symmetrically (ONNX Runtime: weight_type=QInt8, or "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Samples, runs
 from mica.quantise.equalise import LINEAR
@@ -56,7 +57,7 @@ class Moments:
         steps = patches / np.float32(self.quant.scale)
         integers = np.rint(steps)
         integers += self.quant.zero_point
-        np.clip(integers, -128, 127, out=integers)
+        np.clip(integers, LOW, HIGH, out=integers)
         self.count += patches.shape[1]
         steps *= FINE
         self.exact += np.rint(steps, out=steps).sum(axis=1, dtype=np.float64)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mica.format.values import LOW, clip_s8
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import TRUTH_FUNCTIONS
 from mica.quantise.calibrate import Range
@@ -58,7 +59,7 @@ def _whole(g: Graph, ranges: Mapping[str, Range]) -> dict[str, Quant]:
         if g.value(name).whole:
             low, high = min(ranges[name].low, 0.0), max(ranges[name].high, 0.0)
             if high - low <= 255:
-                whole[name] = Quant(1.0, int(np.clip(-128 - np.floor(low), -128, 127)))
+                whole[name] = Quant(1.0, int(clip_s8(LOW - np.floor(low))))
     return whole
 
 
@@ -112,4 +113,4 @@ def from_range(r: Range) -> Quant:
     if high - low < 1e-30:  # always zero; any scale serves
         return Quant(1.0, 0)
     scale = float(np.float32((high - low) / 255.0))
-    return Quant(scale, int(np.clip(np.rint(-128 - low / scale), -128, 127)))
+    return Quant(scale, int(clip_s8(np.rint(LOW - low / scale))))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Samples, runs
 from mica.reference import float_ops, functions
@@ -39,7 +40,7 @@ def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
     """float32 -> float32: to the nearest value that an int8 stands for."""
     scale = np.float32(q.scale)
     y = np.rint(x / scale)
-    np.clip(y, -128 - q.zero_point, 127 - q.zero_point, out=y)
+    np.clip(y, LOW - q.zero_point, HIGH - q.zero_point, out=y)
     y *= scale
     return np.asarray(y)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mica.format.values import clip_s8
 from mica.reference import functions, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -34,7 +35,7 @@ def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
 
 def _quantise(x: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
     """The nearest real number that int8 with this scale and zero point can stand for."""
-    return (np.clip(np.rint(x / scale) + zero_point, -128, 127) - zero_point) * scale
+    return (clip_s8(np.rint(x / scale) + zero_point) - zero_point) * scale
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.dense import MATMUL_MOST
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.steps.common import act, emit, quant
-from mica.quantise.steps.operands import common_factors, operand, table, temporary, values
+from mica.quantise.steps.operands import common_factors, operand, table, temporary
 from mica.reference.functions import floor_log2
 
-OPEN = {"act_min": -128, "act_max": 127}
+OPEN = {"act_min": LOW, "act_max": HIGH}
 
 
 def _operands(g: Graph, out: Graph, node: Node) -> tuple[list[str], list[Quant], Quant]:
@@ -90,7 +91,7 @@ def _where(g: Graph, out: Graph, node: Node) -> None:
     for k, x in enumerate((a, b)):
         # 127 where this operand is meant, 0 elsewhere.
         mask = temporary(g, out, node, node.inputs[0], f"mask{k}", Quant(1 / 127, 0))
-        table(out, node, c, mask, np.where((values(quant(out, c)) > 0.5) == (k == 0), 1.0, 0.0))
+        table(out, node, c, mask, np.where((quant(out, c).levels() > 0.5) == (k == 0), 1.0, 0.0))
         shape = np.broadcast_shapes(out.value(c).shape, out.value(x).shape)
         part = out.new_value(f"{y}.part{k}", shape, "int8")
         out.value(part).quant = qy
@@ -118,9 +119,9 @@ def _prelu(g: Graph, out: Graph, node: Node) -> None:
         return
     below = temporary(g, out, node, x, "below", qx)
     above = temporary(g, out, node, x, "above", qy)
-    table(out, node, x, below, np.minimum(values(qx), 0.0))
+    table(out, node, x, below, np.minimum(qx.levels(), 0.0))
     emit(out, Node("Mul", node.name, [below, slope], [bent]), "mul_s8", [below, slope], [], params)
-    table(out, node, x, above, np.maximum(values(qx), 0.0))
+    table(out, node, x, above, np.maximum(qx.levels(), 0.0))
     emit(out, node, "add_s8", [above, bent], [], {**sum_params((1, 1), (qy, qy), qy), **act(qy, node.attrs["clip"])})
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import KERNEL_BY_NAME
 
@@ -31,9 +32,9 @@ def act(q: Quant, clip: tuple[float | None, float | None]) -> dict[str, int]:
     """Fused clamp, in integers."""
 
     def bound(v: float | None, default: int) -> int:
-        return default if v is None else int(np.clip(np.rint(v / q.scale) + q.zero_point, -128, 127))
+        return default if v is None else int(q.quantise(np.array(v)))
 
-    return {"act_min": bound(clip[0], -128), "act_max": bound(clip[1], 127)}
+    return {"act_min": bound(clip[0], LOW), "act_max": bound(clip[1], HIGH)}
 
 
 def window_params(node: Node, kernel: tuple[int, int]) -> dict[str, int]:

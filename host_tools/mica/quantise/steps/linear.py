@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mica.format.values import HIGH, LOW
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.multiplier import quantise_multiplier
@@ -47,7 +48,7 @@ def given_integers(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
     """The int8 weights [Cout, K] that a quantised model came with. Raises ValueError where a pass has spoilt them."""
     ratio = rows / steps[:, None]
     q = np.rint(ratio)
-    if np.any(np.abs(ratio - q) > 2.0**-10) or q.min() < -128 or q.max() > 127:
+    if np.any(np.abs(ratio - q) > 2.0**-10) or q.min() < LOW or q.max() > HIGH:
         raise ValueError("its quantised weights were scaled into numbers that int8 cannot hold")
     return q.astype(np.int8)
 

@@ -65,8 +65,7 @@ def requantised(g: Graph, out: Graph, node: Node, x: str, wanted: Quant) -> str:
         return x
     name = out.new_value(f"{x}.rescaled", g.value(x).shape, "int8")
     out.value(name).quant = wanted
-    real = (np.arange(-128, 128) - has.zero_point) * has.scale
-    emit(out, Node("", node.name, [x], [name]), "lut_s8", [x], [wanted.quantise(real)], {})
+    emit(out, Node("", node.name, [x], [name]), "lut_s8", [x], [wanted.quantise(has.levels())], {})
     return name
 
 

@@ -46,8 +46,3 @@ def temporary(g: Graph, out: Graph, node: Node, like: str, what: str, q: Quant) 
 def table(out: Graph, node: Node, x: str, y: str, real: np.ndarray) -> None:
     """y = what `real` gives for each of x's 256 values."""
     emit(out, Node(node.op, node.name, [x], [y]), "lut_s8", [x], [quant(out, y).quantise(real)], {})
-
-
-def values(q: Quant) -> np.ndarray:
-    """The real numbers of all 256 integers, float64."""
-    return (np.arange(-128, 128) - q.zero_point) * q.scale

@@ -13,7 +13,7 @@ from mica.reference import unary
 def _unary(g: Graph, out: Graph, node: Node) -> None:
     x, y = node.inputs[0], node.outputs[0]
     qx = quant(out, x)
-    real = (np.arange(-128, 128) - qx.zero_point) * qx.scale  # float64: `dequantise` rounds to float32
+    real = qx.levels()
     if node.attrs["function"] == "composed" or node.attrs["function"] in TRUTH_FUNCTIONS:
         real = np.asarray(real, np.float32)  # so that it equals a constant of the same integer, which is float32
     values = unary.apply(node.attrs["function"], real, node.attrs["arguments"])
