@@ -5,6 +5,8 @@ To add a part, write a function from Settings to Found and a row of PARTS.
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -144,4 +146,26 @@ def mutation(s: Settings) -> Found:
     return found
 
 
-PARTS: dict[str, Callable[[Settings], Found]] = {"fuzz": fuzz, "boards": boards, "memory": memory, "mutants": mutation}
+def tflite(s: Settings) -> Found:
+    """Damaged .tflite files through `pack`, by the hundred, in a process of its own: it measures its memory."""
+    found, name = Found(), "damaged .tflite files"
+    end, seed = time.monotonic() + s.seconds, s.seed
+    program = [sys.executable, str(ROOT / "tests" / "host" / "damaged_tflite.py"), "100"]
+    while time.monotonic() < end:
+        done = subprocess.run([*program, str(seed)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            found.add(name, {"crashes": 1})
+            found.problems.append(done.stderr[-4000:])
+            return found
+        found.add(name, json.loads(done.stdout) | {"crashes": 0})
+        seed += 1
+    return found
+
+
+PARTS: dict[str, Callable[[Settings], Found]] = {
+    "fuzz": fuzz,
+    "boards": boards,
+    "memory": memory,
+    "mutants": mutation,
+    "tflite": tflite,
+}

@@ -14,7 +14,8 @@ from mica.errors import Unsupported
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
-from mica.importer.onnx_file import file_sha256, import_onnx
+from mica.importer import import_model
+from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import Tie, with_state
@@ -65,8 +66,8 @@ def compile_model(
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
-    imported = import_onnx(path, shapes)
-    ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    imported = import_model(path, shapes)
+    ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:
         core = pipeline.run(imported)

@@ -768,3 +768,15 @@ def test_onnxruntime_is_not_in_the_trap() -> None:
     """Sessions of these tests keep away from the saturating kernels."""
     options = session(_activation(np.int8).model()).get_session_options()
     assert options.graph_optimization_level == onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+
+
+@pytest.mark.parametrize("op", ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"))
+def test_a_comparison_with_a_constant_of_the_same_integers(op: str, tmp_path: Path) -> None:
+    """Where they are the same integer they are equal, though (q - zero point) * scale is not the same in float64; and what
+    it gives is 0 and 1, known without a calibration."""
+    net = QNet()
+    x = net.rounded(net.input([1, 256]), 0.05, 3)
+    c = net.dequantise(net.const(np.array([9], np.int8)), 0.05, 3)
+    net.output(net.rounded(net.add("Where", net.add(op, x, c), x, net.const(np.float32(-1))), 0.05, 3))
+    samples = [{"x": ((np.arange(-128, 128) - 3) * np.float32(0.05)).astype(np.float32)[None]}]
+    assert_agrees(net.save(tmp_path), samples)

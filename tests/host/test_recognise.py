@@ -11,6 +11,7 @@ import pytest
 from nets import Net, assert_same, core, ops
 
 from mica.ir.graph import Graph
+from mica.passes.recognise_activations import name_of
 
 Wave = Callable[[Net, str], str]
 
@@ -306,3 +307,18 @@ def test_reductions_in_nhwc(tmp_path: Path) -> None:
 
 def transposes(g: Graph) -> int:
     return sum(n.op == "Transpose" for n in g.nodes)
+
+
+@pytest.mark.parametrize("at", (0.3, 50.0, -2000.0))
+def test_a_comparison_is_no_constant(at: float) -> None:
+    """It changes at one number, or beyond it: no name may be taken for one that does not."""
+    equal = (
+        ("Unary", {"function": "equal", "arguments": (at,)}, ("v0",)),
+        ("Unary", {"function": "not", "arguments": ()}, ("v1",)),
+    )
+    assert name_of(equal) is None
+    above = (
+        ("Unary", {"function": "greater", "arguments": (at,)}, ("v0",)),
+        ("Mul", {"clip": (None, None)}, ("v1", 2.0)),
+    )
+    assert name_of(above) is None

@@ -50,7 +50,9 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "link": _BOARDS | {"images", "toolchain"},
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
-    "run": _GRAPH | {"boards", "calibration", "compiler", "custom", "engine", "link", "quantise", "reference"},
+    "run": _GRAPH
+    | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"},
+    "fleet": _BOARDS | {"link", "run", "toolchain"},
     "report": _BYTES,
     # doors
     "demo": set(),

@@ -70,6 +70,7 @@ void mp_mica_cores_init(void);
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 
 // values.c
+char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
 mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
@@ -90,9 +91,8 @@ MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj);
 bool mp_mica_on_heap(const void *p);
 void *mp_mica_block_of(mp_obj_t obj, void *head); // `head`, where that is the start of a heap block that obj owns, or null
 
-// module.c
+// text.c
 NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len); // the one place
 mp_obj_t mp_mica_new_str(const char *s, size_t max); // text from a file: bounded, and ASCII where it is not UTF-8
-char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 
 #endif

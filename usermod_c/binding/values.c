@@ -11,6 +11,21 @@
 
 #include "mp_mica.h"
 
+char mp_mica_typecode(uint8_t dtype) {
+    switch (dtype) {
+        case MICA_DTYPE_INT8:
+            return 'b';
+        case MICA_DTYPE_UINT8:
+            return 'B';
+        case MICA_DTYPE_INT16:
+            return 'h';
+        case MICA_DTYPE_INT32:
+            return 'i';
+        default:
+            return 'f';
+    }
+}
+
 typedef struct {
     uint8_t *data;
     uint32_t n, filled; // elements

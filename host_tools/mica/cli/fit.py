@@ -1,7 +1,7 @@
 """mica fit: whether a model fits a board and what it will take there, before anything is flashed.
 
-MODEL is a .mica file, or an .onnx file, which is quantised as by `mica pack`; without --calib its weights and ranges are made up
-quickly, which changes neither RAM nor time. Exit code 0: it fits; 2: it does not. Times are predicted from steps that were
+MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack`; without --calib its weights and ranges
+are made up quickly, which changes neither RAM nor time. Exit code 0: it fits; 2: it does not. Times are predicted from steps that were
 measured in an emulator; waiting for flash comes on top.
 """
 
@@ -23,10 +23,12 @@ HELP = "whether a model fits a board, and what it will take there"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a .mica or an .onnx file")
+    parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`")
     parser.add_argument("--layers", action="store_true", help="what every layer will take")
-    parser.add_argument("--calib", metavar="X.npz", help="of an .onnx file: samples of real inputs, as for mica pack")
+    parser.add_argument(
+        "--calib", metavar="X.npz", help="of an .onnx or .tflite file: samples of real inputs, as for mica pack"
+    )
     parser.add_argument(
         "--shape", metavar="NAME=N", action="append", default=[], help="of an .onnx file: size of a dynamic dimension"
     )
@@ -50,10 +52,10 @@ def run(args: argparse.Namespace) -> int:
 
 def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
     """The model as it would be packed for the board. Raises MicaError and Unsupported."""
-    if not args.model.lower().endswith(".onnx"):
+    if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
-                raise MicaError(f"--{option} is for .onnx files; {args.model} is packed already")
+                raise MicaError(f"--{option} is for .onnx and .tflite files; {args.model} is packed already")
         data = target.read_model(args.model)
         try:
             return decode(data), data
@@ -62,12 +64,12 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
     from mica.calibration import load_calibration
     from mica.cli.pack import parse_shapes
     from mica.compiler import compile_model
-    from mica.importer import import_onnx
+    from mica.importer import import_model
 
     shapes = parse_shapes(args.shape)
     calibration = None
     if args.calib:
-        imported = import_onnx(args.model, shapes)
+        imported = import_model(args.model, shapes)
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
     compiled = compile_model(args.model, calibration, shapes, plain=True, scratch_limit=board.scratch)

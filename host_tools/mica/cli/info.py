@@ -19,17 +19,20 @@ HELP = "what a .mica file holds"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica", nargs="?")
-    parser.add_argument("--ops", action="store_true", help="list the ONNX operators that pack supports")
+    parser.add_argument("--ops", action="store_true", help="list the operators that pack supports")
     chart.add_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     if args.ops:
+        from mica.importer.tflite.operators import OPERATORS
+
         ops = sorted(ONNX_OPS | DEFINED) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
+        tflite = sorted(OPERATORS)
         if args.json:
-            text.emit_json({"ops": ops})
+            text.emit_json({"ops": ops, "tflite_ops": tflite})
         else:
-            print("\n".join(ops))
+            print("\n".join([*ops, "", "of TensorFlow Lite:", *tflite]))
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")

@@ -41,6 +41,7 @@ COMMANDS = (
     "repl",
     "emu",
     "boards",
+    "fleet",
 )
 
 _PROGRAM_BROKEN = 70  # sysexits.h, EX_SOFTWARE

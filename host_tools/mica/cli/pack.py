@@ -1,4 +1,4 @@
-"""mica pack: ONNX -> .mica."""
+"""mica pack: ONNX or TensorFlow Lite -> .mica."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from mica.compiler import Compiled
 
 NAME = "pack"
-HELP = "quantise an ONNX model and pack it into one flat file"
+HELP = "quantise an ONNX or TensorFlow Lite model and pack it into one flat file"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL.onnx")
+    parser.add_argument("model", metavar="MODEL", help=".onnx or .tflite")
     parser.add_argument("-o", "--output", metavar="M.mica", help="default: MODEL.mica beside the model")
     parser.add_argument(
         "--calib",
@@ -88,10 +88,11 @@ def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
-    from mica.importer import import_onnx
+    from mica.importer import import_model, kinds
     from mica.run.golden import with_golden
 
     model = Path(args.model)
+    kinds.read_as(model)  # before what is said of other files: this one may be of the wrong kind
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
         raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
@@ -114,9 +115,11 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
     if args.calib:
-        imported = import_onnx(model, shapes)
+        imported = import_model(model, shapes)
         # States are not in the data: they come from the runs before.
-        made = {source for source, _ in states} | {streaming.window(imported, w)[0] for w in windows}
+        made = {source for source, _ in (*states, *imported.states)} | {
+            streaming.window(imported, w)[0] for w in windows
+        }
         imported.inputs = [name for name in imported.inputs if name not in made]
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes, _pixels(args))
@@ -135,6 +138,9 @@ def run(args: argparse.Namespace) -> int:
             windows,
         )
     packed, blob = compiled.model, compiled.data
+    if packed.state_bytes and (args.eval or args.report_error):
+        option = "--eval" if args.eval else "--report-error"
+        raise MicaError(f"{model}: has a state, which lives from run to run; {option} measures one sample at a time")
     if args.labels:
         labels.check(metadata["labels"].split("\n"), packed, Path(args.labels))
     if args.board:

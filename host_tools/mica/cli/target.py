@@ -8,6 +8,8 @@ from pathlib import Path
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.errors import MicaError
+from mica.fleet.open import is_fleet, open_fleet
+from mica.format.schema import MAGIC
 from mica.run.open import open_runner
 from mica.run.runner import Runner
 
@@ -18,7 +20,7 @@ def add_on(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         default="host",
         help="host (default), an emulated board (MPS2_AN385, RPI_PICO@emu, ...; see mica boards), a port (/dev/ttyACM0, COM5, "
-        "socket://...), or auto",
+        "socket://...), auto, or a fleet (usb:all, fleet:UNIX*3,MPS2_AN385)",
     )
     add_custom(parser)
 
@@ -27,6 +29,18 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--custom", metavar="FILE.py", action="append", default=[], help="operators of your own: see mica/custom.py"
     )
+
+
+def is_packed(path: str) -> bool:
+    """Whether a file begins as a .mica file does. Raises MicaError."""
+    p = Path(path)
+    if not p.exists():
+        raise MicaError(f"{p}: no such file")
+    try:
+        with open(p, "rb") as f:
+            return f.read(len(MAGIC)) == MAGIC
+    except OSError as e:
+        raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
 
 
 def read_model(path: str) -> bytes:
@@ -38,8 +52,8 @@ def read_model(path: str) -> bytes:
         data = p.read_bytes()
     except OSError as e:
         raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
-    if data[:4] != b"MICA":
-        hint = "; make one with `mica pack`" if p.suffix == ".onnx" else ""
+    if data[: len(MAGIC)] != MAGIC:
+        hint = "; make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
         raise MicaError(f"{p}: not a .mica file{hint}")
     return data
 
@@ -53,5 +67,7 @@ def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
         decode(data)
     except FormatError as e:
         raise MicaError(f"{path}: {e}") from None
+    if is_fleet(target):
+        return open_fleet(data, target, say)
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         return open_runner(data, target, say, progress, icount=icount)

@@ -1,5 +1,23 @@
-"""ONNX file -> Graph. The only package that imports onnx."""
+"""Model file -> Graph: ONNX or TensorFlow Lite. The only package that imports onnx."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mica.errors import MicaError
+from mica.importer import kinds
 from mica.importer.onnx_file import import_onnx
+from mica.importer.tflite import import_tflite
+from mica.ir.graph import Graph
 
-__all__ = ["import_onnx"]
+__all__ = ["import_model", "import_onnx", "import_tflite"]
+
+
+def import_model(path: str | Path, shapes: Mapping[str, int] | None = None) -> Graph:
+    """Reads a file of any kind that mica packs; shapes: sizes of an ONNX file's dynamic dimensions. Raises MicaError."""
+    if kinds.read_as(path) == "tflite":
+        if shapes:
+            raise MicaError(f"{path}: --shape {next(iter(shapes))}: a .tflite file has fixed shapes")
+        return import_tflite(path)
+    return import_onnx(path, shapes)

@@ -69,6 +69,11 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
+    return import_proto(path, model, opset, shapes)
+
+
+def import_proto(path: Path, model: onnx.ModelProto, opset: int, shapes: Mapping[str, int] | None = None) -> Graph:
+    """The graph of a model that has been read and checked; path: what errors call it."""
     return _Importer(path, model, opset, dict(shapes or {})).run()
 
 

@@ -85,6 +85,9 @@ class Graph:
         self.values: dict[str, Value] = {}
         self.inputs = list(inputs)
         self.outputs = list(outputs)
+        self.states: list[
+            tuple[str, str]
+        ] = []  # an input and an output that are one tensor, which lives from run to run
         self._serial = itertools.count()
 
     def __iter__(self) -> Iterator[Node]:

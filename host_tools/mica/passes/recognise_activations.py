@@ -4,7 +4,8 @@
     Unary(x, composed 0.5 * x * (1 + erf(x * c)))   =>   Unary(x, gelu)
     Unary(x, composed clip(max(x, 0), .., 6))       =>   Unary(x, clip 0 to 6)
 
-A name is known by its values: a function is taken for another where both agree on a fine grid around zero and far out.
+A name is known by its values: a function is taken for another where both agree on a fine grid around zero and far out,
+and at the program's own numbers, where comparisons change.
 The table is then made from the named one, which differs by less than the grid could show: 1e-6.
 """
 
@@ -47,11 +48,26 @@ def name_of(program: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]] | None:
     y = unary.apply("composed", GRID, (program,))
     if not np.all(np.isfinite(y)):
         return None
+    steps = _steps(program)
+    there = unary.apply("composed", steps, (program,))
     for name, arguments in (*NAMED, ("clip", _bounds(y)), ("leaky_relu", (_slope(y),)), ("affine", _line(y))):
-        known = unary.apply(name, GRID, arguments)
-        if np.all(np.abs(y - known) <= CLOSE * np.maximum(1.0, np.abs(known))):
+        if _close(y, unary.apply(name, GRID, arguments)) and _close(there, unary.apply(name, steps, arguments)):
             return name, arguments
     return None
+
+
+def _close(y: np.ndarray, known: np.ndarray) -> bool:
+    return bool(np.all(np.abs(y - known) <= CLOSE * np.maximum(1.0, np.abs(known))))
+
+
+def _steps(program: tuple[Any, ...]) -> np.ndarray:
+    """The numbers of a program, and what is a little below and above them."""
+    found = [0.0]
+    for _, attrs, operands in program:
+        found += [v for v in (*operands, *attrs.get("arguments", ())) if isinstance(v, (int, float))]
+    at = np.array(found)[np.isfinite(found)]
+    aside = 1e-3 * np.maximum(1.0, np.abs(at))
+    return np.concatenate([at, at - aside, at + aside])
 
 
 def _bounds(y: np.ndarray) -> tuple[float | None, float | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -71,10 +72,25 @@ def _truths(g: Graph) -> set[str]:
     """Values that are 0 or 1: what comparisons give, and what is chosen from such."""
     truths = {name for name in g.inputs if g.value(name).dtype == "bool"}
     for node in g.nodes:
-        made = node.op == "Greater" or (node.op == "Unary" and node.attrs["function"] in TRUTH_FUNCTIONS)
+        made = _makes_truth(node.op, node.attrs)
+        if node.op == "Unary" and node.attrs["function"] == "composed":
+            made = _ends_in_truth(node.attrs["arguments"][0], node.inputs[0] in truths)
         if made or (node.op in ("MinMax", "Reshape", "Transpose") and all(i in truths for i in node.inputs)):
             truths.add(node.outputs[0])
     return truths
+
+
+def _makes_truth(op: str, attrs: Mapping[str, Any]) -> bool:
+    return op == "Greater" or (op == "Unary" and attrs["function"] in TRUTH_FUNCTIONS)
+
+
+def _ends_in_truth(program: Sequence[tuple[str, Mapping[str, Any], tuple[str | float, ...]]], x: bool) -> bool:
+    """Whether what a composed function gives is 0 or 1; x: whether what it reads is."""
+    truths = {"v0"} if x else set()
+    for k, (op, attrs, operands) in enumerate(program, 1):
+        if _makes_truth(op, attrs) or (op == "MinMax" and all(i in truths for i in operands)):
+            truths.add(f"v{k}")
+    return f"v{len(program)}" in truths
 
 
 def undetermined(g: Graph) -> list[str]:

@@ -12,22 +12,21 @@ _NUMPY = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
 
 
 class FloatModel:
-    """An ONNX file with one float32 input. Raises MicaError where ONNX Runtime refuses it."""
+    """An ONNX or TensorFlow Lite file with one float32 input. Raises MicaError where ONNX Runtime refuses it."""
 
     def __init__(self, path: str | Path) -> None:
         import onnxruntime  # slow to import, and only needed here
 
-        if not Path(path).exists():
-            raise MicaError(f"{path}: no such file")
-        with open(path, "rb") as file:
-            if file.read(4) == b"MICA":
-                raise MicaError(f"{path}: is packed already; give the .onnx file that it was made of")
+        from mica.importer import kinds, tflite
+
+        is_tflite = kinds.read_as(path) == "tflite"
+        model = tflite.as_onnx(path).SerializeToString() if is_tflite else str(path)
         options = onnxruntime.SessionOptions()
         # x86 without VNNI: the default int8 kernels of QDQ models add pairs of products in 16 bits and saturate.
         options.add_session_config_entry("session.x64quantprecision", "1")
         options.log_severity_level = 3
         try:
-            self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+            self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as e:  # its exception classes are not public
             raise MicaError(f"{path}: ONNX Runtime cannot run it: {str(e).splitlines()[0]}") from None
         self.inputs = [i.name for i in self.session.get_inputs()]

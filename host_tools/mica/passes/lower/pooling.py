@@ -32,6 +32,8 @@ def _pool(g: Graph, node: Node, b: Builder) -> None:
             raise ValueError("an average pool with dilations")
         del attrs["dilations"]
         attrs["count_include_pad"] = int(node.attrs.get("count_include_pad", 0))
+        if node.attrs.get("ties_down", 0):
+            attrs["ties_down"] = 1
         op = "AveragePool2d"
     else:
         op = "MaxPool2d"

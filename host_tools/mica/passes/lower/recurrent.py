@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mica.ir.graph import Graph, Node
+from mica.ir.graph import Graph, Node, Quant
 from mica.passes.builder import Builder
 from mica.passes.lower.movement import concat, remap
 from mica.reference.recurrent import DEFAULTS, FUNCTIONS, GATES, Activation, bounded
@@ -137,6 +137,8 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
     end = ""
     if node.op == "LSTM" or (node.op == "GRU" and not bounded(attrs)):  # the quantiser has to know what is inside
         made.outputs.append(g.new_value(f"{node.name}.range", (2, time, batch, units)))
+        if scale := float(node.attrs.get("cell_scale", 0)):  # of a model that says how far the cell state goes
+            g.value(made.outputs[-1]).quant = Quant(scale, 0)
     if node.op == "LSTM" and wanted[2]:
         end = g.new_value(f"{node.name}.cell", (1, batch, units))
         made.outputs.append(end)

@@ -9,6 +9,9 @@ from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.steps.common import act, emit, quant, window_params
 from mica.reference.float_ops import pool_counts
 
+# Smaller than half a count of the largest window that 16 bits hold, larger than what a multiplier rounds.
+TIE = 2.0**-28
+
 
 def _max_pool(g: Graph, out: Graph, node: Node) -> None:
     qy = quant(out, node.outputs[0])
@@ -24,7 +27,10 @@ def _average_pool(g: Graph, out: Graph, node: Node) -> None:
         raise ValueError("a window that lies wholly in the padding")
     taps = node.attrs["kernel"][0] * node.attrs["kernel"][1]
     divisors = counts if len(counts) == 1 and counts[0] == taps else np.arange(1, taps + 1)
-    mult, shift = quantise_multiplier(qx.scale / (qy.scale * divisors))
+    factors = qx.scale / (qy.scale * divisors)
+    if node.attrs.get("ties_down", 0):  # a mean half-way between two integers becomes the lower one; no other moves
+        factors = factors * (1 - TIE)
+    mult, shift = quantise_multiplier(factors)
     params = {
         **window_params(node, node.attrs["kernel"]),
         "pad_bottom": node.attrs["pads"][2],

@@ -1,0 +1,168 @@
+"""Drives the dispatcher: events of links go in, requests go out, audits are computed here.
+
+A FleetRunner is a fleet as a target like any other: `mica eval M D --on fleet:...` needs to know no more.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica.fleet.links import Answered, Birth, Death, Event, Events, Link, Unreachable, joined, split
+from mica.fleet.wire import Key
+from mica.run.host import HostRunner
+from mica.run.runner import Inputs, Runner, Times
+
+Say = Callable[[str], None]
+OpenLinks = Callable[[Events], Sequence[Link]]
+
+_PATIENCE = 120.0  # seconds for a first board to be there
+_STALLED = 60.0  # seconds without a board at work, or without an answer
+
+
+class FleetRunner(Runner):
+    """A model on every board of a fleet; samples are shared out. Samples are independent: a model with state is refused."""
+
+    def __init__(
+        self,
+        data: bytes,
+        target: str,
+        open_links: OpenLinks,
+        say: Say | None = None,
+        settings: Settings | None = None,
+    ) -> None:
+        super().__init__(data, target)
+        if self.model.state_bytes:
+            raise MicaError(f"{target}: a model with state goes on from sample to sample; run it on one board")
+        self._say = say or (lambda line: None)
+        self._events: Events = queue.SimpleQueue()
+        self._host = HostRunner(data)
+        self._crc = zlib.crc32(data)
+        self._job = 0
+        self._dispatcher = Dispatcher(settings)
+        self._lock = threading.Lock()  # `run` is not to be called from two threads at once
+        self._reasons: dict[str, str] = {}
+        self._links: Mapping[str, Link] = {link.name: link for link in open_links(self._events)}
+
+    def close(self) -> None:
+        closers = [threading.Thread(target=link.close) for link in self._links.values()]
+        for thread in closers:
+            thread.start()
+        for thread in closers:
+            thread.join()
+
+    def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        with self._lock:
+            return self._run(samples)
+
+    def _run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
+        self._job += 1
+        answers: dict[Key, bytes] = {}
+        failed: dict[Key, str] = {}
+        actions: list[Action] = []
+        keys = [Key(self._job, seq) for seq in range(len(samples))]
+        for key, inputs in zip(keys, samples, strict=True):
+            actions += self._dispatcher.submit(time.monotonic(), key, self._crc, joined(inputs))
+        progress = time.monotonic()
+        while True:
+            before = len(answers)
+            self._do(actions, answers, failed)
+            if failed:
+                key, reason = next(iter(failed.items()))
+                raise MicaError(f"{self.target}: sample {key.seq} was given up: {reason}")
+            if len(answers) == len(samples) and not self._dispatcher.audits_open():
+                break
+            now = time.monotonic()
+            if len(answers) != before:
+                progress = now
+            self._check_progress(now - progress, bool(answers))
+            due = self._dispatcher.next_due()
+            actions = self._next(min(1.0, max(0.0, due - now)) if due is not None else 1.0)
+        results = [list(split(self.model, self.model.outputs, answers[key])) for key in keys]
+        self._dispatcher.forget(keys)
+        return results
+
+    def _check_progress(self, idle: float, begun: bool) -> None:
+        states = self._dispatcher.boards()
+        if states and all(s == "quarantined" for s in states.values()):
+            raise MicaError(f"{self.target}: every board is in quarantine: {', '.join(states)} answered wrongly")
+        if idle > (_STALLED if begun else _PATIENCE):
+            why = "; ".join(f"{name}: {reason}" for name, reason in self._reasons.items()) or "no board answers"
+            raise MicaError(f"{self.target}: nothing for {idle:.0f} s ({why})")
+
+    def _next(self, seconds: float) -> list[Action]:
+        """Wait for an event, and take all that are there."""
+        actions: list[Action] = []
+        try:
+            event: Event | None = self._events.get(timeout=seconds) if seconds else self._events.get_nowait()
+        except queue.Empty:
+            event = None
+        while event is not None:
+            actions += self._event(event)
+            event = None if self._events.empty() else self._events.get()
+        return actions + self._dispatcher.tick(time.monotonic())
+
+    def _event(self, event: Event) -> list[Action]:
+        now = time.monotonic()
+        match event:
+            case Birth(name, boot, session, models):
+                if name in self._reasons:
+                    self._say(f"{name} is back")
+                self._reasons.pop(name, None)
+                return self._dispatcher.birth(now, name, boot, session, models)
+            case Death(name, boot, session, reason):
+                self._say(f"{name} is lost: {reason}")
+                self._reasons[name] = reason
+                return self._dispatcher.death(now, name, boot, session)
+            case Unreachable(name, reason):
+                if name not in self._reasons:
+                    self._say(f"{name} cannot be reached: {reason}")
+                self._reasons[name] = reason
+                return []
+            case Answered(name, answer):
+                return self._dispatcher.answer(now, name, answer)
+
+    def _do(self, actions: list[Action], answers: dict[Key, bytes], failed: dict[Key, str]) -> None:
+        while actions:
+            action = actions.pop(0)
+            match action:
+                case Send(name, request):
+                    self._links[name].send(request)
+                case Done(key, outputs, _):
+                    answers[key] = outputs
+                case Withdrawn(key):
+                    answers.pop(key, None)
+                case Failed(key, reason):
+                    failed[key] = reason
+                case Audit(key, _, inputs):
+                    right = joined(self._host.run([split(self.model, self.model.inputs, inputs)])[0])
+                    actions += self._dispatcher.audited(time.monotonic(), key, right)
+                case Quarantined(name, n):
+                    self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
+
+    # What one board can be asked, the host answers: every board gives its bytes.
+
+    def layer_hashes(self, inputs: Inputs) -> list[int]:
+        raise MicaError(
+            f"{self.target}: layers are compared on one board at a time: --on one of {', '.join(self._links)}"
+        )
+
+    def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
+        raise MicaError(
+            f"{self.target}: layers are compared on one board at a time: --on one of {', '.join(self._links)}"
+        )
+
+    def reset(self) -> None:
+        """Nothing is kept from sample to sample."""
+
+    def bench(self, inputs: Inputs, runs: int) -> Times:
+        raise MicaError(
+            f"{self.target}: cycles are counted on one board at a time: --on one of {', '.join(self._links)}"
+        )

@@ -1,0 +1,77 @@
+"""A fleet by what people call it.
+
+usb:all                                 every MicroPython board that is plugged in
+fleet:UNIX*3,MPS2_AN385,/dev/ttyACM0    these targets, each as `--on` takes it; *n for an emulated one that is started n times
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from mica.boards import emulated_boards
+from mica.errors import MicaError
+from mica.fleet.coordinator import FleetRunner, Say
+from mica.fleet.dispatch import Settings
+from mica.fleet.links import Events, Link, RunnerLink
+from mica.link.ports import usb_ports
+from mica.link.targets import check_target
+from mica.run.open import open_runner
+from mica.toolchain.build import build
+from mica.toolchain.cache import quiet
+
+_MOST = 64  # boards that one command starts
+
+
+def is_fleet(target: str) -> bool:
+    return target.startswith(("fleet:", "usb:"))
+
+
+def targets_of(target: str) -> dict[str, str]:
+    """The fleet's boards: name -> target. Raises MicaError where there are none, or a target can only fail."""
+    kind, _, listed = target.partition(":")
+    if kind == "usb":
+        if listed != "all":
+            raise MicaError(
+                f"{target!r}: expected usb:all, or fleet: with the ports, such as fleet:/dev/ttyACM0,/dev/ttyACM1"
+            )
+        ports = usb_ports()
+        if not ports:
+            raise MicaError("usb:all: no board is plugged in; mica doctor says what it sees")
+        return {port: port for port in ports}
+    found: dict[str, str] = {}
+    for word in filter(None, (w.strip() for w in listed.split(","))):
+        match = re.fullmatch(r"(.+?)(?:\*(\d+))?", word)
+        assert match is not None
+        name, times = match[1], int(match[2] or 1)
+        if not 1 <= times <= _MOST:
+            raise MicaError(f"{word}: expected *1 to *{_MOST}")
+        if times > 1 and name not in emulated_boards() and name != "host":
+            raise MicaError(f"{word}: {name} is one board; *n starts an emulated one n times")
+        if name != "host":
+            check_target(name)
+        for i in range(times):
+            label = f"{name}#{i + 1}" if times > 1 else name
+            if label in found:
+                raise MicaError(f"{target}: {label} is named twice; {name}*2 starts it twice")
+            found[label] = name
+    if not found:
+        raise MicaError(f"{target!r} names no board; expected such as fleet:UNIX*3,MPS2_AN385")
+    if len(found) > _MOST:
+        raise MicaError(f"{len(found)} boards; one command drives {_MOST} at most")
+    return found
+
+
+def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Settings | None = None) -> FleetRunner:
+    """The model on all boards of a fleet. Raises MicaError; a board that fails later is the fleet's to get over."""
+    boards = targets_of(target)
+    known = emulated_boards()
+    for one in dict.fromkeys(boards.values()):
+        if one in known:  # once for all of them, before anybody waits for an answer
+            build(known[one], progress=say or quiet)
+
+    def links(events: Events) -> Sequence[Link]:
+        return [RunnerLink(name, partial(open_runner, data, one), events) for name, one in boards.items()]
+
+    return FleetRunner(data, target, links, say, settings)

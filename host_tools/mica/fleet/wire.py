@@ -1,0 +1,112 @@
+"""The bytes of a request and of its answer, as they go over MQTT and serial lines alike. Little-endian.
+
+    request  u8 version, u8 flags, u16 deadline, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 crc32   + inputs
+    answer   u8 version, u8 status, u16 free, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 boot,
+             u32 microseconds, u32 crc32                                                                         + outputs
+
+`model` is the CRC-32 of the .mica file. `deadline` is in units of 10 ms from the request's arrival, 0 for none: a board
+that wakes up late drops what nobody waits for. `free` is how many more requests the board's queue takes. `boot` is a random
+number that the board draws when it starts. The CRC-32 is of the header before it and of all that follows it. Inputs and
+outputs lie as in the model's tensors, one after the other; a status other than OK has a text (UTF-8) in place of outputs.
+`firmware/mica/fleet.py` is the other end.
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+import zlib
+from dataclasses import dataclass
+
+from mica.errors import MicaError
+
+VERSION = 1
+_REQUEST = struct.Struct("<BBHIIIHHI")
+_ANSWER = struct.Struct("<BBHIIIHHIII")
+REQUEST_BYTES = _REQUEST.size
+ANSWER_BYTES = _ANSWER.size
+DEADLINE_MS = 10  # the unit of `deadline`
+
+
+class Status(enum.IntEnum):
+    OK = 0
+    BUSY = 1  # the queue is full
+    NO_MODEL = 2  # the board has not the model that the request names
+    BAD_REQUEST = 3  # inputs of another size, or a damaged message
+    FAILED = 4  # the run raised an exception
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What a request is, however often it is asked: its first right answer counts."""
+
+    job: int
+    seq: int
+    stage: int = 0
+
+
+@dataclass(frozen=True)
+class Request:
+    key: Key
+    model: int
+    attempt: int
+    inputs: bytes
+    deadline: int = 0  # units of DEADLINE_MS
+
+    def encode(self) -> bytes:
+        k = self.key
+        head = _REQUEST.pack(VERSION, 0, self.deadline, self.model, k.job, k.seq, self.attempt, k.stage, 0)[:-4]
+        return head + struct.pack("<I", zlib.crc32(self.inputs, zlib.crc32(head))) + self.inputs
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`data` are the outputs, or a text where `status` is not OK."""
+
+    key: Key
+    model: int
+    attempt: int
+    status: Status
+    boot: int
+    microseconds: int
+    data: bytes
+    free: int = 0
+
+    def encode(self) -> bytes:
+        k = self.key
+        fields = (self.free, self.model, k.job, k.seq, self.attempt, k.stage, self.boot, self.microseconds, 0)
+        head = _ANSWER.pack(VERSION, self.status, *fields)[:-4]
+        return head + struct.pack("<I", zlib.crc32(self.data, zlib.crc32(head))) + self.data
+
+
+def decode_request(message: bytes) -> Request:
+    """Raises MicaError where the message is cut short, damaged or of another version."""
+    _, flags, deadline, model, job, seq, attempt, stage, crc = _fields(_REQUEST, message, "request")
+    if flags:
+        raise MicaError(f"a request with unknown flags {flags:#x}")
+    inputs = _checked(_REQUEST, message, crc, "request")
+    return Request(Key(job, seq, stage), model, attempt, inputs, deadline)
+
+
+def decode_answer(message: bytes) -> Answer:
+    """Raises MicaError where the message is cut short, damaged or of another version."""
+    _, status, free, model, job, seq, attempt, stage, boot, us, crc = _fields(_ANSWER, message, "answer")
+    data = _checked(_ANSWER, message, crc, "answer")
+    if status not in set(Status):
+        raise MicaError(f"an answer of unknown status {status}")
+    return Answer(Key(job, seq, stage), model, attempt, Status(status), boot, us, data, free)
+
+
+def _fields(head: struct.Struct, message: bytes, what: str) -> tuple[int, ...]:
+    if len(message) < head.size:
+        raise MicaError(f"a fleet {what} of {len(message)} bytes; its header alone has {head.size}")
+    if message[0] != VERSION:
+        raise MicaError(f"a fleet {what} of version {message[0]}; this mica speaks {VERSION}")
+    return head.unpack_from(message)
+
+
+def _checked(head: struct.Struct, message: bytes, crc: int, what: str) -> bytes:
+    data = bytes(message[head.size :])
+    if zlib.crc32(data, zlib.crc32(message[: head.size - 4])) != crc:
+        raise MicaError(f"a fleet {what} was damaged on its way: its CRC-32 differs")
+    return data

@@ -1,0 +1,99 @@
+"""TensorFlow Lite file -> Graph, by the way of an ONNX model in memory; no TensorFlow is needed.
+
+    bytes -> flatbuffer -> model (tensors, operators) -> operators/ (ONNX nodes) -> the ONNX importer -> Graph
+
+`schema.py` has the file format's numbers, `operators/` a row for every operator that mica takes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+
+from mica.errors import MicaError, Unsupported
+from mica.importer.onnx_file import import_proto
+from mica.importer.tflite.flatbuffer import Damaged
+from mica.importer.tflite.model import Model, Operator
+from mica.importer.tflite.model import read as read_model
+from mica.importer.tflite.net import OPSET, Net
+from mica.importer.tflite.operators import OPERATORS, form
+from mica.ir.graph import Graph
+from mica.ir.ops import NOT_SUPPORTED
+from mica.printable import printable
+
+MOST_REASONS = 20
+
+
+def import_tflite(path: str | Path) -> Graph:
+    """Reads `path`. Its variable tensors are `states` of the graph. Raises MicaError and Unsupported."""
+    path = Path(path)
+    net = _read(path)
+    g = import_proto(path, net.proto(path.stem), OPSET)
+    for name, shape in net.shapes.items():
+        if name in g.values and g.value(name).shape != shape:
+            raise MicaError(
+                f"{path}: damaged: '{name}' has the shape {list(shape)}; its operator gives {list(g.value(name).shape)}"
+            )
+    g.states = net.states
+    return g
+
+
+def as_onnx(path: str | Path) -> onnx.ModelProto:
+    """The model as an ONNX file would have it, rounded where its integers round. Raises MicaError and Unsupported."""
+    proto = _read(Path(path)).proto(Path(path).stem)
+    for node in proto.graph.node:
+        node.name = node.output[0]  # ONNX Runtime takes each name once
+        for a in [a for a in node.attribute if a.name in ("cell_scale", "ties_down")]:  # mica's own
+            node.attribute.remove(a)
+    return proto
+
+
+def _read(path: Path) -> Net:
+    try:
+        model = read_model(path)
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    except Damaged as e:
+        raise MicaError(f"{path}: damaged: {printable(str(e))}") from None
+    return _written(path, model)
+
+
+def _written(path: Path, model: Model) -> Net:
+    net = Net(model)
+    reasons: list[str] = []
+    try:
+        net.add_inputs()
+    except ValueError as e:
+        raise Unsupported(f"{path}: {e}", [str(e)]) from None
+    for op in model.operators:
+        problem = _write(net, op)
+        if problem:
+            reasons.append(problem)
+            for y in op.outputs:  # what reads it is no problem of its own
+                net.real.setdefault(y, "unknown")
+    if reasons:
+        more = [f"and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
+        head = f"{path}: cannot be packed:" + (" " if len(reasons) == 1 else "\n  ")
+        raise Unsupported(head + "\n  ".join(reasons[:MOST_REASONS] + more), reasons)
+    try:
+        net.add_outputs()
+    except ValueError as e:
+        raise Unsupported(f"{path}: {e}", [str(e)]) from None
+    return net
+
+
+def _write(net: Net, op: Operator) -> str:
+    """Adds one operator; returns what is in the way, "" where nothing is."""
+    where = f"operator {op.index} ({printable(op.kind)})"
+    try:
+        if op.kind not in OPERATORS:
+            raise ValueError(NOT_SUPPORTED)
+        shape = OPERATORS[op.kind]
+        read = form.read(op, shape)
+        net.label = net.name(op.outputs[0])
+        where = f"operator {op.index} '{net.label}' ({op.kind})"
+        shape.write(net, read)
+    except ValueError as e:
+        return f"{where}: {e}"
+    return ""

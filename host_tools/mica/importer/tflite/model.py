@@ -1,0 +1,221 @@
+"""A .tflite file as tensors and operators, validated: shapes, types, lengths of constants, scales, and who makes what."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mica.importer.tflite import schema
+from mica.importer.tflite.flatbuffer import Damaged, Flat, Table
+
+# Far above any network for a microcontroller; they bound what a damaged file can cost.
+MOST_OPERATORS = 4096
+MOST_TENSORS = 32768
+MOST_ELEMENTS = 1 << 24  # of a tensor that is no constant
+MOST_RANK = 8
+LARGEST_SCALE = 1e9  # what it stands for, and sums of products of it, are far from float32's end
+MOST_ENDS = 1024  # inputs, or outputs, of one operator or of the graph
+MOST_SHARING = 8  # times the file's length: what all constants may take together; tensors may share a buffer
+
+
+@dataclass(frozen=True)
+class Grid:
+    """real = scale * (integer - zero_point): float64 and int64 [1], or one for each index along `axis`."""
+
+    scale: np.ndarray
+    zero_point: np.ndarray
+    axis: int
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """`data` is a constant's array, in the file's own type; int4 is int8 here."""
+
+    index: int
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    data: np.ndarray | None
+    grid: Grid | None
+    variable: bool
+
+
+@dataclass(frozen=True)
+class Operator:
+    """Inputs and outputs are numbers of tensors, -1 where an input is absent."""
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    options_type: int
+    options: Table | None
+
+
+@dataclass(frozen=True)
+class Model:
+    """The first subgraph of a file: operators in order of execution."""
+
+    tensors: list[Tensor]
+    operators: list[Operator]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def read(path: Path) -> Model:
+    """Raises Damaged where the file contradicts itself, OSError where it cannot be read."""
+    data = path.read_bytes()
+    if data[4:8] != schema.IDENTIFIER:
+        raise Damaged("it does not begin as a TensorFlow Lite file")
+    return _Reader(data).model()
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.root = Flat(data).root()
+
+    def model(self) -> Model:
+        s = schema.MODEL
+        version = self.root.integer(s["version"], "I")
+        if version != schema.VERSION:
+            raise Damaged(f"version {version} of the format; mica reads {schema.VERSION}")
+        kinds = [_kind(t) for t in self.root.tables(s["operator_codes"], MOST_OPERATORS, "operator codes")]
+        self.buffers = self.root.tables(s["buffers"], 4 * MOST_TENSORS, "buffers")
+        graphs = self.root.tables(s["subgraphs"], MOST_OPERATORS, "subgraphs")
+        if not graphs:
+            raise Damaged("it holds no graph")
+        g = schema.SUBGRAPH
+        tables = graphs[0].tables(g["tensors"], MOST_TENSORS, "tensors")
+        tensors = [self._tensor(k, t) for k, t in enumerate(tables)]
+        if sum(t.data.nbytes for t in tensors if t.data is not None) > MOST_SHARING * len(self.data):
+            raise Damaged("its constants take many times more than the file holds")
+        operators = [
+            _operator(k, t, kinds) for k, t in enumerate(graphs[0].tables(g["operators"], MOST_OPERATORS, "operators"))
+        ]
+        ends = (tuple(int(i) for i in graphs[0].numbers(g[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
+        model = Model(tensors, operators, *ends)
+        _check_order(model)
+        return model
+
+    def _tensor(self, index: int, t: Table) -> Tensor:
+        s = schema.TENSOR
+        name = t.text(s["name"])
+        where = f"tensor {index} '{name}'" if name else f"tensor {index}"
+        code = t.integer(s["type"], "b")
+        if code not in schema.TYPES:
+            raise Damaged(f"{where} is of the type {code}, which mica does not know")
+        dtype = schema.TYPES[code]
+        shape = tuple(int(d) for d in t.numbers(s["shape"], "i", MOST_RANK))
+        if min(shape, default=1) < 0:
+            raise Damaged(f"{where} has the shape {list(shape)}")
+        if t.place(s["sparsity"]):
+            raise Damaged(f"{where} is sparse; convert the model without sparsity")
+        data = self._constant(where, t.integer(s["buffer"], "I"), dtype, shape)
+        if data is None and math.prod(shape) > MOST_ELEMENTS:
+            raise Damaged(f"{where} has {math.prod(shape)} elements; mica takes up to {MOST_ELEMENTS}")
+        grid = _grid(where, t.table(s["quantization"]), dtype, shape, data is not None)
+        return Tensor(index, name, shape, dtype, data, grid, bool(t.number(s["is_variable"], "?")))
+
+    def _constant(self, where: str, index: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray | None:
+        """What a buffer holds, None where it is empty: then the tensor is computed, or has no elements."""
+        if index >= len(self.buffers):
+            raise Damaged(f"{where} is in buffer {index} of {len(self.buffers)}")
+        s = schema.BUFFER
+        raw = self.buffers[index].numbers(s["data"], "B")
+        offset, size = (self.buffers[index].integer(s[end], "Q") for end in ("offset", "size"))
+        if offset > 1:  # of files of more than 2 GB: behind the flatbuffer
+            if offset + size > len(self.data):
+                raise Damaged(f"{where} lies behind the end of the file")
+            raw = np.frombuffer(self.data, np.uint8, size, offset)
+        if not raw.size:
+            return None
+        elements = math.prod(shape)
+        if dtype == "int4":
+            wanted = (elements + 1) // 2
+        elif dtype in ("string", "resource", "variant", "complex64", "complex128", "bfloat16"):
+            raise Damaged(f"{where} is a constant of the type {dtype}")
+        else:
+            wanted = elements * np.dtype(dtype).itemsize
+        if raw.size != wanted:
+            raise Damaged(f"{where} holds {raw.size} bytes; {dtype} {list(shape)} takes {wanted}")
+        if dtype == "int4":
+            halves = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1).view(np.int8) >> 4
+            return halves[:elements].reshape(shape)
+        array = raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+        if array.dtype.kind == "f" and not np.all(np.isfinite(array)):
+            raise Damaged(f"{where} holds NaN or infinity")
+        return array
+
+
+def _kind(t: Table) -> str:
+    """The name of an operator code."""
+    s = schema.OPERATOR_CODE
+    code = max(t.integer(s["deprecated_builtin_code"], "b"), t.integer(s["builtin_code"], "i"))
+    if code == schema.CUSTOM:
+        return t.text(s["custom_code"]) or "CUSTOM"
+    return schema.OPERATORS.get(code, f"operator code {code}")
+
+
+def _operator(index: int, t: Table, kinds: list[str]) -> Operator:
+    s = schema.OPERATOR
+    code = t.integer(s["opcode_index"], "I")
+    if code >= len(kinds):
+        raise Damaged(f"operator {index} has the operator code {code} of {len(kinds)}")
+    inputs, outputs = (tuple(int(i) for i in t.numbers(s[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
+    options_type = t.integer(s["builtin_options_type"], "B")
+    return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]))
+
+
+def _grid(where: str, t: Table | None, dtype: str, shape: tuple[int, ...], constant: bool) -> Grid | None:
+    """Scales of a tensor of integers; None where it has none."""
+    if t is None or dtype not in ("int4", "int8", "uint8", "int16", "int32", "int64"):
+        return None
+    s = schema.QUANTIZATION
+    most = max(shape, default=1) if constant else 1
+    scale = t.numbers(s["scale"], "f", max(most, 1)).astype(np.float64)
+    zero = t.numbers(s["zero_point"], "q", max(most, 1)).astype(np.int64)
+    if not scale.size:
+        return None
+    if dtype in ("int32", "int64") and not np.all(scale > 0):
+        return None  # plain integers
+    known = (scale > 0) & (scale <= LARGEST_SCALE)
+    if not np.all(known):
+        raise Damaged(f"{where} has the scale {scale[~known][0]:g}")
+    if zero.size not in (0, 1, scale.size):
+        raise Damaged(f"{where} has {scale.size} scales and {zero.size} zero points")
+    zero = np.broadcast_to(zero if zero.size else np.zeros(1, np.int64), scale.shape)
+    axis = t.integer(s["quantized_dimension"], "i") if scale.size > 1 and len(shape) > 1 else 0
+    if scale.size > 1 and not (0 <= axis < len(shape) and shape[axis] == scale.size):
+        raise Damaged(f"{where} has {scale.size} scales along dimension {axis} of {list(shape)}")
+    limits = np.iinfo("int8" if dtype == "int4" else dtype)
+    if zero.min() < limits.min or zero.max() > limits.max:
+        raise Damaged(f"{where} has a zero point that {dtype} cannot hold")
+    return Grid(scale, zero, axis)
+
+
+def _check_order(model: Model) -> None:
+    """Each tensor has one source, and is there before it is read."""
+    n = len(model.tensors)
+    known = {k for k, t in enumerate(model.tensors) if t.data is not None or t.variable}
+    for i in model.inputs:
+        if not 0 <= i < n:
+            raise Damaged(f"its input is tensor {i} of {n}")
+        if i in known:
+            raise Damaged(f"its input, tensor {i}, has another source")
+        known.add(i)
+    for op in model.operators:
+        where = f"operator {op.index} ({op.kind})"
+        for i in op.inputs:
+            if i != -1 and (not -1 <= i < n or not (i in known or math.prod(model.tensors[i].shape) == 0)):
+                raise Damaged(f"{where} reads tensor {i}, which nothing has made")
+        for i in op.outputs:
+            if not 0 <= i < n or i in known:
+                raise Damaged(f"{where} makes tensor {i}, which " + ("is there already" if i in known else "is none"))
+            known.add(i)
+    for i in model.outputs:
+        if not 0 <= i < n or i not in known:
+            raise Damaged(f"its output, tensor {i}, is made by no operator")

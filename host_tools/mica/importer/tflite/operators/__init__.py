@@ -1,0 +1,32 @@
+"""The operators of TensorFlow Lite that mica takes, one family a file: each becomes ONNX nodes."""
+
+from __future__ import annotations
+
+from mica.importer.tflite.operators import (
+    arithmetic,
+    constants,
+    convolution,
+    dense,
+    movement,
+    pointwise,
+    pooling,
+    recurrent,
+    reduce,
+    resize,
+    softmax,
+)
+from mica.importer.tflite.operators.form import Form
+
+OPERATORS: dict[str, Form] = {
+    **arithmetic.FORMS,
+    **constants.FORMS,
+    **convolution.FORMS,
+    **dense.FORMS,
+    **movement.FORMS,
+    **pointwise.FORMS,
+    **pooling.FORMS,
+    **recurrent.FORMS,
+    **reduce.FORMS,
+    **resize.FORMS,
+    **softmax.FORMS,
+}

@@ -1,0 +1,74 @@
+"""Functions of one tensor, element by element."""
+
+from __future__ import annotations
+
+from mica.importer.tflite.net import Net
+from mica.importer.tflite.operators.form import Form, Op
+
+SAME_NAME = {
+    "ABS": "Abs",
+    "CEIL": "Ceil",
+    "COS": "Cos",
+    "ELU": "Elu",
+    "EXP": "Exp",
+    "FLOOR": "Floor",
+    "HARD_SWISH": "HardSwish",
+    "LOG": "Log",
+    "LOGICAL_NOT": "Not",
+    "LOGISTIC": "Sigmoid",
+    "NEG": "Neg",
+    "ROUND": "Round",
+    "SIGN": "Sign",
+    "SIN": "Sin",
+    "SQRT": "Sqrt",
+    "TANH": "Tanh",
+}
+POSITIVE = ("ABS", "EXP", "LOGISTIC", "RELU", "RELU6", "RELU_0_TO_1", "RSQRT", "SQRT", "SQUARE")
+
+
+def _function(net: Net, op: Op) -> None:
+    x = net.x(op.i(0))
+    if op.kind in SAME_NAME:
+        y = net.node(SAME_NAME[op.kind], [x])
+    elif op.kind == "RSQRT":
+        y = net.node("Reciprocal", [net.node("Sqrt", [x])])
+    elif op.kind == "SQUARE":
+        y = net.node("Mul", [x, x])
+    elif op.kind == "LEAKY_RELU":
+        y = net.node("LeakyRelu", [x], alpha=float(op["alpha"]))
+    elif op.kind == "GELU":
+        y = net.node("Gelu", [x], approximate="tanh" if op["approximate"] else "none")
+    else:
+        y = net.function(x, op.kind)
+    net.done(op.y, y, positive=op.kind in POSITIVE)
+
+
+def _cast(net: Net, op: Op) -> None:
+    """Numbers as numbers of another type; integers that have a scale would lose it."""
+    x, y = net.tensor(op.i(0)), net.tensor(op.y)
+    to_float = y.dtype == "float32" and x.dtype in ("bool", "float16", "float32", "int32", "int64")
+    rows = x.dtype in ("int32", "int64") and y.dtype in ("int32", "int64")
+    if x.grid is not None or y.grid is not None or not (to_float or rows):
+        raise ValueError(f"a cast from {x.dtype} to {y.dtype}")
+    net.done(op.y, net.node("Cast", [net.x(op.i(0))], to={"float32": 1, "int32": 6, "int64": 7}[y.dtype]))
+
+
+def _requantise(net: Net, op: Op) -> None:
+    """QUANTIZE, DEQUANTIZE, FAKE_QUANT: the same real numbers, rounded as the output's type says."""
+    if net.tensor(op.y).dtype in ("int32", "int64"):  # finer than what made it: nothing is left to round
+        net.real[op.y] = net.x(op.i(0))
+        return
+    net.done(op.y, net.x(op.i(0)), like=op.i(0))
+
+
+FORMS = {
+    **{
+        name: Form(_function)
+        for name in (*SAME_NAME, "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "SQUARE")
+    },
+    "CAST": Form(_cast),
+    "DEQUANTIZE": Form(_requantise),
+    "GELU": Form(_function, "GeluOptions"),
+    "LEAKY_RELU": Form(_function, "LeakyReluOptions"),
+    "QUANTIZE": Form(_requantise),
+}

@@ -1,0 +1,155 @@
+"""Layers with a state, which lives from run to run as the file's variable tensors do; 0 at first.
+
+SVDF(x [1,I], feature weights [F,I], time weights [F,T], bias [F / rank], state [1,F*T])
+    =>   v = FullyConnected(x); s' = s without its oldest row, and v; y = Conv(s', time weights, group=F / rank)
+UNIDIRECTIONAL_SEQUENCE_LSTM(x, weights of four gates, h, c)
+    =>   y, h', c' = LSTM(x, h, c) {cell_scale: of c, where the file has one}
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mica.importer.tflite import schema
+from mica.importer.tflite.net import TO_NCHW, Net
+from mica.importer.tflite.operators.form import Form, Op
+from mica.importer.tflite.operators.movement import cut
+from mica.importer.tflite.operators.weights import bias_of, weights_of
+
+# Converters write a clip of 10 for every LSTM. tanh of 10 is 1 to eight places: beyond it the output does not change.
+IDLE_CLIP = 10.0
+# Inputs of UNIDIRECTIONAL_SEQUENCE_LSTM. The four of a gate stand in the order input, forget, cell, output.
+WEIGHTS, RECURRENT, PEEPHOLES, BIASES, PROJECTION, HIDDEN, CELL, NORMS = 1, 5, 9, 12, 16, 18, 19, 20
+GATES = ("input", "forget", "cell", "output")
+ONNX_ORDER = ("input", "output", "forget", "cell")
+
+
+def _svdf(net: Net, op: Op) -> None:
+    x, features, times, state = (op.i(k) for k in (0, 1, 2, 4))
+    (filters, size), (rows, memory) = _matrix(net, features), _matrix(net, times)
+    rank = op.integer("rank")
+    if rank < 1 or rows != filters or filters % rank or math.prod(net.shape(x)) != size:
+        raise ValueError(f"weights of {list(net.shape(features))} and {list(net.shape(times))}, rank {rank}")
+    if math.prod(net.shape(op.y)) != filters // rank or math.prod(net.shape(state)) != filters * memory:
+        raise ValueError(f"a state of {list(net.shape(state))} for {filters} filters of {memory}")
+    if not net.tensor(state).variable:
+        raise ValueError("a state that is no variable")
+    grid = net.grid(state)
+    weights, _ = weights_of(net, features, (0, 1))
+    v = net.rounded(net.node("Gemm", [net.reshape(net.x(x), (1, size)), weights], transB=1), grid)
+    v = net.reshape(v, (1, 1, 1, filters))
+    if memory > 1:
+        before, behind = net.add_state(f"{net.name(op.y)}.rows", (1, memory - 1, 1, filters), grid)
+        v = net.node("Concat", [before, v], axis=1)
+        net.keep(behind, cut(net, v, 1, 1, memory))
+    units = filters // rank
+    time, scales = weights_of(net, times, (0, 1))
+    if rank > 1 and scales is not None and scales.size > 1:
+        raise ValueError("a scale for each row of time weights of a rank above 1")
+    kernel = net.reshape(time, (units, rank, memory, 1))
+    bias = bias_of(net, op.i(3), state, scales, units)
+    y = net.node("Conv", [net.transpose(v, TO_NCHW), kernel, *bias], group=units, kernel_shape=[memory, 1])
+    y = net.activation(net.reshape(y, net.shape(op.y)), op["activation"])
+    net.done(op.y, y, positive=schema.ACTIVATIONS.get(op.integer("activation"), "") in ("RELU", "RELU6"))
+
+
+def _matrix(net: Net, i: int) -> tuple[int, int]:
+    shape = net.shape(i)
+    if len(shape) != 2 or min(shape) < 1:
+        raise ValueError(f"weights of shape {list(shape)}")
+    return shape[0], shape[1]
+
+
+def _lstm(net: Net, op: Op) -> None:
+    x = op.i(0)
+    _refuse_variants(net, op)
+    time_major = bool(op["time_major"])
+    if len(net.shape(x)) != 3:
+        raise ValueError(f"an input of shape {list(net.shape(x))}; expected time, batch and features")
+    batch = net.shape(x)[1 if time_major else 0]
+    w = _gates(net, op, WEIGHTS)
+    r = _gates(net, op, RECURRENT)
+    units = r.shape[2]
+    if w.shape != (1, len(GATES) * units, net.shape(x)[2]) or r.shape[1] != len(GATES) * units:
+        raise ValueError(f"weights of {list(w.shape[1:])} and {list(r.shape[1:])} for an input of {list(net.shape(x))}")
+    if any(math.prod(net.shape(op.i(k))) != batch * units for k in (HIDDEN, CELL)):
+        raise ValueError(f"states of other than {batch} times {units}")
+    bias = _rows(net, op, BIASES, units)
+    peepholes = _rows(net, op, PEEPHOLES, units, only=("input", "forget", "output"))
+    (h, h_next), (c, c_next) = (
+        net.add_state(f"{net.name(op.y)}.{what}", (1, batch, units), net.grid(op.i(k)))
+        for what, k in (("hidden", HIDDEN), ("cell", CELL))
+    )
+    sequence = net.x(x) if time_major else net.transpose(net.x(x), (1, 0, 2))
+    both = np.concatenate([bias, np.zeros_like(bias)]).reshape(1, -1)
+    inputs = [sequence, net.const(w), net.const(r), net.const(both), "", h, c, net.const(peepholes.reshape(1, -1))]
+    cell = net.grid(op.i(CELL))
+    known = {} if cell is None else {"cell_scale": cell.scale}
+    y, y_h, y_c = net.several("LSTM", inputs, 3, hidden_size=units, **known)
+    net.keep(h_next, net.rounded(y_h, net.grid(op.i(HIDDEN))))
+    net.keep(c_next, net.rounded(y_c, cell))
+    y = net.reshape(y, (net.shape(x)[0 if time_major else 1], batch, units))  # the only direction
+    net.done(op.y, y if time_major else net.transpose(y, (1, 0, 2)))
+
+
+def _refuse_variants(net: Net, op: Op) -> None:
+    if op.operator.inputs[NORMS:] != (-1,) * len(op.operator.inputs[NORMS:]):
+        raise ValueError("layer normalisation inside of an LSTM")
+    if op.i(PROJECTION) >= 0 or op["projection_clip"]:
+        raise ValueError("an LSTM with a projection")
+    if op["diagonal"]:
+        raise ValueError("diagonal recurrent weights")
+    if schema.ACTIVATIONS.get(op.integer("activation")) != "TANH":
+        raise ValueError("an LSTM whose activation is not tanh")
+    if 0 < op["cell_clip"] < IDLE_CLIP:
+        raise ValueError(f"a cell clip of {op['cell_clip']:g}; below {IDLE_CLIP:g} it would change answers")
+    if not all(op.i(k) >= 0 and net.tensor(op.i(k)).variable for k in (HIDDEN, CELL)):
+        raise ValueError("states that are no variables")
+
+
+def _real(net: Net, i: int) -> np.ndarray:
+    """A constant as real numbers, float64."""
+    t = net.tensor(i)
+    data = net.data(i, "weights")
+    if t.grid is None and data.dtype.kind in "iu":
+        raise ValueError("weights of integers without a scale")
+    if t.grid is None:
+        return data.astype(np.float64)
+    shape = [-1 if k == t.grid.axis else 1 for k in range(data.ndim)]
+    return np.asarray((data - t.grid.zero_point.reshape(shape)) * t.grid.scale.reshape(shape))
+
+
+def _gates(net: Net, op: Op, first: int) -> np.ndarray:
+    """Weights of all gates in ONNX's order, float32 [1, 4 * units, n].
+
+    Where the input gate is coupled to the forget gate, sigmoid(-z) is 1 - sigmoid(z): weights of the other sign.
+    """
+    found = {gate: op.i(first + k) for k, gate in enumerate(GATES)}
+    parts = {gate: _real(net, i) for gate, i in found.items() if i >= 0}
+    if "input" not in parts and "forget" in parts:
+        parts["input"] = -parts["forget"]
+    shapes = {p.shape for p in parts.values()}
+    if len(parts) != len(GATES) or len(shapes) != 1 or len(next(iter(shapes))) != 2:
+        raise ValueError(f"weights of the shapes {sorted(shapes)} for {len(parts)} of {len(GATES)} gates")
+    return np.concatenate([parts[gate] for gate in ONNX_ORDER]).astype(np.float32)[None]
+
+
+def _rows(net: Net, op: Op, first: int, units: int, only: tuple[str, ...] = GATES) -> np.ndarray:
+    """A number for each unit and gate in ONNX's order, float32; 0 where there are none."""
+    found = {gate: op.i(first + k) for k, gate in enumerate(only)}
+    parts = {gate: _real(net, i) for gate, i in found.items() if i >= 0}
+    if "input" not in parts and "forget" in parts and op.i(WEIGHTS) < 0:
+        parts["input"] = -parts["forget"]
+    if any(p.shape != (units,) for p in parts.values()):
+        raise ValueError(f"a bias or peephole of other than {units} units")
+    zeros = np.zeros(units)
+    order = [gate for gate in ONNX_ORDER if gate in only]
+    return np.concatenate([parts.get(gate, zeros) for gate in order]).astype(np.float32)
+
+
+FORMS = {
+    "SVDF": Form(_svdf, "SVDFOptions", (5, 5)),
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": Form(_lstm, "UnidirectionalSequenceLSTMOptions", (20, 24), present=1),
+}

@@ -1,0 +1,64 @@
+"""Sums, extremes and norms along dimensions.
+
+MEAN, SUM, REDUCE_MAX, REDUCE_MIN (x, axes)   =>   ReduceMean ... in the output's shape
+ARG_MAX, ARG_MIN (x, axis)                    =>   ArgMax, ArgMin
+L2_NORMALIZATION(x)                           =>   LpNormalization along the last dimension
+CUMSUM(x, axis)                               =>   CumSum
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.importer.tflite.net import Net
+from mica.importer.tflite.operators.form import Form, Op
+
+REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax", "REDUCE_MIN": "ReduceMin"}
+
+
+def axes_of(net: Net, i: int, rank: int) -> list[int]:
+    """Dimensions that a constant names, 0 to rank - 1. Raises ValueError."""
+    found = net.data(i, "dimensions").reshape(-1)
+    if found.size > 8 or any(not -rank <= a < rank for a in found.tolist()):
+        raise ValueError(f"the dimensions {found[:8].tolist()} of a tensor of {rank}")
+    return sorted({a % rank for a in found.tolist()})
+
+
+def _reduce(net: Net, op: Op) -> None:
+    x = op.i(0)
+    axes = axes_of(net, op.i(1), len(net.shape(x)))
+    if not axes:
+        net.done(op.y, net.x(x), like=x)
+        return
+    y = net.node(REDUCTIONS[op.kind], [net.x(x), net.numbers(axes)], keepdims=int(op["keep_dims"]))
+    net.done(op.y, y, like=x)
+
+
+def _arg(net: Net, op: Op) -> None:
+    axes = axes_of(net, op.i(1), len(net.shape(op.i(0))))
+    if len(axes) != 1:
+        raise ValueError(f"{len(axes)} dimensions to search")
+    kind = "ArgMax" if op.kind == "ARG_MAX" else "ArgMin"
+    net.done(op.y, net.node(kind, [net.x(op.i(0))], axis=axes[0], keepdims=0))
+
+
+def _l2_norm(net: Net, op: Op) -> None:
+    y = net.node("LpNormalization", [net.x(op.i(0))], axis=len(net.shape(op.i(0))) - 1, p=2)
+    net.done(op.y, net.activation(y, op["activation"]))
+
+
+def _cumsum(net: Net, op: Op) -> None:
+    axes = axes_of(net, op.i(1), len(net.shape(op.i(0))))
+    if len(axes) != 1:
+        raise ValueError(f"{len(axes)} dimensions to add along")
+    attrs = {name: int(op[name]) for name in ("exclusive", "reverse")}
+    net.done(op.y, net.node("CumSum", [net.x(op.i(0)), net.const(np.int64(axes[0]))], **attrs))
+
+
+FORMS = {
+    **{name: Form(_reduce, "ReducerOptions", (2, 2)) for name in REDUCTIONS},
+    "ARG_MAX": Form(_arg, "ArgMaxOptions", (2, 2)),
+    "ARG_MIN": Form(_arg, "ArgMinOptions", (2, 2)),
+    "CUMSUM": Form(_cumsum, "CumsumOptions", (2, 2)),
+    "L2_NORMALIZATION": Form(_l2_norm, "L2NormOptions"),
+}

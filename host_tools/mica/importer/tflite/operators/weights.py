@@ -1,0 +1,72 @@
+"""Weights and biases of products, as the integers that the file has.
+
+int8 around zero      =>   Dequantize(the same integers); uint8 and others less their zero point, where int8 holds that
+wider than int8       =>   the channels that do not fit get a step of their own, larger by as much as it takes
+int32 bias            =>   Dequantize(bias, scale of x times scale of w), which is what the kernels take it for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.importer.tflite.net import Net
+
+INT8_MOST = 127
+
+
+def weights_of(net: Net, w: int, perm: Sequence[int], channel: int = 0) -> tuple[str, np.ndarray | None]:
+    """(value of the weights with their dimensions in the order of perm, the file's scales of output channels).
+
+    channel: the dimension of output channels behind perm. Scales are float64 [1] or [Cout]; None of float weights.
+    """
+    t = net.tensor(w)
+    if t.data is None or t.grid is None or t.dtype in ("int16", "int32", "int64"):
+        if t.data is not None and t.grid is not None:
+            shape = [-1 if k == t.grid.axis else 1 for k in range(t.data.ndim)]
+            real = (t.data.astype(np.int64) - t.grid.zero_point.reshape(shape)) * t.grid.scale.reshape(shape)
+            return net.const(real.transpose(perm).astype(np.float32), t.name), None
+        return net.transpose(net.x(w), perm), None
+    grid = t.grid
+    axis = list(perm).index(grid.axis)
+    if grid.scale.size > 1 and axis != channel:
+        raise ValueError(
+            f"a scale for each index of dimension {grid.axis} of the weights, which are not output channels"
+        )
+    shape = [-1 if k == axis else 1 for k in range(len(perm))]
+    q = t.data.transpose(perm).astype(np.int64) - grid.zero_point.reshape(shape)
+    q, steps = _in_int8(q, grid.scale, channel)
+    return net.integers(q, steps, np.zeros(steps.size, np.int64), channel), grid.scale
+
+
+def _in_int8(q: np.ndarray, steps: np.ndarray, channel: int) -> tuple[np.ndarray, np.ndarray]:
+    """int8 integers and their steps: the same where they fit."""
+    if q.min(initial=0) >= -128 and q.max(initial=0) <= INT8_MOST:
+        return q.astype(np.int8), steps
+    most = np.abs(q).max(axis=tuple(k for k in range(q.ndim) if k != channel))
+    factor = np.where(most > INT8_MOST, most / INT8_MOST, 1.0)
+    shape = [-1 if k == channel else 1 for k in range(q.ndim)]
+    wide = (np.broadcast_to(steps, factor.shape) * factor).astype(np.float32).astype(np.float64)
+    return np.rint(q / factor.reshape(shape)).astype(np.int8), wide
+
+
+def bias_of(net: Net, b: int, x: int, scales: np.ndarray | None, n: int) -> list[str]:
+    """[the value of a bias], [] where there is none; scales: of the weights. Raises ValueError."""
+    if b < 0:
+        return []
+    t = net.tensor(b)
+    if t.data is None or t.dtype not in ("int32", "int64"):
+        return [net.x(b)]
+    if t.data.size != n:
+        raise ValueError(f"a bias of {t.data.size} entries for {n} channels")
+    data, source = t.data.reshape(-1), net.tensor(x).grid
+    if scales is not None and source is not None:
+        scale = float(source.scale[0]) * scales
+    elif t.grid is not None:
+        scale = t.grid.scale
+    else:
+        raise ValueError("a bias of integers without a scale")
+    if t.dtype == "int64":
+        return [net.const((data * scale).astype(np.float32), t.name)]
+    return [net.integers(data, scale, np.zeros(scale.size, np.int64), 0)]

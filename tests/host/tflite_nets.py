@@ -1,0 +1,170 @@
+"""Small .tflite networks that between them use most of the reader: what is damaged, and what is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from tflite_files import Tflite
+
+CONV = {"padding": 0, "stride_w": 1, "stride_h": 1, "activation": 1, "dilation_w": 1, "dilation_h": 1}
+LSTM = {"activation": 4, "cell_clip": 10.0, "time_major": False}
+
+
+def _weights(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(-127, 128, shape).astype(np.int8)
+
+
+def _bias(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.integers(-500, 500, n).astype(np.int32)
+
+
+def classifier(seed: int = 0) -> bytes:
+    """int8: PAD, CONV_2D per channel, DEPTHWISE_CONV_2D, ADD, AVERAGE_POOL_2D, RESHAPE, FULLY_CONNECTED, SOFTMAX."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    x = net.tensor([1, 6, 6, 2], scale=0.02, zero=3, name="serving_default_input:0")
+    pads = net.constant(np.array([[0, 0], [1, 1], [1, 1], [0, 0]], np.int32))
+    padded = net.tensor([1, 8, 8, 2], scale=0.02, zero=3)
+    net.operator("PAD", [x, pads], [padded])
+    steps = 0.01 * rng.uniform(0.5, 1, 4)
+    w = net.constant(_weights(rng, 4, 3, 3, 2), steps, 0, 0)
+    a = net.tensor([1, 6, 6, 4], scale=0.05, zero=-128, name="model/relu/Relu;model/conv/Conv2D")
+    b = net.constant(_bias(rng, 4), 0.02 * steps, 0, 0)
+    net.operator("CONV_2D", [padded, w, b], [a], "Conv2DOptions", {**CONV, "padding": 1})
+    w = net.constant(_weights(rng, 1, 3, 3, 4), steps, 0, 3)
+    d = net.tensor([1, 6, 6, 4], scale=0.04, zero=-10)
+    options = {**CONV, "activation": 0, "depth_multiplier": 1}
+    net.operator(
+        "DEPTHWISE_CONV_2D", [a, w, net.constant(_bias(rng, 4), 0.05 * steps)], [d], "DepthwiseConv2DOptions", options
+    )
+    s = net.tensor([1, 6, 6, 4], scale=0.07, zero=-20)
+    net.operator("ADD", [a, d], [s], "AddOptions", {"activation": 0})
+    p = net.tensor([1, 2, 2, 4], scale=0.07, zero=-20)
+    pool = {"padding": 1, "stride_w": 3, "stride_h": 3, "filter_width": 3, "filter_height": 3, "activation": 0}
+    net.operator("AVERAGE_POOL_2D", [s], [p], "Pool2DOptions", pool)
+    flat = net.tensor([1, 16], scale=0.07, zero=-20)
+    net.operator("RESHAPE", [p, net.constant(np.array([1, 16], np.int32))], [flat])
+    y = net.tensor([1, 3], scale=0.2, zero=4)
+    w = net.constant(_weights(rng, 3, 16), 0.01)
+    net.operator(
+        "FULLY_CONNECTED",
+        [flat, w, net.constant(_bias(rng, 3), 0.0007)],
+        [y],
+        "FullyConnectedOptions",
+        {"activation": 0},
+    )
+    z = net.tensor([1, 3], scale=1 / 256, zero=-128, name="Identity")
+    net.operator("SOFTMAX", [y], [z], "SoftmaxOptions", {"beta": 1.0})
+    return net.bytes([x], [z])
+
+
+def moves(seed: int = 0) -> bytes:
+    """int8: STRIDED_SLICE, TRANSPOSE, CONCATENATION, SPLIT, MUL, MEAN, RESIZE_BILINEAR, TRANSPOSE_CONV."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    q = {"scale": 0.05, "zero": 2}
+    x = net.tensor([1, 4, 4, 4], **q)
+    cut = net.tensor([1, 2, 4, 4], **q)
+    ends = [net.constant(np.array(v, np.int32)) for v in ([0, 1, 0, 0], [0, 3, 0, 0], [1, 1, 1, 1])]
+    net.operator("STRIDED_SLICE", [x, *ends], [cut], "StridedSliceOptions", {"begin_mask": 13, "end_mask": 13})
+    swapped = net.tensor([1, 4, 2, 4], **q)
+    net.operator("TRANSPOSE", [cut, net.constant(np.array([0, 2, 1, 3], np.int32))], [swapped])
+    joined = net.tensor([1, 4, 4, 4], **q)
+    net.operator("CONCATENATION", [swapped, swapped], [joined], "ConcatenationOptions", {"axis": 2, "activation": 0})
+    left, right = (net.tensor([1, 4, 4, 2], **q) for _ in range(2))
+    net.operator(
+        "SPLIT", [net.constant(np.array(3, np.int32)), joined], [left, right], "SplitOptions", {"num_splits": 2}
+    )
+    product = net.tensor([1, 4, 4, 2], scale=0.1, zero=0)
+    net.operator("MUL", [left, right], [product], "MulOptions", {"activation": 0})
+    larger = net.tensor([1, 8, 8, 2], scale=0.1, zero=0)
+    size = net.constant(np.array([8, 8], np.int32))
+    net.operator("RESIZE_BILINEAR", [product, size], [larger], "ResizeBilinearOptions", {"half_pixel_centers": True})
+    w = net.constant(_weights(rng, 3, 2, 2, 2), 0.01)
+    shape = net.constant(np.array([1, 16, 16, 3], np.int32))
+    up = net.tensor([1, 16, 16, 3], scale=0.1, zero=1)
+    options = {"padding": 0, "stride_w": 2, "stride_h": 2, "activation": 0}
+    net.operator("TRANSPOSE_CONV", [shape, w, larger], [up], "TransposeConvOptions", options)
+    mean = net.tensor([1, 3], scale=0.05, zero=0)
+    net.operator("MEAN", [up, net.constant(np.array([1, 2], np.int32))], [mean], "ReducerOptions", {"keep_dims": False})
+    return net.bytes([x], [mean])
+
+
+def svdf(seed: int = 0, rank: int = 1, memory: int = 5) -> bytes:
+    """int8 with a state, as tflite-micro's keyword model."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    filters = 4 * rank
+    x = net.tensor([1, 8], scale=0.05, zero=-3)
+    features, times = net.constant(_weights(rng, filters, 8), 0.01), net.constant(_weights(rng, filters, memory), 0.01)
+    state = net.tensor([1, filters * memory], scale=0.06, zero=5, variable=True)
+    y = net.tensor([1, 4], scale=0.1, zero=-128)
+    bias = net.constant(_bias(rng, 4), 0.0006)
+    net.operator("SVDF", [x, features, times, bias, state], [y], "SVDFOptions", {"rank": rank, "activation": 1})
+    return net.bytes([x], [y])
+
+
+def lstm(seed: int = 0, time: int = 6, units: int = 4, coupled: bool = False) -> bytes:
+    """float: UNIDIRECTIONAL_SEQUENCE_LSTM with its two states, and the last time step."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    x = net.tensor([1, time, 3], "float32")
+
+    def constant(*shape: int) -> int:
+        return net.constant((rng.standard_normal(shape) * 0.6).astype(np.float32))
+
+    weights = [constant(units, 3) for _ in range(4)]
+    recurrent = [constant(units, units) for _ in range(4)]
+    biases = [constant(units) for _ in range(4)]
+    if coupled:
+        weights[0] = recurrent[0] = biases[0] = -1
+    states = [net.tensor([1, units], "float32", variable=True) for _ in range(2)]
+    y = net.tensor([1, time, units], "float32")
+    inputs = [x, *weights, *recurrent, -1, -1, -1, *biases, -1, -1, *states, -1, -1, -1, -1]
+    net.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], "UnidirectionalSequenceLSTMOptions", LSTM)
+    return net.bytes([x], [y])
+
+
+def lstm8(seed: int = 0, time: int = 6, units: int = 4) -> bytes:
+    """int8, as converters write it: int16 cell state on a power of two, int32 biases."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    x = net.tensor([1, time, 3], scale=0.02, zero=-5)
+    weights = [net.constant(_weights(rng, units, 3), 0.01) for _ in range(4)]
+    recurrent = [net.constant(_weights(rng, units, units), 0.008) for _ in range(4)]
+    biases = [net.constant(_bias(rng, units), 0.02 * 0.01) for _ in range(4)]
+    hidden = net.tensor([1, units], scale=1 / 128, zero=0, variable=True)
+    cell = net.tensor([1, units], "int16", 2.0**-12, 0, variable=True)
+    y = net.tensor([1, time, units], scale=1 / 128, zero=0)
+    between = [net.tensor([], "int16", 2.0**-12) for _ in range(4)] + [net.tensor([], "int8", 1 / 128)]
+    inputs = [x, *weights, *recurrent, -1, -1, -1, *biases, -1, -1, hidden, cell, -1, -1, -1, -1]
+    net.operator("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, [y], "UnidirectionalSequenceLSTMOptions", LSTM, between)
+    return net.bytes([x], [y])
+
+
+def dynamic(seed: int = 0) -> bytes:
+    """float activations, int8 weights: dynamic-range quantisation; and weights of float16 behind a DEQUANTIZE."""
+    rng, net = np.random.default_rng(seed), Tflite()
+    x = net.tensor([1, 8], "float32")
+    h, y = net.tensor([1, 6], "float32"), net.tensor([1, 4], "float32")
+    bias = net.constant(rng.standard_normal(6).astype(np.float32))
+    net.operator(
+        "FULLY_CONNECTED",
+        [x, net.constant(_weights(rng, 6, 8), 0.01), bias],
+        [h],
+        "FullyConnectedOptions",
+        {"activation": 1},
+    )
+    half = net.constant(rng.standard_normal((4, 6)).astype(np.float16))
+    w = net.tensor([4, 6], "float32")
+    net.operator("DEQUANTIZE", [half], [w])
+    net.operator("FULLY_CONNECTED", [h, w, -1], [y], "FullyConnectedOptions", {"activation": 0})
+    return net.bytes([x], [y])
+
+
+NETS: dict[str, Callable[[], bytes]] = {
+    "classifier": classifier,
+    "moves": moves,
+    "svdf": svdf,
+    "svdf of rank 2": lambda: svdf(rank=2),
+    "lstm": lstm,
+    "coupled lstm": lambda: lstm(coupled=True),
+    "int8 lstm": lstm8,
+    "dynamic": dynamic,
+}
