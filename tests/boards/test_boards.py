@@ -79,7 +79,12 @@ def test_unknown_board_lists_the_known() -> None:
 
 @pytest.mark.parametrize(
     ("name", "meant"),
-    [("Pico", "RPI_PICO"), ("rpi_pico", "RPI_PICO"), ("RPI_PIC02", "RPI_PICO2"), ("ESP32_GENERIC@emu", "ESP32_GENERIC")],
+    [
+        ("Pico", "RPI_PICO"),
+        ("rpi_pico", "RPI_PICO"),
+        ("RPI_PIC02", "RPI_PICO2"),
+        ("ESP32_GENERIC@emu", "ESP32_GENERIC"),
+    ],
 )
 def test_a_name_that_is_nearly_right(name: str, meant: str) -> None:
     with pytest.raises(MicaError, match=rf"no board is called '{name}'; did you mean {meant}\?"):

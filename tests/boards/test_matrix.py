@@ -70,4 +70,7 @@ def test_cells() -> None:
     rows = matrix.table(all_boards()[:1], {(all_boards()[0].name, "boots"): "yes"}).splitlines()
     assert len(rows) == 3
     assert rows[2].count("not run") == len(matrix.COLUMNS) - 1
-    assert matrix.replaced(f"x\n{matrix.BEGIN}old\n{matrix.END}y\n", "new\n") == f"x\n{matrix.BEGIN}\nnew\n\n{matrix.END}y\n"
+    assert (
+        matrix.replaced(f"x\n{matrix.BEGIN}old\n{matrix.END}y\n", "new\n")
+        == f"x\n{matrix.BEGIN}\nnew\n\n{matrix.END}y\n"
+    )

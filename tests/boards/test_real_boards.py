@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mica.boards import Board, all_boards, load_board
+from mica.errors import MicaError, Unsupported
 from mica.toolchain import build as builder
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.micropython import choose
-from mica.errors import MicaError, Unsupported
 
 MEGABYTE = 1 << 20
 RP2 = [board.name for board in all_boards() if board.port == "rp2"]

@@ -316,7 +316,7 @@ def test_answers(change: dict[str, list[str] | None], what: str, state: str, tex
 
 def test_romfs_of_a_pico(pico_board: Board) -> None:
     """Its window is a block device, which has no len()."""
-    found = judge(parse(pico_board.exec(diagnosis.PROBE).decode()), None)
+    found = judge(parse(ask(pico_board, diagnosis.PROBE)), None)
     (romfs,) = (f for f in found if f.what == "romfs")
     assert (romfs.state, romfs.text) == (OK, "a window of 1,048,576 bytes")
 

@@ -20,14 +20,16 @@ _PIECE = 8192  # bytes sent at a time: the board holds one
 
 # A path goes over the wire in hexadecimal: it may have blanks and any character. A mount point in the top folder, such
 # as /rom or /sd, is no file of this file system; MicroPython lists those without an inode.
+# LittleFS tells any number as the size of a folder.
 _LIST = """\
 def _mica_list(folder):
     import binascii, os
     for e in os.ilistdir(folder):
         path = folder + e[0]
         if len(e) > 3:
-            print("mica:entry", "dir" if e[1] & 0x4000 else "file", os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
-            if e[1] & 0x4000:
+            d = e[1] & 0x4000
+            print("mica:entry", "dir" if d else "file", 0 if d else os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
+            if d:
                 _mica_list(path + "/")
 """
 
