@@ -113,9 +113,10 @@ def boards(s: Settings) -> Found:
 def memory(s: Settings) -> Found:
     """Allocations that fail, and Ctrl-C, in MicroPython's unix port: in each scenario in turn, other places in each round."""
     found = Found()
-    end, seed = time.monotonic() + s.seconds, s.seed
+    seed = s.seed
     with injecting.board() as board:
         names = injecting.scenarios(board)
+        end = time.monotonic() + s.seconds  # to build that firmware can take longer than a short soak
         while time.monotonic() < end:
             for name in names:
                 if time.monotonic() >= end:

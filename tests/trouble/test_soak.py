@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -73,3 +75,25 @@ def test_boards_that_break(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(soak_parts.troubling, "one_round", crash)
     found = soak_parts.boards(Settings(5, 1, 1, ("UNIX",)))
     assert found.problems == ["UNIX went away"] and found.figures == {"UNIX": {"crashes": 1}}
+
+
+def test_memory_is_tried_however_long_its_firmware_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    @contextmanager
+    def board() -> Iterator[None]:
+        clock[0] += 1000
+        yield
+
+    def inject(there: None, name: str, most: int, seed: int) -> dict[str, int]:
+        clock[0] += 3
+        return {"interrupts": 2}
+
+    monkeypatch.setattr(soak_parts.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(soak_parts.injecting, "board", board)
+    monkeypatch.setattr(soak_parts.injecting, "scenarios", lambda there: ["first", "second"])
+    monkeypatch.setattr(soak_parts.injecting, "inject", inject)
+    found = soak_parts.memory(Settings(5, 1, 1, ()))
+    assert (
+        found.figures == {"memory and Ctrl-C": {"scenarios": 2, "interrupts": 4, "crashes": 0}} and not found.problems
+    )
