@@ -58,6 +58,17 @@ def test_constants_are_forgotten_with_their_array() -> None:
     assert key not in exact._constants
 
 
+def test_constants_of_large_networks_are_not_kept() -> None:
+    """They would take twice the file's size in memory: test_lean.py has the whole command."""
+    some, rest = RNG.normal(size=(exact.KEPT // 2000, 1000)), RNG.normal(size=(exact.KEPT // 2000 + 1, 1000))
+    kept = exact.constant_rows(some)
+    assert exact.constant_rows(some) is kept
+    made, again = exact.constant_rows(rest), exact.constant_rows(rest)
+    assert made is not again and np.array_equal(made.numbers, again.numbers) and np.array_equal(made.unit, again.unit)
+    del some, kept
+    assert exact.constant_rows(rest) is exact.constant_rows(rest), "there is room now"
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [

@@ -56,19 +56,23 @@ def whole_rows(w: np.ndarray, most: int) -> Whole:
     return Whole(np.rint(numbers, out=numbers), np.ldexp(1.0, exponent - most))
 
 
+KEPT = 4_000_000  # constants, of all networks that live, up to which they are made once: 8 bytes each, twice the float32's
 _constants: dict[int, tuple[weakref.ref[np.ndarray], Whole]] = {}
 
 
 def constant_rows(w: np.ndarray) -> Whole:
-    """The second operand of products with rows of an array [N, ...]: numbers [N, K]. Kept as long as the array lives.
+    """The second operand of products with rows of an array [N, ...]: numbers [N, K].
 
-    Nobody may write into the array after that.
+    Kept as long as the array lives, where there is room; nobody may write into the array after that. Large networks have most
+    of theirs made again for every run: that is little beside the products, and keeping them takes twice the file's size.
     """
     known = _constants.get(id(w))
     if known is not None and known[0]() is w:
         return known[1]
     rows = w.reshape(len(w), -1)
     found = whole_rows(rows, bits(rows.shape[1])[1])
+    if w.size + sum(kept.numbers.size for _, kept in _constants.values()) > KEPT:
+        return found
     key = id(w)
     _constants[key] = (weakref.ref(w, lambda _: _constants.pop(key, None)), found)
     return found
