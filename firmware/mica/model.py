@@ -13,6 +13,8 @@ Numbers: real = scale * (q - zero_point). Floats are quantised as by ONNX Quanti
 scale, round half to even, add the zero point, saturate. The host does the same, so both see the same int8 input.
 """
 
+from array import array  # here: in a function it would look for a file of that name at each call
+
 import _mica
 
 from mica.layer import Layer, shapes
@@ -242,8 +244,6 @@ class Model:
         n = range(len(m.outputs))
         if not raw:
             return [m.read(i) for i in n]
-        from array import array
-
         return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
 
     def predict(self, inputs, raw=False):

@@ -78,13 +78,16 @@ class Job:
 
 @dataclass
 class Result:
-    """What a job cost. `counts` (of one time) and `hashes` by step; `refused` is the engine's reason, or what went wrong."""
+    """What a job cost. `counts` (of one time) and `hashes` by step; `check` and `load` are the counts of mica_check() and of loading
+    what it has checked; `refused` is the engine's reason, or what went wrong."""
 
     name: str
     counts: list[float] = field(default_factory=list)
     hashes: list[int] = field(default_factory=list)
     arena_bytes: int = 0
     scratch_bytes: int = 0
+    check: float = 0.0
+    load: float = 0.0
     refused: str = ""
 
 
@@ -286,8 +289,9 @@ def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, x
     for line in (done.stdout + "\n" + done.stderr).splitlines():
         kind, *rest = line.split()[:1] + line.split()[1:] or [""]
         if kind == "J":
-            i, arena, scratch = (int(word, 16) for word in rest)
+            i, arena, scratch, check, load = (int(word, 16) for word in rest)
             results[i].arena_bytes, results[i].scratch_bytes = arena, scratch
+            results[i].check, results[i].load = check * core.per_tick, load * core.per_tick
         elif kind == "S":
             i, _, count, value = (int(word, 16) for word in rest)
             results[i].counts.append(count * core.per_tick / jobs[i].times)

@@ -60,7 +60,7 @@ NAMED = (
     _c("arena-moved", "binding/model.c", "span->data != self->arena_data || span->bytes", "span->bytes", "binding"),
     _c("guard-word", "binding/arena.c", "damage |= behind[i] ^ GUARD;", "damage |= i ? behind[i] ^ GUARD : 0;", "binding"),
     _c("out-overlap", "binding/raw.c", "if (!apart && !same) {", "if (false && !apart && !same) {", "binding"),
-    _c("half-away", "binding/values.c", "rest > 0.5f || (rest == 0.5f && (q & 1))", "rest >= 0.5f", "binding"),
+    _c("half-away", "binding/values.c", "rest > half || (rest == half && (q & 1))", "rest >= half", "binding"),
     _c("view-head", "binding/model.c", "        p = head;\n", "        offset = 0;\n", "binding"),
     Named("supervisor-state", "firmware/mica/supervisor.py", "self._m.put_state(self._kept_state)", "pass", "board"),
     Named("stop-keeps", "firmware/mica/model.py", "self._m.end()  # first", "pass  # first", "board"),

@@ -50,6 +50,16 @@ t._m.write(0, [1e9, -1e9, float("inf"), float("-inf"), 63.5, -64.0])
 print(list(t.input(0)))
 t._m.write(0, [1e38, 63.24, 63.26, -0.0, True, 10**30])
 print(list(t.input(0)))
+# A sweep of eighths and their neighbours, against rounding half to even in integers.
+worst = 0
+for k in range(-1100, 1101, 5):
+    for near in (k / 16, k / 16 + 1 / 4096, k / 16 - 1 / 4096):
+        t._m.write(0, [near] * 6)
+        twice = int(near * 2 * 4096)  # exact: near / scale in 4096ths
+        q = (twice + 2048) // 4096
+        q -= (twice + 2048) % 4096 == 0 and q & 1
+        worst += t.input(0)[0] != max(-128, min(127, q))
+print("rounded wrong:", worst)
 print(t.predict([[1, 2, 3, 4, 5, 6], [10, 20, 30]]))
 print(list(t.output(0)), list(t.output(1)))
 

@@ -271,8 +271,9 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
             (unsigned)span.bytes, (unsigned)least,
             self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
     }
-    if (mica_load_lacking(self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
-        info.state_bytes, args[ARG_lacking].u_bool, &self->engine, &err) != MICA_OK) {
+    uint32_t options = MICA_LOAD_CHECKED | (args[ARG_lacking].u_bool ? MICA_LOAD_LACKING : 0);
+    if (mica_load_with(options, self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
+        info.state_bytes, &self->engine, &err) != MICA_OK) {
         self->engine = NULL;
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }

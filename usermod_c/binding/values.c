@@ -54,6 +54,31 @@ static NORETURN void wrong_count(uint32_t wanted, bool more) {
         : MP_ERROR_TEXT("fewer than the %u values of this input"), (unsigned)wanted);
 }
 
+static uint32_t bits_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof(bits));
+    return bits;
+}
+
+// The nearest integer, of two the even one; at most 2^30 in magnitude: beyond every range that matters, within int32_t. In
+// integers, because without floating point in hardware each comparison or conversion is a call into a library.
+static int32_t round_half_even(float v) {
+    const uint32_t bits = bits_of(v);
+    const int32_t exponent = (int32_t)(bits >> 23 & 255) - 127; // of the highest bit
+    const uint32_t mantissa = (bits & 0x7fffff) | 0x800000; // v is that times 2^(exponent - 23)
+    uint32_t q = 0; // below a half
+    if (exponent >= 30) {
+        q = 1u << 30;
+    } else if (exponent >= 23) {
+        q = mantissa << (exponent - 23);
+    } else if (exponent >= -1) {
+        const uint32_t down = (uint32_t)(23 - exponent), half = 1u << (down - 1), rest = mantissa & (2 * half - 1);
+        q = mantissa >> down;
+        q += rest > half || (rest == half && (q & 1));
+    }
+    return bits >> 31 ? -(int32_t)q : (int32_t)q;
+}
+
 static void put(sink_t *s, float x) {
     if (s->filled == s->n) {
         wrong_count(s->n, true);
@@ -64,19 +89,10 @@ static void put(sink_t *s, float x) {
         memcpy(to, &x, sizeof(x));
         return;
     }
-    if (x != x) {
+    if ((bits_of(x) & 0x7fffffff) > 0x7f800000) {
         mp_raise_ValueError(MP_ERROR_TEXT("nan cannot be quantised"));
     }
-    float v = x / s->scale;
-    const float limit = 1073741824.0f; // 2**30: beyond every range that matters, within int32_t
-    v = v > limit ? limit : v < -limit ? -limit : v;
-    int32_t q = (int32_t)v; // towards zero; the rest is exact
-    float rest = v - (float)q;
-    if (rest > 0.5f || (rest == 0.5f && (q & 1))) {
-        q++;
-    } else if (rest < -0.5f || (rest == -0.5f && (q & 1))) {
-        q--;
-    }
+    int32_t q = round_half_even(x / s->scale);
     int64_t sum = (int64_t)q + s->zero_point;
     q = sum > s->max ? s->max : sum < s->min ? s->min : (int32_t)sum;
     if (s->size == 1) {
@@ -196,6 +212,7 @@ static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {
         return f;
     } else if (typecode == 'i') {
         memcpy(&q, (const uint8_t *)t->data + (size_t)i * 4, sizeof(q));
+        return t->scale * (float)((int64_t)q - t->zero_point);
     } else if (typecode == 'h') {
         int16_t half;
         memcpy(&half, (const uint8_t *)t->data + (size_t)i * 2, sizeof(half));
@@ -203,7 +220,7 @@ static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {
     } else {
         q = typecode == 'b' ? ((const int8_t *)t->data)[i] : ((const uint8_t *)t->data)[i];
     }
-    return t->scale * (float)((int64_t)q - t->zero_point);
+    return t->scale * (float)(q - t->zero_point); // narrow types have narrow zero points
 }
 
 mp_obj_t mp_mica_values_load(const mica_tensor_t *t) {

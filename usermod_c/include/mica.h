@@ -85,11 +85,18 @@ mica_status_t mica_check(const void *base, size_t len, mica_info_t *info, mica_e
 mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
     void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
 
-// The same, and with `lacking` a model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is
-// false for these, and running one does nothing. Their names, tensors and scratch are checked like all; their parameters
-// and constants are not, which is up to whoever runs them.
-mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
-    void *state, size_t state_bytes, bool lacking, mica_model_t **model, mica_error_t *err);
+// The same with options, a sum of these:
+enum {
+    // The model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is false for these, and running
+    // one does nothing. Their names, tensors and scratch are checked like all; their parameters and constants are not, which is
+    // up to whoever runs them.
+    MICA_LOAD_LACKING = 1,
+    // mica_check() has just returned MICA_OK for these bytes: the checksum is not computed a second time. Everything else is
+    // checked as always, so that bytes which are others by now can give wrong numbers and nothing worse.
+    MICA_LOAD_CHECKED = 2,
+};
+mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, const void *base, size_t len, void *arena,
+    size_t arena_bytes, void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err);
 bool mica_step_has_kernel(const mica_model_t *m, uint32_t i);
 
 const mica_info_t *mica_model_info(const mica_model_t *m);

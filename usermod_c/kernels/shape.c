@@ -1,3 +1,4 @@
+#include "mica_port.h"
 #include "shape.h"
 
 #define FAST_LIMIT (1u << 29)
@@ -69,6 +70,44 @@ mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, cons
     return MICA_OK;
 }
 
+// Whether one of n bytes equals `byte`. Words where they are aligned: the test of a word is true exactly when it has a byte of 0.
+static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
+    for (; n != 0 && ((uintptr_t)p & 3) != 0; --n, ++p) {
+        if (*p == byte) {
+            return true;
+        }
+    }
+    const uint32_t ones = 0x01010101u, flip = byte * ones;
+    const mica_word_t *word = (const mica_word_t *)(const void *)p;
+    uint32_t seen = 0;
+    for (const mica_word_t *end = word + n / 4; word != end; ++word) {
+        uint32_t w = *word ^ flip;
+        seen |= (w - ones) & ~w;
+    }
+    if (seen & 0x80u * ones) {
+        return true;
+    }
+    p = (const uint8_t *)word;
+    for (n &= 3; n != 0; --n, ++p) {
+        if (*p == byte) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The sum of magnitudes of k weights, and the least of them. Once the sum has reached 2^24 it ends: 128 times that is 2^31.
+static uint32_t read_row(const uint8_t *w, uint32_t k, uint8_t flip, int32_t *least) {
+    uint32_t sum = 0;
+    *least = 0;
+    for (uint32_t i = 0; i < k && sum < 1u << 24; ++i) {
+        int32_t v = (int8_t)(w[i] ^ flip);
+        sum += (uint32_t)(v < 0 ? -v : v);
+        *least = v < *least ? v : *least;
+    }
+    return sum;
+}
+
 mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t k, const char **what) {
     if (!mica_aligned4(c->bias)) {
         *what = "bias is not aligned to 4";
@@ -80,19 +119,17 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     }
     uint8_t flip = c->layout == MICA_LAYOUT_OFFSET_ROWS ? 0x80 : 0;
     uint32_t row = mica_row_bytes(c->layout, k);
+    // Most rows need not be read: no weight is above 128 in magnitude, and where one look at all of them, a word at a time,
+    // finds no -128, no row has one. What this does not settle (long rows, large biases, -128 in the filling) is read.
+    const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
+    const bool no_least = c->fast && !has_byte((const uint8_t *)c->weights, (size_t)n * row, 0x80 ^ flip);
     for (uint32_t o = 0; o < n; ++o) {
-        const uint8_t *w = (const uint8_t *)c->weights + (size_t)o * row;
-        uint32_t sum = 0;
-        int32_t least = 0;
-        for (uint32_t i = 0; i < k; ++i) {
-            int32_t v = (int8_t)(w[i] ^ flip);
-            sum += (uint32_t)(v < 0 ? -v : v);
-            least = v < least ? v : least;
-            if (sum >= 1u << 24) {
-                break;  // 128 * sum has reached 2^31; and a longer row could wrap the sum
-            }
-        }
         uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
+        uint32_t sum = most;
+        int32_t least = -MICA_WEIGHT_LARGEST;
+        if (sum >= 1u << 24 || bias >= FAST_LIMIT || bias + 128 * sum >= FAST_LIMIT || (c->fast && !no_least)) {
+            sum = read_row((const uint8_t *)c->weights + (size_t)o * row, k, flip, &least);
+        }
         if (sum >= 1u << 24 || bias + 128 * sum >= 1u << 31 || bias >= 1u << 31) {
             *what = "an accumulator can overflow: |bias| + 128 * sum|w| reaches 2^31";
             return MICA_ERR_RANGE;

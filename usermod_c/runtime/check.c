@@ -1,21 +1,6 @@
 // mica: the door. Nothing of a file is used before its header, section table and checksum have been doubted here.
 #include "model.h"
 
-// CRC-32 (zlib: polynomial 0xedb88320, reflected), four bits at a time: 64 bytes of table.
-uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
-    static const uint32_t table[16] = {
-        0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4, 0x4db26158, 0x5005713c,
-        0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c, 0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c,
-    };
-    crc = ~crc;
-    for (const uint8_t *p = bytes, *end = p + n; p != end; ++p) {
-        crc ^= *p;
-        crc = crc >> 4 ^ table[crc & 15];
-        crc = crc >> 4 ^ table[crc & 15];
-    }
-    return ~crc;
-}
-
 mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted) {
     err->status = status;
     err->what = what;

@@ -419,14 +419,14 @@ static mica_status_t load(mica_model_t *m, bool lacking, mica_error_t *err) {
     return MICA_OK;
 }
 
-mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
-    void *state, size_t state_bytes, bool lacking, mica_model_t **model, mica_error_t *err) {
+mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, const void *base, size_t len, void *arena,
+    size_t arena_bytes, void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err) {
     mica_error_t ignored;
     err = err ? err : &ignored;
     *err = (mica_error_t) { .step = -1, .tensor = -1 };
     mica_file_t file;
     mica_info_t info;
-    if (mica_scan(base, len, true, &file, &info, err) != MICA_OK) {
+    if (mica_scan(base, len, !(options & MICA_LOAD_CHECKED), &file, &info, err) != MICA_OK) {
         return err->status;
     }
     range_t mem_range = { mem, mem_bytes }, file_range = { base, info.file_bytes };
@@ -444,7 +444,7 @@ mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, s
         .scratch_bytes = arena_bytes - info.arena_bytes,
         .steps = (mica_step_t *)(m + 1),
     };
-    if (load(m, lacking, err) == MICA_OK) {
+    if (load(m, (options & MICA_LOAD_LACKING) != 0, err) == MICA_OK) {
         mica_reset_state(m);
         *model = m;
     }
@@ -453,5 +453,5 @@ mica_status_t mica_load_lacking(void *mem, size_t mem_bytes, const void *base, s
 
 mica_status_t mica_load(void *mem, size_t mem_bytes, const void *base, size_t len, void *arena, size_t arena_bytes,
     void *state, size_t state_bytes, mica_model_t **model, mica_error_t *err) {
-    return mica_load_lacking(mem, mem_bytes, base, len, arena, arena_bytes, state, state_bytes, false, model, err);
+    return mica_load_with(0, mem, mem_bytes, base, len, arena, arena_bytes, state, state_bytes, model, err);
 }

@@ -67,7 +67,7 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->file_bytes = (size_t)data.len;
     memcpy(self->file, base, (size_t)data.len);
     uint8_t *arena = self->file + file_bytes, *state = arena + arena_bytes, *mem = state + state_bytes;
-    if (mica_load(mem, info.model_bytes, self->file, self->file_bytes, arena, info.arena_bytes + scratch,
+    if (mica_load_with(MICA_LOAD_CHECKED, mem, info.model_bytes, self->file, self->file_bytes, arena, info.arena_bytes + scratch,
         info.state_bytes ? state : NULL, info.state_bytes, &self->model, &err) != MICA_OK) {
         raise_error(&err, self->file, self->file_bytes);
         Py_CLEAR(self);

@@ -216,7 +216,8 @@ def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
 def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
     root = data_dir("usermod_c")
     common = [*arch.flags, *_FLAGS, *_WARNINGS]
-    engine = ["-std=c99", *common, *_includes(arch.isa)]
+    # A module's constants are in RAM: the small table.
+    engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
     binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     rules, objects = [], []
     for source in [*_engine(arch), *_binding()]:

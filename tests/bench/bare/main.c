@@ -2,7 +2,7 @@
 // and prints for each step what it cost and a hash of what it wrote. The block lies at BENCH_JOBS, where the emulator put it.
 //
 // Lines on stdout, numbers in hexadecimal:
-//   J <job> <arena bytes> <scratch bytes>     a job begins
+//   J <job> <arena bytes> <scratch bytes> <check> <load>     a job begins; counts of mica_check() and of loading after it
 //   S <job> <step> <count> <hash>             count: of the core's counter (scripts/bench knows the unit), of all times
 //   E <job> <text>                            the engine refused the model
 //   D                                         all jobs are done
@@ -68,7 +68,9 @@ static void run(const block_t *block, uint32_t i) {
     mica_info_t info;
     mica_error_t err;
     mica_model_t *m = NULL;
+    uint32_t begin = board_count(), check = 0, load = 0;
     if (mica_check(base + job->file, job->file_bytes, &info, &err) == MICA_OK) {
+        check = board_elapsed(begin, board_count());
         uint32_t bytes = info.arena_bytes + job->scratch_bytes;
         if (bytes + GUARD > sizeof(arena)) {
             board_print("E");
@@ -77,7 +79,10 @@ static void run(const block_t *block, uint32_t i) {
             return;
         }
         memset(arena, 0x5a, bytes + GUARD);
-        mica_load(tables, sizeof(tables), base + job->file, job->file_bytes, arena, bytes, state, sizeof(state), &m, &err);
+        begin = board_count();
+        mica_load_with(MICA_LOAD_CHECKED, tables, sizeof(tables), base + job->file, job->file_bytes, arena, bytes, state,
+            sizeof(state), &m, &err);
+        load = board_elapsed(begin, board_count());
     }
     if (m == NULL) {
         char text[200];
@@ -92,6 +97,8 @@ static void run(const block_t *block, uint32_t i) {
     print_number(i);
     print_number(info.arena_bytes);
     print_number(job->scratch_bytes);
+    print_number(check);
+    print_number(load);
     board_print("\n");
     const uint8_t *x = base + job->inputs;
     for (uint32_t k = 0; k < info.n_inputs; ++k) {
@@ -101,7 +108,7 @@ static void run(const block_t *block, uint32_t i) {
         x += (t.bytes + 3) & ~(uint32_t)3;
     }
     for (uint32_t step = 0; step < info.n_steps; ++step) {
-        uint32_t begin = board_count();
+        begin = board_count();
         for (uint32_t time = 0; time < job->times; ++time) {
             run_step(m, step, job->parts);
         }

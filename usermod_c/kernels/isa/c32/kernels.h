@@ -3,6 +3,7 @@
 #define MICA_C32_KERNELS_H
 
 #include "mica_kernels.h"
+#include "mica_port.h"
 
 void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
@@ -29,9 +30,6 @@ static inline int8_t mica_requant_fast(int32_t acc, int32_t mult, int32_t shift,
     t = zero + (((t >> (shift - 1)) + 1) >> 1);
     return (int8_t)(t < low ? low : t > high ? high : t);
 }
-
-// A word of four bytes. Both kinds of access are to the same objects, so the compiler must not assume otherwise.
-typedef uint32_t __attribute__((may_alias)) mica_word_t;
 
 // n bytes, of any alignment.
 static inline void mica_copy(int8_t *to, const int8_t *from, uint32_t n) {

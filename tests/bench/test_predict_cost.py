@@ -1,0 +1,97 @@
+"""On the virtual Pico, with a dense model of 280 kB in its ROMFS: what Model() takes, and predict() beyond run()."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.format.weights import OFFSET_ROWS
+from mica.link.board import Board
+from mica.link.targets import open_board
+from mica.link.virtual_pico import CYCLES_ON_BOARD
+from mica.pack.pack import set_scratch
+
+# As the autoencoder of MLPerf Tiny.
+WIDTHS = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128, 640)
+HZ = 125_000_000
+
+
+def autoencoder() -> bytes:
+    rng = np.random.default_rng(5)
+    tensors = [TensorRecord(f"t{i}", "int8", (1, w), 0.05, 0, offset=i % 2 * 640) for i, w in enumerate(WIDTHS)]
+    steps = []
+    for i, (k, n) in enumerate(pairwise(WIDTHS)):
+        blobs = {
+            "weights": rng.integers(-127, 128, (n, k), dtype=np.int8),
+            "bias": rng.integers(-2000, 2000, n, dtype=np.int32),
+            "mult": np.full(n, 2**30, np.int32),
+            "shift": np.full(n, 9, np.int8),
+        }
+        act = {"act_min": -128, "act_max": 127}
+        steps.append(
+            StepRecord(f"fc{i}", "fully_connected_s8", (i,), (i + 1,), act, blobs, OFFSET_ROWS.code, macs=k * n)
+        )
+        steps[-1].flags = step_flags(steps[-1])
+    model = ModelFile(tensors, steps, [0], [len(steps)], {})
+    set_scratch(model, 16384)
+    return encode(model)
+
+
+MODEL = autoencoder()
+
+
+@pytest.fixture(scope="module")
+def pico() -> Iterator[Board]:
+    with open_board("RPI_PICO@emu", rom_files={"ad.mica": MODEL}) as board:
+        yield board
+
+
+SCRIPT = f"""
+import gc, machine, mica
+from array import array
+def cycles(f):
+    gc.collect()
+    t = machine.mem32[{CYCLES_ON_BOARD + 4}]
+    f()
+    return machine.mem32[{CYCLES_ON_BOARD + 4}] - t & 0x3fffffff
+nothing = cycles(lambda: None)
+def report(name, f):
+    print(name, cycles(f) - nothing)
+def load():
+    global m
+    m = mica.Model("ad.mica")
+report("Model", load)
+x = bytes(range(128)) * 5
+floats = array("f", [0.5] * 640)
+y = [array("b", x)]
+report("check", m._m.check)
+report("run", m.run)
+for again in ("", "_again"):
+    report("raw" + again, lambda: m.predict([x], raw=True))
+    report("into" + again, lambda: m.predict_into([x], y))
+    report("lists" + again, lambda: m.predict([x]))
+    report("floats" + again, lambda: m.predict([floats], raw=True))
+print(len(m.predict([x], raw=True)[0]))
+"""
+
+
+def test_load_and_predict(pico: Board, capsys: pytest.CaptureFixture[str]) -> None:
+    *lines, last = pico.exec(SCRIPT, timeout=200).decode().splitlines()
+    assert last == "640"
+    took = {name: int(n) for name, n in (line.split() for line in lines)}
+    run = took["run"]
+    with capsys.disabled():
+        print(f"\n{pico.name}, {len(MODEL):,} bytes: Model() {took['Model'] / HZ * 1000:.1f} ms; run() {run:,} cycles")
+        for name in ("raw", "into", "lists", "floats"):
+            first, later = took[name] - run, took[name + "_again"] - run
+            print(f"  {name}: {first:,} more, later {later:,}, {later / run:.1%}; {later / 640:.0f} a value")
+    assert took["Model"] <= 0.045 * HZ
+    assert took["check"] <= 10 * len(MODEL)
+    assert took["raw_again"] <= 1.08 * run
+    # A value made a float in a list, or quantised; most of it is the library's arithmetic and, in a list, the heap.
+    assert took["lists_again"] <= run + 640 * 900
+    assert took["floats_again"] <= run + 640 * 900

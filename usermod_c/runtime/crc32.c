@@ -1,0 +1,51 @@
+// mica: the checksum of files, CRC-32 as zlib has it: polynomial 0xedb88320, reflected.
+//
+// Four bytes at a time ("slicing"): table s says what a byte does that has s bytes behind it in its word. 4 kB of constants, and
+// half of the time of one table of 256; a native module, whose constants lie in RAM, keeps to that one.
+#include "mica.h"
+#include "mica_port.h"
+
+#ifndef MICA_CRC_TABLES
+#define MICA_CRC_TABLES (4)  // or 1
+#endif
+
+// An entry is the XOR of its bits' entries. T8: the 256 entries from x = 0, of bits 0 to 7 in a to h.
+#define T1(x, a) (x), (x) ^ (a)
+#define T2(x, a, b) T1(x, a), T1((x) ^ (b), a)
+#define T3(x, a, b, c) T2(x, a, b), T2((x) ^ (c), a, b)
+#define T4(x, a, b, c, d) T3(x, a, b, c), T3((x) ^ (d), a, b, c)
+#define T5(x, a, b, c, d, e) T4(x, a, b, c, d), T4((x) ^ (e), a, b, c, d)
+#define T6(x, a, b, c, d, e, f) T5(x, a, b, c, d, e), T5((x) ^ (f), a, b, c, d, e)
+#define T7(x, a, b, c, d, e, f, g) T6(x, a, b, c, d, e, f), T6((x) ^ (g), a, b, c, d, e, f)
+#define T8(a, b, c, d, e, f, g, h) { T7(0, a, b, c, d, e, f, g), T7(h, a, b, c, d, e, f, g) }
+
+// From the last constant of the first row backwards each is the one before, shifted by one bit: (c >> 1) ^ (c & 1 ? polynomial : 0).
+static const uint32_t table[MICA_CRC_TABLES][256] = {
+    T8(0x77073096, 0xee0e612c, 0x076dc419, 0x0edb8832, 0x1db71064, 0x3b6e20c8, 0x76dc4190, 0xedb88320),
+    #if MICA_CRC_TABLES == 4
+    T8(0x191b3141, 0x32366282, 0x646cc504, 0xc8d98a08, 0x4ac21251, 0x958424a2, 0xf0794f05, 0x3b83984b),
+    T8(0x01c26a37, 0x0384d46e, 0x0709a8dc, 0x0e1351b8, 0x1c26a370, 0x384d46e0, 0x709a8dc0, 0xe1351b80),
+    T8(0xb8bc6765, 0xaa09c88b, 0x8f629757, 0xc5b428ef, 0x5019579f, 0xa032af3e, 0x9b14583d, 0xed59b63b),
+    #endif
+};
+
+uint32_t mica_crc32(uint32_t crc, const void *bytes, size_t n) {
+    const uint8_t *p = bytes;
+    crc = ~crc;
+    #if MICA_CRC_TABLES == 4
+    for (; n != 0 && ((uintptr_t)p & 3) != 0; --n) {
+        crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+    }
+    const mica_word_t *word = (const mica_word_t *)(const void *)p;
+    for (const mica_word_t *end = word + n / 4; word != end; ++word) {
+        crc ^= *word;
+        crc = table[3][crc & 255] ^ table[2][crc >> 8 & 255] ^ table[1][crc >> 16 & 255] ^ table[0][crc >> 24];
+    }
+    p = (const uint8_t *)word;
+    n &= 3;
+    #endif
+    for (; n != 0; --n) {
+        crc = crc >> 8 ^ table[0][(crc ^ *p++) & 255];
+    }
+    return ~crc;
+}
