@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 from helpers import DEMO, ROOT
 
-RUN = [sys.executable, "-c", "import sys; from mica.cli.main import main; sys.exit(main())"]
+# All of them in one program: to start one takes longer than what is looked at.
+HELP_OF_EACH = """
+import sys
+from mica.cli.main import main
+for name in sys.argv[1:]:
+    try:
+        main([name, "-h"])
+    except SystemExit as end:
+        print("code", end.code)
+"""
 
 
 def run(*command: object, cwd: Path, **environ: str) -> str:
@@ -51,15 +60,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = (work / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(work / "site")
+    (work / "elsewhere").mkdir()
+    where = python(work / "site", "import mica; print(mica.__file__)")
+    assert Path(where.strip()).is_relative_to(work / "site")
     return work / "site"
 
 
+def python(installed: Path, code: str, *args: object) -> str:
+    """What a program prints whose mica is the installed one."""
+    elsewhere = installed.parent / "elsewhere"
+    return run(sys.executable, "-c", code, *args, cwd=elsewhere, PYTHONPATH=str(installed))
+
+
 def mica(installed: Path, *args: object) -> str:
-    cwd = installed.parent / "elsewhere"
-    cwd.mkdir(exist_ok=True)
-    where = run(sys.executable, "-c", "import mica; print(mica.__file__)", cwd=cwd, PYTHONPATH=str(installed))
-    assert Path(where.strip()).is_relative_to(installed)
-    return run(*RUN, *args, cwd=cwd, PYTHONPATH=str(installed))
+    return python(installed, "import sys; from mica.cli.main import main; sys.exit(main())", *args)
 
 
 def test_pack(installed: Path, tmp_path: Path) -> None:
@@ -97,8 +111,9 @@ def test_every_command_is_there(installed: Path) -> None:
     said = mica(installed, "-h")
     names = re.findall(r"^    ([a-z]+)  ", said, flags=re.M)
     assert {"pack", "run", "fit", "flash", "doctor", "build"} <= set(names)
-    for name in names:
-        assert f"usage: mica {name}" in mica(installed, name, "-h")
+    helps = python(installed, HELP_OF_EACH, *names).split("usage: mica ")[1:]
+    assert [text.split()[0] for text in helps] == names
+    assert all(text.endswith("\ncode 0\n") for text in helps)
 
 
 def test_build(installed: Path) -> None:
