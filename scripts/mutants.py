@@ -38,6 +38,7 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it
+STOP_SECONDS = 20  # for tests that are stopped to end what they have started
 SEED, PLACED = 1, 30
 
 
@@ -114,6 +115,21 @@ def digest_of(root: Path, tests: str, *more: str) -> str:
     return digest.hexdigest()[:16]
 
 
+def _hear_ctrl_c() -> None:
+    """nohup and background shells have it ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _stop(program: subprocess.Popen[bytes]) -> None:
+    """Ctrl-C first: a build that pytest has started is in a session of its own, and only pytest can end it."""
+    os.killpg(program.pid, signal.SIGINT)
+    try:
+        program.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(program.pid, signal.SIGKILL)  # with the boards that it started
+        program.wait()
+
+
 class Copy:
     """A copy of the tree, kept in the cache so that firmware is not built from nothing each time."""
 
@@ -173,7 +189,13 @@ class Copy:
     def _call(self, command: list[str], env: dict[str, str], seconds: float) -> tuple[int | None, str]:
         with tempfile.TemporaryFile("w+", errors="replace") as out:
             program = subprocess.Popen(
-                command, cwd=self.root, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+                command,
+                cwd=self.root,
+                env=env,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=_hear_ctrl_c,
             )
             code: int | None = None
             try:
@@ -182,8 +204,7 @@ class Copy:
                 pass
             finally:
                 if program.poll() is None:
-                    os.killpg(program.pid, signal.SIGKILL)  # with the boards that it started
-                    program.wait()
+                    _stop(program)
             out.seek(0)
             return code, out.read()
 

@@ -706,11 +706,12 @@ def push_finish():
 
     with open("golden.mica", "wb") as f:
         f.write(small)
-    remote_push.append("golden.mica", 0, golden)
+    name = str(hexlify(b"golden.mica"), "ascii")
+    remote_push.append(name, 0, golden)
     sha = str(hexlify(hashlib.sha256(golden).digest()), "ascii")
 
     def body():
-        remote_push.finish("golden.mica", len(golden), sha)
+        remote_push.finish(name, len(golden), sha)
 
     def after(failed):
         with open("golden.mica", "rb") as f:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import mutants
@@ -139,3 +141,11 @@ def test_time_is_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert mutants.decide(m, SlowCopy(tmp_path), results, SlowCopy.clock + 60) == ("not run", "no time left")
     assert mutants.decide(m, SlowCopy(tmp_path), results, float("inf"))[0] == "timeout", "a hang"
     assert (tmp_path / FILE).read_text() == sound
+
+
+def test_stopped_tests_end_what_they_started(tmp_path: Path) -> None:
+    """A build that they started goes on for minutes, unless they are told before they are killed."""
+    copy = FakeCopy(tmp_path)
+    program = "import time\ntry:\n    time.sleep(60)\nfinally:\n    open('ended', 'w').close()"
+    code, _ = mutants.Copy._call(copy, [sys.executable, "-c", program], dict(os.environ), 2)  # type: ignore[arg-type]
+    assert code is None and (tmp_path / "ended").exists()
