@@ -15,7 +15,7 @@ from mica.calibration import Pixels
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
-from mica.format.codec import ModelFile
+from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
@@ -114,13 +114,12 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--eval measures one sample at a time; pack a streaming model without it, then use mica eval")
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
+    imported = import_onnx(model, shapes)
     if args.calib:
-        imported = import_onnx(model, shapes)
         # States are not in the data: they come from the runs before.
         made = {source for source, _ in states} | {streaming.window(imported, w)[0] for w in windows}
-        imported.inputs = [name for name in imported.inputs if name not in made]
-        sizes = {name: imported.value(name).shape for name in imported.inputs}
-        calibration = load_calibration(args.calib, imported.inputs, sizes, _pixels(args))
+        sizes = {name: imported.value(name).shape for name in imported.inputs if name not in made}
+        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args))
     with text.Progress("calibrating", "samples") as progress:
         compiled = compile_model(
             model,
@@ -134,6 +133,7 @@ def run(args: argparse.Namespace) -> int:
             board.scratch if board else SCRATCH_LIMIT,
             states,
             windows,
+            imported,
         )
     packed, blob = compiled.model, compiled.data
     if args.labels:
@@ -155,12 +155,11 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error:
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed, blob = with_golden(packed, calibration, args.golden)
+        packed = with_golden(packed, blob, calibration, args.golden)
     if data is not None:
         result["accuracy"] = _measure(model, blob, data)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
-        from mica.format.codec import encode
-
+    if args.golden or data is not None:
         blob = encode(packed)
     if key is not None:
         blob = signature.sign(blob, key)

@@ -56,7 +56,9 @@ def whole_rows(w: np.ndarray, most: int) -> Whole:
     return Whole(np.rint(numbers, out=numbers), np.ldexp(1.0, exponent - most))
 
 
-KEPT = 4_000_000  # constants, of all networks that live, up to which they are made once: 8 bytes each, twice the float32's
+KEPT = (
+    4_000_000  # constants, of all networks that live, up to which they are made once: 8 bytes each, twice the float32's
+)
 _constants: dict[int, tuple[weakref.ref[np.ndarray], Whole]] = {}
 
 
