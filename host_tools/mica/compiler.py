@@ -55,8 +55,9 @@ def compile_model(
     scratch_limit: int = SCRATCH_LIMIT,
     states: Sequence[Tie] = (),
     windows: Sequence[Window] = (),
+    imported: Graph | None = None,
 ) -> Compiled:
-    """Compiles `path`.
+    """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
@@ -66,7 +67,8 @@ def compile_model(
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
-    imported = import_model(path, shapes)
+    if imported is None:
+        imported = import_model(path, shapes)
     ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:
@@ -90,16 +92,15 @@ def compile_model(
         "source_sha256": file_sha256(path),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
-    model, data = pack(integer, layout, facts, scratch_limit=scratch_limit)
+    model = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:
         model = with_state(model, ties)
         set_scratch(model, scratch_limit)
-        data = encode(model)
         # The copies of the state run before and behind the steps of the plan.
         ends = [layout.live_bytes[:1] * len(ties), layout.live_bytes[-1:] * len(ties)]
         layout = replace(layout, live_bytes=[*ends[0], *layout.live_bytes, *ends[1]])
     return Compiled(
-        data=data,
+        data=encode(model),
         model=model,
         plan=layout,
         core=tuned.exact,

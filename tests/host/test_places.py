@@ -12,6 +12,7 @@ from onnx import TensorProto
 
 from mica.cli.main import main
 from mica.compiler import compile_model
+from mica.format.codec import encode
 from mica.run.evaluation import Dataset, evaluate
 from mica.run.golden import with_golden
 from mica.run.host import HostRunner
@@ -27,7 +28,7 @@ def classifier(tmp_path: Path) -> tuple[bytes, np.ndarray, np.ndarray]:
     net.output(net.add("ArgMax", y, axis=1, keepdims=0), dtype=TensorProto.INT64)
     samples = net.rng.standard_normal((40, 1, 6)).astype(np.float32)
     c = compile_model(net.save(tmp_path), {"x": samples}, metadata={"labels": "ant\nbee\ncat\ndog"})
-    return with_golden(c.model, {"x": samples}, 2)[1], samples, (samples[:, 0] @ weights).argmax(axis=1)
+    return encode(with_golden(c.model, c.data, {"x": samples}, 2)), samples, (samples[:, 0] @ weights).argmax(axis=1)
 
 
 def test_predict(classifier: tuple[bytes, np.ndarray, np.ndarray]) -> None:

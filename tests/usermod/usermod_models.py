@@ -222,7 +222,8 @@ def places() -> ModelFile:
 
 def golden(make: Callable[[], ModelFile] = small, n: int = 2) -> ModelFile:
     """A model with golden vectors, and checksums of its layers."""
-    return with_golden(make(), None, n)[0]
+    model = make()
+    return with_golden(model, encode(model), None, n)
 
 
 def golden_state() -> ModelFile:

@@ -67,12 +67,14 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
     from mica.importer import import_model
 
     shapes = parse_shapes(args.shape)
+    imported = import_model(args.model, shapes)
     calibration = None
     if args.calib:
-        imported = import_model(args.model, shapes)
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
-    compiled = compile_model(args.model, calibration, shapes, plain=True, scratch_limit=board.scratch)
+    compiled = compile_model(
+        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported
+    )
     return compiled.model, compiled.data
 
 

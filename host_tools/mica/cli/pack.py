@@ -15,7 +15,7 @@ from mica.calibration import Pixels
 from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
-from mica.format.codec import ModelFile
+from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
@@ -115,15 +115,13 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--eval measures one sample at a time; pack a streaming model without it, then use mica eval")
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
+    imported = import_model(model, shapes)
+    ties = [*states, *(streaming.window(imported, w) for w in windows)]
     if args.calib:
-        imported = import_model(model, shapes)
         # States are not in the data: they come from the runs before.
-        made = {source for source, _ in (*states, *imported.states)} | {
-            streaming.window(imported, w)[0] for w in windows
-        }
-        imported.inputs = [name for name in imported.inputs if name not in made]
-        sizes = {name: imported.value(name).shape for name in imported.inputs}
-        calibration = load_calibration(args.calib, imported.inputs, sizes, _pixels(args))
+        made = {source for source, _ in (*ties, *imported.states)}
+        sizes = {name: imported.value(name).shape for name in imported.inputs if name not in made}
+        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args))
     with text.Progress("calibrating", "samples") as progress:
         compiled = compile_model(
             model,
@@ -135,8 +133,8 @@ def run(args: argparse.Namespace) -> int:
             args.calib_method,
             args.plain,
             board.scratch if board else SCRATCH_LIMIT,
-            states,
-            windows,
+            ties,
+            imported=imported,
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
@@ -161,12 +159,11 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error:
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed, blob = with_golden(packed, calibration, args.golden)
+        packed = with_golden(packed, blob, calibration, args.golden)
     if data is not None:
         result["accuracy"] = _measure(model, blob, data)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
-        from mica.format.codec import encode
-
+    if args.golden or data is not None:
         blob = encode(packed)
     if key is not None:
         blob = signature.sign(blob, key)

@@ -60,14 +60,16 @@ def read_model(path: str) -> bytes:
 
 def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
     """The model of a file, loaded on a target, with progress on stderr. `icount`: see open_runner."""
-    from mica.format.codec import FormatError, decode
+    from mica.format.codec import FormatError
 
     data = read_model(path)
-    try:
-        decode(data)
-    except FormatError as e:
-        raise MicaError(f"{path}: {e}") from None
     if is_fleet(target):
-        return open_fleet(data, target, say)
+        try:
+            return open_fleet(data, target, say)
+        except FormatError as e:
+            raise MicaError(f"{path}: {e}") from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
-        return open_runner(data, target, say, progress, icount=icount)
+        try:
+            return open_runner(data, target, say, progress, icount=icount)
+        except FormatError as e:
+            raise MicaError(f"{path}: {e}") from None

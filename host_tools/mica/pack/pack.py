@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
 from mica.format import codec
-from mica.format.codec import GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
 from mica.format.schema import SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
@@ -21,10 +21,9 @@ def pack(
     g: Graph,
     plan: Plan,
     metadata: Mapping[str, str],
-    golden: Sequence[GoldenVector] = (),
     scratch_limit: int = SCRATCH_LIMIT,
-) -> tuple[ModelFile, bytes]:
-    """Returns the model's records and its bytes. scratch_limit: bytes that speed may cost."""
+) -> ModelFile:
+    """The model's records. scratch_limit: bytes that speed may cost."""
     ids: dict[str, int] = {}
     tensors: list[TensorRecord] = []
     aliases = {n.outputs[0] for n in g.nodes if n.op in ALIASES}
@@ -54,11 +53,10 @@ def pack(
         inputs=[ids[i] for i in g.inputs],
         outputs=[ids[o] for o in g.outputs],
         metadata=dict(metadata),
-        golden=list(golden),
         arena_bytes=plan.arena_bytes,
     )
     set_scratch(model, scratch_limit)
-    return model, codec.encode(model)
+    return model
 
 
 def set_scratch(model: ModelFile, limit: int) -> None:

@@ -9,17 +9,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from mica import engine
-from mica.format.codec import GoldenVector, ModelFile, TensorRecord, encode
+from mica.format.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 
 
-def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: int) -> tuple[ModelFile, bytes]:
+def with_golden(model: ModelFile, data: bytes, arrays: Mapping[str, np.ndarray] | None, n: int) -> ModelFile:
     """The model with n vectors: its first calibration samples, or random inputs where there are none.
 
-    Each has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
+    data: the model as a file, without vectors, to run. Each vector has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
     """
-    blob = encode(model)
-    loaded = engine.load(blob)
+    loaded = engine.load(data)
     rng = np.random.default_rng(0)
     vectors = []
     for k in range(n):
@@ -31,8 +30,7 @@ def with_golden(model: ModelFile, arrays: Mapping[str, np.ndarray] | None, n: in
             loaded.run_step(i)
             crcs.append(zlib.crc32(loaded.tensor(step.outputs[0]).tobytes()))
         vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))], crcs))
-    model = dataclasses.replace(model, golden=vectors)
-    return model, encode(model)
+    return dataclasses.replace(model, golden=vectors)
 
 
 def _sample(
