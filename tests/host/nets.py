@@ -151,8 +151,12 @@ def float_outputs(g: Graph, feeds: Mapping[str, np.ndarray]) -> Arrays:
     return {o: values[o] for o in g.outputs}
 
 
-def assert_same(net: Net, g: Graph, tolerance: float = 1e-5, shapes: Mapping[str, int] | None = None) -> None:
-    """A core graph gives what ONNX Runtime gives for its network, within `tolerance` of the largest; and it runs."""
+def assert_same(net: Net, g: Graph, tolerance: float = 2e-5, shapes: Mapping[str, int] | None = None) -> None:
+    """A core graph gives what ONNX Runtime gives for its network, within `tolerance` of the largest; and it runs.
+
+    ONNX Runtime rounds every sum to float32; our reference rounds the operands of products to some 21 bits of their largest
+    (reference/exact.py). A U-Net of 11 layers came to 1.2e-5, of which 1e-5 are ours.
+    """
     for feeds in net.samples(2, shapes):
         wanted = truth(net, feeds)
         found = float_outputs(g, feeds)

@@ -47,120 +47,6 @@ static mica_status_t check_name(const mica_file_t *f, uint32_t offset, uint32_t 
     return MICA_OK;
 }
 
-// ---- what the loaders of the operators ask for (see model.h)
-
-static mica_status_t step_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t wanted) {
-    return mica_fail(r->err, status, what, mica_at(&r->m->file, r->record) + field, found, wanted);
-}
-
-bool mica_load_checked(mica_step_record_t *r, mica_status_t status) {
-    if (mica_load_ok(r) && status != MICA_OK) {
-        step_fail(r, status, r->what, 0, 0, 0);
-    }
-    return mica_load_ok(r);
-}
-
-bool mica_load_require(mica_step_record_t *r, bool sound, mica_status_t status, const char *reason) {
-    if (mica_load_ok(r) && !sound) {
-        step_fail(r, status, reason, 0, 0, 0);
-    }
-    return mica_load_ok(r);
-}
-
-int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t high) {
-    uint32_t field = MICA_STEP_PARAMS + 4 * i;
-    int32_t v = (int32_t)mica_u32(r->record + field);
-    if (mica_load_ok(r) && (v < low || v > high)) {
-        step_fail(r, MICA_ERR_RANGE, "a parameter is out of its range", field, (uint32_t)v, (uint32_t)(v < low ? low : high));
-    }
-    return mica_load_ok(r) ? v : 0;
-}
-
-void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max) {
-    *act_min = (int8_t)mica_load_param(r, i, -128, 127);
-    *act_max = (int8_t)mica_load_param(r, i + 1, -128, 127);
-}
-
-void mica_load_window(mica_step_record_t *r, mica_window_t *w) {
-    const mica_tensor_t *x = &r->x[0], *y = &r->y;
-    if (x->rank != 4 || y->rank != 4 || x->dims[0] != 1 || y->dims[0] != 1) {
-        mica_load_require(r, false, MICA_ERR_SHAPE, "input and output want the shape [1, H, W, C]");
-        return;
-    }
-    uint16_t v[8];
-    for (uint32_t i = 0; i < 8; ++i) {
-        v[i] = (uint16_t)mica_load_param(r, i, i < 6 ? 1 : 0, MICA_MAX_DIM);
-    }
-    *w = (mica_window_t) {
-        .in_h = (uint16_t)x->dims[1], .in_w = (uint16_t)x->dims[2], .in_c = (uint16_t)x->dims[3],
-        .out_h = (uint16_t)y->dims[1], .out_w = (uint16_t)y->dims[2], .out_c = (uint16_t)y->dims[3],
-        .kernel_h = v[0], .kernel_w = v[1], .stride_h = v[2], .stride_w = v[3],
-        .dilation_h = v[4], .dilation_w = v[5], .pad_top = v[6], .pad_left = v[7],
-    };
-}
-
-uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i) {
-    return mica_u32(r->record + MICA_STEP_BLOBS + 8 * i + 4);
-}
-
-const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align) {
-    const mica_section_t *data = &r->m->file.s[MICA_KIND_DATA];
-    uint32_t field = MICA_STEP_BLOBS + 8 * i;
-    uint32_t offset = mica_u32(r->record + field), found = mica_load_blob_bytes(r, i);
-    if (!mica_load_ok(r)) {
-        return NULL;
-    }
-    if (found != bytes) {
-        step_fail(r, MICA_ERR_STEP, "bytes of a constant", field, found, (uint32_t)bytes);
-    } else if (offset % align) {
-        step_fail(r, MICA_ERR_ALIGN, "a constant is not aligned", field, offset, align);
-    } else if (offset > data->bytes || found > data->bytes - offset) {
-        step_fail(r, MICA_ERR_BOUNDS, "a constant passes the end of DATA", field, offset, data->bytes);
-    }
-    return mica_load_ok(r) ? r->m->file.base + data->offset + offset : NULL;
-}
-
-uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
-    uint8_t found = r->layout;
-    if (found >= 32 || !(layouts >> found & 1)) {
-        return MICA_LAYOUT_PLAIN;  // load_step() refuses what is left in r->layout
-    }
-    r->layout = MICA_LAYOUT_PLAIN;
-    return found;
-}
-
-void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
-    ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
-    ch->bias = mica_load_blob(r, 1, (size_t)n * 4, MICA_BLOB_ALIGN);
-    ch->mult = mica_load_blob(r, 2, (size_t)n * 4, MICA_BLOB_ALIGN);
-    ch->shift = mica_load_blob(r, 3, n, MICA_BLOB_ALIGN);
-    ch->y_zero = (int8_t)r->y.zero_point;
-    ch->fast = r->fast;
-    r->fast = false;
-}
-
-bool mica_load_same_shape(mica_step_record_t *r) {
-    bool same = r->x[0].rank == r->y.rank;
-    for (uint32_t i = 0; i < MICA_MAX_RANK; ++i) {
-        same = same && r->x[0].dims[i] == r->y.dims[i];
-    }
-    return mica_load_require(r, same, MICA_ERR_SHAPE, "input and output differ in shape");
-}
-
-bool mica_load_same_scale(mica_step_record_t *r) {
-    bool same = r->x[0].zero_point == r->y.zero_point && r->x[0].scale >= r->y.scale && r->x[0].scale <= r->y.scale;
-    return mica_load_require(r, same, MICA_ERR_RANGE, "input and output differ in scale or zero point");
-}
-
-void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {
-    *outer = *n = *inner = 1;
-    for (uint32_t i = 0; i < r->x[0].rank; ++i) {
-        uint32_t *part = i < axis ? outer : i < axis + axes ? n : inner;
-        *part *= r->x[0].dims[i];
-    }
-}
-
 // ---- one step
 
 typedef struct {
@@ -194,12 +80,12 @@ static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32
         }
         if (i >= *used) {
             if (id != MICA_NO_TENSOR) {
-                return step_fail(r, MICA_ERR_STEP, "too many tensors", field, id, MICA_NO_TENSOR);
+                return mica_record_fail(r, MICA_ERR_STEP, "too many tensors", field, id, MICA_NO_TENSOR);
             }
             continue;
         }
         if (id >= r->m->info.n_tensors) {
-            return step_fail(r, MICA_ERR_STEP, "tensor id", field, id, r->m->info.n_tensors - 1);
+            return mica_record_fail(r, MICA_ERR_STEP, "tensor id", field, id, r->m->info.n_tensors - 1);
         }
         mica_status_t status = mica_read_tensor(r->m, id, &t[i], r->err);
         if (status != MICA_OK) {
@@ -207,7 +93,7 @@ static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32
         }
         if (t[i].dtype != dtype) {
             r->err->tensor = (int32_t)id;
-            return step_fail(r, MICA_ERR_STEP, "element type of a tensor", field, t[i].dtype, dtype);
+            return mica_record_fail(r, MICA_ERR_STEP, "element type of a tensor", field, t[i].dtype, dtype);
         }
     }
     return MICA_OK;
@@ -234,7 +120,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     mica_step_loader_t loader = mica_step_loader(kernel);
     kernel_facts_t facts;
     if (!kernel_facts(kernel, &facts) || (loader == NULL && !lacking)) {
-        return step_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
+        return mica_record_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
     if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, r->x, &r->n_inputs) != MICA_OK
@@ -242,20 +128,20 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
         return err->status;
     }
     if (r->y.space == MICA_SPACE_DATA) {
-        return step_fail(r, MICA_ERR_STEP, "the output is a constant", MICA_STEP_OUTPUTS, 0, 0);
+        return mica_record_fail(r, MICA_ERR_STEP, "the output is a constant", MICA_STEP_OUTPUTS, 0, 0);
     }
     const uint8_t *y = r->y.data;
     for (uint32_t k = 0; k < r->n_inputs; ++k) {
         const uint8_t *x = r->x[k].data;
         bool exactly = x == y && r->x[k].bytes == r->y.bytes;
         if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
-            return step_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
+            return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
         }
     }
     uint32_t scratch = mica_u32(record + MICA_STEP_SCRATCH_MIN), want = mica_u32(record + MICA_STEP_SCRATCH_WANT);
     uint32_t least = mica_scratch_min(kernel, r->y.rank ? r->y.dims[r->y.rank - 1] : 1, 0);
     if (scratch < least || want < scratch) {
-        return step_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
+        return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
     }
     r->fast = (record[MICA_STEP_FLAGS] & MICA_STEP_FLAG_FAST) != 0;
     r->layout = record[MICA_STEP_LAYOUT];
@@ -265,10 +151,10 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     }
     mica_status_t status = loader(r, s);
     if (r->layout != MICA_LAYOUT_PLAIN) {  // before what the loader found: with another layout it looked for other bytes
-        return step_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
+        return mica_record_fail(r, MICA_ERR_STEP, "weight layout", MICA_STEP_LAYOUT, record[MICA_STEP_LAYOUT], 0);
     }
     if (status == MICA_OK && r->fast) {
-        return step_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
+        return mica_record_fail(r, MICA_ERR_RANGE, "claims FAST, which this kernel does not have", MICA_STEP_FLAGS, 1, 0);
     }
     return status;
 }

@@ -100,6 +100,10 @@ static inline bool mica_load_ok(const mica_step_record_t *r) {
     return r->err->status == MICA_OK;
 }
 
+// record.c. `field` is the byte of the step's record that is wrong.
+mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
+    uint32_t wanted);
+
 // Takes the status of a kernel's check, which has left its reason in r->what. True when all is well so far.
 bool mica_load_checked(mica_step_record_t *r, mica_status_t status);
 // Fails with status and reason unless `sound`. True when all is well so far.
