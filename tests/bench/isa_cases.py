@@ -19,6 +19,7 @@ from layers import channels, weights
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.format.names import clean
 from mica.format.weights import ROWS
 from mica.kernels import KERNEL_BY_NAME
 from mica.pack.pack import set_scratch
@@ -46,7 +47,7 @@ def one_step(name, kernel, xs, y_dims, zeros, params, blobs, scratch=None, plain
     wide = blobs.get("table", np.zeros(0)).size == 512
     scale = 1 / 256 if kernel == "softmax_s8" and not wide else 0.05
     tensors.append(TensorRecord("y", "int8", tuple(y_dims), scale, zeros[-1], offset=0 if in_place else at))
-    step = StepRecord(name, kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
+    step = StepRecord(clean(name), kernel, tuple(range(len(xs))), (len(xs),), params, blobs)
     step.flags = codec.step_flags(step)
     step.layout = 0 if plain else KERNEL_BY_NAME[kernel].layout.code
     model = ModelFile(tensors, [step], list(range(len(xs))), [len(xs)], {})
