@@ -12,7 +12,9 @@ from mica.toolchain.build import BuildResult
 
 
 def symbols(path: Path, *options: str) -> set[str]:
-    done = subprocess.run(["nm", "--format=just-symbols", *options, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["nm", "--format=just-symbols", *options, str(path)], capture_output=True, text=True, check=True
+    )
     return set(done.stdout.split())
 
 
