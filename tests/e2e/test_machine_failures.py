@@ -155,7 +155,7 @@ TABLE: dict[str, tuple[Row, int, Words]] = {
     "image to a folder that is not there": (
         lambda m: ["build", "--board", BOARD, "-o", m.folder / "no" / "image"],
         1,
-        ("cannot write",),
+        ("cannot be written",),
     ),
     "build without a board": (lambda m: ["build"], 1, ("--board",)),
     # ports

@@ -42,9 +42,9 @@ def _c(name: str, file: str, before: str, after: str, tests: str = "load") -> Na
 
 
 NAMED = (
-    _c("constant-bounds", "runtime/load.c", "offset > data->bytes || found > data->bytes - offset", "false"),
+    _c("constant-bounds", "runtime/record.c", "offset > data->bytes || found > data->bytes - offset", "false"),
     _c("overlap", "runtime/load.c", "x < y + r->y.bytes && y < x + r->x[k].bytes && !(", "false && !("),
-    _c("split-at-rank-6", "runtime/load.c", "i < r->x[0].rank; ++i) {\n        uint32_t *part", "i <= r->x[0].rank; ++i) {\n        uint32_t *part"),
+    _c("split-at-rank-6", "runtime/record.c", "i < r->x[0].rank; ++i) {\n        uint32_t *part", "i <= r->x[0].rank; ++i) {\n        uint32_t *part"),
     _c("tensor-alignment", "runtime/model.c", "if (offset % MICA_BLOB_ALIGN) {", "if (false) {"),
     _c("scratch-min", "runtime/load.c", "scratch < least || want < scratch", "want < scratch"),
     _c("fast-128", "kernels/shape.c", "least < -MICA_WEIGHT_LARGEST ||", "least < -128 ||"),

@@ -30,7 +30,7 @@ import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
-from mica.run import board
+from mica.run import board as run_board
 from mica.toolchain import build, mip_package, natmod, sources, xtensa_cc
 from mica.link.emulated import EmulatedBoard, start_emulator
 from mica.link.serial_board import SerialBoard
@@ -160,7 +160,7 @@ def test_emulated(
         take_native(board)
         assert f"MicroPython v{version} ".encode() in board.exec("import sys\nprint(sys.version)")
         with monkeypatch.context() as patch:
-            patch.setattr(session, "open_board", lambda target, **settings: board)
+            patch.setattr(run_board, "open_board", lambda target, **settings: board)
             patch.setattr(board, "close", lambda: None)
             with HostRunner(digits) as host, board.BoardRunner(digits, board.name) as runner:
                 assert not runner.copied  # read where it lies, in the ROMFS
