@@ -142,7 +142,7 @@ def test_build_with_idf(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IDF_PATH", str(idf))
     asked = {}
 
-    def fetch(**wanted: object) -> Path:
+    def fetch(release: object, **wanted: object) -> Path:
         asked.update(wanted)
         return nowhere / "tree"
 

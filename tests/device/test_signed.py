@@ -17,6 +17,8 @@ from mica.format import codec, signature
 from mica.link import push
 from mica.link.board import Board, BoardError
 
+DIGITS = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo" / "digits.onnx"
+
 KEY, OTHER = bytes(range(32)), bytes(range(1, 33))
 PLAIN = pushed_models.good(1)
 SIGNED = signature.sign(PLAIN, KEY)
@@ -162,7 +164,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatc
         (["push", "signed.mica", "--key", "empty"], "empty: a key of 0 bytes"),
         (["push", "signed.mica", "--key", "long"], "long: a key of more than 4096 bytes"),
         (["push", "signed.mica", "--key", "none"], "none: the key cannot be read: No such file"),
-        (["pack", "x.onnx", "--key", "empty"], "empty: a key of 0 bytes"),
+        (["pack", str(DIGITS), "-o", "d.mica", "--key", "empty"], "empty: a key of 0 bytes"),
     ):
         monkeypatch.chdir(tmp_path)
         assert main(words) == 1

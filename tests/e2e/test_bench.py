@@ -80,8 +80,8 @@ def test_drawn(digits: Path, target: str, tmp_path: Path) -> None:
     [
         (["--runs", "0"], "--runs: at least 1 is wanted"),
         (["--data", "none.npz"], "none.npz"),
-        (["--trace", "no/folder/t.json"], "--trace no/folder/t.json: there is no folder no/folder"),
-        (["--trace", "/"], "--trace /: cannot be written"),
+        (["--trace", "no/folder/t.json"], "no/folder/t.json: cannot be written: No such file or directory"),
+        (["--trace", "/"], "--trace /: is a folder; give the name of a file"),
     ],
 )
 def test_wrong_arguments(digits: Path, args: list[str], said: str) -> None:

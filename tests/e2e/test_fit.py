@@ -202,7 +202,7 @@ def test_mistakes(digits: Path, tmp_path: Path) -> None:
         ((tmp_path / "none.mica", "--board", "RPI_PICO"), "no such file"),
         ((digits, "--board", "PICO"), "no board is called 'PICO'"),
         ((digits,), "--board"),
-        ((digits, "--board", "RPI_PICO", "--shape", "N=1"), "--shape is for .onnx files"),
+        ((digits, "--board", "RPI_PICO", "--shape", "N=1"), "--shape is for .onnx and .tflite files"),
     ):
         result = mica("fit", *args)
         assert result.code == 1 and said in result.err and result.err.count("\n") == 1, result.err

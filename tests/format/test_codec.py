@@ -164,12 +164,13 @@ def test_encode_refuses(name: str) -> None:
 
 
 def test_format_is_a_leaf() -> None:
-    """What mica.format and mica.kernels import of mica: format/schema, weights <- kernels <- format/codec, errors and printable."""
+    """What mica.format and mica.kernels import of mica: format/schema, values, weights <- kernels <- format/codec, errors and printable."""
     format_, kernels = Path(codec.__file__).parent, Path(base.__file__).parent
     may = {
         "schema": (),
         "weights": (),
-        "kernels": ("mica.format.schema", "mica.format.weights", "mica.kernels"),
+        "values": (),
+        "kernels": ("mica.format.schema", "mica.format.values", "mica.format.weights", "mica.kernels"),
         "format": ("mica.format", "mica.kernels", "mica.errors", "mica.printable"),
     }
     for path in (*format_.glob("*.py"), *kernels.glob("*.py")):

@@ -32,7 +32,7 @@ def test_engine(build: c_build.Build, tmp_path: Path) -> None:
 MISTAKES = {
     # Something is soon read behind the file.
     "a constant may pass the end of DATA": (
-        "runtime/load.c",
+        "runtime/record.c",
         "offset > data->bytes || found > data->bytes - offset",
         "false",
         "ERROR: AddressSanitizer",

@@ -21,6 +21,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from mica.format.values import saturate
 from mica.importer.tflite import schema
 from mica.importer.tflite.model import Model, Operator, Tensor
 from mica.importer.tflite.names import Names
@@ -172,7 +173,7 @@ class Net:
             return self.grids[like]
         if positive and zero == 0:  # none of the 256 integers goes to numbers that never come
             return Grid8(float(np.float32(scale * 32768 / 256)), -128)
-        return Grid8(float(np.float32(scale * 256)), int(np.clip(round(zero / 256), -128, 127)))
+        return Grid8(float(np.float32(scale * 256)), int(saturate(np.rint(zero / 256))))
 
     def rounded(self, y: str, grid: Grid8 | None) -> str:
         if grid is None:
