@@ -162,7 +162,7 @@ def test_emulated(
         with monkeypatch.context() as patch:
             patch.setattr(run_board, "open_board", lambda target, **settings: board)
             patch.setattr(board, "close", lambda: None)
-            with HostRunner(digits) as host, board.BoardRunner(digits, board.name) as runner:
+            with HostRunner(digits) as host, run_board.BoardRunner(digits, board.name) as runner:
                 assert not runner.copied  # read where it lies, in the ROMFS
                 samples = verify.inputs_for(host, None, None)
                 assert verify.verify(host, runner, samples)["equal"]
