@@ -1,4 +1,5 @@
-"""The dispatcher on a virtual clock. The figures beside it were measured with real boards (16 MicroPython processes, mosquitto)."""
+"""The dispatcher on a virtual clock. The figures beside it were measured with a prototype: up to 16 MicroPython
+processes and mosquitto."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     Simulation(Plan(boards=[0.02] * 8, requests=2000, kill_every=0.5)).run() -> Report
 
 A board works on one request at a time, in the order of coming. Every message takes `hop` seconds; the coordinator is busy for
-`coordinator` seconds with each answer (80 us were measured in Python). What a simulation leaves out: the load of the machine
+`coordinator` seconds with each answer (80 us were measured with a prototype in Python). What a simulation leaves out: the load of the machine
 that the broker and the coordinator run on, and the radio.
 """
 
@@ -142,8 +142,11 @@ class Simulation:
     # ---- events
 
     def _after(self, seconds: float, event: Callable[[], None]) -> None:
+        self._at(self.now + seconds, event)
+
+    def _at(self, time: float, event: Callable[[], None]) -> None:
         self._number += 1
-        heapq.heappush(self._events, (self.now + seconds, self._number, event))
+        heapq.heappush(self._events, (time, self._number, event))
 
     def _coordinator(self, event: Callable[[], list[Action]]) -> None:
         """The coordinator does one thing at a time."""
@@ -171,12 +174,15 @@ class Simulation:
         due = self.dispatcher.next_due()
         if due is not None and (self._tick_at is None or due < self._tick_at or self._tick_at <= self.now):
             self._tick_at = max(due, self.now)
-            self._after(self._tick_at - self.now, self._tick)
+            # Not `_after`: now + (due - now) can be a little less than due, and time would stand still.
+            self._at(self._tick_at, partial(self._tick, self._tick_at))
 
     def _audit(self, audit: Audit) -> None:
         self._do(self.dispatcher.audited(self.now, audit.key, right_answer(audit.inputs)))
 
-    def _tick(self) -> None:
+    def _tick(self, at: float) -> None:
+        if at != self._tick_at:
+            return  # an earlier one has come between
         self._tick_at = None
         self._do(self.dispatcher.tick(self.now))
 

@@ -1,4 +1,4 @@
-"""The bytes of a request and of its answer, as they go over MQTT and serial lines alike. Little-endian.
+"""A request and its answer, and the bytes that they are between machines. Little-endian.
 
     request  u8 version, u8 flags, u16 deadline, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 crc32   + inputs
     answer   u8 version, u8 status, u16 free, u32 model, u32 job, u32 seq, u16 attempt, u16 stage, u32 boot,
@@ -8,7 +8,7 @@
 that wakes up late drops what nobody waits for. `free` is how many more requests the board's queue takes. `boot` is a random
 number that the board draws when it starts. The CRC-32 is of the header before it and of all that follows it. Inputs and
 outputs lie as in the model's tensors, one after the other; a status other than OK has a text (UTF-8) in place of outputs.
-`firmware/mica/fleet.py` is the other end.
+The links of today hand requests on within one process; the bytes are for links by MQTT and by a framed serial line.
 """
 
 from __future__ import annotations
