@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-CORRUPT = ("tests/format/test_corrupt.py", "tests/format/test_corrupt_models.py")
+# test_fuzz's own mistakes need the code as it is: with another mistake they would fail without having seen it.
+BYTES = (
+    "tests/format/test_engine.py",
+    "tests/format/test_golden.py",
+    "tests/format/test_names.py",
+    "tests/format/test_corrupt.py",
+    "tests/format/test_corrupt_models.py",
+    "tests/format/test_fuzz.py",
+    "--deselect=tests/format/test_fuzz.py::test_it_finds_a_mistake",
+)
 # Arguments for pytest, what is quick and likely to fail first: the smallest set of tests that fits a place.
 SETS: dict[str, tuple[str, ...]] = {
-    "load": ("tests/format/test_fuzz.py", *CORRUPT, "tests/format/test_engine.py", "tests/format/test_golden.py"),
-    "kernels": ("tests/kernels", "tests/format/test_engine.py", "tests/format/test_fuzz.py", *CORRUPT),
-    "requant": ("tests/kernels",),
-    "changed file": ("tests/format/test_corrupt.py", "-k", "changes_under"),
-    "c32": (
-        "tests/format/test_fuzz.py",
-        *CORRUPT,
-        "tests/bench/test_isa.py",
-        "-k",
-        "fuzz or corrupt or oracle and (qemu or m3 or rv32)",
+    "load": ("tests/format/test_load_checks.py", *BYTES),
+    "kernels": (
+        *("tests/format/test_load_checks.py", "tests/kernels/test_requantise.py", "tests/kernels/test_oracle.py"),
+        *BYTES,
     ),
-    "binding": ("tests/usermod/test_usermod.py", "-k", "UNIX"),
-    "board": ("tests/usermod/test_usermod.py", "tests/trouble/test_trouble.py", "-k", "UNIX"),
+    "requant": ("tests/kernels/test_requantise.py", "tests/kernels/test_oracle.py"),
+    "changed file": ("tests/format/test_corrupt.py", "-k", "changes_under"),
+    "c32": ("tests/bench/test_isa.py", "-k", "oracle and m3"),
+    "binding": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest"),
+    "board": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest"),
     "slots": ("tests/device/test_slots.py", "tests/device/test_push.py"),
     "push": ("tests/device/test_romfs.py", "tests/device/test_slots.py", "tests/device/test_push.py"),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
