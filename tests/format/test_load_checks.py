@@ -15,7 +15,6 @@ from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
 from mica.format.schema import HEADER, STEP
 from mica.format.weights import LAYOUTS, Layout
 from mica.format.weights import ROWS as ROWS_LAYOUT
-from mica.reference.executor import ReferenceModel
 
 ROWS = 3
 MARK = 7654321  # a bias, to find its place
@@ -123,48 +122,3 @@ def test_the_shifts_of_fast(flags: int, shift: int) -> None:
     place = data.index(np.full(ROWS, 9, np.int8).tobytes(), data.index(np.full(ROWS, 2**30, np.int32).tobytes()))
     data[place + ROWS - 1] = shift
     assert ("claims FAST" in judged(data)) == (flags == 1 and shift in (0, 23))
-
-
-def model_of(step: StepRecord, *dims: tuple[int, ...], y_type: str = "int8") -> bytes:
-    """A file of one step; its tensors, an input and then the output, lie one behind the other."""
-    x, y = dims
-    tensors = [TensorRecord("x", "int8", x, 0.05, 0, offset=0)]
-    scale = {"scale": 0.05, "zero_point": 0} if y_type == "int8" else {}
-    tensors.append(TensorRecord("y", y_type, y, offset=-(-int(np.prod(x)) // 16) * 16, **scale))  # type: ignore[arg-type]
-    return codec.encode(ModelFile(tensors, [step], [0], [1], {}))
-
-
-def test_a_tensor_of_a_gigabyte() -> None:
-    """2^30 elements are fewer than MICA_MAX_BYTES. (The memory of its arena is never touched.)"""
-    axis = {"rows": np.zeros(1, np.uint16), "row_weights": np.full((1, 1), 2048, np.int16)}
-    axis |= {"columns": axis["rows"], "column_weights": axis["row_weights"]}
-    resize = StepRecord("r", "resize_linear_s8", (0,), (1,), {"row_taps": 1, "column_taps": 1}, axis)
-    data = model_of(resize, (1, 2**15, 2**15, 1), (1, 1, 1, 1))
-    assert engine.load(data).info["arena_bytes"] > 2**30
-
-
-def test_rank_6() -> None:
-    """The most dimensions that a file has: a loop over them neither reads nor writes another."""
-    x = np.random.default_rng(6).integers(-128, 128, 2**6).astype(np.int8)
-    begin = {f"begin_{i}": i % 3 for i in range(6)}
-    pad = StepRecord("pad", "pad_s8", (0,), (1,), begin | {"mode": 0, "value": 3})
-    argmax = StepRecord("argmax", "argmax_s8", (0,), (1,), {"axis": 2, "minimum": 0, "select_last": 0})
-    for data in (
-        model_of(pad, (2,) * 6, (2, 4, 5, 3, 4, 5)),
-        model_of(argmax, (2,) * 6, (2,) * 5, y_type="int32"),
-    ):
-        results = []
-        for m in (engine.load(data), ReferenceModel(data)):
-            m.set_input(0, x)
-            m.run()
-            results.append(m.output(0))
-        np.testing.assert_array_equal(*results)
-
-
-@pytest.mark.parametrize("n", [0, 3, 63])
-def test_a_header_cut_short(n: int) -> None:
-    """No byte of the file is to blame, only its length."""
-    data = bytes(layer(LAYOUTS[0], 4)[0])
-    said = f"the file ends inside its header: found {n}, wanted 64; copy the file again"
-    with pytest.raises(MicaError, match=f"^{said}$"):
-        engine.load(data[:n])
