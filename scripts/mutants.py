@@ -38,8 +38,8 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it
-# With a mistake they may take so many times what they took without, and a minute: firmware may have to be built.
-SLOWER = 5
+# With a mistake they may take so many times what they took without, and FIRST_SECONDS: firmware may have to be built.
+SLOWER, FIRST_SECONDS = 5, 300
 STOP_SECONDS = 20  # for tests that are stopped to end what they have started
 SEED, PLACED = 1, 30
 
@@ -261,7 +261,7 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
     if time.monotonic() > end:
         return "not run", "no time left"
     begun = time.monotonic()
-    most = min(TEST_SECONDS, 60 + SLOWER * results.known[sound]["seconds"])
+    most = min(TEST_SECONDS, FIRST_SECONDS + SLOWER * results.known[sound]["seconds"])
     try:
         copy.write(m.file, m.text.encode())
         said, why = copy.run(m.tests, in_c, _seconds(most, end))
