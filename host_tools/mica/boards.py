@@ -97,7 +97,7 @@ def parse_size(value: object, where: str) -> int:
     except ValueError:
         size = -1
     if size < 0 or isinstance(value, bool | float):
-        raise MicaError(f'{where}: {value!r} is not a size; wanted bytes, or a text such as "64K" or "4M"')
+        raise MicaError(f"{where}: {value!r} is not a size", todo='wanted bytes, or a text such as "64K" or "4M"')
     return size
 
 
@@ -106,7 +106,7 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
     known = {f.name: f for f in fields(cls) if f.name not in given}
     unknown = sorted(set(table) - set(known))
     if unknown:
-        raise MicaError(f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(known)}")
+        raise MicaError(f"{where}: unknown key {', '.join(unknown)}", todo=f"known are {', '.join(known)}")
     missing = [name for name, f in known.items() if f.default is MISSING and name not in table]
     if missing:
         raise MicaError(f"{where}: {', '.join(missing)} is missing")
@@ -115,7 +115,7 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
         place = f"{where}: {key}"
         if key in _TABLES and cls is Board:
             if not isinstance(value, dict):
-                raise MicaError(f"{place}: {value!r} is not a table; write [{key}] above its keys")
+                raise MicaError(f"{place}: {value!r} is not a table", todo=f"write [{key}] above its keys")
             values[key] = _fill(_TABLES[key], value, place)
         elif key in _SIZES:
             values[key] = parse_size(value, place)
@@ -146,7 +146,7 @@ def read_board(folder: Path) -> Board:
         raise MicaError(f"{path}: name is {board.name!r}, but the folder is {folder.name!r}")
     for key, value, allowed in (("port", board.port, PORTS), ("flasher", board.flasher, FLASHERS)):
         if value not in allowed:
-            raise MicaError(f"{path}: {key} is {value!r}; known are {', '.join(allowed)}")
+            raise MicaError(f"{path}: {key} is {value!r}", todo=f"known are {', '.join(allowed)}")
     return board
 
 
@@ -169,15 +169,16 @@ def load_board(name: str) -> Board:
     names = board_names()
     real = name.removesuffix("@emu")
     if real not in names:
-        raise MicaError(f"no board is called {name!r}{did_you_mean(name, names)}; known are {', '.join(names)}")
+        known = f"known are {', '.join(names)}"
+        raise MicaError(f"no board is called {name!r}", todo=did_you_mean(name, names)).then(known)
     board = read_board(data_dir("boards") / real)
     if name not in (board.name, board.target) or (name != real and board.emulator is None):
-        raise MicaError(f"no board is called {name!r}; did you mean {real}?")
+        raise MicaError(f"no board is called {name!r}", todo=f"did you mean {real}?")
     return board
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
+    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
     by_text = {k.lower(): k for k in known}
     found = difflib.get_close_matches(name.lower(), by_text, n=1)
-    return f"; did you mean {by_text[found[0]]}?" if found else ""
+    return f"did you mean {by_text[found[0]]}?" if found else ""

@@ -83,7 +83,7 @@ def compile_model(
         _share_scales(tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
-        raise Unsupported(f"{path}: {e}", e.reasons) from None
+        raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
     facts = {
         "name": clean(path.stem),

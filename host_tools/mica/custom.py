@@ -121,7 +121,7 @@ def compute(definition: bytes, arrays: Sequence[np.ndarray], shape: tuple[int, .
     """float32 arrays -> float32 array of `shape`. Raises MicaError where the user's function fails."""
     op, attributes = custom_definition(definition)
     if op not in OPERATORS:
-        raise Unsupported(f"operator {op} is the user's own; give the file that has it: --custom FILE.py")
+        raise Unsupported(f"operator {op} is the user's own", todo="give the file that has it: --custom FILE.py")
     floats = [np.asarray(a, np.float32) for a in arrays]
     try:
         y = np.asarray(_call(op, OPERATORS[op].compute, floats, attributes), np.float32)

@@ -38,7 +38,7 @@ from mica.format.codec import ModelFile
 from mica.kernels import KERNELS
 from mica.link import diagnosis, ports
 from mica.link.answers import ask
-from mica.link.board import Board, BoardError
+from mica.link.board import Board, board_exception
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
 from mica.run.board import BoardRunner
 
@@ -259,9 +259,9 @@ def test_a_memory_error_is_explained() -> None:
     runner.target, runner.data = "RPI_PICO", bytes(5000)
     runner.model = ModelFile([], [], [], [], arena_bytes=70_000)
     runner.board = Full()  # type: ignore[assignment]
-    text = str(runner._explain(BoardError("MemoryError: memory allocation failed, allocating 70000 bytes")))
+    text = str(runner._explain(board_exception("MemoryError: memory allocation failed, allocating 70000 bytes")))
     assert text.startswith("RPI_PICO is out of memory: the model takes 70,000 bytes") and "12,345 free" in text
-    assert str(runner._explain(BoardError("ValueError: damaged"))) == "RPI_PICO: ValueError: damaged"
+    assert str(runner._explain(board_exception("ValueError: damaged"))) == "RPI_PICO: ValueError: damaged"
 
 
 HEALTHY = {

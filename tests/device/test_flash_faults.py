@@ -22,7 +22,7 @@ from mica.flash.board_files import Backup
 from mica.flash.flash_map import Span
 from mica.images import romfs, uf2
 from mica.link import drives
-from mica.link.board import BoardError
+from mica.link.board import BoardError, board_exception
 from mica.link.drives import Drive
 
 DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
@@ -118,7 +118,7 @@ def test_no_board_no_build(
 
 def test_no_drive(drive: Callable[..., FakeBootsel], fails: Callable[..., str], tmp_path: Path) -> None:
     assert fails("--erase-files") == (
-        "mica: error: no RPI_PICO is in BOOTSEL mode: hold its BOOTSEL button while you plug it in; "
+        "mica: error: no RPI_PICO is in BOOTSEL mode; hold its BOOTSEL button while you plug it in, "
         "or give the port of one that runs MicroPython with --on"
     )
     assert f"{tmp_path} is not the drive of a board in BOOTSEL mode: there is no INFO_UF2.TXT in it" in fails(
@@ -274,7 +274,7 @@ def test_another_board_answers() -> None:
         flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))  # type: ignore[arg-type]
     with pytest.raises(MicaError, match="/dev/ttyX is no ESP32: its MicroPython has no module esp32"):
         flash_map.partitions_of_board(
-            Running(BoardError("ImportError: no module named 'esp32'", "... ImportError: ..."))  # type: ignore[arg-type]
+            Running(board_exception("ImportError: no module named 'esp32'"))  # type: ignore[arg-type]
         )
 
 
@@ -299,7 +299,7 @@ def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.MonkeyPatch) -> None:
     silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
     writer = uf2_drive.Uf2Writer(firmware_image.read(load_board("RPI_PICO"), image), None, silent)
-    old = Running(BoardError("AttributeError: no bootloader", "Traceback ..."))
+    old = Running(board_exception("AttributeError: no bootloader"))
     with pytest.raises(MicaError, match="/dev/ttyX does not go into BOOTSEL mode: AttributeError: no bootloader"):
         writer.write(old, moved=False)  # type: ignore[arg-type]
     monkeypatch.setattr(uf2_drive, "_DRIVE_SECONDS", 0.1)

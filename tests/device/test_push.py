@@ -203,7 +203,7 @@ def test_mistakes(files: Path, mica: Callable[..., tuple[int, str, str]]) -> Non
         (("push", files / "damaged.mica"), "damaged.mica: "),
         (("push", files / "first.mica", files / "b" / "first.mica"), "two models are called first.mica"),
         (("push", files / "first.mica", "--on", "host"), "this computer keeps no models; give a board with --on"),
-        (("ls", "--on", "RPI_PICO2"), "RPI_PICO2 is a real board: plug it in"),
+        (("ls", "--on", "RPI_PICO2"), "RPI_PICO2 is a real board; plug it in"),
     ):
         code, out, err = mica(*words)
         assert (code, out) == (1, "")

@@ -145,7 +145,7 @@ def test_a_program_that_ends_micropython(unix_board: Board) -> None:
             "PICO",
             r"'PICO' is neither a board nor a port; did you mean RPI_PICO\?; known are host, auto, MPS2_AN385, .*RPI_PICO@emu, UNIX",
         ),
-        ("RPI_PICO", "RPI_PICO is a real board: plug it in and give its port"),
+        ("RPI_PICO", "RPI_PICO is a real board; plug it in and give its port"),
         ("/dev/ttyNONE7", "there is no port /dev/ttyNONE7"),
         ("/dev/null", "/dev/null is not a serial port"),
         ("/etc/hostname", "/etc/hostname is not a serial port"),

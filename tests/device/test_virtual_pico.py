@@ -363,7 +363,7 @@ def test_lock_file_names_no_registry() -> None:
 
 
 def test_the_real_board_is_not_the_virtual_one() -> None:
-    with pytest.raises(MicaError, match=r"RPI_PICO is a real board: .*emulated, it is --on RPI_PICO@emu"):
+    with pytest.raises(MicaError, match=r"RPI_PICO is a real board; .*emulated, it is --on RPI_PICO@emu"):
         open_board("RPI_PICO")
 
 

@@ -153,7 +153,7 @@ def kernels_of(models: Sequence[str]) -> set[str]:
         try:
             needed |= {step.kernel for step in codec.decode(data).steps}
         except codec.FormatError as error:
-            raise MicaError(f"{path}: {error}") from None
+            raise error.at(path) from None
     return needed - {CUSTOM.name}  # which is in no firmware
 
 

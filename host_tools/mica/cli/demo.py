@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.on == "host":
-        raise MicaError("the demo compares a board with the host; give --on a board, such as MPS2_AN385")
+        raise MicaError("the demo compares a board with the host", todo="give --on a board, such as MPS2_AN385")
     check_target(args.on)
     folder = Path(pictures.__file__).parent
     say = (lambda line: None) if args.json else print

@@ -61,7 +61,7 @@ def _emulated(name: str) -> Board:
     board = load_board(name.removesuffix("@emu"))
     if board.emulator is None:
         names = [b.name for b in all_boards() if b.emulator and b.emulator.machine]
-        raise Unsupported(f"{name} is a real board; emulated are {', '.join(names)}")
+        raise Unsupported(f"{name} is a real board", todo=f"emulated are {', '.join(names)}")
     if not board.emulator.machine:
-        raise Unsupported(f"{name} has no port: it talks to a terminal; type at it with: mica repl --on {name}")
+        raise Unsupported(f"{name} has no port: it talks to a terminal", todo=f"type at it with: mica repl --on {name}")
     return board

@@ -60,7 +60,7 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
         try:
             return decode(data), data
         except FormatError as e:
-            raise MicaError(f"{args.model}: {e}") from None
+            raise e.at(args.model) from None
     from mica.calibration import load_calibration
     from mica.cli.pack import parse_shapes
     from mica.compiler import compile_model

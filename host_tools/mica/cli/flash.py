@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board.removesuffix("@emu"))
     if board.flasher == "none" or args.board != board.name:
         raise Unsupported(
-            f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica repl --on {args.board}"
+            f"{args.board} is emulated, and runs what mica builds",
+            todo=f"there is nothing to flash: mica repl --on {args.board}",
         )
     if args.backup:
         outputs.check_folder("--backup", Path(args.backup), new=True)

@@ -49,8 +49,8 @@ def simulate(boards: int, ms: float, requests: int | None, kill_every: float, se
     n = 60 * boards if requests is None else requests
     if not 1 <= boards <= _MOST_BOARDS or not 0 < ms <= 3_600_000 or n < 1 or kill_every < 0:
         raise MicaError(
-            f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s; expected 1 to "
-            f"{_MOST_BOARDS} boards, more than 0 ms, 1 request or more, and 0 s or more"
+            f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s",
+            todo=f"expected 1 to {_MOST_BOARDS} boards, more than 0 ms, 1 request or more, and 0 s or more",
         )
     r = Simulation(Plan([ms / 1000] * boards, n, kill_every=kill_every, seed=seed)).run()
     ideal = boards / (ms / 1000)

@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         model = codec.decode(data)
     except codec.FormatError as e:
-        raise MicaError(f"{args.model}: {e}") from None
+        raise e.at(args.model) from None
     result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
     drawn = chart.draw(args, model)
     if args.json:

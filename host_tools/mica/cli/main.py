@@ -11,10 +11,10 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import mica
 from mica.cli import signals
@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors like all others: one line, exit code 1."""
 
     def error(self, message: str) -> NoReturn:
-        raise MicaError(f"{message}; see {self.prog} -h")
+        raise MicaError(message, todo=f"see {self.prog} -h")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except MicaError as error:
-        return _fail(str(error), error.exit_code, as_json)
+        values = {"found": error.found, "todo": error.todo, "reasons": list(getattr(error, "reasons", ()))}
+        return _fail(str(error), error.exit_code, as_json, {key: value for key, value in values.items() if value})
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED, as_json)
     except BrokenPipeError:
@@ -89,7 +90,7 @@ def _run(words: list[str]) -> int:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed is not None and typed not in COMMANDS:
-        raise MicaError(f"there is no command {typed!r}; known are {', '.join(COMMANDS)}")
+        raise MicaError(f"there is no command {typed!r}", todo=f"known are {', '.join(COMMANDS)}")
     for name in COMMANDS:
         module = _command(name) if name == typed else None
         if module is not None:
@@ -118,7 +119,9 @@ def _command(name: str) -> ModuleType | None:
     except ModuleNotFoundError as error:
         if error.name == full:
             return None
-        raise MicaError(f"the Python package {error.name} is missing; install mica again: pip install mica") from None
+        raise MicaError(
+            f"the Python package {error.name} is missing", todo="install mica again: pip install mica"
+        ) from None
 
 
 def _help_line(name: str) -> str | None:
@@ -136,12 +139,13 @@ def _about(module: ModuleType) -> str:
     return text.removeprefix(f"mica {module.NAME}:").strip()
 
 
-def _fail(message: str, code: int, as_json: bool) -> int:
+def _fail(message: str, code: int, as_json: bool, values: Mapping[str, Any] | None = None) -> int:
+    """values: what the message is made of, for `--json`."""
     print(f"mica: error: {printable_lines(message)}", file=sys.stderr)
     if as_json:
         from mica.cli.text import emit_json
 
-        emit_json({"error": message, "exit_code": code})
+        emit_json({"error": message, **(values or {}), "exit_code": code})
     return code
 
 

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
         if len(archs) != 1:
-            raise MicaError(f"give one --arch, or --package for several; known are {', '.join(natmod.ARCHS)}")
+            raise MicaError("give one --arch, or --package for several", todo=f"known are {', '.join(natmod.ARCHS)}")
         folder = Path(args.output or ".")
         outputs.check_folder("-o", folder)
         modules = [natmod.build(archs[0], micropython=mp, jobs=jobs, progress=say)]

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     kinds.read_as(model)  # before what is said of other files: this one may be of the wrong kind
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
-        raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
+        raise MicaError(f"'{output.name}': a model's file name {fault}", todo="name another with -o")
     key = signature.read_key(args.key) if args.key else None
     read = _files_read(args, output)
     outputs.check("-o", output, read)
@@ -112,7 +112,9 @@ def run(args: argparse.Namespace) -> int:
     states = [_tie(text) for text in args.state]
     windows = [_window(text) for text in args.window]
     if args.eval and (states or windows):
-        raise MicaError("--eval measures one sample at a time; pack a streaming model without it, then use mica eval")
+        raise MicaError(
+            "--eval measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
+        )
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes)
@@ -324,8 +326,7 @@ def _require_fit(model: ModelFile, data: bytes, board: Board, path: Path) -> Non
 
     prediction = predict(model, data, board, Table.read())
     if not prediction.fits:
-        head = f"{path} does not fit {board.name}:" + (" " if len(prediction.reasons) == 1 else "\n  ")
-        raise Unsupported(head + "\n  ".join(prediction.reasons), prediction.reasons)
+        raise Unsupported.because(f"{path} does not fit {board.name}", prediction.reasons)
 
 
 def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def open_target(args: argparse.Namespace) -> Any:
     from mica.link.targets import open_board
 
     if args.on == "host":
-        raise MicaError("this computer keeps no models; give a board with --on")
+        raise MicaError("this computer keeps no models", todo="give a board with --on")
     facts = emulated_boards().get(args.on)
     if facts is not None and facts.port != "rp2":
         other = f"; one that stays is started by: mica emu {facts.name}" if facts.port == "qemu" else ""
@@ -62,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             decode(data)
         except FormatError as error:
-            raise MicaError(f"{path}: {error}") from None
+            raise error.at(path) from None
         if Path(path).suffix != ".mica":
-            raise MicaError(f"{path}: a model on a board is called *.mica; rename the file")
+            raise MicaError(f"{path}: a model on a board is called *.mica", todo="rename the file")
         if key is not None:
             signature.check(data, key, path)
         if Path(path).name in files:

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         raise MicaError("repl: has nothing to say in JSON")
     if args.on == "host":
-        raise MicaError("repl: the host is not a MicroPython; for one on this computer use --on UNIX")
+        raise MicaError("repl: the host is not a MicroPython", todo="for one on this computer use --on UNIX")
     facts = emulated_boards().get(args.on)
     if facts and facts.emulator and facts.port == "unix":
         from mica.toolchain.build import build

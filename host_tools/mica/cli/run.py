@@ -67,7 +67,7 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
         elif len(runner.model.inputs) == 1:
             x = decode(arrays, where)
         else:
-            raise MicaError(f"{where}: holds {', '.join(arrays)}; the model needs an array '{t.name}'")
+            raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
         size = int(np.prod(t.dims))
         if x.size == size and k == 0:
             one = x

@@ -53,8 +53,8 @@ def read_model(path: str) -> bytes:
     except OSError as e:
         raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
     if data[: len(MAGIC)] != MAGIC:
-        hint = "; make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
-        raise MicaError(f"{p}: not a .mica file{hint}")
+        hint = "make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
+        raise MicaError(f"{p}: not a .mica file", todo=hint)
     return data
 
 
@@ -67,9 +67,9 @@ def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
         try:
             return open_fleet(data, target, say)
         except FormatError as e:
-            raise MicaError(f"{path}: {e}") from None
+            raise e.at(path) from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         try:
             return open_runner(data, target, say, progress, icount=icount)
         except FormatError as e:
-            raise MicaError(f"{path}: {e}") from None
+            raise e.at(path) from None

@@ -73,7 +73,9 @@ class Backup:
         parts = path.strip("/").split("/")
         # Not for a name to say: in which folder of this computer it is written.
         if any(part in ("", ".", "..") or (os.name == "nt" and set("\\:") & set(part)) for part in parts):
-            raise MicaError(f"a file on the board is called {path!r}, which this computer cannot keep; rename it first")
+            raise MicaError(
+                f"a file on the board is called {path!r}, which this computer cannot keep", todo="rename it first"
+            )
         return self.folder.joinpath(*parts)
 
     def discard(self) -> None:
@@ -100,12 +102,12 @@ def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgr
     """Copy the files into a new folder. Raises MicaError, and leaves no folder behind, when one cannot be copied whole."""
     backup = Backup(folder, tuple(entry.path for entry in entries if entry.folder), {})
     if folder.exists():
-        raise MicaError(f"{folder} is there already; give another folder for the board's files with --backup")
+        raise MicaError(f"{folder} is there already", todo="give another folder for the board's files with --backup")
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise MicaError(
-            f"cannot make {folder} for the board's files: {error.strerror}; give one with --backup"
+            f"cannot make {folder} for the board's files: {error.strerror}", todo="give one with --backup"
         ) from None
     try:
         _copy(board, entries, backup, progress)
@@ -142,7 +144,7 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
                 local.mkdir()
                 continue
             if local.exists():  # names that differ in case only, on Windows or macOS
-                raise MicaError(f"{local}: two files of the board have this name here; rename one")
+                raise MicaError(f"{local}: two files of the board have this name here", todo="rename one")
             data = _read(board, entry)
             local.write_bytes(data)
         except OSError as error:
@@ -162,7 +164,7 @@ def _read(board: Board, entry: Entry) -> bytes:
     except ValueError:
         data, last = b"", b""
     if last.decode(errors="replace") != f"mica:sha256 {hashlib.sha256(data).hexdigest()}":
-        raise MicaError(f"{board.name}: {path} was damaged on its way; nothing was flashed; try again")
+        raise MicaError(f"{board.name}: {path} was damaged on its way; nothing was flashed", todo="try again")
     return data
 
 

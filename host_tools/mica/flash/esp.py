@@ -89,9 +89,9 @@ class EspWriter(Writer):
                 cmds.attach_flash(esp)
                 yield esp
             except FatalError as error:
-                raise MicaError(f"{self.port}: {_explain(str(error))}") from None
+                raise _explain(str(error)).at(self.port) from None
             except (SerialException, OSError) as error:
-                raise MicaError(f"{self.port}: the connection broke ({error}); was it unplugged?") from None
+                raise MicaError(f"{self.port}: the connection broke ({error})", todo="was it unplugged?") from None
             finally:
                 if esp is not None:
                     with contextlib.suppress(Exception):
@@ -121,26 +121,28 @@ def _pretty(chip: str) -> str:
     return "ESP32" + (f"-{chip[5:].upper()}" if chip[5:] else "")
 
 
-def _explain(message: str) -> str:
+def _explain(message: str) -> MicaError:
     """esptool's first line, and what to do where it does not say."""
     first = message.strip().splitlines()[0].rstrip(".") if message.strip() else "esptool gave up"
     if "Failed to connect" in first:
-        return "no ESP32 answers; hold its BOOT button, press reset, and try again (" + first + ")"
+        return MicaError("no ESP32 answers", todo=f"hold its BOOT button, press reset, and try again ({first})")
     if "MD5" in first:
-        return "what was written reads back different; try again, with --erase (" + first + ")"
+        return MicaError("what was written reads back different", todo=f"try again, with --erase ({first})")
     if "No more data" in first or "No serial data" in first or "Timed out" in first:
-        return "the board fell silent; check its cable, and try again"
-    return f"{first}; try again"
+        return MicaError("the board fell silent", todo="check its cable, and try again")
+    return MicaError(first, todo="try again")
 
 
 def _import_esptool() -> None:
     try:
         import esptool
     except ImportError:
-        raise MicaError('esptool is not installed; type: pip install "esptool>=5,<6"') from None
+        raise MicaError("esptool is not installed", todo='type: pip install "esptool>=5,<6"') from None
     version = str(esptool.__version__)
     if version.partition(".")[0] != "5":
-        raise MicaError(f'esptool {version} is installed, and mica works with 5; type: pip install "esptool>=5,<6"')
+        raise MicaError(
+            f"esptool {version} is installed, and mica works with 5", todo='type: pip install "esptool>=5,<6"'
+        )
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def flash(wish: Wish, ui: Ui) -> Result:
         except MicaError as error:
             if backup is None:
                 raise
-            raise MicaError(f"{error}; {_whereabouts(backup)}") from None
+            raise error.then(_whereabouts(backup)) from None
         except BaseException:
             if backup:
                 ui.say(_whereabouts(backup))
@@ -139,13 +139,13 @@ def _port(facts: BoardFacts, target: str | None, drive: Path | None) -> str | No
         return the_only_port() if facts.flasher == "esptool" else None
     if drive:
         raise MicaError(
-            "--drive is for a board that is in BOOTSEL mode, and --on for one that is not; give one of them"
+            "--drive is for a board that is in BOOTSEL mode, and --on for one that is not", todo="give one of them"
         )
     if target == "auto":
         return the_only_port()
     if not is_port_name(target):
         raise Unsupported(
-            f"{target!r} is not a port that a board is plugged in at; wanted such as /dev/ttyACM0, COM5 or auto"
+            f"{target!r} is not a port that a board is plugged in at", todo="wanted such as /dev/ttyACM0, COM5 or auto"
         )
     return target
 
@@ -156,7 +156,7 @@ def _writer(wish: Wish, image: Image, port: str | None, ui: Ui) -> Writer:
             raise MicaError("--erase: a boot loader's drive cannot erase; the image replaces what it covers")
         return Uf2Writer(image, wish.drive, ui)
     if wish.drive:
-        raise MicaError(f"--drive: a {wish.board.name} has none; give its port with --on")
+        raise MicaError(f"--drive: a {wish.board.name} has none", todo="give its port with --on")
     assert port is not None
     return EspWriter(image, port, wish.erase_all, ui)
 
@@ -171,7 +171,8 @@ def _open_repl(port: str, facts: BoardFacts) -> SerialBoard | None:
         if facts.flasher == "esptool":
             return None
         raise MicaError(
-            f"no MicroPython answers at {port}; hold the board's BOOTSEL button while you plug it in, and leave out --on"
+            f"no MicroPython answers at {port}",
+            todo="hold the board's BOOTSEL button while you plug it in, and leave out --on",
         ) from None
 
 
@@ -186,7 +187,7 @@ def _check_chip(facts: BoardFacts, board: Board) -> None:
     name, _, said = board.exec(_WHO).decode(errors="replace").strip().partition(" ")
     if name != "micropython":
         raise MicaError(
-            f"{board.name} runs {name}, not MicroPython; put the board into its boot loader, and leave out --on"
+            f"{board.name} runs {name}, not MicroPython", todo="put the board into its boot loader, and leave out --on"
         )
     chip = said.rpartition(" with ")[2].partition("-")[0]  # RP2350-RISCV is the same chip
     if facts.port == "rp2" and chip != facts.mcu:
@@ -205,8 +206,11 @@ def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui)
             return True, "unseen", []
         why = old if isinstance(old, str) else f"its file system ({old}) would be formatted, and no MicroPython answers"
         raise MicaError(
-            f"the files on this board may be lost: {why}; a new board has none: add --erase-files. To keep them, plug it "
-            "in while it runs MicroPython and give its port with --on"
+            f"the files on this board may be lost: {why}",
+            todo=(
+                "a new board has none: add --erase-files. To keep them, plug it "
+                "in while it runs MicroPython and give its port with --on"
+            ),
         )
     old = writer.files_of_board(board)
     if old is not None and old == image.files and not wish.erase_all:
@@ -223,8 +227,8 @@ def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui)
     needed = board_files.space_needed(entries)
     if image.files and needed > image.files.size:
         raise MicaError(
-            f"{change}, and the {count} files on the board may need {needed:,} bytes of its {image.files.size:,}; "
-            "remove some, or add --erase-files"
+            f"{change}, and the {count} files on the board may need {needed:,} bytes of its {image.files.size:,}",
+            todo="remove some, or add --erase-files",
         )
     ui.say(f"{change}: copying {count} files from the board first")
     return True, "restored", entries
@@ -238,8 +242,8 @@ def _models_on(wish: Wish, image: Image, board: Board, ui: Ui) -> dict[str, byte
         found = board_files.read_rom(board, progress)
     if found and image.models is None:
         raise MicaError(
-            f"{image.where} has no ROMFS as {wish.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost; "
-            "add --erase-files"
+            f"{image.where} has no ROMFS as {wish.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost",
+            todo="add --erase-files",
         )
     return found
 
@@ -276,15 +280,15 @@ def _came_back(port: str | None, before: frozenset[str], known: str | None) -> l
 def wait_for_board(port: str | None, before: frozenset[str], known: str | None, name: str) -> SerialBoard:
     """The board, once its REPL answers. `before`: ports of other boards, where its own is not known."""
     end = time.monotonic() + BACK_SECONDS
-    last = "no new serial port appeared"
+    last = MicaError("no new serial port appeared")
     while True:
         for candidate in _came_back(port, before, known):
             try:
                 return _settled(candidate)
             except MicaError as error:  # not there yet, or its permissions are not
-                last = str(error)
+                last = error
         if time.monotonic() > end:
-            raise MicaError(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s: {last}")
+            raise last.at(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s")
         time.sleep(0.2)
 
 
@@ -316,7 +320,7 @@ def _try_model(board: Board, name: str) -> str:
     try:
         answer = ask(board, f"{_TRY}_mica_try('/rom/' + {name!r})")
     except BoardError as error:
-        raise MicaError(f"{name} is in /rom of {board.name}, but does not load there: {error}") from None
+        raise error.at(f"{name} is in /rom of {board.name}, but does not load there") from None
     (result,) = answer.one("selftest", one_of("passed", "none", "bad"))
     if result == "bad":
         index, layer = answer.one("layer", number, text)

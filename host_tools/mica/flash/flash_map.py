@@ -146,7 +146,7 @@ def partitions_of_board(board: Board) -> list[Partition]:
     try:
         answer = ask(board, _ASK)
     except BoardError as error:
-        if "ImportError" not in error.traceback:
+        if error.exception != "ImportError":
             raise
         raise MicaError(f"{board.name} is no ESP32: its MicroPython has no module esp32") from None
     fields = (up_to(255), up_to(255), number, number, words)

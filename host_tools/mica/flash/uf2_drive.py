@@ -48,8 +48,8 @@ class Uf2Writer(Writer):
             # It does not answer any more.
             board.exec("import machine\nmachine.bootloader()", timeout=3)
         except BoardError as error:
-            if error.traceback:
-                raise MicaError(f"{board.name} does not go into BOOTSEL mode: {error}") from None
+            if error.exception:
+                raise error.at(f"{board.name} does not go into BOOTSEL mode") from None
         board.close()
         end = time.monotonic() + _DRIVE_SECONDS
         while time.monotonic() < end:
@@ -59,8 +59,8 @@ class Uf2Writer(Writer):
             time.sleep(_TICK)
         hint = next((f"; it is not mounted: udisksctl mount -b {device}" for device in drives.unmounted()), "")
         raise MicaError(
-            f"{board.name} went into BOOTSEL mode, but no drive appeared within {_DRIVE_SECONDS:.0f} s{hint}; "
-            "when it is there, the same command without --on goes on"
+            f"{board.name} went into BOOTSEL mode, but no drive appeared within {_DRIVE_SECONDS:.0f} s{hint}",
+            todo="when it is there, the same command without --on goes on",
         )
 
 
@@ -92,7 +92,7 @@ def copy(image: bytes, drive: Drive, ui: Ui) -> None:
                 progress(done // uf2.BLOCK, total)
     except OSError as error:
         if done < len(image):
-            raise MicaError(_explain(error, drive, done // uf2.BLOCK, len(image))) from None
+            raise _explain(error, drive, done // uf2.BLOCK, len(image)) from None
 
 
 def _bring(descriptor: int) -> None:
@@ -104,14 +104,18 @@ def _bring(descriptor: int) -> None:
             raise
 
 
-def _explain(error: OSError, drive: Drive, blocks: int, size: int) -> str:
+def _explain(error: OSError, drive: Drive, blocks: int, size: int) -> MicaError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"no permission to write to {drive.path}; mount it as your own user, as a desktop does: udisksctl mount"
-    if error.errno == errno.ENOSPC:
-        return (
-            f"{drive.path} is full: the image has {size:,} bytes; unplug the board, plug it in with BOOTSEL, try again"
+        return MicaError(
+            f"no permission to write to {drive.path}",
+            todo="mount it as your own user, as a desktop does: udisksctl mount",
         )
-    return (
-        f"the drive {drive.path} vanished after {blocks} of {size // uf2.BLOCK} blocks ({error.strerror}); "
-        "plug the board in with BOOTSEL again and repeat"
+    if error.errno == errno.ENOSPC:
+        return MicaError(
+            f"{drive.path} is full: the image has {size:,} bytes",
+            todo="unplug the board, plug it in with BOOTSEL, try again",
+        )
+    return MicaError(
+        f"the drive {drive.path} vanished after {blocks} of {size // uf2.BLOCK} blocks ({error.strerror})",
+        todo="plug the board in with BOOTSEL again and repeat",
     )

@@ -40,7 +40,7 @@ class FleetRunner(Runner):
     ) -> None:
         super().__init__(data, target)
         if self.model.state_bytes:
-            raise MicaError(f"{target}: a model with state goes on from sample to sample; run it on one board")
+            raise MicaError(f"{target}: a model with state goes on from sample to sample", todo="run it on one board")
         self._say = say or (lambda line: None)
         self._events: Events = queue.SimpleQueue()
         self._host = HostRunner(data)

@@ -43,10 +43,10 @@ _ZERO_RANGE = {
 
 
 class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
+    """A file, or a ModelFile, that breaks a rule of the format: what and where, and the remedy. Both are one line."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+    def __init__(self, found: str, *, todo: str = "") -> None:
+        super().__init__(printable(found), todo=printable(todo))
 
 
 @dataclass
@@ -382,7 +382,7 @@ def encode(model: ModelFile) -> bytes:
     try:
         decode(out)
     except FormatError as e:
-        raise FormatError(str(e).removesuffix(f"; {_DAMAGED}")) from None
+        raise FormatError(e.found) from None  # what to do about a file that somebody else made is no help here
     return out
 
 
@@ -415,7 +415,7 @@ def _layer_crc_bytes(model: ModelFile) -> bytes:
     n = len(model.steps)
     for i, g in enumerate(model.golden):
         if len(g.layer_crcs) != n:
-            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers; wanted {n}")
+            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers", todo=f"wanted {n}")
     return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
 
 
@@ -425,7 +425,7 @@ _DAMAGED = "the file is damaged or was made by another program: pack or copy it 
 
 
 def _bad(text: str, remedy: str = _DAMAGED) -> NoReturn:
-    raise FormatError(f"{text}; {remedy}")
+    raise FormatError(text, todo=remedy)
 
 
 @dataclass

@@ -64,7 +64,8 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), newest)
     if not OLDEST_OPSET <= opset <= newest:
         raise Unsupported(
-            f"{path}: ONNX opset {opset}; mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset."
+            f"{path}: ONNX opset {opset}",
+            todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
@@ -100,7 +101,7 @@ def _read(path: Path) -> onnx.ModelProto:
     if not path.exists():
         raise MicaError(f"{path}: no such file")
     if path.is_dir():
-        raise MicaError(f"{path}: is a folder; give the .onnx file")
+        raise MicaError(f"{path}: is a folder", todo="give the .onnx file")
     invalid: Exception | None = None
     by_name = True
     try:
@@ -163,7 +164,8 @@ class _Importer:
         unknown = set(self.shapes) - self.used_shapes
         if unknown:
             raise MicaError(
-                f"{self.path}: --shape {sorted(unknown)[0]}: the model has no such dimension" + self._dimension_hint()
+                f"{self.path}: --shape {sorted(unknown)[0]}: the model has no such dimension",
+                todo=self._dimension_hint(),
             )
         self._raise_problems()
         for n in proto.node:
@@ -184,8 +186,7 @@ class _Importer:
 
     def _raise_problems(self) -> None:
         if self.fatal:
-            head = f"{self.path}: " + ("cannot be packed: " if len(self.problems) == 1 else "cannot be packed:\n  ")
-            raise Unsupported(head + "\n  ".join(self.problems), self.problems)
+            raise Unsupported.because(f"{self.path}: cannot be packed", self.problems)
 
     # Values
 
@@ -271,7 +272,7 @@ class _Importer:
             for axis, d in enumerate(i.type.tensor_type.shape.dim)
             if d.dim_value <= 0
         ]
-        return f"; its dynamic dimensions are: {', '.join(dict.fromkeys(names))}" if names else "; all are fixed"
+        return f"its dynamic dimensions are: {', '.join(dict.fromkeys(names))}" if names else "all are fixed"
 
     def _add_output(self, name: str) -> None:
         g = self.graph

@@ -106,7 +106,7 @@ def read(rest: str, fields: tuple[Field, ...]) -> tuple[Any, ...]:
 def unreadable(board: str, line: str, expected: str) -> BoardError:
     """The error for a line that is not as it should be."""
     shown = line if len(line) <= _QUOTED else line[:_QUOTED] + "..."
-    return BoardError(f"{board}: answered '{shown}'; expected {expected}")
+    return BoardError(f"{board}: answered '{shown}'", todo=f"expected {expected}")
 
 
 class Answer:
@@ -170,10 +170,10 @@ def require_mica(board: Board) -> str:
     try:
         answer = ask(board, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")
     except BoardError as error:
-        if "ImportError" not in error.traceback:
+        if error.exception != "ImportError":
             raise
         raise MicaError(
-            f"{board.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
+            f"{board.name} runs MicroPython without mica", todo="build a firmware with it: mica build, then flash it"
         ) from None
     (found,) = answer.one("version", version)
     return str(found)

@@ -29,11 +29,13 @@ PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
 class BoardError(MicaError):
     """A MicroPython exception, or a board that does not do as asked.
 
-    The text is the exception's last line, printable; `traceback` has all of it, as the board sent it.
+    Of an exception, the text is its last line, printable; `exception` is its class, such as "ImportError", and `traceback`
+    all of it, as the board sent it. Of anything else both are "".
     """
 
-    def __init__(self, message: str, traceback: str = "") -> None:
-        super().__init__(printable(message))
+    def __init__(self, found: str, *, todo: str = "", exception: str = "", traceback: str = "") -> None:
+        super().__init__(printable(found), todo=printable(todo))
+        self.exception = exception
         self.traceback = traceback
 
 
@@ -45,7 +47,12 @@ def board_exception(text: str) -> BoardError:
     """Make a BoardError of the traceback that MicroPython has printed."""
     lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
     last = lines[-1].strip() if lines else "unknown exception"
-    return BoardError(last if len(last) <= _LONGEST else last[:_LONGEST] + "...", text.replace("\r", ""))
+    kind = last.partition(":")[0]
+    return BoardError(
+        last if len(last) <= _LONGEST else last[:_LONGEST] + "...",
+        exception=kind if kind.isidentifier() else "",
+        traceback=text.replace("\r", ""),
+    )
 
 
 class Board(abc.ABC):
@@ -103,7 +110,7 @@ class Board(abc.ABC):
         except ValueError:
             sound = False
         if not sound:
-            raise BoardError(f"{self.name}: {expr} was damaged on its way; try again")
+            raise BoardError(f"{self.name}: {expr} was damaged on its way", todo="try again")
         return data
 
     @abc.abstractmethod

@@ -117,9 +117,8 @@ def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
 
 
 def failed(error: MicaError) -> Finding:
-    """The finding that an error of a port or a board is: what was found stands before its first semicolon."""
-    text, _, todo = str(error).partition("; ")
-    return Finding("port", BAD, text, todo)
+    """The finding that an error of a port or a board is."""
+    return Finding("port", BAD, error.found, error.todo)
 
 
 def parse(answer: Answer) -> dict[str, list[str]]:
@@ -279,7 +278,7 @@ def check_board(board: Board, data: bytes) -> None:
         )
     for finding in found:
         if finding.state == BAD:
-            raise MicaError(f"{board.name}: {finding.text}; {finding.todo}")
+            raise MicaError(f"{board.name}: {finding.text}", todo=finding.todo)
 
 
 def out_of_memory(board: Board, working: int, size: int) -> MicaError:
@@ -291,5 +290,6 @@ def out_of_memory(board: Board, working: int, size: int) -> MicaError:
         has = "its heap has less"
     return MicaError(
         f"{board.name} is out of memory: the model takes {working:,} bytes for tensors and scratch, and {size:,} for a copy "
-        f"of the file unless it is read in flash; {has}. See mica fit, or put it into flash: mica push"
+        f"of the file unless it is read in flash; {has}",
+        todo="see mica fit, or put it into flash: mica push",
     )

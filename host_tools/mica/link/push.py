@@ -100,9 +100,11 @@ def listing(board: Board) -> Listing:
     try:
         board.exec("from mica import remote_push")
     except BoardError as error:
-        if "ImportError" not in error.traceback and "AttributeError" not in error.traceback:
+        if error.exception not in ("ImportError", "AttributeError"):
             raise
-        raise MicaError(f"{board.name} has mica {version}, which knows no push; flash a newer firmware") from None
+        raise MicaError(
+            f"{board.name} has mica {version}, which knows no push", todo="flash a newer firmware"
+        ) from None
     answer = _call(board, "where()")
     window = answer.all("window", answers.size)
     bytes_of_files = answers.size if window else up_to(2**31 - 1)
@@ -136,7 +138,8 @@ def push(
     for name in files:
         if fault := file_fault(name, _LONGEST_NAME):
             raise MicaError(
-                f"'{printable(name)}': a model has the file's name on the board, and this one {fault}; rename the file"
+                f"'{printable(name)}': a model has the file's name on the board, and this one {fault}",
+                todo="rename the file",
             )
     there = listing(board)
     for name, data in files.items():
@@ -153,7 +156,7 @@ def remove(board: Board, name: str, *, say: Say) -> Pushed:
     there = listing(board)
     if name not in (file.name for file in there.files):
         names = ", ".join(file.name for file in there.files) or "nothing"
-        raise MicaError(f"{board.name} has no {name}; there is {names}")
+        raise MicaError(f"{board.name} has no {name}", todo=f"there is {names}")
     if not there.window:
         _call(board, f"remove({_hex(name)})")
         return Pushed(0, 0, 0.0, True)
@@ -183,12 +186,13 @@ def _idle(there: Listing, board: Board) -> int:
     if there.mounted == "plain" and there.base[0] > half:
         raise Unsupported(
             f"{board.name}: the ROMFS image at /rom has {there.base[0]:,} bytes, more than a half of its window "
-            f"({half:,}); flash the board with fewer models, or none, and push them"
+            f"({half:,})",
+            todo="flash the board with fewer models, or none, and push them",
         )
     if there.used >> index & 1:
         raise MicaError(
-            f"{board.name}: models of the half that would be written may be in use since the last push; "
-            "reset the board, or push without --no-reset"
+            f"{board.name}: models of the half that would be written may be in use since the last push",
+            todo="reset the board, or push without --no-reset",
         )
     return index
 
@@ -212,7 +216,8 @@ def _write_half(
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise Unsupported(
             f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS window); the largest "
-            f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}; mica rm takes one away"
+            f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}",
+            todo="mica rm takes one away",
         )
     places = romfs.places(image)
     copies = sorted(((places[file.name][0], file) for file in kept if file.size), key=lambda copy: copy[0])
@@ -238,7 +243,7 @@ def _write_half(
         done = _send(board, index, batch, done, total, progress)
     (found,) = _call(board, f"check({index}, {len(image)})").one("crc", answers.crc32)
     if found != crc:
-        raise BoardError(f"{board.name}: the image was damaged on its way; push again")
+        raise BoardError(f"{board.name}: the image was damaged on its way", todo="push again")
     sequence = 1 + max((half.sequence for half in there.halves), default=0)
     page = romfs.commit_page(sequence, len(image), crc, there.base, on_trial)
     _call(board, f"commit({index}, {page!r})")

@@ -52,7 +52,7 @@ class Emulator:
             command += ["-icount", "shift=0"]
         for path in (image, *(path for path, _ in load)):
             if not path.is_file():
-                raise MicaError(f"{path} is not there; wanted a file to run on {board.name}")
+                raise MicaError(f"{path} is not there", todo=f"wanted a file to run on {board.name}")
         for path, address in load:
             command += ["-device", f"loader,file={str(path).replace(',', ',,')},addr={address:#x},force-raw=on"]
         self.name = board.name

@@ -243,7 +243,8 @@ class SerialBoard(Board):
             raise BoardError(f"{self.name}: the connection broke: {error}") from None
         if not answered:
             raise BoardError(
-                f"no MicroPython answers at {self.name}; is it flashed, and is this its port? Press reset and try again"
+                f"no MicroPython answers at {self.name}",
+                todo="is it flashed, and is this its port? Press reset and try again",
             )
 
     def _open_repl(self) -> _RawRepl:
@@ -283,12 +284,12 @@ class SerialBoard(Board):
         if error:
             raise board_exception(error.decode(errors="replace"))
         if answer.strip() != b"%d" % binascii.crc32(data):
-            raise BoardError(f"{self.name}: {len(data)} bytes were damaged on their way; try again")
+            raise BoardError(f"{self.name}: {len(data)} bytes were damaged on their way", todo="try again")
 
     def soft_reset(self) -> None:
         with self._guarded():
             if not self._open_repl().restart():
-                raise BoardError(f"{self.name} does not come back from a soft reset; press its reset button")
+                raise BoardError(f"{self.name} does not come back from a soft reset", todo="press its reset button")
 
     def friendly_repl(self) -> "_RawRepl":
         """Leave the raw REPL and hand over mpremote's transport, for a person to type."""
@@ -317,7 +318,7 @@ class SerialBoard(Board):
         repl = self._open_repl()
         if repl.raw_repl():
             raise BoardError(f"{self.name} {why}; its program was interrupted")
-        raise BoardError(f"{self.name} {why} and does not react; press its reset button")
+        raise BoardError(f"{self.name} {why} and does not react", todo="press its reset button")
 
     @contextlib.contextmanager
     def _guarded(self) -> Any:
@@ -329,7 +330,7 @@ class SerialBoard(Board):
         except TransportError as error:
             raise BoardError(f"{self.name}: {error}") from None
         except OSError as error:
-            raise BoardError(f"{self.name}: the connection broke ({error}); was it unplugged?") from None
+            raise BoardError(f"{self.name}: the connection broke ({error})", todo="was it unplugged?") from None
         except BaseException:  # Ctrl-C here, or a consumer of output that has had enough
             with contextlib.suppress(Exception):
                 self._open_repl().raw_repl()

@@ -55,16 +55,16 @@ def _port_of(target: str) -> str:
     """The port that a target which is no emulated board stands for."""
     emulated = emulated_boards()
     if target in board_names():
-        other = f"; emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
-        raise MicaError(
-            f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto){other}"
-        )
+        other = f"emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
+        plug = "plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto)"
+        raise MicaError(f"{target} is a real board", todo=plug).then(other)
     if target == "auto":
         return the_only_port()
     if not is_port_name(target):
         raise MicaError(
-            f"{target!r} is neither a board nor a port{did_you_mean(target, ['host', 'auto', *emulated, *board_names()])}; "
-            f"known are host, auto, {', '.join(emulated)}, "
-            "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
+            f"{target!r} is neither a board nor a port",
+            todo=did_you_mean(target, ["host", "auto", *emulated, *board_names()]),
+        ).then(
+            f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
         )
     return target

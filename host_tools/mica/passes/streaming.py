@@ -30,14 +30,16 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
     """Rewrites the graph, as it was imported; returns the tie. Raises MicaError."""
     what = f"--window {w.name}={w.rows}"
     if w.name not in g.inputs:
-        raise MicaError(f"{what}: the model has no input '{w.name}'; its inputs are {', '.join(g.inputs)}")
+        raise MicaError(f"{what}: the model has no input '{w.name}'", todo=f"its inputs are {', '.join(g.inputs)}")
     whole = g.value(w.name)
     axis = next((i for i, n in enumerate(whole.shape) if n > 1), 0) if w.axis is None else w.axis
     if not 0 <= axis < len(whole.shape):
         raise MicaError(f"{what}: axis {axis} of an input of shape {list(whole.shape)}")
     length = whole.shape[axis]
     if not 0 < w.rows < length:
-        raise MicaError(f"{what}: the input has {length} rows on axis {axis}; wanted 1 to {length - 1} new ones a run")
+        raise MicaError(
+            f"{what}: the input has {length} rows on axis {axis}", todo=f"wanted 1 to {length - 1} new ones a run"
+        )
 
     def part(rows: int) -> tuple[int, ...]:
         return (*whole.shape[:axis], rows, *whole.shape[axis + 1 :])
@@ -65,7 +67,8 @@ def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
         for role, name, names in (("input", source, g.inputs), ("output", result, g.outputs)):
             if name not in names:
                 raise MicaError(
-                    f"--state {source}={result}: the model has no {role} '{name}'; its {role}s are {', '.join(names)}"
+                    f"--state {source}={result}: the model has no {role} '{name}'",
+                    todo=f"its {role}s are {', '.join(names)}",
                 )
         a, b = g.value(source).shape, g.value(result).shape
         if a != b:

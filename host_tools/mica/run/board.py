@@ -67,8 +67,8 @@ class BoardRunner(Runner):
             raise
 
     def _explain(self, error: BoardError) -> MicaError:
-        if not str(error).startswith("MemoryError"):
-            return MicaError(f"{self.target}: {error}")
+        if error.exception != "MemoryError":
+            return error.at(self.target)
         working = (self.model.arena_bytes or 0) + self.model.scratch_want
         return out_of_memory(self.board, working, len(self.data))
 
@@ -81,7 +81,7 @@ class BoardRunner(Runner):
         return ask(self.board, "\n".join(lines), limit=limit, total=SILENCE * max(10, steps + 1))
 
     def _damaged(self) -> BoardError:
-        return BoardError(f"{self.target}: its answer was damaged on the way; try again")
+        return BoardError(f"{self.target}: its answer was damaged on the way", todo="try again")
 
     def _send(self, arrays: Sequence[np.ndarray], name: str = "_x") -> None:
         self.board.put(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), name)

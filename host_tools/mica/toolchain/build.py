@@ -172,7 +172,7 @@ def _fetch(board: Board, mp: MicroPython, jobs: int, progress: Progress) -> Path
         rp2 = board.port == "rp2"
         return sources.fetch(mp, rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
     except Unsupported as error:
-        raise Unsupported(f"{board.name}: {error}") from None
+        raise error.at(board.name) from None
 
 
 def _make_job(
@@ -191,7 +191,7 @@ def _make_job(
     paths = tuple(path.resolve() for path in manifests)
     for path in paths:
         if not path.is_file():
-            raise MicaError(f"{path} is not there; wanted a MicroPython manifest (a .py file)")
+            raise MicaError(f"{path} is not there", todo="wanted a MicroPython manifest (a .py file)")
     unknown = set(kernels or ()) - set(_KERNELS)
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
@@ -299,7 +299,9 @@ def _need_header(compiler: str, header: str, package: str, *flags: str) -> None:
     command = [compiler, *flags, "-x", "c", "-E", "-"]
     result = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+        raise MicaError(
+            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
+        )
 
 
 def _need_specs(compiler: str, package: str) -> None:
@@ -307,7 +309,9 @@ def _need_specs(compiler: str, package: str) -> None:
     command = [compiler, "--print-file-name=picolibc.specs"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if not Path(result.stdout.strip()).is_absolute():
-        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+        raise MicaError(
+            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
+        )
 
 
 def _chip(board: Board) -> str:

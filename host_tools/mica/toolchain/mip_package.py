@@ -44,7 +44,7 @@ def _refuse_sources(replaced: Path) -> None:
     """Raises MicaError where this folder, which a package replaces, has something in it that was not compiled."""
     for path in sorted(replaced.rglob("*")):
         if path.is_file() and path.suffix != ".mpy":
-            raise MicaError(f"{path} would be lost: a package replaces {replaced}; name another folder")
+            raise MicaError(f"{path} would be lost: a package replaces {replaced}", todo="name another folder")
 
 
 def write(

@@ -99,7 +99,7 @@ def build(
     """
     begun = time.monotonic()
     if name not in ARCHS:
-        raise MicaError(f"no architecture is called {name!r}; known are {', '.join(ARCHS)}")
+        raise MicaError(f"no architecture is called {name!r}", todo=f"known are {', '.join(ARCHS)}")
     arch = ARCHS[name]
     need_program("make", "make")
     if arch.prefix != WINDOWED:

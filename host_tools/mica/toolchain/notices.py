@@ -70,7 +70,9 @@ def linked(obj: Path, port: Path, tree: Path) -> Linked:
     """What the linker's maps below `obj`, the build's folder, name. `port` is where the port's makefile runs."""
     maps = sorted(obj.rglob("*.map"))
     if not maps:
-        raise MicaError(f"{obj} has no linker map, which the notices are made of; remove the folder and build again")
+        raise MicaError(
+            f"{obj} has no linker map, which the notices are made of", todo="remove the folder and build again"
+        )
     found = Linked()
     commands = _compile_commands(obj)
     for path in maps:

@@ -44,7 +44,7 @@ def refuse(where: str, name: str, digest: str, wanted: str) -> Unsupported:
     """The error for an archive `name` that is not `wanted`: what is there, its hash, what to do."""
     pinned = sums().get(wanted)
     want = f"{wanted} ({pinned})" if pinned else "a file with a known SHA-256"
-    return Unsupported(f"{where} has {name} with SHA-256 {digest}; wanted {want}; {OPTION}")
+    return Unsupported(f"{where} has {name} with SHA-256 {digest}", todo=f"wanted {want}; {OPTION}")
 
 
 def check_all(paths: list[Path], where: str) -> None:

@@ -95,7 +95,7 @@ def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False
         gcc = unpacked("xtensa-gcc", ["gcc-xtensa-lx106"], progress, unpinned=unpinned)
         llvm = unpacked("llvm-22", ["clang-22", "llvm-22"], progress, unpinned=unpinned)
     except Unsupported as error:
-        raise Unsupported(f"{why}: {error}") from None
+        raise error.at(why) from None
     for path in (gcc / _GCC / "cc1", gcc / _LIBRARIES, llvm / _LLVM / "bin" / "llvm-mc", llvm / _LIBRARIES):
         if not path.exists():
             raise Unsupported(f"{why}: {path} is not among Debian's packages here")
