@@ -49,7 +49,7 @@ class MicaRep(BackendRep):
             except MicaError as e:
                 e.found = e.found.removeprefix(f"{path}: ")  # a file that nobody knows of
                 raise
-        self.runner = HostRunner(self.compiled.data)
+        self.runner = HostRunner(self.compiled.data, self.compiled.custom)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[np.ndarray, ...]:
         """inputs: arrays in the order of the model's inputs, or a dict by name. Raises MicaError and Unsupported."""

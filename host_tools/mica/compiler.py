@@ -10,6 +10,7 @@ import numpy as np
 
 from mica import __version__
 from mica.calibration import default_samples, samples_for
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import Unsupported
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
@@ -41,6 +42,7 @@ class Compiled:
     integer: Graph  # kernels
     macs: int
     weight_bytes: int
+    custom: CustomOps  # that it was compiled with
 
 
 def compile_model(
@@ -56,19 +58,20 @@ def compile_model(
     states: Sequence[Tie] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
+    custom: CustomOps = NO_CUSTOM,
 ) -> Compiled:
-    """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
+    """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only.
+    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     if imported is None:
-        imported = import_model(path, shapes)
+        imported = import_model(path, shapes, custom)
     ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:
@@ -108,6 +111,7 @@ def compile_model(
         integer=integer,
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
+        custom=custom,
     )
 
 

@@ -36,10 +36,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         raise MicaError("--runs: at least 1 is wanted")
+    custom = target.custom_of(args)
     if args.trace:
         outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
     emulated = emulated_boards().get(args.on)
-    with target.open_model(args.model, args.on, icount=emulated is not None and emulated.port == "qemu") as runner:
+    with target.open_model(
+        args.model, args.on, custom=custom, icount=emulated is not None and emulated.port == "qemu"
+    ) as runner:
         clock = emulated.clock if emulated else 0
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
     if args.trace:

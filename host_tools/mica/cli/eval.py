@@ -24,9 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     data = evaluation.load(args.data).first(args.samples)
     float_model = FloatModel(args.float_model) if args.float_model else None
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         result = compare(data, runner, float_model)
     if args.json:
         text.emit_json(result)

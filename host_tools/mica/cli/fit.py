@@ -66,14 +66,15 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
     from mica.compiler import compile_model
     from mica.importer import import_model
 
+    custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
-    imported = import_model(args.model, shapes)
+    imported = import_model(args.model, shapes, custom)
     calibration = None
     if args.calib:
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
     compiled = compile_model(
-        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported
+        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
     return compiled.model, compiled.data
 

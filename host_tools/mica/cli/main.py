@@ -104,10 +104,6 @@ def _run(words: list[str]) -> int:
         parser.print_help()
         return 0
     args = parser.parse_args(words)
-    if custom_files := getattr(args, "custom", None):
-        from mica import custom
-
-        custom.load(custom_files)
     return int(args.run(args))
 
 

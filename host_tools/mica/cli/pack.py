@@ -13,6 +13,7 @@ import numpy as np
 
 from mica.calibration import Pixels
 from mica.cli import chart, outputs, target, text
+from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
 from mica.format.codec import ModelFile, encode
@@ -105,6 +106,7 @@ def run(args: argparse.Namespace) -> int:
     if args.golden < 0:
         raise MicaError("--golden: wanted a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
+    custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
@@ -117,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
-    imported = import_model(model, shapes)
+    imported = import_model(model, shapes, custom)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
     if args.calib:
         # States are not in the data: they come from the runs before.
@@ -137,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
             board.scratch if board else SCRATCH_LIMIT,
             ties,
             imported=imported,
+            custom=custom,
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
@@ -161,9 +164,9 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error:
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed = with_golden(packed, blob, calibration, args.golden)
+        packed = with_golden(packed, blob, calibration, args.golden, custom)
     if data is not None:
-        result["accuracy"] = _measure(model, blob, data)
+        result["accuracy"] = _measure(model, blob, custom, data)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
     if args.golden or data is not None:
         blob = encode(packed)
@@ -310,12 +313,12 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
     }
 
 
-def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, Any]:
+def _measure(model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset) -> dict[str, Any]:
     from mica.cli.eval import compare
     from mica.run.float_model import FloatModel
     from mica.run.host import HostRunner
 
-    with HostRunner(blob) as runner:
+    with HostRunner(blob, custom) as runner:
         return compare(data, runner, FloatModel(model))
 
 

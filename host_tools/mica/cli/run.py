@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     arrays = read_arrays(args.input)
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         sample = pick(runner, arrays, args.sample, args.input)
         for line in saturating(runner, sample):
             say(f"warning: {line}")

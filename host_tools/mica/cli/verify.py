@@ -31,9 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.samples is not None and args.samples < 1:
         raise MicaError("--samples: at least 1 is wanted")
-    with target.open_model(args.model, args.on) as board:
+    custom = target.custom_of(args)
+    with target.open_model(args.model, args.on, custom=custom) as board:
         samples = inputs_for(board, args.data, args.samples)
-        with HostRunner(target.read_model(args.model)) as host, text.Progress("verifying", "samples") as progress:
+        with (
+            HostRunner(target.read_model(args.model), custom) as host,
+            text.Progress("verifying", "samples") as progress,
+        ):
             result = verify(host, board, samples, progress)
     if args.json:
         text.emit_json(result)

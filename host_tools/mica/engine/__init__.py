@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
 from ..format.schema import DTYPES, HEADER, record_bytes
@@ -135,19 +136,19 @@ class NativeModel:
         return tensor
 
 
-def load(data: bytes) -> LoadedModel:
+def load(data: bytes, custom: CustomOps = NO_CUSTOM) -> LoadedModel:
     """A model from the bytes of a .mica file. Raises FormatError where they break a rule.
 
-    The engine has no operators of the user's own, so a model with such runs in numpy.
+    The engine has no operators of the user's own, so a model with such runs in numpy, with those of `custom`.
     """
     if not AVAILABLE:
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
     try:
         return NativeModel(data)
     except FormatError:
         if not _has_custom(data):
             raise
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
 
 
 def _has_custom(data: bytes) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mica.boards import emulated_boards
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.coordinator import FleetRunner, Say
 from mica.fleet.dispatch import Settings
@@ -63,8 +64,10 @@ def targets_of(target: str) -> dict[str, str]:
     return found
 
 
-def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Settings | None = None) -> FleetRunner:
-    """The model on all boards of a fleet. Raises MicaError; a board that fails later is the fleet's to get over."""
+def open_fleet(
+    data: bytes, target: str, say: Say | None = None, settings: Settings | None = None, custom: CustomOps = NO_CUSTOM
+) -> FleetRunner:
+    """The model on all boards of a fleet; custom: operators of the user's own. Raises MicaError; a board that fails later is the fleet's to get over."""
     boards = targets_of(target)
     known = emulated_boards()
     for one in dict.fromkeys(boards.values()):
@@ -72,6 +75,8 @@ def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Setti
             build(known[one], progress=say or quiet)
 
     def links(events: Events) -> Sequence[Link]:
-        return [RunnerLink(name, partial(open_runner, data, one), events) for name, one in boards.items()]
+        return [
+            RunnerLink(name, partial(open_runner, data, one, custom=custom), events) for name, one in boards.items()
+        ]
 
-    return FleetRunner(data, target, links, say, settings)
+    return FleetRunner(data, target, links, say, settings, custom)

@@ -23,7 +23,7 @@ import onnx.shape_inference
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
-from mica import custom
+from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
@@ -52,8 +52,8 @@ INTEGER_OPS = MOVES.union(
 )
 
 
-def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Graph:
-    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`.
+def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM) -> Graph:
+    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
 
     Operators that mica does not know stay in the graph, for the passes to refuse together with what they cannot take.
     Raises MicaError where the file cannot be read, Unsupported where no graph can be made of it.
@@ -70,12 +70,18 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
-    return import_proto(path, model, opset, shapes)
+    return import_proto(path, model, opset, shapes, custom)
 
 
-def import_proto(path: Path, model: onnx.ModelProto, opset: int, shapes: Mapping[str, int] | None = None) -> Graph:
+def import_proto(
+    path: Path,
+    model: onnx.ModelProto,
+    opset: int,
+    shapes: Mapping[str, int] | None = None,
+    custom: CustomOps = NO_CUSTOM,
+) -> Graph:
     """The graph of a model that has been read and checked; path: what errors call it."""
-    return _Importer(path, model, opset, dict(shapes or {})).run()
+    return _Importer(path, model, opset, dict(shapes or {}), custom).run()
 
 
 def external_files(path: str | Path) -> list[Path]:
@@ -136,11 +142,14 @@ def _first_line(e: Exception) -> str:
 class _Importer:
     """The state of one import: the graph as far as it has grown."""
 
-    def __init__(self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int]) -> None:
+    def __init__(
+        self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int], custom: CustomOps
+    ) -> None:
         self.path = path
         self.model = model
         self.opset = opset
         self.shapes = shapes
+        self.custom = custom
         self.used_shapes: set[str] = set()
         self.graph = Graph(model.graph.name or path.stem)
         self.problems: list[str] = []
@@ -300,8 +309,9 @@ class _Importer:
     def _add_node(self, proto: onnx.NodeProto) -> None:
         g = self.graph
         name, where = _name(proto), _where(proto)
-        if proto.op_type in custom.OPERATORS and proto.domain not in ("", "ai.onnx"):
-            self._add_custom(proto, name, where)
+        operator = self.custom.operators.get(proto.op_type)
+        if operator is not None and proto.domain not in ("", "ai.onnx"):
+            self._add_custom(proto, operator, name, where)
         elif proto.domain not in ("", "ai.onnx"):
             self._stop(
                 f"{where}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
@@ -318,7 +328,7 @@ class _Importer:
             self.problems.append(f"{where}: {NOT_SUPPORTED}")
         self.unknown.update(o for o in proto.output if o and o not in g.values)
 
-    def _add_custom(self, proto: onnx.NodeProto, name: str, where: str) -> None:
+    def _add_custom(self, proto: onnx.NodeProto, operator: Operator, name: str, where: str) -> None:
         """An operator of the user's own: one core node already, whose shape the user's file says."""
         g = self.graph
         values = [g.values.get(i) for i in proto.input]
@@ -330,13 +340,14 @@ class _Importer:
         else:
             try:
                 attributes = _attributes(proto)
-                definition = custom.define(proto.op_type, attributes)
-                shape = custom.output_shape(proto.op_type, attributes, shapes)
+                definition = define(operator.name, attributes)
+                shape = operator.output_shape(attributes, shapes)
             except ValueError as e:
                 self._stop(f"{where}: {e}")
                 return
             g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
-            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), {"definition": definition}))
+            attrs = {"definition": definition, "operator": operator}
+            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), attrs))
 
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""

@@ -64,7 +64,7 @@ CORE = (
         "recurrent_s8",
         variadic=True,
     ),
-    Op("Custom", 1, (), ("definition",), "custom_s8", variadic=True),  # the user's own: mica/custom.py
+    Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True),  # the user's own: mica/custom.py
     Op("Softmax", 1, (), (), "softmax_s8"),
     Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),
     Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.custom import KERNEL
 from mica.ir.graph import Graph, Node
+from mica.kernels import CUSTOM
 from mica.quantise.steps.common import emit
 
 
 def _custom(g: Graph, out: Graph, node: Node) -> None:
     definition = np.frombuffer(node.attrs["definition"].encode(), np.uint8)
-    emit(out, node, KERNEL, node.inputs, [definition], {})
+    emit(out, node, CUSTOM.name, node.inputs, [definition], {})
 
 
 STEPS = {"Custom": _custom}
