@@ -33,7 +33,7 @@ def check(path: Path) -> None:
             raise MicaError(
                 f"{path}: unpacks to {size:,} bytes",
                 todo=(
-                    f"wanted at most {most:,} (256 MB and 4 times the file). Give fewer samples, "
+                    f"expected at most {most:,} (256 MB and 4 times the file). Give fewer samples, "
                     "or save them with numpy.savez, which does not compress"
                 ),
             )

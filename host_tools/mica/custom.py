@@ -57,7 +57,7 @@ class Operator:
         if self.shape is not None:
             shape = self._call(self.shape, shapes, attributes)
             if not isinstance(shape, tuple | list) or not all(isinstance(n, int) and n > 0 for n in shape):
-                raise ValueError(f"the shape of {self.name} is {shape!r}; wanted a tuple of dimensions")
+                raise ValueError(f"the shape of {self.name} is {shape!r}; expected a tuple of dimensions")
             return tuple(shape)
         zeros = [np.zeros(s, np.float32) for s in shapes]
         return tuple(np.shape(self._call(self.compute, zeros, attributes)))
@@ -70,7 +70,9 @@ class Operator:
         except ValueError as e:
             raise MicaError(str(e)) from None
         if y.shape != shape or not np.isfinite(y).all():
-            what = f"shape {list(y.shape)}, wanted {list(shape)}" if y.shape != shape else "a number that is not finite"
+            what = (
+                f"shape {list(y.shape)}, expected {list(shape)}" if y.shape != shape else "a number that is not finite"
+            )
             raise MicaError(f"operator {self.name} gave {what}")
         return y
 
@@ -99,9 +101,9 @@ class CustomOps:
             shapes = getattr(module, "SHAPES", {})
             source = getattr(module, "BOARD", "")
             if not isinstance(functions, dict) or not all(callable(f) for f in functions.values()) or not functions:
-                raise MicaError(f"{path}: wanted OPERATORS = {{'Name': function}}")
+                raise MicaError(f"{path}: expected OPERATORS = {{'Name': function}}")
             if not isinstance(shapes, dict) or set(shapes) - set(functions) or not isinstance(source, str):
-                raise MicaError(f"{path}: wanted SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
+                raise MicaError(f"{path}: expected SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
             operators.update({name: Operator(name, f, shapes.get(name)) for name, f in functions.items()})
             sources.append(source)
         return cls(operators, "\n".join(sources))

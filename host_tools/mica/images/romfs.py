@@ -169,7 +169,7 @@ def _tree(files: Mapping[str, bytes]) -> dict[str, _Node]:
         *folders, last = PurePosixPath(name).parts or ("",)
         if last in ("", "/") or {"/", ".."} & {*folders, last}:
             raise MicaError(
-                f"{name!r} is not a path in a ROMFS", todo="wanted one such as 'net.mica' or 'lib/net.mica'"
+                f"{name!r} is not a path in a ROMFS", todo="expected one such as 'net.mica' or 'lib/net.mica'"
             )
         at = top
         for part in folders:

@@ -20,7 +20,7 @@ def open_runner(
     icount: bool = False,
     custom: CustomOps = NO_CUSTOM,
 ) -> Runner:
-    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations.
+    """A runner on `target`: "host", an emulated board, or a port. `say` is told of slow preparations.
 
     With `icount` the clock of a board in QEMU counts instructions. custom: operators of the user's own.
     """
