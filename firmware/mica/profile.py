@@ -116,7 +116,7 @@ def profile(model, runs, inputs):
     from time import ticks_us
 
     if runs < 1:
-        raise ValueError("profile: at least 1 run is wanted")
+        raise ValueError("profile: at least 1 run is expected")
     fill = None if inputs is None else lambda: model._write(inputs)
     us, total = measure(model, ticks_us, 0x3FFFFFFF, runs, fill)
     return Profile(model.layers, us, total, runs)

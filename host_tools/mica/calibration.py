@@ -67,7 +67,9 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
         if name in arrays:
             a = arrays[name]
             if not _broadcasts(a.shape, y.shape):
-                raise MicaError(f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}; wanted one number")
+                raise MicaError(
+                    f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}; expected one number"
+                )
             y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
 
@@ -84,7 +86,7 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
     """An array of a file as float32. Raises MicaError where it holds something else than samples of numbers."""
     if x.dtype.kind not in "fiub" or x.ndim == 0:
         what = f"type {x.dtype}" if x.ndim else "one value"
-        raise MicaError(f"{where}: '{name}' has {what}; wanted samples of numbers")
+        raise MicaError(f"{where}: '{name}' has {what}; expected samples of numbers")
     return x.astype(np.float32)
 
 
@@ -105,7 +107,7 @@ def load_calibration(
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
         return {inputs[0]: decode(arrays, str(path))}
-    raise MicaError(f"{path}: holds {', '.join(arrays)}; wanted one array for each of the inputs {', '.join(inputs)}")
+    raise MicaError(f"{path}: holds {', '.join(arrays)}; expected one array for each of the inputs {', '.join(inputs)}")
 
 
 def sample_files(path: str | Path) -> list[Path]:
@@ -124,9 +126,11 @@ def _load_folder(
     if not files:
         raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
     if len(kinds) > 1:
-        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}; wanted one kind of samples")
+        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}; expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
-        raise MicaError(f"{folder}: the model has the inputs {', '.join(inputs)}; wanted .npz files that hold them all")
+        raise MicaError(
+            f"{folder}: the model has the inputs {', '.join(inputs)}; expected .npz files that hold them all"
+        )
     if kinds == {"pictures"}:
         pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
         return {inputs[0]: np.concatenate(pictures)}
@@ -149,7 +153,7 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
         ) from None
     if len(shape) != 4 or (shape[3] not in _MODES and shape[1] not in _MODES):
         raise MicaError(
-            f"{path}: is a picture, but the model's input is {list(shape)}; wanted [1, height, width, channels] or "
+            f"{path}: is a picture, but the model's input is {list(shape)}; expected [1, height, width, channels] or "
             "[1, channels, height, width] with 1, 3 or 4 channels"
         )
     last = shape[3] in _MODES
@@ -195,8 +199,8 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
         return x.reshape(len(x), *shape)
     if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
         return x
-    wanted = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
-    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}; wanted [{wanted}]")
+    expected = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
+    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}; expected [{expected}]")
 
 
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
@@ -208,7 +212,7 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
     if size > MADE_UP_BYTES:
         raise MicaError(
-            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes; wanted at most {MADE_UP_BYTES:,}. "
+            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes; expected at most {MADE_UP_BYTES:,}. "
             "Give real ones with --calib"
         )
     rng = np.random.default_rng(0)

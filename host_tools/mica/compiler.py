@@ -18,7 +18,7 @@ from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.state import Tie, with_state
+from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, best_plan
@@ -53,14 +53,14 @@ def compile_model(
     calib_method: str = AUTO,
     plain: bool = False,
     scratch_limit: int = SCRATCH_LIMIT,
-    states: Sequence[Tie] = (),
+    states: Sequence[StateLink] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
-    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
+    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
     consecutive runs, and those of a window's input its new rows only.
@@ -112,7 +112,7 @@ def compile_model(
 
 
 def _samples(
-    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[Tie]
+    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[StateLink]
 ) -> list[dict[str, np.ndarray]]:
     """Samples with the states that they meet, one after the other."""
     if calibration is None:
@@ -126,7 +126,7 @@ def _samples(
     return samples
 
 
-def _share_scales(tuned: Tuned, ties: Sequence[Tie]) -> None:
+def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
     """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
     if not ties:
         return

@@ -59,9 +59,9 @@ def load(paths: Sequence[str]) -> None:
         shapes = getattr(module, "SHAPES", {})
         board = getattr(module, "BOARD", "")
         if not isinstance(operators, dict) or not all(callable(f) for f in operators.values()) or not operators:
-            raise MicaError(f"{path}: wanted OPERATORS = {{'Name': function}}")
+            raise MicaError(f"{path}: expected OPERATORS = {{'Name': function}}")
         if not isinstance(shapes, dict) or set(shapes) - set(operators) or not isinstance(board, str):
-            raise MicaError(f"{path}: wanted SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
+            raise MicaError(f"{path}: expected SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
         OPERATORS.update({name: Operator(f, shapes.get(name)) for name, f in operators.items()})
         _board.append(board)
 
@@ -111,7 +111,7 @@ def output_shape(op: str, attributes: Mapping[str, Any], shapes: Sequence[tuple[
     if operator.shape is not None:
         shape = _call(op, operator.shape, shapes, attributes)
         if not isinstance(shape, tuple | list) or not all(isinstance(n, int) and n > 0 for n in shape):
-            raise ValueError(f"the shape of {op} is {shape!r}; wanted a tuple of dimensions")
+            raise ValueError(f"the shape of {op} is {shape!r}; expected a tuple of dimensions")
         return tuple(shape)
     zeros = [np.zeros(s, np.float32) for s in shapes]
     return tuple(np.shape(_call(op, operator.compute, zeros, attributes)))
@@ -128,7 +128,7 @@ def compute(definition: bytes, arrays: Sequence[np.ndarray], shape: tuple[int, .
     except ValueError as e:
         raise MicaError(str(e)) from None
     if y.shape != shape or not np.isfinite(y).all():
-        what = f"shape {list(y.shape)}, wanted {list(shape)}" if y.shape != shape else "a number that is not finite"
+        what = f"shape {list(y.shape)}, expected {list(shape)}" if y.shape != shape else "a number that is not finite"
         raise MicaError(f"operator {op} gave {what}")
     return y
 

@@ -1,4 +1,4 @@
-"""Errors that mica shows to people: one line that says what was found, what was wanted, what to try."""
+"""Errors that mica shows to people: one line that says what was found, what was expected, what to try."""
 
 from collections.abc import Sequence
 

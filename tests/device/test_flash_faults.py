@@ -168,7 +168,7 @@ def test_cable_pulled(drive: Callable[..., FakeBootsel], fails: Callable[..., st
 
 def test_full(tmp_path: Path, image: Path) -> None:
     (tmp_path / "mica.uf2").symlink_to("/dev/full")
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=r"is full: the image has 81,920 bytes"):
         uf2_drive.copy(image.read_bytes(), Drive(tmp_path, "RPI-RP2", ""), silent)
 
@@ -181,7 +181,7 @@ def test_no_permission(number: int, tmp_path: Path, image: Path, monkeypatch: py
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "open", refuse)
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=f"no permission to write to {tmp_path}; mount it as your own user"):
         uf2_drive.copy(b"x" * 512, Drive(tmp_path, "RPI-RP2", ""), silent)
 
@@ -192,7 +192,7 @@ def test_gone_after_the_last_block(tmp_path: Path, image: Path, monkeypatch: pyt
     def gone(descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     data = image.read_bytes()
     monkeypatch.setattr(os, "fsync", gone)
     with pytest.raises(MicaError, match="vanished after 128 of 160 blocks"):
@@ -297,7 +297,7 @@ def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     writer = uf2_drive.Uf2Writer(firmware_image.read(load_board("RPI_PICO"), image), None, silent)
     old = Running(BoardError("AttributeError: no bootloader", "Traceback ..."))
     with pytest.raises(MicaError, match="/dev/ttyX does not go into BOOTSEL mode: AttributeError: no bootloader"):
@@ -380,7 +380,7 @@ def test_not_uf2(damage: int) -> None:
     data[512 + damage : 512 + damage + 4] = b"\xff\xff\xff\x0f"
     with pytest.raises(MicaError, match=r"x: not a UF2 file \(block 1\)"):
         uf2.parse(bytes(data), "x")
-    with pytest.raises(MicaError, match="wanted a multiple of 512"):
+    with pytest.raises(MicaError, match="expected a multiple of 512"):
         uf2.parse(bytes(data[:700]), "x")
 
 

@@ -99,8 +99,8 @@ def test_host_is_near_the_float_function(packed: Path, folder: Path) -> None:
     finally:
         custom.clear()
     real = 0.5 * (qc.scale * (c.astype(np.float64) - qc.zero_point)) ** 2 - 1
-    wanted = np.clip(np.rint(real / qd.scale) + qd.zero_point, -128, 127)
-    assert np.abs(wanted - d).max() <= 1 and np.unique(d).size > 20
+    expected = np.clip(np.rint(real / qd.scale) + qd.zero_point, -128, 127)
+    assert np.abs(expected - d).max() <= 1 and np.unique(d).size > 20
     assert y.shape == (20, 1, 4, 5, 6) or y.shape == (20, 4, 5, 6)
     assert y.std() > 0.05
 

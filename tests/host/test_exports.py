@@ -42,8 +42,8 @@ def test_export(path: Path) -> None:
         assert path.name in str(e.value)
         return
     for answer in answers(path, compiled(path)):
-        if answer.wanted.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
-            assert np.mean(answer.wanted == answer.found) >= 0.95, answer.name
+        if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
+            assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
             assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
 

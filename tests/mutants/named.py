@@ -19,7 +19,7 @@ SETS: dict[str, tuple[str, ...]] = {
         "fuzz or corrupt or oracle and (qemu or m3 or rv32)",
     ),
     "binding": ("tests/usermod/test_usermod.py", "-k", "UNIX"),
-    "board": ("tests/usermod/test_usermod.py", "tests/trouble/test_trouble.py", "-k", "UNIX"),
+    "board": ("tests/usermod/test_usermod.py", "tests/robustness/test_trouble.py", "-k", "UNIX"),
     "slots": ("tests/device/test_slots.py", "tests/device/test_push.py"),
     "push": ("tests/device/test_push.py", "tests/device/test_slots.py"),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),

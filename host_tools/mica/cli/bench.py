@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
-        raise MicaError("--runs: at least 1 is wanted")
+        raise MicaError("--runs: at least 1 is expected")
     if args.trace:
         outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
     emulated = emulated_boards().get(args.on)

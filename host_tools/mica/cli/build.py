@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from mica.boards import Board, load_board, parse_size
+from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError
@@ -171,7 +171,7 @@ def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
     return "\n".join(lines)
 
 
-def free_heap(board: Board, image: Path) -> int | None:
+def free_heap(board: BoardSpec, image: Path) -> int | None:
     """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""
     if board.emulator is None or board.port == "unix":
         return None

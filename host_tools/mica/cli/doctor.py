@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.link.diagnosis import BAD, examine
 
     if args.on == "host":
-        raise MicaError("--on host: no board is there to look at; wanted a port, an emulated board, or auto")
+        raise MicaError("--on host: no board is there to look at; expected a port, an emulated board, or auto")
     found = examine(args.on, load_board(args.board) if args.board else None)
     well = all(f.state != BAD for f in found)
     if args.json:

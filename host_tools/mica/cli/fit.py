@@ -11,7 +11,7 @@ import argparse
 import dataclasses
 from typing import Any
 
-from mica.boards import Board, load_board
+from mica.boards import BoardSpec, load_board
 from mica.cli import target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes]:
     """The model as it would be packed for the board. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
@@ -78,7 +78,7 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
     return compiled.model, compiled.data
 
 
-def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
+def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:
     """Operators that are missing, each with its node."""
     if args.json:
         p = Prediction(board.name, False, list(e.reasons) or [str(e)])
@@ -87,7 +87,7 @@ def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
     raise e
 
 
-def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
+def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str:
     """What a person reads."""
     n = text.count
     lines = []
@@ -98,7 +98,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     ram, flash = p.ram, p.flash
     where = "the static arena" if not ram["arena_on_heap"] else f"a block of {n(ram['arena_on_heap'])} bytes of heap"
     lines.append(
-        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch wanted: in {where}"
+        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch for full speed: in {where}"
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
@@ -111,7 +111,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     return "\n".join(lines)
 
 
-def _time(p: Prediction, board: Board) -> list[str]:
+def _time(p: Prediction, board: BoardSpec) -> list[str]:
     t = p.time
     if t is None:
         return []

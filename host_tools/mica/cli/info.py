@@ -10,7 +10,7 @@ from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
-from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, ONNX_OPS
 from mica.printable import printable_lines
 
 NAME = "info"
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ops:
         from mica.importer.tflite.operators import OPERATORS
 
-        ops = sorted(ONNX_OPS | DEFINED) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
+        ops = sorted(ONNX_OPS | DEFINED_BY_ONNX) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
         tflite = sorted(OPERATORS)
         if args.json:
             text.emit_json({"ops": ops, "tflite_ops": tflite})

@@ -24,7 +24,7 @@ from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels
 
 if TYPE_CHECKING:
-    from mica.boards import Board
+    from mica.boards import BoardSpec
     from mica.compiler import Compiled
 
 NAME = "pack"
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [*read, ("the packed model", output)])
     if args.golden < 0:
-        raise MicaError("--golden: wanted a number of vectors, 0 for none")
+        raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
@@ -204,7 +204,7 @@ def _tie(text_: str) -> tuple[str, str]:
     """IN=OUT. Raises MicaError."""
     source, _, result = text_.partition("=")
     if not source or not result:
-        raise MicaError(f"--state {text_}: wanted IN=OUT, an input and an output of the model")
+        raise MicaError(f"--state {text_}: expected IN=OUT, an input and an output of the model")
     return source, result
 
 
@@ -215,7 +215,7 @@ def _window(text_: str) -> streaming.Window:
     if not (stem and axis.isdecimal()):
         stem, axis = name, ""
     if not stem or not rows.isdecimal():
-        raise MicaError(f"--window {text_}: wanted INPUT=N or INPUT:AXIS=N with N a positive number")
+        raise MicaError(f"--window {text_}: expected INPUT=N or INPUT:AXIS=N with N a positive number")
     return streaming.Window(stem, int(axis) if axis else None, int(rows))
 
 
@@ -225,7 +225,7 @@ def parse_shapes(items: list[str]) -> dict[str, int]:
     for item in items:
         name, _, size = item.rpartition("=")
         if not name or not size.isdigit() or int(size) < 1:
-            raise MicaError(f"--shape {item}: wanted NAME=N with N a positive number")
+            raise MicaError(f"--shape {item}: expected NAME=N with N a positive number")
         shapes[name] = int(size)
     return shapes
 
@@ -273,7 +273,7 @@ def _pixels(args: argparse.Namespace) -> Pixels:
             try:
                 found[name] = tuple(_number(part) for part in text_.split(","))
             except (ValueError, ZeroDivisionError):
-                raise MicaError(f"--pixel-{name} {text_}: wanted numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
+                raise MicaError(f"--pixel-{name} {text_}: expected numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
     return Pixels(**found)
 
 
@@ -317,7 +317,7 @@ def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, An
         return compare(data, runner, FloatModel(model))
 
 
-def _require_fit(model: ModelFile, data: bytes, board: Board, path: Path) -> None:
+def _require_fit(model: ModelFile, data: bytes, board: BoardSpec, path: Path) -> None:
     """Raises Unsupported where `mica fit` would say of the file `data` that it does not fit, with the same reasons."""
     from mica.cost.prediction import predict
     from mica.cost.table import Table

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.samples is not None and args.samples < 1:
-        raise MicaError("--samples: at least 1 is wanted")
+        raise MicaError("--samples: at least 1 is expected")
     with target.open_model(args.model, args.on) as board:
         samples = inputs_for(board, args.data, args.samples)
         with HostRunner(target.read_model(args.model)) as host, text.Progress("verifying", "samples") as progress:
@@ -59,8 +59,8 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
     steps = host.model.steps
     difference = None
     for k, inputs in enumerate(samples):
-        wanted, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
-        bad = next((i for i, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b), None)
+        expected, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
+        bad = next((i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b), None)
         if bad is not None:
             if host.model.state_bytes:
                 for runner in (host, board):  # the state that this sample met

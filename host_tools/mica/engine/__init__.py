@@ -82,7 +82,7 @@ class NativeModel:
         name, dtype, dims = self._shape(t)
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[dtype]) or a.size != int(np.prod(dims)):
-            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, wanted {dtype} {list(dims)}")
+            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, expected {dtype} {list(dims)}")
         self._model.write(t, np.ascontiguousarray(a).tobytes())
 
     def run(self) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 from mica.link.answers import ask, name, one_of, size
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress
 
 _BLOCK = 4096  # of the board's file system
 _SLOWEST = 1000  # bytes a second that a file takes at least
@@ -33,7 +33,7 @@ def _mica_list(folder):
                 _mica_list(path + "/")
 """
 
-# The content in base64, if it is wanted, and the hash of it.
+# The content in base64, if it is asked for, and the hash of it.
 _READ = """\
 def _mica_read(path, show):
     import binascii, hashlib, sys
@@ -81,7 +81,7 @@ class Backup:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def listing(board: Board, top: str = "/") -> list[Entry]:
+def listing(board: Link, top: str = "/") -> list[Entry]:
     """All files and folders of the board's file system, a folder before what is in it; `top` ends in "/"."""
     answer = ask(board, f"{_LIST}_mica_list({top!r})")
     rows = answer.all("entry", one_of("dir", "file"), size, name)
@@ -96,7 +96,7 @@ def space_needed(entries: list[Entry]) -> int:
     return (files + 2 * (1 + sum(entry.folder for entry in entries))) * _BLOCK
 
 
-def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
+def back_up(board: Link, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
     """Copy the files into a new folder. Raises MicaError, and leaves no folder behind, when one cannot be copied whole."""
     backup = Backup(folder, tuple(entry.path for entry in entries if entry.folder), {})
     if folder.exists():
@@ -115,7 +115,7 @@ def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgr
     return backup
 
 
-def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
+def read_rom(board: Link, progress: PutProgress) -> dict[str, bytes]:
     """The files in a board's ROMFS, by their paths below /rom; none where it has no ROMFS."""
     if board.exec("import os\nprint('rom' in os.listdir('/'))").strip() != b"True":
         return {}
@@ -131,7 +131,7 @@ def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
     return found
 
 
-def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:
+def _copy(board: Link, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:
     total = sum(entry.size for entry in entries)
     done = 0
     board.exec(_READ)
@@ -152,7 +152,7 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
         progress(done, total)
 
 
-def _read(board: Board, entry: Entry) -> bytes:
+def _read(board: Link, entry: Entry) -> bytes:
     """A file's content, whose hash on the board was the same."""
     path = entry.path
     limit, seconds = ANSWER_BYTES + 2 * entry.size, SILENCE * 10 + entry.size / _SLOWEST
@@ -166,7 +166,7 @@ def _read(board: Board, entry: Entry) -> bytes:
     return data
 
 
-def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
+def restore(board: Link, backup: Backup, progress: PutProgress) -> None:
     """Put all files back and compare their hashes on the board. Raises MicaError naming the first that differs."""
     total = sum(backup.local(path).stat().st_size for path in backup.hashes)
     done = 0
@@ -185,7 +185,7 @@ def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
             done += len(piece)
             progress(done, total)
     board.exec(_READ)
-    for path, wanted in backup.hashes.items():
+    for path, expected in backup.hashes.items():
         said = board.exec(f"_mica_read({path!r}, False)").decode(errors="replace").strip()
-        if said != f"mica:sha256 {wanted}":
+        if said != f"mica:sha256 {expected}":
             raise BoardError(f"{board.name}: {path} is not what was backed up")

@@ -11,8 +11,8 @@ from mica.errors import MicaError
 from mica.flash import flash_map
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Partition, Span
-from mica.flash.writer import Ui, Writer
-from mica.link.board import Board
+from mica.flash.writer import FlashCallbacks, Writer
+from mica.link.board import Link
 
 _BAUD = 460800  # what every USB bridge on these boards can
 _DETECTIONS = 3
@@ -21,15 +21,15 @@ _FORMATTED_BY = 2 * _SECTOR  # of an empty file system: MicroPython formats it o
 
 
 class EspWriter(Writer):
-    def __init__(self, image: Image, port: str, erase_all: bool, ui: Ui) -> None:
+    def __init__(self, image: Image, port: str, erase_all: bool, callbacks: FlashCallbacks) -> None:
         self.image = image
         self.port = port
         self.erase_all = erase_all
-        self.ui = ui
+        self.callbacks = callbacks
         self.partitions: list[Partition] | None = None  # of the board, as it was
         _import_esptool()
 
-    def files_of_board(self, board: Board) -> Span | None:
+    def files_of_board(self, board: Link) -> Span | None:
         self.partitions = flash_map.partitions_of_board(board)
         return flash_map.find_files(self.partitions)
 
@@ -42,7 +42,7 @@ class EspWriter(Writer):
             return None if not table.strip(b"\xff") else "what is in its flash is no partition table"
         return flash_map.find_files(self.partitions)
 
-    def write(self, board: Board | None, moved: bool) -> None:
+    def write(self, board: Link | None, moved: bool) -> None:
         if board:
             board.close()
         parts = self._parts()
@@ -70,19 +70,19 @@ class EspWriter(Writer):
     def _connected(self) -> Iterator[Any]:
         """The chip with esptool's loader running on it; esptool's complaints are MicaErrors of one line."""
         assert self.image.board.esptool is not None
-        wanted = self.image.board.esptool.chip
+        expected = self.image.board.esptool.chip
         from esptool import cmds
         from esptool.util import FatalError
         from serial import SerialException
 
         esp = None
-        with _as_our_progress(self.ui):
+        with _as_our_progress(self.callbacks):
             try:
                 esp = _detect_chip(self.port)
                 name = esp.CHIP_NAME.lower().replace("-", "")
-                if name != wanted:
+                if name != expected:
                     raise MicaError(
-                        f"{self.port} is an {esp.CHIP_NAME}; {self.image.board.name} has an {_pretty(wanted)}"
+                        f"{self.port} is an {esp.CHIP_NAME}; {self.image.board.name} has an {_pretty(expected)}"
                     )
                 esp = cmds.run_stub(esp)
                 esp.change_baud(_BAUD)
@@ -144,7 +144,7 @@ def _import_esptool() -> None:
 
 
 @contextlib.contextmanager
-def _as_our_progress(ui: Ui) -> Iterator[None]:
+def _as_our_progress(callbacks: FlashCallbacks) -> Iterator[None]:
     """Have esptool report to our meter rather than print."""
     from esp_pylib.logger import EspLog, EspLogBase
 
@@ -163,7 +163,7 @@ def _as_our_progress(ui: Ui) -> Iterator[None]:
 
             def progress_bar(self, cur_iter: int, total_iters: int, *args: Any, **kwargs: Any) -> None:
                 if self.meter is None:
-                    self.meter = stack.enter_context(ui.meter("writing flash", "bytes"))
+                    self.meter = stack.enter_context(callbacks.meter("writing flash", "bytes"))
                 self.meter(cur_iter, total_iters)
 
         before = EspLog.instance

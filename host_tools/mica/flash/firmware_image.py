@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
 from mica.flash import flash_map
 from mica.flash.flash_map import Span
@@ -17,7 +17,7 @@ class Image:
     """A firmware for a board, taken apart: what goes where in flash, offsets from its start."""
 
     where: str  # the file, for messages
-    board: Board
+    board: BoardSpec
     parts: tuple[tuple[int, bytes], ...]
     files: Span | None  # the file system of this firmware; None when it does not say
     models: Span | None  # its ROMFS window
@@ -43,7 +43,7 @@ class Image:
         return bytes(whole)
 
 
-def combined_image(board: Board, models: Sequence[Path], firmware: Path | None = None) -> bytes:
+def combined_image(board: BoardSpec, models: Sequence[Path], firmware: Path | None = None) -> bytes:
     """One file with a firmware and models: `/rom/NAME.mica` is there when the board starts.
 
     UF2 for RP2040 and RP2350; for the ESP32 family bytes that belong at the offset `board.esptool.offset`. `firmware`
@@ -56,7 +56,7 @@ def combined_image(board: Board, models: Sequence[Path], firmware: Path | None =
     return with_models(read(board, firmware), read_models(models)).as_file()
 
 
-def read(board: Board, path: Path) -> Image:
+def read(board: BoardSpec, path: Path) -> Image:
     """A firmware image for this board; MicaError when it is none, or is for another chip."""
     try:
         data = path.read_bytes()
@@ -71,13 +71,13 @@ def read(board: Board, path: Path) -> Image:
     raise Unsupported(f"{board.name} is not a board that is flashed; try: mica emu {board.name}")
 
 
-def _read_uf2(board: Board, data: bytes, where: str) -> Image:
+def _read_uf2(board: BoardSpec, data: bytes, where: str) -> Image:
     assert board.uf2 is not None
     blocks = uf2.parse(data, where)
     uf2.check_family(blocks, board.uf2.family, board.name, where)
     own = [(block.address, block.data) for block in blocks if block.family in (board.uf2.family, None)]
     if not own or min(address for address, _ in own) != board.uf2.base:
-        raise MicaError(f"{where}: no program begins at {board.uf2.base:#x}; wanted a firmware")
+        raise MicaError(f"{where}: no program begins at {board.uf2.base:#x}; expected a firmware")
     end = board.uf2.base + board.flash
     for address, piece in own:
         if not board.uf2.base <= address <= end - len(piece):
@@ -108,12 +108,12 @@ _ESP_MAGIC = 0xE9
 _ESP_CHIPS = {0: "esp32", 2: "esp32s2", 5: "esp32c3", 9: "esp32s3", 13: "esp32c6", 16: "esp32h2"}
 
 
-def _read_esp(board: Board, data: bytes, where: str) -> Image:
+def _read_esp(board: BoardSpec, data: bytes, where: str) -> Image:
     assert board.esptool is not None
     offset = board.esptool.offset
     if len(data) < 32 or data[0] != _ESP_MAGIC:
         raise MicaError(
-            f"{where}: not a firmware for an ESP32; wanted firmware.bin, with boot loader and partition table"
+            f"{where}: not a firmware for an ESP32; expected firmware.bin, with boot loader and partition table"
         )
     chip = _ESP_CHIPS.get(int.from_bytes(data[12:14], "little"), "another chip")
     if chip != board.esptool.chip:
@@ -121,7 +121,7 @@ def _read_esp(board: Board, data: bytes, where: str) -> Image:
     table = flash_map.PARTITION_TABLE - offset
     rows = flash_map.partitions(data[table : table + flash_map.PARTITION_TABLE_BYTES])
     if not rows:
-        raise MicaError(f"{where}: has no partition table; wanted firmware.bin, with boot loader and partition table")
+        raise MicaError(f"{where}: has no partition table; expected firmware.bin, with boot loader and partition table")
     if offset + len(data) > board.flash:
         raise MicaError(f"{where}: {len(data):,} bytes do not fit into the flash of {board.name} ({board.flash:,})")
     files, models = flash_map.find_files(rows), flash_map.find_models(rows)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mica.errors import MicaError
 from mica.link.answers import ask, data, number, up_to, words
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 
 XIP_BASE = 0x10000000
 
@@ -84,7 +84,7 @@ def rp2_files_of_image(blocks: Iterable[tuple[int, bytes]]) -> Span | None:
     return rp2_files(read)
 
 
-def rp2_files_of_board(board: Board) -> Span | None:
+def rp2_files_of_board(board: Link) -> Span | None:
     """The same, of the program that a board runs."""
 
     def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
@@ -141,7 +141,7 @@ for t in (esp32.Partition.TYPE_APP, esp32.Partition.TYPE_DATA):
 """
 
 
-def partitions_of_board(board: Board) -> list[Partition]:
+def partitions_of_board(board: Link) -> list[Partition]:
     """The rows of the table that a board runs with."""
     try:
         answer = ask(board, _ASK)

@@ -5,15 +5,15 @@ import os
 import time
 from pathlib import Path
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.flash import flash_map
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
-from mica.flash.writer import Ui, Writer
+from mica.flash.writer import FlashCallbacks, Writer
 from mica.images import uf2
 from mica.link import drives
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.drives import Drive
 
 _NAME = "mica.uf2"
@@ -23,27 +23,27 @@ _TICK = 0.2
 
 
 class Uf2Writer(Writer):
-    def __init__(self, image: Image, drive: Path | None, ui: Ui) -> None:
+    def __init__(self, image: Image, drive: Path | None, callbacks: FlashCallbacks) -> None:
         self.image = image
         self.facts = image.board
         self.drive = drive
-        self.ui = ui
+        self.callbacks = callbacks
 
-    def files_of_board(self, board: Board) -> Span | None:
+    def files_of_board(self, board: Link) -> Span | None:
         return flash_map.rp2_files_of_board(board)
 
     def files_without_repl(self) -> Span | str | None:
         find_drive(self.facts, self.drive)  # first of all: is there a board?
         return "they cannot be seen in BOOTSEL mode, and a firmware with another layout formats them"
 
-    def write(self, board: Board | None, moved: bool) -> None:
+    def write(self, board: Link | None, moved: bool) -> None:
         drive = self._enter(board) if board else find_drive(self.facts, self.drive)
-        copy(self.image.as_file(), drive, self.ui)
+        copy(self.image.as_file(), drive, self.callbacks)
 
-    def _enter(self, board: Board) -> Drive:
+    def _enter(self, board: Link) -> Drive:
         """Put a running board into BOOTSEL mode, and wait for its drive."""
         before = drives.find()
-        self.ui.say(f"{board.name}: into BOOTSEL mode")
+        self.callbacks.say(f"{board.name}: into BOOTSEL mode")
         try:
             # It does not answer any more.
             board.exec("import machine\nmachine.bootloader()", timeout=3)
@@ -64,7 +64,7 @@ class Uf2Writer(Writer):
         )
 
 
-def find_drive(facts: BoardFacts, folder: Path | None) -> Drive:
+def find_drive(facts: BoardSpec, folder: Path | None) -> Drive:
     """The drive of a board that is in BOOTSEL mode already, at `folder` or anywhere. Raises MicaError."""
     if folder is None:
         return drives.choose(facts.mcu, facts.name, drives.find())
@@ -74,7 +74,7 @@ def find_drive(facts: BoardFacts, folder: Path | None) -> Drive:
     return drives.choose(facts.mcu, facts.name, [found])
 
 
-def copy(image: bytes, drive: Drive, ui: Ui) -> None:
+def copy(image: bytes, drive: Drive, callbacks: FlashCallbacks) -> None:
     """Copy a UF2 file onto a boot loader's drive, whole blocks at a time.
 
     A board restarts as soon as it has the last block, and its drive is gone before we can close the file: that is
@@ -84,7 +84,7 @@ def copy(image: bytes, drive: Drive, ui: Ui) -> None:
     done = 0
     total = len(image) // uf2.BLOCK
     try:
-        with ui.meter(f"writing to {drive.path}", "blocks") as progress, path.open("wb", buffering=0) as file:
+        with callbacks.meter(f"writing to {drive.path}", "blocks") as progress, path.open("wb", buffering=0) as file:
             while done < len(image):
                 written = file.write(image[done : done + _CHUNK])
                 done += written

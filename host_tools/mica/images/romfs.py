@@ -168,7 +168,7 @@ def _tree(files: Mapping[str, bytes]) -> dict[str, _Node]:
     for name, data in sorted(files.items()):
         *folders, last = PurePosixPath(name).parts or ("",)
         if last in ("", "/") or {"/", ".."} & {*folders, last}:
-            raise MicaError(f"{name!r} is not a path in a ROMFS; wanted one such as 'net.mica' or 'lib/net.mica'")
+            raise MicaError(f"{name!r} is not a path in a ROMFS; expected one such as 'net.mica' or 'lib/net.mica'")
         at = top
         for part in folders:
             below = at.setdefault(part, {})

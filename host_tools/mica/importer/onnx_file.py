@@ -27,14 +27,15 @@ from mica import custom
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import ml_form, tidy_names
+from mica.importer import tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
-from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
-from mica.importer.integers import STEPPED_MOVES, dequantised, moved_steps
-from mica.importer.operator_form import Speller
+from mica.importer.expand import ml
+from mica.importer.expand.definitions import expanded_definition
+from mica.importer.expand.operators import Expander
+from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
 from mica.ir.graph import Graph, Node, Value
-from mica.ir.ops import DEFINED, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
 
 OLDEST_OPSET = 7
 # A constant larger than this takes no part in shape inference: it is data, not a shape.
@@ -146,7 +147,7 @@ class _Importer:
         self.fatal = False  # a problem that leaves no graph behind, so that the passes cannot name it with theirs
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
-        self.speller = Speller(opset, self._fresh, self._constant, self._add_scale)
+        self.expander = Expander(opset, self._fresh, self._constant, self._add_scale)
         self.told_precision = False
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
@@ -167,7 +168,7 @@ class _Importer:
             )
         self._raise_problems()
         for n in proto.node:
-            for part in self._spelled_out(n):
+            for part in self._expanded(n):
                 self._add_node(part)
         self._raise_problems()
         for o in proto.output:
@@ -175,7 +176,9 @@ class _Importer:
         self._raise_problems()
         if not g.inputs or not g.outputs:
             raise Unsupported(f"{self.path}: the model has no {'outputs' if g.inputs else 'inputs'}")
-        del self.speller  # it knows the importer: both, and the file, would stay in memory until the collector comes by
+        del (
+            self.expander
+        )  # it knows the importer: both, and the file, would stay in memory until the collector comes by
         return g
 
     def _stop(self, problem: str) -> None:
@@ -285,13 +288,13 @@ class _Importer:
 
     # Nodes
 
-    def _spelled_out(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
+    def _expanded(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
         """The nodes of a quantised operator; any other node as it is."""
-        of_ml = proto.domain == ml_form.DOMAIN and proto.op_type in ml_form.FORMS
+        of_ml = proto.domain == ml.DOMAIN and proto.op_type in ml.FORMS
         if proto.domain not in ("", "ai.onnx") and not of_ml and (proto.domain, proto.op_type) not in _MICROSOFT:
             return [proto]
         try:
-            return self.speller.spell(proto)
+            return self.expander.spell(proto)
         except ValueError as e:
             self._stop(f"{_where(proto)}: {e}")
             return []
@@ -325,7 +328,7 @@ class _Importer:
         if len(shapes) < len(values):
             self._stop(f"{where}: a constant input; give it as an attribute")
         elif not 1 <= len(shapes) <= MAX_INPUTS or len(proto.output) != 1:
-            self._stop(f"{where}: {len(shapes)} inputs, {len(proto.output)} outputs; wanted 1 to {MAX_INPUTS}, and 1")
+            self._stop(f"{where}: {len(shapes)} inputs, {len(proto.output)} outputs; expected 1 to {MAX_INPUTS}, and 1")
         else:
             try:
                 attributes = _attributes(proto)
@@ -339,13 +342,13 @@ class _Importer:
 
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""
-        wanted = "then_branch" if taken else "else_branch"
-        branch = next(a.g for a in proto.attribute if a.name == wanted)
+        expected = "then_branch" if taken else "else_branch"
+        branch = next(a.g for a in proto.attribute if a.name == expected)
         for init in branch.initializer:
             self._add_constant(init.name, numpy_helper.to_array(init))
         for n in branch.node:
-            for spelled in self._spelled_out(n):
-                self._add_node(spelled)
+            for part in self._expanded(n):
+                self._add_node(part)
         for inner, outer in zip(branch.output, proto.output, strict=True):
             self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
 
@@ -372,7 +375,7 @@ class _Importer:
         if len(known) == len({i for i in proto.input if i}) and not _is_random(proto.op_type):
             self._fold(proto, known, where)
             return
-        if proto.op_type in DEFINED:
+        if proto.op_type in DEFINED_BY_ONNX:
             self._add_definition(proto, where)
             return
         supported = proto.op_type in ONNX_OPS
@@ -437,7 +440,7 @@ class _Importer:
             for v in values
         ]
         try:
-            parts = spelled_out(proto, self.opset, types, self._fresh)
+            parts = expanded_definition(proto, self.opset, types, self._fresh)
         except (ValueError, RuntimeError, onnx.onnx_cpp2py_export.defs.SchemaError) as e:
             self._stop(f"{where}: {_first_line(e)}")
             return
@@ -458,11 +461,13 @@ class _Importer:
     def _move_steps(self, proto: onnx.NodeProto) -> None:
         """A constant that came as integers is still one after a Transpose."""
         source = self.graph.values.get(proto.input[0]) if proto.input else None
-        if source is None or source.steps is None or proto.op_type not in STEPPED_MOVES:
+        if source is None or source.weight_scale is None or proto.op_type not in STEPPED_MOVES:
             return
         rest = {i: self._constant(i) for i in proto.input[1:] if i}
         result = self.graph.values[proto.output[0]]
-        result.steps = moved_steps(source, lambda a: evaluate(proto, {source.name: a, **rest}, self.opset)[0])
+        result.weight_scale = moved_weight_scale(
+            source, lambda a: evaluate(proto, {source.name: a, **rest}, self.opset)[0]
+        )
         result.quant = source.quant
 
     def _infer(self, proto: onnx.NodeProto) -> dict[str, tuple[tuple[int, ...], str]]:

@@ -71,8 +71,8 @@ CORE = (
     Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
     Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True),
     Op("Reshape", 1, (), (), None, keeps_quant=True),  # no kernel: two names for the same bytes
-    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.flat_moves.AxisMap a dimension
-    Op("Move", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.flat_moves.FlatMove
+    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.strided_copy.AxisMap a dimension
+    Op("StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.strided_copy.StridedCopy
     Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
@@ -142,11 +142,11 @@ BROADCASTING = POINTWISE[1:]
 # Functions whose results are 0 and 1.
 TRUTH_FUNCTIONS = ("equal", "greater", "less", "not", "not_zero")
 
-# What a person hears of any other ONNX operator.
+# What a person is told of any other ONNX operator.
 NOT_SUPPORTED = "operator not supported (`mica info --ops` lists the supported ones)"
 
-# ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/definitions.py`).
-DEFINED = frozenset(
+# ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/expand/definitions.py`).
+DEFINED_BY_ONNX = frozenset(
     (
         "Attention",
         "CausalConvWithState",

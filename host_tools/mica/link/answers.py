@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mica.errors import MicaError
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link
 from mica.printable import printable
 
 Field = Callable[[str], Any]  # a field's text -> its value; raises ValueError, which says what was expected
@@ -154,7 +154,7 @@ class Answer:
 
 
 def ask(
-    board: Board,
+    board: Link,
     code: str,
     timeout: float | None = SILENCE,
     *,
@@ -165,7 +165,7 @@ def ask(
     return Answer(board.exec(code, timeout, limit=limit, total=total), board.name)
 
 
-def require_mica(board: Board) -> str:
+def require_mica(board: Link) -> str:
     """The version of mica on the board. Raises MicaError that says how to get it there."""
     try:
         answer = ask(board, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")

@@ -48,7 +48,7 @@ def board_exception(text: str) -> BoardError:
     return BoardError(last if len(last) <= _LONGEST else last[:_LONGEST] + "...", text.replace("\r", ""))
 
 
-class Board(abc.ABC):
+class Link(abc.ABC):
     """A MicroPython that executes what we send. Use as a context manager, or call close().
 
     Line ends in what a board prints are always "\\n" here. `timeout` is the longest silence in seconds, None for
@@ -108,13 +108,13 @@ class Board(abc.ABC):
 
     @abc.abstractmethod
     def soft_reset(self) -> None:
-        """Start MicroPython anew: an empty heap, no variables; files stay."""
+        """Start MicroPython again: an empty heap, no variables; files stay."""
 
     @abc.abstractmethod
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> "Link":
         return self
 
     def __exit__(

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mica
-from mica.boards import Board as BoardFacts
-from mica.boards import all_boards
+from mica.boards import BoardSpec, all_boards
 from mica.errors import MicaError
 from mica.format import schema
 from mica.kernels import KERNELS
@@ -34,7 +33,7 @@ from mica.link.answers import (
     version,
     words,
 )
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.printable import printable
 
@@ -102,7 +101,7 @@ print("mica:engine", ".".join([str(v) for v in _mica.info().format]))
 """
 
 
-def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
+def examine(target: str, expected: BoardSpec | None = None) -> list[Finding]:
     """Everything about a target of `--on`. `expected`: the board that the person says it is.
 
     A program that runs on the board is interrupted. Raises nothing for what is wrong with a board or its port.
@@ -138,7 +137,7 @@ def _read(one: Mapping[str, str], key: str, *fields: Field) -> tuple[Any, ...]:
         raise unreadable("the board", f"mica:{key} {one.get(key, '')}", str(error)) from None
 
 
-def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list[Finding]:
+def judge(answers: Mapping[str, list[str]], expected: BoardSpec | None) -> list[Finding]:
     """Findings from what the board has answered."""
     one = {key: values[0] for key, values in answers.items()}
     python, machine = printable(one.get("micropython", "?")), printable(one.get("machine", "?"))
@@ -154,12 +153,12 @@ def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list
     return [*found, *_memory(one), *_models(one, answers.get("model", []))]
 
 
-def board_of(one: Mapping[str, str]) -> BoardFacts | None:
+def board_of(one: Mapping[str, str]) -> BoardSpec | None:
     """The board of `mica boards` that the firmware was built for; None for firmware of others."""
     return next((b for b in all_boards() if b.name == one.get("build")), None)
 
 
-def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFacts | None) -> list[Finding]:
+def _board(one: Mapping[str, str], facts: BoardSpec | None, expected: BoardSpec | None) -> list[Finding]:
     if expected is None or "build" not in one:
         return []
     built = printable(one["build"]) or "a board that it does not name"
@@ -175,7 +174,7 @@ def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFact
     ]
 
 
-def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
+def _no_mica(one: Mapping[str, str], facts: BoardSpec | None) -> Finding:
     half = "half of mica" if "engine" in one or "mica" in one else "no mica"
     return Finding(
         "mica",
@@ -185,7 +184,7 @@ def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
     )
 
 
-def flash_line(facts: BoardFacts | None) -> str:
+def flash_line(facts: BoardSpec | None) -> str:
     """What to type to put mica onto a board."""
     return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
 
@@ -196,7 +195,7 @@ def compare(found: str) -> int:
     return (board > here) - (board < here)
 
 
-def _version(found: str, facts: BoardFacts | None) -> Finding:
+def _version(found: str, facts: BoardSpec | None) -> Finding:
     order = compare(found)
     if order < 0:
         return Finding(
@@ -208,7 +207,7 @@ def _version(found: str, facts: BoardFacts | None) -> Finding:
     return Finding("mica", OK, found)
 
 
-def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFacts | None) -> list[Finding]:
+def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardSpec | None) -> list[Finding]:
     found = []
     if int(form.split(".")[0]) != schema.VERSION_MAJOR:
         text = f"it reads files of format {form}; mica pack writes {schema.VERSION_MAJOR}.{schema.VERSION_MINOR}"
@@ -266,7 +265,7 @@ def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
     return found
 
 
-def check_board(board: Board, data: bytes) -> None:
+def check_board(board: Link, data: bytes) -> None:
     """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
     found = [_version(require_mica(board), None)]
     (form,) = ask(board, ENGINE).one("engine", format_version)
@@ -282,7 +281,7 @@ def check_board(board: Board, data: bytes) -> None:
             raise MicaError(f"{board.name}: {finding.text}; {finding.todo}")
 
 
-def out_of_memory(board: Board, working: int, size: int) -> MicaError:
+def out_of_memory(board: Link, working: int, size: int) -> MicaError:
     """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file."""
     try:
         free = int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))

@@ -24,7 +24,7 @@ from mica.images import romfs
 from mica.images.romfs import BLOCK
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of, require_mica, up_to
-from mica.link.board import SILENCE, Board, BoardError, PutProgress
+from mica.link.board import SILENCE, BoardError, Link, PutProgress
 
 _LONGEST_NAME = 64  # bytes: what a LittleFS with short names takes, and a half's list of names
 _BATCH = 16 * 1024  # bytes sent to the board at once
@@ -85,7 +85,7 @@ class Pushed:
     reason: str = ""
 
 
-def _call(board: Board, code: str, timeout: float = SILENCE) -> Answer:
+def _call(board: Link, code: str, timeout: float = SILENCE) -> Answer:
     return ask(board, f"remote_push.{code}", timeout)
 
 
@@ -94,7 +94,7 @@ def _hex(name: str) -> str:
     return repr(name.encode().hex())
 
 
-def listing(board: Board) -> Listing:
+def listing(board: Link) -> Listing:
     """What is on the board. Raises MicaError where its firmware has no mica, or one that knows no push."""
     version = require_mica(board)
     try:
@@ -126,7 +126,7 @@ def listing(board: Board) -> Listing:
 
 
 def push(
-    board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
+    board: Link, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
 ) -> Pushed:
     """Put models onto the board beside those that are there, and have the board try them. With a key the board confirms
     only what is signed with it.
@@ -148,7 +148,7 @@ def push(
     return _write_half(board, there, kept, files, list(files), say, progress, key)
 
 
-def remove(board: Board, name: str, *, say: Say) -> Pushed:
+def remove(board: Link, name: str, *, say: Say) -> Pushed:
     """Take a file off the board. What stays is not tried again."""
     there = listing(board)
     if name not in (file.name for file in there.files):
@@ -176,7 +176,7 @@ class _Piece:
         return self.size if self.source >= 0 else len(self.data)
 
 
-def _idle(there: Listing, board: Board) -> int:
+def _idle(there: Listing, board: Link) -> int:
     """The half to write."""
     index = 1 if there.mounted in ("0", "plain") else 0
     half = romfs.half_size(there.window)
@@ -194,7 +194,7 @@ def _idle(there: Listing, board: Board) -> int:
 
 
 def _write_half(
-    board: Board,
+    board: Link,
     there: Listing,
     kept: list[File],
     new: Mapping[str, bytes],
@@ -249,7 +249,7 @@ def _write_half(
     return Pushed(sent, len(image) - sent, time.monotonic() - begun, confirmed, reason)
 
 
-def _with_key(board: Board, key: bytes | None) -> str:
+def _with_key(board: Link, key: bytes | None) -> str:
     """Gives the board the key of a trial; the argument for it. Whoever has the port has the board, and so the key."""
     if key is None:
         return ""
@@ -296,7 +296,7 @@ def _pieces(image: bytes, copies: list[tuple[int, File]], start: int, end: int) 
 
 
 def _send(
-    board: Board,
+    board: Link,
     index: int,
     batch: list[tuple[int, list[_Piece], bytes]],
     done: int,
@@ -327,7 +327,7 @@ def _part_of(progress: PutProgress | None, done: int, total: int) -> PutProgress
 
 
 def _push_files(
-    board: Board, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
+    board: Link, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
 ) -> Pushed:
     """To the file system: each under a temporary name until it has passed its trial."""
     begun = time.monotonic()

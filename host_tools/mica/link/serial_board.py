@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress, board_exception, check_name
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 from mica.link.ports import check_port, explain_failure
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
@@ -210,7 +210,7 @@ class _RawRepl(SerialTransport):
         return False
 
 
-class SerialBoard(Board):
+class SerialBoard(Link):
     """A board at a port. The port is locked while it is open, against other mica and mpremote processes."""
 
     def __init__(self, port: str, *, name: str = "", reset: bool = True) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from mica.boards import board_names, did_you_mean, emulated_boards
 from mica.errors import MicaError
 from mica.images import romfs
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.ports import check_port, is_port_name, the_only_port
 from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import build
@@ -22,7 +22,7 @@ def open_board(
     reset: bool = True,
     rom_files: Mapping[str, bytes] | None = None,
     progress: Progress = quiet,
-) -> Board:
+) -> Link:
     """Open a target: the name of an emulated board, a port, or `auto` for the one board that is plugged in.
 
     An emulated board's firmware is built first when it is not up to date. With `icount` the emulator's clock counts

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.link import child
-from mica.link.board import SILENCE, Board, BoardError, PutProgress, board_exception, check_name
+from mica.link.board import SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 
 # Runs on MicroPython. A request is a kind, two lengths, a name and a body: X executes the body, P makes it a
 # variable. An answer is a length and the text of an exception, or nothing (X) or the CRC-32 (P) if there was none.
@@ -60,10 +60,10 @@ _serve(int(sys.argv[1]), int(sys.argv[2]))
 """
 
 
-class UnixBoard(Board):
+class UnixBoard(Link):
     """MicroPython on this computer. Its current folder is a temporary one that lives as long as the board."""
 
-    def __init__(self, board: BoardFacts, image: Path) -> None:
+    def __init__(self, board: BoardSpec, image: Path) -> None:
         self.name = board.name
         self._command = [str(image), *(board.emulator.args if board.emulator else ())]
         # It is removed at the end of the process, too, however that ends.

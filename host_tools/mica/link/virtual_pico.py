@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import uf2
 from mica.link import child
@@ -144,7 +144,7 @@ def _open_flash(path: Path, name: str) -> IO[bytes]:
         file.flush()
     elif size != FLASH_BYTES:
         file.close()
-        raise MicaError(f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}; remove it to begin anew")
+        raise MicaError(f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}; remove it to begin again")
     return file
 
 
@@ -167,7 +167,7 @@ class VirtualPico(Emulator):
 
     def __init__(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path | None,
         *,
         load: Sequence[tuple[Path, int]] = (),
@@ -188,7 +188,7 @@ class VirtualPico(Emulator):
         self._text = b""
         for path in (image, *(path for path, _ in load)):
             if path is not None and not path.is_file():
-                raise MicaError(f"{path} is not there; wanted a file to run on {self.name}")
+                raise MicaError(f"{path} is not there; expected a file to run on {self.name}")
         folder = install(progress)
         # Once Node.js has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
@@ -199,7 +199,7 @@ class VirtualPico(Emulator):
 
     def _start(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path | None,
         load: Sequence[tuple[Path, int]],
         rom: bytes | None,

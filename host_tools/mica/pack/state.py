@@ -18,10 +18,10 @@ from mica.format import schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import HIGH, LOW, saturate
 
-Tie = tuple[str, str]  # names of the input and the output that are one
+StateLink = tuple[str, str]  # names of the input and the output that are one
 
 
-def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
+def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
     """The model, with each tie's input and output taken from its inputs and outputs. Raises MicaError.
 
     An output stays where it is the only one. Where the two have unlike scales the last copy converts.
@@ -38,7 +38,7 @@ def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
         if a.dims != b.dims or a.dtype != "int8" or b.dtype != "int8":
             raise MicaError(
                 f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}; "
-                "wanted int8 of one shape"
+                "expected int8 of one shape"
             )
         state = len(tensors)
         tensors.append(TensorRecord(f"{source}.state", "int8", a.dims, a.scale, a.zero_point, "state", offset))

@@ -1,4 +1,4 @@
-"""Collects what a pass cannot take, so that a person hears of all of it at once."""
+"""Collects what a pass cannot take, so that a person is told of all of it at once."""
 
 from __future__ import annotations
 

@@ -37,7 +37,9 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
         raise MicaError(f"{what}: axis {axis} of an input of shape {list(whole.shape)}")
     length = whole.shape[axis]
     if not 0 < w.rows < length:
-        raise MicaError(f"{what}: the input has {length} rows on axis {axis}; wanted 1 to {length - 1} new ones a run")
+        raise MicaError(
+            f"{what}: the input has {length} rows on axis {axis}; expected 1 to {length - 1} new ones a run"
+        )
 
     def part(rows: int) -> tuple[int, ...]:
         return (*whole.shape[:axis], rows, *whole.shape[axis + 1 :])
@@ -45,7 +47,7 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
     # The new rows keep the input's name, so calibration data and programs need no other.
     joined, old = g.fresh(f"{w.name}.window"), g.fresh(f"{w.name}.before")
     g.values[joined] = Value(joined, whole.shape, whole.dtype, None, whole.quant)
-    g.values[w.name] = Value(w.name, part(w.rows), whole.dtype, None, whole.quant, whole.steps, whole.whole)
+    g.values[w.name] = Value(w.name, part(w.rows), whole.dtype, None, whole.quant, whole.weight_scale, whole.whole)
     g.values[old] = Value(old, part(length - w.rows), whole.dtype, None, whole.quant)
     after = g.new_value(f"{w.name}.after", part(length - w.rows), whole.dtype)
     for node in g.nodes:
@@ -78,9 +80,9 @@ def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
 def play(g: Graph, samples: Sequence[dict[str, np.ndarray]], ties: Sequence[tuple[str, str]]) -> None:
     """Gives consecutive samples the states that a float run of the core graph comes to, the first of them 0."""
     state = {source: np.zeros(g.value(source).shape, np.float32) for source, _ in ties}
-    wanted = {result: source for source, result in ties}
+    expected = {result: source for source, result in ties}
     for sample in samples:
         sample.update(state)
         for name, array in float_ops.stream(g, sample):
-            if name in wanted:
-                state[wanted[name]] = np.array(array, np.float32).reshape(state[wanted[name]].shape)
+            if name in expected:
+                state[expected[name]] = np.array(array, np.float32).reshape(state[expected[name]].shape)

@@ -79,7 +79,7 @@ class Tuned:
 def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, progress: Progress | None = None) -> Tuned:
     """full: False for ranges alone. Raises MicaError where the samples cannot be used."""
     if method not in CHOICES:
-        raise MicaError(f"calibration method '{method}' is not known; wanted one of {', '.join(CHOICES)}")
+        raise MicaError(f"calibration method '{method}' is not known; expected one of {', '.join(CHOICES)}")
     simple = "minmax" if method == AUTO else method
     if not full or len(samples) < MIN_SAMPLES or macs(g) > MAX_MACS:
         found = calibrate(g, samples, progress, simple)

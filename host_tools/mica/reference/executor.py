@@ -67,7 +67,7 @@ class ReferenceModel:
         t = self.file.tensors[self.file.inputs[i]]
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[t.dtype]) or a.size * a.itemsize != t.bytes:
-            raise MicaError(f"input {i} ({t.name}): found {a.dtype} {list(a.shape)}, wanted {t.dtype} {list(t.dims)}")
+            raise MicaError(f"input {i} ({t.name}): found {a.dtype} {list(a.shape)}, expected {t.dtype} {list(t.dims)}")
         self._write(self.file.inputs[i], a.reshape(t.dims).copy())
 
     def output(self, i: int) -> Array:

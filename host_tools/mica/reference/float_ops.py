@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mica import custom
-from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
+from mica.ir.strided_copy import axis_indices
 from mica.reference import exact, functions, pointwise, recurrent, reductions, unary
 
 Arrays = list[np.ndarray]
@@ -207,7 +207,7 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is wanted."""
+    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is needed."""
     states, inner = recurrent.run(node.attrs, a[0], a[1:-5], a[-5:])
     y = states if shape[0] == len(states) else recurrent.last(node.attrs, states)
     return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
@@ -232,7 +232,7 @@ OPS: dict[str, Operator] = {
     "Transpose": lambda node, a, shape: a[0].transpose(node.attrs["perm"]),
     "Reshape": lambda node, a, shape: a[0].reshape(shape),
     "Remap": _remap,
-    "Move": _move,
+    "StridedCopy": _move,
     "Gather": lambda node, a, shape: np.take(a[0], a[1].astype(np.int64), axis=node.attrs["axis"]),
     "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
     "Pad": _pad,

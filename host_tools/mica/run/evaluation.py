@@ -79,14 +79,14 @@ def load(path: str | Path) -> Dataset:
         raise MicaError(f"{path}: 'x' holds NaN or infinity")
     metric = str(arrays["metric"]) if "metric" in arrays else "top1"
     if metric not in METRICS:
-        raise MicaError(f"{path}: metric '{metric}' is not known; wanted one of {', '.join(METRICS)}")
+        raise MicaError(f"{path}: metric '{metric}' is not known; expected one of {', '.join(METRICS)}")
     if ("window" in arrays) != ("stride" in arrays):
         raise MicaError(f"{path}: 'window' and 'stride' go together")
     window, stride = int(arrays.get("window", 0)), int(arrays.get("stride", 0))
     if "window" in arrays and not 0 < window <= x[0].size:
         raise MicaError(f"{path}: windows of {window} values, in series of {x[0].size}")
     if "stride" in arrays and stride < 1:
-        raise MicaError(f"{path}: stride {stride}; wanted 1 or more")
+        raise MicaError(f"{path}: stride {stride}; expected 1 or more")
     if metric == "auc" and set(np.unique(y).tolist()) != {0, 1}:
         raise MicaError(f"{path}: metric auc needs both labels 0 and 1")
     return Dataset(x, y, metric, window, stride)

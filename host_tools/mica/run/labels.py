@@ -25,7 +25,7 @@ def read(path: Path) -> list[str]:
     if not path.is_file():
         raise MicaError(f"{path}: no such file")
     if path.stat().st_size > MOST_BYTES:
-        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes; wanted one class name on each line")
+        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes; expected one class name on each line")
     data = path.read_bytes()
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
@@ -36,7 +36,7 @@ def read(path: Path) -> list[str]:
         raise MicaError(f"{path}: is not in UTF-8 (it holds zeros); save it with that encoding")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     if lines == [""]:
-        raise MicaError(f"{path}: holds no names; wanted one class name on each line")
+        raise MicaError(f"{path}: holds no names; expected one class name on each line")
     return lines
 
 
@@ -55,4 +55,4 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
         ):
             return
     sizes = ", ".join(f"'{t.name}' has {math.prod(t.dims)}" for t in outputs)
-    raise MicaError(f"{path}: {len(labels)} names; wanted one for each value of an output: {sizes}")
+    raise MicaError(f"{path}: {len(labels)} names; expected one for each value of an output: {sizes}")

@@ -43,9 +43,9 @@ class _Sums:
         self.noise: dict[str, float] = {}
 
     def add(self, name: str, exact: np.ndarray, found: np.ndarray) -> None:
-        wanted = exact.reshape(-1).astype(np.float64)
-        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(wanted**2))
-        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - wanted) ** 2))
+        expected = exact.reshape(-1).astype(np.float64)
+        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(expected**2))
+        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - expected) ** 2))
 
     def db(self, name: str) -> float | None:
         signal, noise = self.signal.get(name, 0.0), self.noise.get(name, 0.0)

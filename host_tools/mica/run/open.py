@@ -18,7 +18,7 @@ def open_runner(
     *,
     icount: bool = False,
 ) -> Runner:
-    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations.
+    """A runner on `target`: "host", an emulated board, or a port. `say` is told of slow preparations.
 
     With `icount` the clock of a board in QEMU counts instructions.
     """

@@ -55,9 +55,9 @@ def _is_idf(folder: Path) -> bool:
 def _check_version(folder: Path, chip: str, mp: MicroPython) -> None:
     found = version(folder)
     if not mp.idf.first <= found <= mp.idf.last:
-        wanted = " to ".join(f"{major}.{minor}" for major, minor in (mp.idf.first, mp.idf.last))
+        expected = " to ".join(f"{major}.{minor}" for major, minor in (mp.idf.first, mp.idf.last))
         raise Unsupported(
-            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython {mp.version} wants {wanted}; "
+            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython {mp.version} wants {expected}; "
             f"to get one: {_commands(chip, mp)}"
         )
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain.build import BuildResult
@@ -50,7 +50,7 @@ class Linked:
     unknown: set[str] = field(default_factory=set)
 
 
-def write(board: Board, result: BuildResult, image: Path) -> Path:
+def write(board: BoardSpec, result: BuildResult, image: Path) -> Path:
     """Write the notices of a firmware that was built beside `image`, a copy of it, and return the file."""
     path = image.with_name(f"{image.name}.NOTICES.txt")
     found = linked(result.elf.parent, result.tree / "ports" / board.port, result.tree)

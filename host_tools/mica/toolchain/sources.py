@@ -99,8 +99,8 @@ def _fetch_tree(mp: MicroPython, release: Release, log: Path, progress: Progress
     with tempfile.TemporaryDirectory(dir=mp.tree.parent, prefix=".unpack-") as folder:
         new = Path(folder) / "tree"
         try:
-            wanted = [_Archive("micropython", release.archive, release.suite)]
-            (archive,) = _from_debian(wanted, mp.unpinned, log, progress)
+            expected = [_Archive("micropython", release.archive, release.suite)]
+            (archive,) = _from_debian(expected, mp.unpinned, log, progress)
         except _NoMirror as reason:
             _clone(new, mp, release, reason, log, progress)
         else:
@@ -178,7 +178,7 @@ def _clone(new: Path, mp: MicroPython, release: Release, reason: object, log: Pa
     head = ["git", "-C", str(new), "rev-parse", "HEAD"]
     found = subprocess.run(head, capture_output=True, text=True, env=clean_environment(), check=False).stdout.strip()
     if found != release.commit and not mp.unpinned:
-        raise Unsupported(f"{what}: its tag is commit {found}; wanted {release.commit}; {pins.OPTION}")
+        raise Unsupported(f"{what}: its tag is commit {found}; expected {release.commit}; {pins.OPTION}")
 
 
 # --- Debian ---------------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ def _offered(options: Sequence[str], archive: _Archive) -> _Offer:
         if offer.file == archive.file:
             return offer
     if not offers:
-        raise Unsupported(f"Debian {archive.suite} has no package {archive.package}; wanted {archive.file}")
+        raise Unsupported(f"Debian {archive.suite} has no package {archive.package}; expected {archive.file}")
     return offers[0]
 
 

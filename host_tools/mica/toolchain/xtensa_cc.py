@@ -66,10 +66,10 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, 
         with tempfile.TemporaryDirectory(dir=root.parent, prefix=".deb-") as folder:
             options = sources.apt_options(Path(folder), mirror, sources.TOOLS_SUITE)
             progress(f"fetching {missing}")
-            wanted = ["--no-install-recommends", "--download-only", "install", *packages]
+            expected = ["--no-install-recommends", "--download-only", "install", *packages]
             try:
                 run_logged(["apt-get", *options, "-qq", "update"], "fetching lists", log, progress=progress)
-                get = ["apt-get", *options, "-qq", "-y", "-o", "Debug::NoLocking=1", *wanted]
+                get = ["apt-get", *options, "-qq", "-y", "-o", "Debug::NoLocking=1", *expected]
                 run_logged(get, f"fetching {name}", log, progress=progress)
             except MicaError:
                 raise Unsupported(f"{missing} could not be fetched; the log is {log}") from None

@@ -12,18 +12,18 @@ sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 
 from usermod_models import golden, golden_state, small, two
 
-from mica.link.board import Board, BoardError
+from mica.link.board import Link, BoardError
 from mica.link.targets import open_board
 from mica.format import codec
 
 
-def put_models(board: Board) -> None:
+def put_models(board: Link) -> None:
     """What the scripts for boards find as globals."""
     for name, make in {"small": small, "two": two, "golden_state": golden_state, "good": golden}.items():
         board.put(codec.encode(make()), name)
 
 
-def trouble(board: Board, script: str, seed: int, rounds: int) -> list[int]:
+def trouble(board: Link, script: str, seed: int, rounds: int) -> list[int]:
     """Runs board_SCRIPT.py on a board; the numbers of its last line. Raises AssertionError where the board went away."""
     text = (HERE / f"board_{script}.py").read_text()
     try:
@@ -34,7 +34,7 @@ def trouble(board: Board, script: str, seed: int, rounds: int) -> list[int]:
         raise AssertionError(f"{script}, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
 
 
-def interrupted(board: Board, seed: int, times: int) -> int:
+def interrupted(board: Link, seed: int, times: int) -> int:
     """Ctrl-C at random moments of endless runs; after each the model gives its answer as before."""
     rng = random.Random(seed)
     board.exec("import mica\nm = mica.Model(small)\nx = bytes(range(64))\nwant = m.predict([x])")

@@ -8,8 +8,8 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.histogram import Range
+from mica.quantise.kernels.common import emit, quant
 from mica.quantise.params import from_range
-from mica.quantise.steps.common import emit, quant
 from mica.reference.functions import ceil_log2
 
 FACTOR_BITS = 21  # |mult| < 2**21: 128 * (a + b) + |offset| then stays below 2**31

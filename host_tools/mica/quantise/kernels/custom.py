@@ -6,7 +6,7 @@ import numpy as np
 
 from mica.custom import KERNEL
 from mica.ir.graph import Graph, Node
-from mica.quantise.steps.common import emit
+from mica.quantise.kernels.common import emit
 
 
 def _custom(g: Graph, out: Graph, node: Node) -> None:

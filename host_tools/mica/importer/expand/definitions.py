@@ -3,7 +3,7 @@
     y = SwiGLU(a, b)      =>   y = Mul(Swish(a), b)
     y = Attention(q, ..)  =>   Transpose, MatMul, Softmax, MatMul ...
 
-Only those of `ir.ops.DEFINED`: what a pass or a kernel takes whole is better off without its definition.
+Only those of `ir.ops.DEFINED_BY_ONNX`: what a pass or a kernel takes whole is better off without its definition.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from onnx import AttributeProto, FunctionProto, NodeProto, TypeProto
 Fresh = Callable[[str], str]
 
 
-def spelled_out(node: NodeProto, opset: int, types: Sequence[TypeProto], fresh: Fresh) -> list[NodeProto]:
+def expanded_definition(node: NodeProto, opset: int, types: Sequence[TypeProto], fresh: Fresh) -> list[NodeProto]:
     """The nodes that `node` stands for; types: of its inputs. Raises ValueError where ONNX has no definition of it."""
     schema: Any = onnx.defs.get_schema(node.op_type, opset, node.domain)  # onnx's type stubs know half of it
     full = NodeProto()

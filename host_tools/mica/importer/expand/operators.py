@@ -18,14 +18,14 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from mica.importer import ml_form
+from mica.importer.expand import ml
 
 Constant = Callable[[str], "np.ndarray | None"]
 AddConstant = Callable[[str, np.ndarray], str]
 Fresh = Callable[[str], str]
 
 
-class Speller:
+class Expander:
     """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants."""
 
     def __init__(self, opset: int, fresh: Fresh, constant: Constant, add_constant: AddConstant) -> None:
@@ -41,7 +41,7 @@ class Speller:
             plain.CopyFrom(proto)
             plain.domain = ""
             return [plain]
-        write = (ml_form.FORMS if proto.domain == ml_form.DOMAIN else _FORMS).get(proto.op_type)
+        write = (ml.FORMS if proto.domain == ml.DOMAIN else _FORMS).get(proto.op_type)
         if write is None:
             return [proto]
         node = _Node(self, proto)
@@ -52,8 +52,8 @@ class Speller:
 class _Node:
     """One node in the making: `i` its inputs, padded with '' to ten, `attrs` its attributes."""
 
-    def __init__(self, speller: Speller, proto: onnx.NodeProto) -> None:
-        self.speller = speller
+    def __init__(self, expander: Expander, proto: onnx.NodeProto) -> None:
+        self.expander = expander
         self.proto = proto
         self.i = [*proto.input, *[""] * (10 - len(proto.input))]
         self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
@@ -61,17 +61,19 @@ class _Node:
 
     def emit(self, op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
         """Appends a node with the origin's name; returns its output."""
-        output = output or self.speller.fresh(f"{self.proto.name or self.proto.output[0]}.{op.lower()}")
+        output = output or self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{op.lower()}")
         self.nodes.append(helper.make_node(op, inputs, [output], self.proto.name, **attrs))
         return output
 
     def constant(self, what: str, value: np.ndarray) -> str:
         """The name of a new constant."""
-        return self.speller.add_constant(self.speller.fresh(f"{self.proto.name or self.proto.output[0]}.{what}"), value)
+        return self.expander.add_constant(
+            self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{what}"), value
+        )
 
     def real(self, x: str, scale: str, zero: str = "", axis: int = 0) -> str:
         """DequantizeLinear. `axis` is that of a scale for each channel."""
-        s = self.speller.constant(scale)
+        s = self.expander.constant(scale)
         attrs: dict[str, Any] = {"axis": axis} if s is not None and s.size > 1 else {}
         return self.emit("DequantizeLinear", [x, scale, zero] if zero else [x, scale], **attrs)
 
@@ -79,11 +81,11 @@ class _Node:
         """DequantizeLinear of an int32 bias, whose scale is the product of the others."""
         product = np.array(factor)
         for name in scales:
-            s = self.speller.constant(name)
+            s = self.expander.constant(name)
             if s is None:
                 raise ValueError("a scale that is not constant")
             product = product * s.astype(np.float64)
-        return self.real(b, self.speller.add_constant(self.speller.fresh(f"{b}.scale"), product.squeeze()))
+        return self.real(b, self.expander.add_constant(self.expander.fresh(f"{b}.scale"), product.squeeze()))
 
     def finish(self, y: str, scale: str, zero: str) -> None:
         """QuantizeLinear into the node's output."""
@@ -91,7 +93,7 @@ class _Node:
 
     def rank(self, name: str) -> int:
         """Rank of a constant; 2 for an activation, which only matters for scales along an axis."""
-        c = self.speller.constant(name)
+        c = self.expander.constant(name)
         return 2 if c is None else c.ndim
 
     def plain_layout(self) -> None:
@@ -142,8 +144,8 @@ def _one(op: str) -> Callable[[_Node], None]:
 
 
 def _softmax(n: _Node) -> None:
-    if (n.attrs.get("opset", n.speller.opset) < 13) != (n.speller.opset < 13):
-        raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.speller.opset}")
+    if (n.attrs.get("opset", n.expander.opset) < 13) != (n.expander.opset < 13):
+        raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.expander.opset}")
     _one("Softmax")(n)
 
 

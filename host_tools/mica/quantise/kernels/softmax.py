@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
+from mica.quantise.kernels.common import emit, quant
 from mica.quantise.params import SOFTMAX_QUANT
-from mica.quantise.steps.common import emit, quant
 from mica.reference import functions
 from mica.reference.functions import ceil_log2
 
@@ -24,7 +24,7 @@ def softmax_table(scale: float, length: int, out: Quant = SOFTMAX_QUANT) -> np.n
         return np.rint(2.0**q * falling).astype(np.uint32)
     q = min(q, NUMERATOR_BITS - ceil_log2(1.0 / out.scale))
     if q < 8:
-        raise ValueError(f"a softmax whose output has the scale {out.scale:.3g}; wanted 2**-23 or more")
+        raise ValueError(f"a softmax whose output has the scale {out.scale:.3g}; expected 2**-23 or more")
     both = np.concatenate([falling, falling / out.scale])
     return np.rint(2.0**q * both).astype(np.uint32)
 

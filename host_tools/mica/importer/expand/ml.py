@@ -23,7 +23,7 @@ def _scaler(n: Any) -> None:
 
 
 def _array_feature_extractor(n: Any) -> None:
-    labels = n.speller.constant(n.i[0])
+    labels = n.expander.constant(n.i[0])
     if (
         labels is None
         or labels.dtype.kind not in "iu"

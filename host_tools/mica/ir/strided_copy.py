@@ -1,4 +1,4 @@
-"""Copies with strides: what Transpose, Remap and Move are alike, as numbers that can be composed.
+"""Copies with strides: what Transpose, Remap and StridedCopy are alike, as numbers that can be composed.
 
 The output of each, in its row-major order, is y[i] = x[begin + sum(digit_j(i) * stride_j)], where the digits of i
 count in the bases n_j, the last one fastest. Two of them in a row are one again, unless the second cuts across the
@@ -19,11 +19,11 @@ from mica.ir.graph import Graph, Node
 # (begin, ((n, step), ...)): index i of an axis of y reads index begin + sum(digit_j(i) * step_j) of the same axis of x.
 AxisMap = tuple[int, tuple[tuple[int, int], ...]]
 
-OPS = ("Transpose", "Remap", "Move")
+OPS = ("Transpose", "Remap", "StridedCopy")
 
 
 @dataclass(frozen=True)
-class FlatMove:
+class StridedCopy:
     """`places` are (n, stride), outermost first; strides count elements of x."""
 
     begin: int
@@ -73,7 +73,7 @@ def as_axis_map(indices: Sequence[int] | np.ndarray) -> AxisMap | None:
     return None if outer is None else (outer[0], (*outer[1], inner))
 
 
-def simplify(m: FlatMove) -> FlatMove:
+def simplify(m: StridedCopy) -> StridedCopy:
     """Without digits of one value, neighbours that run on merged."""
     places: list[tuple[int, int]] = []
     for n, stride in m.places:
@@ -83,26 +83,26 @@ def simplify(m: FlatMove) -> FlatMove:
             places[-1] = (places[-1][0] * n, stride)
         else:
             places.append((n, stride))
-    return FlatMove(m.begin, tuple(places))
+    return StridedCopy(m.begin, tuple(places))
 
 
-def of(g: Graph, node: Node) -> FlatMove:
-    """A Transpose, Remap, Move or Reshape as a flat move."""
+def of(g: Graph, node: Node) -> StridedCopy:
+    """A Transpose, Remap, StridedCopy or Reshape as a strided copy."""
     shape = g.value(node.inputs[0]).shape
     weights = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
     if node.op == "Transpose":
-        return simplify(FlatMove(0, tuple((shape[p], weights[p]) for p in node.attrs["perm"])))
+        return simplify(StridedCopy(0, tuple((shape[p], weights[p]) for p in node.attrs["perm"])))
     if node.op == "Remap":
         axes: Sequence[AxisMap] = node.attrs["axes"]
         begin = sum(axis[0] * w for axis, w in zip(axes, weights, strict=True))
         places = tuple((n, step * w) for axis, w in zip(axes, weights, strict=True) for n, step in axis[1])
-        return simplify(FlatMove(begin, places))
-    if node.op == "Move":
-        return simplify(FlatMove(node.attrs["begin"], node.attrs["places"]))
-    return simplify(FlatMove(0, ((math.prod(shape), 1),)))
+        return simplify(StridedCopy(begin, places))
+    if node.op == "StridedCopy":
+        return simplify(StridedCopy(node.attrs["begin"], node.attrs["places"]))
+    return simplify(StridedCopy(0, ((math.prod(shape), 1),)))
 
 
-def compose(first: FlatMove, second: FlatMove) -> FlatMove | None:
+def compose(first: StridedCopy, second: StridedCopy) -> StridedCopy | None:
     """One move for `second` of the output of `first`; None where it cuts across the digits of `first`."""
     sizes = [n for n, _ in first.places]
     weights = [math.prod(sizes[j + 1 :]) for j in range(len(sizes))]
@@ -131,4 +131,4 @@ def compose(first: FlatMove, second: FlatMove) -> FlatMove | None:
         places.append((n, step * first.places[j][1]))
     if any(lo < 0 or hi >= n for lo, hi, n in zip(low, high, sizes, strict=True)):
         return None
-    return simplify(FlatMove(begin, tuple(places)))
+    return simplify(StridedCopy(begin, tuple(places)))

@@ -16,10 +16,10 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.recurrent import STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
+from mica.quantise.kernels.common import emit, quant
+from mica.quantise.kernels.movement import requantised
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.params import from_range
-from mica.quantise.steps.common import emit, quant
-from mica.quantise.steps.movement import requantised
 from mica.reference.functions import ceil_log2, floor_log2
 from mica.reference.recurrent import FAR, Activation
 
@@ -42,7 +42,7 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
     unit = qy.scale / FINE
     ends: list[tuple[str, int]] = [(y, 0)]
     if more:
-        del out.values[more[0]]  # only its range is wanted
+        del out.values[more[0]]  # only its range is needed
     if lstm:
         largest = real_range(inner)
         unit = 2.0 ** ceil_log2(max(-largest.low, largest.high) * ROOM / STATE_MOST)
@@ -101,7 +101,7 @@ def _seen(a: np.ndarray) -> Range:
 
 
 def reach(f: Activation, most: float) -> float:
-    """Half the width of the table of a function: to where it is flat, or to twice the largest result wanted of it."""
+    """Half the width of the table of a function: to where it is flat, or to twice the largest result expected of it."""
     r = 1.0
     while r < WIDEST:
         ends = np.array([-r, r])

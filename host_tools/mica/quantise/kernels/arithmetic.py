@@ -9,9 +9,9 @@ import numpy as np
 from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.dense import MATMUL_MOST
+from mica.quantise.kernels.common import act, emit, quant
+from mica.quantise.kernels.operands import common_factors, operand, table, temporary
 from mica.quantise.multiplier import quantise_multiplier
-from mica.quantise.steps.common import act, emit, quant
-from mica.quantise.steps.operands import common_factors, operand, table, temporary
 from mica.reference.functions import floor_log2
 
 OPEN = {"act_min": LOW, "act_max": HIGH}

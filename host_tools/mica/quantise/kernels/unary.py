@@ -6,7 +6,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import TRUTH_FUNCTIONS
-from mica.quantise.steps.common import emit, quant
+from mica.quantise.kernels.common import emit, quant
 from mica.reference import unary
 
 

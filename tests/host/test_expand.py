@@ -13,7 +13,7 @@ from mica.passes.einsum import labels
 
 
 @pytest.mark.parametrize(
-    ("equation", "shapes", "wanted"),
+    ("equation", "shapes", "expected"),
     [
         ("ij->ji", [(3, 5)], ["Transpose"]),
         ("ijk->ik", [(3, 5, 4)], ["Reduce"]),
@@ -28,11 +28,11 @@ from mica.passes.einsum import labels
         ("bij,bk->bk", [(2, 3, 4), (2, 5)], ["Reduce", "MatMul"]),
     ],
 )
-def test_einsum(equation: str, shapes: list[tuple[int, ...]], wanted: list[str], tmp_path: Path) -> None:
+def test_einsum(equation: str, shapes: list[tuple[int, ...]], expected: list[str], tmp_path: Path) -> None:
     net = Net()
     net.output(net.add("Einsum", *(net.input(s, f"x{k}") for k, s in enumerate(shapes)), equation=equation))
     g = core(net, tmp_path)
-    assert [op for op in ops(g) if op in wanted] == wanted
+    assert [op for op in ops(g) if op in expected] == expected
     assert "Einsum" not in ops(g)
     assert_same(net, g)
 
@@ -87,8 +87,8 @@ def test_cumsum_too_long() -> None:
 def by_definition(net: Net, folder: Path) -> None:
     g = core(net, folder)
     for feeds in net.samples(2):
-        wanted = ReferenceEvaluator(net.model()).run(None, feeds)
-        for w, found in zip(wanted, float_outputs(g, feeds).values(), strict=True):
+        expected = ReferenceEvaluator(net.model()).run(None, feeds)
+        for w, found in zip(expected, float_outputs(g, feeds).values(), strict=True):
             np.testing.assert_allclose(found, w, atol=1e-4 * max(1.0, float(np.abs(w).max())))
 
 

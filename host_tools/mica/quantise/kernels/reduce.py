@@ -10,9 +10,9 @@ from mica.ir.graph import Graph, Node
 from mica.kernels.dense import MATMUL_MOST
 from mica.kernels.norm import norm_reach
 from mica.kernels.reduce import REDUCE_MODES
-from mica.quantise.steps.arithmetic import requant_params
-from mica.quantise.steps.common import act, emit, quant
-from mica.quantise.steps.softmax import softmax_table
+from mica.quantise.kernels.arithmetic import requant_params
+from mica.quantise.kernels.common import act, emit, quant
+from mica.quantise.kernels.softmax import softmax_table
 from mica.reference import functions
 
 LN2 = math.log(2.0)

@@ -47,8 +47,8 @@ def test_evaluation(classifier: tuple[bytes, np.ndarray, np.ndarray]) -> None:
     data, samples, labels = classifier
     with HostRunner(data) as runner:
         score = evaluate(Dataset(samples[:, 0], labels, "top1", 0, 0), (1, 6), runner.predict)
-        wanted = np.mean(runner.predict(samples)[:, 0] == labels)
-    assert score.value == wanted > 0.9
+        expected = np.mean(runner.predict(samples)[:, 0] == labels)
+    assert score.value == expected > 0.9
 
 
 def test_run(

@@ -1,7 +1,7 @@
 """From one core node to one kernel step, one family of operators a file."""
 
-from mica.quantise.steps import arithmetic, custom, linear, movement, pooling, recurrent, reduce, softmax, unary
-from mica.quantise.steps.common import StepQuantiser
+from mica.quantise.kernels import arithmetic, custom, linear, movement, pooling, recurrent, reduce, softmax, unary
+from mica.quantise.kernels.common import StepQuantiser
 
 STEPS: dict[str, StepQuantiser] = {
     **arithmetic.STEPS,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from mica.format.schema import MAX_RANK
-from mica.ir import flat_moves
+from mica.ir import strided_copy
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.resize import RESIZE_MOST, RESIZE_ONE
-from mica.quantise.steps.common import emit, quant
+from mica.quantise.kernels.common import emit, quant
 
 PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 3}
 
@@ -23,7 +23,7 @@ def _reshape(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _move(g: Graph, out: Graph, node: Node) -> None:
-    move = flat_moves.of(g, node)
+    move = strided_copy.of(g, node)
     if not move.fits:
         _in_two(g, out, node)
         return
@@ -36,13 +36,13 @@ def _in_two(g: Graph, out: Graph, node: Node) -> None:
     axes = list(node.attrs["axes"])
     x, y = node.inputs[0], node.outputs[0]
     shape = g.value(x).shape
-    k = next(i for i, axis in enumerate(axes) if axis != flat_moves.same(shape[i]))
-    first = [axis if i == k else flat_moves.same(shape[i]) for i, axis in enumerate(axes)]
-    middle = tuple(flat_moves.length(axis) for axis in first)
+    k = next(i for i, axis in enumerate(axes) if axis != strided_copy.same(shape[i]))
+    first = [axis if i == k else strided_copy.same(shape[i]) for i, axis in enumerate(axes)]
+    middle = tuple(strided_copy.length(axis) for axis in first)
     name = g.new_value(f"{y}.part", middle)
     out.new_value(name, middle, "int8")
     out.value(name).quant = quant(out, x)
-    second = [flat_moves.same(middle[i]) if i == k else axis for i, axis in enumerate(axes)]
+    second = [strided_copy.same(middle[i]) if i == k else axis for i, axis in enumerate(axes)]
     _move(g, out, Node("Remap", node.name, [x], [name], {"axes": tuple(first)}))
     _move(g, out, Node("Remap", node.name, [name], [y], {"axes": tuple(second)}))
 
@@ -53,34 +53,34 @@ def _gather(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "gather_s8", node.inputs[:1], [indices.astype(np.int32)], {"axis": node.attrs["axis"]})
 
 
-def requantised(g: Graph, out: Graph, node: Node, x: str, wanted: Quant) -> str:
+def requantised(g: Graph, out: Graph, node: Node, x: str, expected: Quant) -> str:
     """x with another scale or zero point, by a table; a constant is quantised afresh. x itself where it has them."""
     data = g.data(x)
     if data is not None:
-        name = out.new_const(x, wanted.quantise(data))
-        out.value(name).quant = wanted
+        name = out.new_const(x, expected.quantise(data))
+        out.value(name).quant = expected
         return name
     has = quant(out, x)
-    if has == wanted:
+    if has == expected:
         return x
     name = out.new_value(f"{x}.rescaled", g.value(x).shape, "int8")
-    out.value(name).quant = wanted
-    emit(out, Node("", node.name, [x], [name]), "lut_s8", [x], [wanted.quantise(has.levels())], {})
+    out.value(name).quant = expected
+    emit(out, Node("", node.name, [x], [name]), "lut_s8", [x], [expected.quantise(has.levels())], {})
     return name
 
 
 def _concat(g: Graph, out: Graph, node: Node) -> None:
-    wanted = quant(out, node.outputs[0])
-    parts = [requantised(g, out, node, x, wanted) for x in node.inputs]
+    expected = quant(out, node.outputs[0])
+    parts = [requantised(g, out, node, x, expected) for x in node.inputs]
     emit(out, node, "concat_s8", parts, [], {"axis": node.attrs["axis"]})
 
 
 def _pad(g: Graph, out: Graph, node: Node) -> None:
-    wanted = quant(out, node.outputs[0])
-    x = requantised(g, out, node, node.inputs[0], wanted)
+    expected = quant(out, node.outputs[0])
+    x = requantised(g, out, node, node.inputs[0], expected)
     begins = [*node.attrs["begins"], *[0] * MAX_RANK][:MAX_RANK]
     params = {f"begin_{i}": n for i, n in enumerate(begins)}
-    params |= {"mode": PAD_MODES[node.attrs["mode"]], "value": int(wanted.quantise(np.array(node.attrs["value"])))}
+    params |= {"mode": PAD_MODES[node.attrs["mode"]], "value": int(expected.quantise(np.array(node.attrs["value"])))}
     emit(out, node, "pad_s8", [x], [], params)
 
 
@@ -121,7 +121,7 @@ STEPS = {
     "Concat": _concat,
     "Embedding": _embedding,
     "Gather": _gather,
-    "Move": _move,
+    "StridedCopy": _move,
     "Pad": _pad,
     "Remap": _move,
     "Reshape": _reshape,

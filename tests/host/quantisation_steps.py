@@ -22,7 +22,7 @@ def compiled(net: Net, feeds: Mapping[str, np.ndarray]) -> Compiled:
         return compile_model(net.save(Path(folder)), {name: a[None] for name, a in feeds.items()})
 
 
-def steps_away(net: Net, feeds: Mapping[str, np.ndarray], c: Compiled | None = None) -> float:
+def quantisation_steps(net: Net, feeds: Mapping[str, np.ndarray], c: Compiled | None = None) -> float:
     """The worst of all outputs; where float gives infinity, or what int8 cannot hold, saturation is right.
 
     Integer outputs must be equal. The engine's bytes must be the reference's.
@@ -39,9 +39,9 @@ def steps_away(net: Net, feeds: Mapping[str, np.ndarray], c: Compiled | None = N
     for m in both:
         m.run()
     with np.errstate(all="ignore"):
-        wanted = session(net.model()).run(None, real)
+        expected = session(net.model()).run(None, real)
     worst = 0.0
-    for k, w in enumerate(wanted):
+    for k, w in enumerate(expected):
         t = c.model.tensors[c.model.outputs[k]]
         found = both[0].output(k)
         np.testing.assert_array_equal(found, both[1].output(k))
