@@ -78,6 +78,7 @@ def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[s
             {
                 "index": i,
                 "name": step.name,
+                "kernel": step.kernel,
                 "op": step.kernel,
                 "macs": step.macs,
                 "cost": round_(cost),
@@ -100,7 +101,7 @@ def report(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["index"],
-            layer["op"],
+            layer["kernel"],
             text.count(layer["macs"]),
             amount(layer["cost"]),
             f"{layer['cost'] / layer['macs']:.1f}" if layer["macs"] and not seconds else "-",

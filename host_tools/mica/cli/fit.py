@@ -141,7 +141,7 @@ def _layers(p: Prediction) -> str:
         rows.append(
             (
                 layer["index"],
-                layer["op"],
+                layer["kernel"],
                 text.count(layer["macs"]),
                 "?" if cost is None else text.count(cost),
                 "" if cost is None else f"{100 * layer['error']:.0f} %",

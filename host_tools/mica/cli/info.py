@@ -73,6 +73,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "size": size,
         "version": ".".join(str(v) for v in model.version),
         "arena_bytes": model.arena_bytes,
+        "scratch_want": model.scratch_want,
         "scratch_bytes": model.scratch_want,
         "state_bytes": model.state_bytes,
         "macs": sum(s.macs for s in model.steps),
@@ -82,6 +83,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "layers": [
             {
                 "name": s.name,
+                "kernel": s.kernel,
                 "op": s.kernel,
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
@@ -102,7 +104,7 @@ def report(r: dict[str, Any]) -> str:
     lines = [
         f"{r['file']}: format {r['version']}, {text.count(r['size'])} bytes, {len(r['layers'])} layers, "
         f"{text.count(r['macs'])} MACs",
-        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_bytes'])}, "
+        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_want'])}, "
         f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
         f"kernels: {', '.join(r['kernels'])}",
     ]
@@ -118,7 +120,7 @@ def report(r: dict[str, Any]) -> str:
         (
             k,
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["inputs"]),
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["outputs"]),
             text.count(layer["macs"]),

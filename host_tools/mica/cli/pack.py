@@ -153,7 +153,9 @@ def run(args: argparse.Namespace) -> int:
         "size": len(blob),
         "weight_bytes": compiled.weight_bytes,
         "arena_bytes": compiled.plan.arena_bytes,
+        "scratch_want": packed.scratch_want,
         "scratch_bytes": packed.scratch_want,
+        "scratch_min": packed.scratch_min,
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
         "activation_bytes": compiled.plan.activation_bytes,
@@ -337,12 +339,14 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
     return [
         {
             "name": s.name,
+            "kernel": s.kernel,
             "op": s.kernel,
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
             "macs": s.macs,
             "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
             "live_bytes": live[k],
+            "scratch_want": s.scratch_want,
             "scratch_bytes": s.scratch_want,
         }
         for k, s in enumerate(model.steps)
@@ -354,11 +358,11 @@ def report(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             text.shape(layer["output"]),
             text.count(layer["macs"]),
             text.count(layer["weight_bytes"]),
-            text.count(layer["scratch_bytes"]),
+            text.count(layer["scratch_want"]),
             text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
         )
         for layer in r["layers"]
@@ -374,7 +378,7 @@ def report(r: dict[str, Any]) -> str:
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
         f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
-        f"scratch     {text.count(r['scratch_bytes'])} bytes for speed, {text.count(r['scratch_least'])} at least",
+        f"scratch     {text.count(r['scratch_want'])} bytes for speed, {text.count(r['scratch_min'])} at least",
     ]
     if "accuracy" in r:
         a = r["accuracy"]
@@ -393,7 +397,7 @@ def error_table(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             _db(layer["sqnr_db"]),
             _db(layer["own_db"]) + (" <- adds most" if alone and layer["own_db"] == min(alone) else ""),
         )

@@ -78,6 +78,7 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
                 "sample": k,
                 "layer": bad,
                 "name": steps[bad].name,
+                "kernel": steps[bad].kernel,
                 "op": steps[bad].kernel,
                 "index": [int(i) for i in np.unravel_index(at, shape)] if at >= 0 else [],
                 "host": int(a.reshape(-1)[at]) if at >= 0 else None,

@@ -83,6 +83,7 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     p.ram = {
         "tensors": tensors,
         "scratch": model.scratch_want,
+        "scratch_min": model.scratch_min,
         "scratch_least": model.scratch_min,
         "state": state,
         "tables": python,
@@ -131,6 +132,7 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
             {
                 "index": i,
                 "name": step.name,
+                "kernel": step.kernel,
                 "op": step.kernel,
                 "macs": step.macs,
                 "cost": round(cost.cost + facts["call"]) if cost else None,
