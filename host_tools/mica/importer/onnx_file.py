@@ -27,7 +27,7 @@ from mica import custom
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import ml_form, precision, tidy_names
+from mica.importer import loops, ml_form, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
@@ -290,6 +290,8 @@ class _Importer:
             )
         elif proto.op_type == "If" and (condition := self._constant(proto.input[0])) is not None:
             self._add_branch(proto, bool(condition.any()))
+        elif proto.op_type in ("Loop", "Scan"):
+            self._add_loop(proto, where)
         elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
             self._stop(f"{where}: control flow; export the model without it")
         elif all(not i or i in g.values for i in proto.input):
@@ -331,6 +333,26 @@ class _Importer:
                 self._add_node(spelled)
         for inner, outer in zip(branch.output, proto.output, strict=True):
             self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
+
+    def _add_loop(self, proto: onnx.NodeProto, where: str) -> None:
+        g = self.graph
+
+        def add(node: onnx.NodeProto) -> bool:
+            before = len(self.problems)
+            for part in self._spelled_out(node):
+                self._add_node(part)
+            return len(self.problems) == before and self.unknown.isdisjoint(node.output)
+
+        if any(i and i not in g.values for i in proto.input):
+            return  # behind something unknown
+        place = loops.Place(
+            self.opset, self._fresh, self._constant, lambda x: g.values[x].shape, self._add_constant, add
+        )
+        try:
+            loops.unroll(proto, place)
+        except ValueError as e:
+            self._stop(f"{where}: {e}")
+        self.fatal |= any(o and o not in g.values for o in proto.output)
 
     def _add_plain_node(self, proto: onnx.NodeProto, name: str, where: str) -> None:
         g = self.graph
