@@ -177,6 +177,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+        if args.report_error:
+            print("\n" + error_table(result))
         print(drawn, end="")
     return 0
 
