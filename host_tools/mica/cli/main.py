@@ -27,6 +27,7 @@ COMMANDS = (
     "info",
     "run",
     "eval",
+    "compare",
     "verify",
     "bench",
     "fit",
