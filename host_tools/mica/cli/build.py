@@ -18,10 +18,6 @@ from mica.toolchain import build as builder
 from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
 
-NAME = "build"
-HELP = "build the firmware for a board"
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
     parser.add_argument(
@@ -50,7 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
-
 def add_micropython(parser: argparse.ArgumentParser) -> None:
     """The options that say which MicroPython, for this command and for mica natmod."""
     known = ", ".join(RELEASES)
@@ -65,7 +60,6 @@ def add_micropython(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="build also with archives whose hash mica does not know (or MICA_UNPINNED=1)",
     )
-
 
 def run(args: argparse.Namespace) -> int:
     mp = choose(args.micropython, unpinned=args.unpinned)
@@ -141,7 +135,6 @@ def run(args: argparse.Namespace) -> int:
         print(noted)
     return 0
 
-
 def kernels_of(models: Sequence[str]) -> set[str]:
     """The kernels that these .mica files need."""
     needed: set[str] = set()
@@ -156,7 +149,6 @@ def kernels_of(models: Sequence[str]) -> set[str]:
             raise error.at(path) from None
     return needed - {CUSTOM.name}  # which is in no firmware
 
-
 def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
     """A table of both builds' sizes in bytes, and what is in the smaller one."""
     rows: list[tuple[object, ...]] = []
@@ -169,7 +161,6 @@ def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
         lines.append(f"kernels: {', '.join(after.kernels) or 'none'}")
         lines.append(f"left out: {', '.join(left_out)}")
     return "\n".join(lines)
-
 
 def free_heap(board: BoardSpec, image: Path) -> int | None:
     """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""

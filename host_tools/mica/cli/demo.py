@@ -25,9 +25,6 @@ from mica.run.host import HostRunner
 from mica.run.open import open_runner
 from mica.run.runner import Runner
 
-NAME = "demo"
-HELP = "handwritten digits, from ONNX to answers at a board's REPL"
-
 DEFAULT_TARGET = "MPS2_AN385"
 # One picture of each digit, and one that even the float model reads wrong.
 SHOWN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)
@@ -39,7 +36,6 @@ REPL_LINES = (
     "m.predict([{pixels}])[0]",
 )
 
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
@@ -47,7 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_TARGET,
         help=f"an emulated board (default {DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
     )
-
 
 def run(args: argparse.Namespace) -> int:
     if args.on == "host":
@@ -76,7 +71,6 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
     return 0 if result["equal"] else 1
 
-
 def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
     """Runs the pack command on the package's own files."""
     parser = argparse.ArgumentParser()
@@ -98,13 +92,11 @@ def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
         print(printed.getvalue().replace(str(model), model.name), end="")
     return model.read_bytes()
 
-
 def pack_facts(blob: bytes) -> dict[str, Any]:
     """Model size and arena bytes, from the file itself."""
     from mica.format.codec import decode
 
     return {"size": len(blob), "arena_bytes": decode(blob).arena_bytes}
-
 
 def _repl(board: Runner, data: Dataset) -> None:
     """Pushes the file, then types at the board what a person would, and shows what it answers."""
@@ -126,7 +118,6 @@ def _repl(board: Runner, data: Dataset) -> None:
             print(answer)
     board.board.exec("del m")
 
-
 def _show(board: Runner, data: Dataset) -> None:
     out = board.model.tensors[board.model.outputs[0]]
     answers = board.run([board.quantise([data.x[k]]) for k in SHOWN])
@@ -136,7 +127,6 @@ def _show(board: Runner, data: Dataset) -> None:
         captions.append(pictures.caption(str(int(p.argmax())), float(p.max()), str(int(data.y[k]))))
     print(f"\nsome held-out digits, and what {board.target} says they are:\n")
     print(pictures.gallery([data.x[k] for k in SHOWN], captions))
-
 
 def compare(host: Runner, board: Runner, data: Dataset, float_model: FloatModel) -> dict[str, Any]:
     """The held-out digits on float, host and board; the keys of `mica demo --json`."""
@@ -161,7 +151,6 @@ def compare(host: Runner, board: Runner, data: Dataset, float_model: FloatModel)
         "differing_bytes": differing,
         "output_bytes": sum(o[0].size for o in outputs["host"]),
     }
-
 
 def report(r: dict[str, Any]) -> str:
     """The figures at the end."""

@@ -11,9 +11,6 @@ from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
 from mica.run.runner import Runner
 
-NAME = "eval"
-HELP = "accuracy of a model over labelled data"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")

@@ -14,9 +14,6 @@ from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
 
-NAME = "info"
-HELP = "what a .mica file holds"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica", nargs="?")
