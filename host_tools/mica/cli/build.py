@@ -13,10 +13,12 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import CUSTOM
+from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
 from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
@@ -46,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
+
 def add_micropython(parser: argparse.ArgumentParser) -> None:
     """The options that say which MicroPython, for this command and for mica natmod."""
     known = ", ".join(RELEASES)
@@ -60,6 +63,7 @@ def add_micropython(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="build also with archives whose hash mica does not know (or MICA_UNPINNED=1)",
     )
+
 
 def run(args: argparse.Namespace) -> int:
     mp = choose(args.micropython, unpinned=args.unpinned)
@@ -135,6 +139,7 @@ def run(args: argparse.Namespace) -> int:
         print(noted)
     return 0
 
+
 def kernels_of(models: Sequence[str]) -> set[str]:
     """The kernels that these .mica files need."""
     needed: set[str] = set()
@@ -149,6 +154,7 @@ def kernels_of(models: Sequence[str]) -> set[str]:
             raise error.at(path) from None
     return needed - {CUSTOM.name}  # which is in no firmware
 
+
 def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
     """A table of both builds' sizes in bytes, and what is in the smaller one."""
     rows: list[tuple[object, ...]] = []
@@ -162,13 +168,14 @@ def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
         lines.append(f"left out: {', '.join(left_out)}")
     return "\n".join(lines)
 
+
 def free_heap(board: BoardSpec, image: Path) -> int | None:
     """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""
     if board.emulator is None or board.port == "unix":
         return None
     try:
         with EmulatedBoard(board, image, rom_files={"there.txt": b"is"}, progress=say) as running:
-            return int(running.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+            return int(running.exec(on_board.source("free_heap")))
     except MicaError as error:
         say(f"free heap: not measured: {error}")
         return None

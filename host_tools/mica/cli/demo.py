@@ -17,6 +17,7 @@ from mica.cli import target, text
 from mica.demo import pictures
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
+from mica.link import on_board
 from mica.link.targets import check_target
 from mica.run import evaluation
 from mica.run.evaluation import Dataset
@@ -36,6 +37,7 @@ REPL_LINES = (
     "m.predict([{pixels}])[0]",
 )
 
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on",
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_TARGET,
         help=f"an emulated board (default {DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
     )
+
 
 def run(args: argparse.Namespace) -> int:
     if args.on == "host":
@@ -71,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
     return 0 if result["equal"] else 1
 
+
 def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
     """Runs the pack command on the package's own files."""
     parser = argparse.ArgumentParser()
@@ -92,11 +96,13 @@ def _pack(folder: Path, model: Path, quiet: bool) -> bytes:
         print(printed.getvalue().replace(str(model), model.name), end="")
     return model.read_bytes()
 
+
 def pack_facts(blob: bytes) -> dict[str, Any]:
     """Model size and arena bytes, from the file itself."""
     from mica.format.codec import decode
 
     return {"size": len(blob), "arena_bytes": decode(blob).arena_bytes}
+
 
 def _repl(board: Runner, data: Dataset) -> None:
     """Pushes the file, then types at the board what a person would, and shows what it answers."""
@@ -106,7 +112,8 @@ def _repl(board: Runner, data: Dataset) -> None:
     if board.target == "UNIX":  # its file system is this computer's
         board.board.exec(f"import os\nos.chdir({tempfile.gettempdir()!r})")
     board.board.put(board.data, "_data")
-    board.board.exec("with open('digits.mica', 'wb') as _f: _f.write(_data)\ndel _f, _data")
+    board.board.exec(on_board.call("write_file", "digits.mica", "wb", on_board.Expression("_data")))
+    board.board.exec("del _data")
     pixels = np.round(data.x[SHOWN[0]].reshape(-1), 4).tolist()
     print(f"\nat the REPL of {board.target}:\n")
     for line in REPL_LINES:
@@ -118,6 +125,7 @@ def _repl(board: Runner, data: Dataset) -> None:
             print(answer)
     board.board.exec("del m")
 
+
 def _show(board: Runner, data: Dataset) -> None:
     out = board.model.tensors[board.model.outputs[0]]
     answers = board.run([board.quantise([data.x[k]]) for k in SHOWN])
@@ -127,6 +135,7 @@ def _show(board: Runner, data: Dataset) -> None:
         captions.append(pictures.caption(str(int(p.argmax())), float(p.max()), str(int(data.y[k]))))
     print(f"\nsome held-out digits, and what {board.target} says they are:\n")
     print(pictures.gallery([data.x[k] for k in SHOWN], captions))
+
 
 def compare(host: Runner, board: Runner, data: Dataset, float_model: FloatModel) -> dict[str, Any]:
     """The held-out digits on float, host and board; the keys of `mica demo --json`."""
@@ -151,6 +160,7 @@ def compare(host: Runner, board: Runner, data: Dataset, float_model: FloatModel)
         "differing_bytes": differing,
         "output_bytes": sum(o[0].size for o in outputs["host"]),
     }
+
 
 def report(r: dict[str, Any]) -> str:
     """The figures at the end."""
