@@ -38,6 +38,8 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it
+# With a mistake they may take so many times what they took without, and a minute: firmware may have to be built.
+SLOWER = 5
 STOP_SECONDS = 20  # for tests that are stopped to end what they have started
 SEED, PLACED = 1, 30
 
@@ -218,8 +220,8 @@ class Results:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         self.known = {r["key"]: r for r in map(json.loads, lines)}
 
-    def add(self, key: str, verdict: str, why: str) -> None:
-        self.known[key] = {"key": key, "verdict": verdict, "why": why}
+    def add(self, key: str, verdict: str, why: str, seconds: float) -> None:
+        self.known[key] = {"key": key, "verdict": verdict, "why": why, "seconds": round(seconds, 1)}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(self.known[key]) + "\n")
 
@@ -248,17 +250,20 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
     if sound not in results.known:
         if time.monotonic() > end:
             return "not run", "no time left"
-        said, why = copy.run(m.tests, True, _seconds(end))
+        begun = time.monotonic()
+        said, why = copy.run(m.tests, True, _seconds(TEST_SECONDS, end))
         if said == "timeout" and time.monotonic() >= end:
             return "not run", "no time left"
         if said != "passed":
             raise RuntimeError(f"the tests '{m.tests}' fail without a mistake ({said}): {why}")
-        results.add(sound, "sound", why)
+        results.add(sound, "sound", why, time.monotonic() - begun)
     if time.monotonic() > end:
         return "not run", "no time left"
+    begun = time.monotonic()
+    most = min(TEST_SECONDS, 60 + SLOWER * results.known[sound]["seconds"])
     try:
         copy.write(m.file, m.text.encode())
-        said, why = copy.run(m.tests, in_c, _seconds(end))
+        said, why = copy.run(m.tests, in_c, _seconds(most, end))
     finally:
         copy.write(m.file, original.encode())
         if in_c:  # made with the mistake in it
@@ -268,13 +273,13 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
         return "not run", "no time left"
     verdict = {"passed": "survived", "failed": "killed", "timeout": "timeout"}[said]
     if verdict != "timeout":
-        results.add(key, verdict, why)
+        results.add(key, verdict, why, time.monotonic() - begun)
     return verdict, why
 
 
-def _seconds(end: float) -> float:
+def _seconds(most: float, end: float) -> float:
     """How long a set of tests may take, with the time that is left."""
-    return min(TEST_SECONDS, max(1.0, end - time.monotonic()))
+    return min(most, max(1.0, end - time.monotonic()))
 
 
 def run(mutants: list[Mutant], jobs: int, minutes: float, say: object = print) -> list[dict[str, object]]:

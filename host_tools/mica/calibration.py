@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,9 @@ from mica.ir.graph import Graph, Value
 MADE_UP_SAMPLES = 16
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
 LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
+# How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and others.
+# `expected_input` is off by a factor of 1.5 on the reference models.
+PIXELS, BEYOND = 12, 30
 PICTURES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # number of channels -> Pillow's name
 
@@ -269,6 +272,59 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
             return (mean, deviation) if max(abs(mean), deviation) < LARGEST_MADE_UP else None
         else:
             return None
+    return None
+
+
+def doubts(g: Graph, samples: Sequence[Mapping[str, np.ndarray]], apart: Collection[str] = ()) -> list[str]:
+    """Why calibration with these samples cannot be right, in lines for a person. apart: inputs that are not in the data."""
+    found = []
+    if len(samples) == 1:
+        found.append("one calibration sample: ranges cover nothing else; give a hundred that differ")
+    for name in g.inputs:
+        if name in apart or g.value(name).dtype != "float32":
+            continue
+        seen = [np.asarray(s[name], np.float32) for s in samples]
+        low, high = min(float(x.min()) for x in seen), max(float(x.max()) for x in seen)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            continue  # refused where the network is run
+        if low == high == 0:
+            found.append(f"input '{name}' is zero in all calibration samples; give samples of real inputs")
+        elif len(seen) > 1 and all(np.array_equal(x, seen[0]) for x in seen[1:]):
+            found.append(f"input '{name}': all {len(seen)} calibration samples are the same; give samples that differ")
+        elif (unlike := _unlike_the_model(g, name, seen, low, high)) is not None:
+            found.append(f"input '{name}': calibration samples are {unlike}")
+    return found
+
+
+def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: float, high: float) -> str | None:
+    """What is strange about samples that lie between low and high; None where they may be what the network was trained on."""
+    quant = g.value(name).quant
+    if quant is not None:
+        first, last = (float(v) for v in quant.levels()[[0, -1]])
+        wide = max(-first, last)
+        if max(-low, high) > BEYOND * wide or max(-low, high) < wide / BEYOND:
+            return (
+                f"from {low:.4g} to {high:.4g}; the model takes {first:.4g} to {last:.4g}: scale them as it was trained"
+            )
+        return None
+    of_weights = expected_input(g, name)
+    if of_weights is None:
+        return None
+    values = np.concatenate([x.reshape(-1) for x in seen[:MADE_UP_SAMPLES]]).astype(np.float64)
+    size, expected = (
+        max(abs(float(mean)), float(deviation)) for mean, deviation in ((values.mean(), values.std()), of_weights)
+    )
+    pixels = low >= 0 and 100 < high <= 255 and bool(np.all(values == np.rint(values)))
+    if pixels and size > PIXELS * expected:
+        return (
+            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around {expected:.2g}. Scale "
+            "them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
+        )
+    if size > BEYOND * expected or size < expected / BEYOND:
+        return (
+            f"from {low:.4g} to {high:.4g}; the first layer's weights expect numbers around {expected:.2g}: "
+            "scale them as in training"
+        )
     return None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mica import __version__
-from mica.calibration import default_samples, samples_for
+from mica.calibration import default_samples, doubts, samples_for
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import Unsupported
 from mica.format.codec import ModelFile, encode
@@ -22,7 +22,7 @@ from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
-from mica.plan.plan import Plan, best_plan
+from mica.plan.plan import Plan, apart, best_plan
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
@@ -43,6 +43,7 @@ class Compiled:
     macs: int
     weight_bytes: int
     custom: CustomOps  # that it was compiled with
+    made_up: bool  # the samples were
 
 
 def compile_model(
@@ -82,8 +83,13 @@ def compile_model(
         samples = _samples(core, calibration, ties)
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
-        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
+        if calibration is not None and warn is not None:
+            for doubt in doubts(core, samples, {source for source, _ in ties}):
+                warn(doubt)
+        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core, samples)
         _share_scales(tuned, ties)
+        if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
+            _share_scales(tuned.unseen.tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
@@ -112,7 +118,15 @@ def compile_model(
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
         custom=custom,
+        made_up=calibration is None,
     )
+
+
+def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
+    """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
+    integer = quantise(tuned.graph, tuned.ranges)
+    model = pack(integer, apart(integer), {})
+    return model, encode(model)
 
 
 def _samples(

@@ -31,6 +31,15 @@ vfs.umount("/image")
 """
 
 
+@pytest.mark.parametrize("size", [3, 128, 129, 131, 16386, 16388, 2])
+def test_padding(size: int) -> None:
+    """As long as it says, and no wider a number than that takes, where one such has this size."""
+    padding = romfs._padding(size)
+    kind, at, end = romfs._read_record(padding, 0)
+    assert (kind, end, len(padding)) == (1, size, size)
+    assert at == 2 if size < 130 else at in (3, 4)
+
+
 def read(board: Link, image: bytes) -> dict[str, tuple[int, bytes]]:
     """Path to (offset, data), as MicroPython sees them."""
     board.put(image, "image")

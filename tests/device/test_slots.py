@@ -273,6 +273,32 @@ def test_a_plain_image_counts_until_a_push(fake: Fake) -> None:
     assert fake.see("a") == BAD
 
 
+def test_a_plain_image_as_long_as_a_half(fake: Fake) -> None:
+    """Where the log of the first half would be there is image, and the second half is free."""
+    image = romfs.rom_window_image({"a.m": bytes(HALF - 48)}, 2 * HALF)
+    image = romfs.rom_window_image({"a.m": bytes(HALF - 48 + HALF - len(image))}, 2 * HALF)
+    assert len(image) == HALF
+    fake.plain(image)
+    assert fake.value("slots.status()[0]") == "plain"
+    assert fake.put(b=SIDE).confirmed
+    fake.boot()
+    assert (fake.see("b"), fake.value("slots.status()[0]")) == (SIDE, "1")
+
+
+def test_only_a_plain_image_is_a_base(fake: Fake) -> None:
+    """A commit has length and CRC-32 of the plain image that it replaces, else zeros."""
+    image = romfs.rom_window_image({"a.m": OLD}, 2 * HALF)
+    fake.plain(image)
+    bases = []
+    for data in (GOOD, SIDE):
+        bases.append(push.listing(fake.board).base)
+        assert fake.put(a=data).confirmed
+        fake.boot()
+        bases.append(eval(fake.value("slots.Half(fake, slots.mounted).base")))
+    plain = (len(image), binascii.crc32(image))
+    assert bases == [plain, plain, (0, 0), (0, 0)]
+
+
 def test_a_plain_image_over_both_halves(fake: Fake) -> None:
     fake.plain(romfs.rom_window_image({"a.m": b"long" * (HALF // 3)}, 2 * HALF))
     assert fake.value("slots.status()[0]") == "plain"

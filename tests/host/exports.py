@@ -31,11 +31,11 @@ class Answer:
         return float("inf") if noise == 0 else 10 * np.log10(max(signal, 1e-30) / noise)
 
 
-def compiled(path: Path) -> Compiled:
+def compiled(path: Path, plain: bool = False) -> Compiled:
     """The export, calibrated on the samples in its sidecar."""
     with np.load(path.with_suffix(".npz")) as data:
         calibration = {k: data[k] for k in data.files if "/" not in k and k != "about"}
-    return compile_model(path, calibration)
+    return compile_model(path, calibration, plain=plain)
 
 
 def answers(path: Path, model: Compiled) -> list[Answer]:

@@ -25,6 +25,7 @@ COMMANDS = {
     "info": "what a .mica file holds",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
+    "compare": "two packed models side by side: sizes, accuracy, error, time",
     "verify": "compare every layer on a target with the host, byte for byte",
     "bench": "what a model costs on a target, layer by layer",
     "fit": "whether a model fits a board, and what it will take there",

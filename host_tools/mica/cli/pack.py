@@ -22,7 +22,7 @@ from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
-from mica.run import evaluation, labels
+from mica.run import evaluation, labels, quality
 
 if TYPE_CHECKING:
     from mica.boards import BoardSpec
@@ -118,6 +118,12 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    warnings: list[str] = []
+
+    def warn(warning: str) -> None:
+        warnings.append(warning)
+        print(f"mica: warning: {warning}", file=sys.stderr)
+
     if args.calib:
         # States are not in the data: they come from the runs before.
         made = {source for source, _ in (*ties, *imported.states)}
@@ -130,7 +136,7 @@ def run(args: argparse.Namespace) -> int:
             shapes,
             metadata,
             lambda what, done, of: progress(done, of),
-            lambda warning: print(f"mica: warning: {warning}", file=sys.stderr),
+            warn,
             args.calib_method,
             args.plain,
             board.scratch if board else SCRATCH_LIMIT,
@@ -160,6 +166,9 @@ def run(args: argparse.Namespace) -> int:
         "macs": compiled.macs,
         "layers": layers(packed, compiled.plan.live_bytes),
     }
+    found = quality.of(compiled, data)
+    result["quality"] = None if found is None else {**found.facts(), "warnings": warnings}
+    result["recipe"] = {"name": compiled.tuned.recipe.name, "tried": compiled.tuned.tried}
     if args.report_error:
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
@@ -181,6 +190,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+        if args.report_error:
+            print("\n" + error_table(result))
         print(drawn, end="")
     return 0
 
@@ -377,11 +388,34 @@ def report(r: dict[str, Any]) -> str:
         f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
         f"scratch     {text.count(r['scratch_want'])} bytes for speed, {text.count(r['scratch_min'])} at least",
     ]
+    if r["recipe"]["tried"]:
+        lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
+    if r["quality"] is not None:
+        lines.append("quality     " + quality_line(r["quality"]))
     if "accuracy" in r:
         a = r["accuracy"]
         real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
         lines.append(f"accuracy    float {real}, int8 {whole} ({a['metric']}, {a['samples']} samples)")
     return "\n".join(lines)
+
+
+_DATA = {
+    "held out": "{n} samples that calibration did not see",
+    "unseen": "{n} samples of --calib, which the model had no use for",
+    "calibration": "the calibration sample itself",
+    "eval": "{n} samples of --eval",
+    "made up": "{n} made-up samples, which says little",
+}
+
+
+def quality_line(q: dict[str, Any]) -> str:
+    """SQNR, agreement, on what, the worst output and layer."""
+    parts = [] if q["sqnr_db"] is None else [f"SQNR {q['sqnr_db']:.1f} dB"]
+    if q["agreement"] is not None:
+        parts.append(f"same answer as float on {text.percent(q['agreement'])}")
+    line = ", ".join(parts or ["unknown"]) + f" ({_DATA[q['data']].format(n=q['samples'])})"
+    worst = [(role, q[f"worst_{role}"]) for role in ("output", "layer") if q[f"worst_{role}"] is not None]
+    return "; ".join([line, *(f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst)])
 
 
 def error_table(r: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import tidy_names
+from mica.importer import loops, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.evaluate import evaluate
 from mica.importer.expand import ml
@@ -159,7 +159,6 @@ class _Importer:
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.expander = Expander(opset, self._fresh, self._constant, self._add_scale)
-        self.told_precision = False
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 
@@ -204,21 +203,8 @@ class _Importer:
     # Values
 
     def _add_constant(self, name: str, array: np.ndarray) -> None:
-        if array.dtype in (np.float16, np.float64) and array.ndim > 0 and array.size > 1:
-            self._stop_on_precision(f"constant '{name}'", str(array.dtype))
-        if array.dtype in (np.float16, np.float64):
-            array = array.astype(np.float32)
+        array = precision.single(array)
         self.graph.values[name] = Value(name, tuple(array.shape), str(array.dtype), array)
-
-    def _stop_on_precision(self, what: str, dtype: str) -> None:
-        """Notes that the model is not float32: once, for all its values have one type."""
-        if not self.told_precision:
-            self.told_precision = True
-            kind = "float64 (double)" if dtype == "float64" else dtype
-            self._stop(
-                f"{what} is {kind}; mica reads float32 models: convert the model before the export "
-                "(in PyTorch: model.float())"
-            )
 
     def _constant(self, name: str) -> np.ndarray | None:
         return self.graph.values[name].data if name in self.graph.values else None
@@ -243,10 +229,7 @@ class _Importer:
         if not info.type.HasField("tensor_type"):
             self._stop(f"input '{info.name}' is not a tensor")
             return
-        dtype = _dtype_name(tensor.elem_type)
-        if dtype in ("float16", "float64"):
-            self._stop_on_precision(f"input '{info.name}'", dtype)
-            return
+        dtype = precision.single_name(_dtype_name(tensor.elem_type))
         if dtype not in ("float32", "int8", "uint8", "int32", "int64", "bool"):
             self._stop(f"input '{info.name}' is {dtype}; mica takes float32 inputs, and integers")
             return
@@ -322,6 +305,8 @@ class _Importer:
             )
         elif proto.op_type == "If" and (condition := self._constant(proto.input[0])) is not None:
             self._add_branch(proto, bool(condition.any()))
+        elif proto.op_type in ("Loop", "Scan"):
+            self._add_loop(proto, where)
         elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
             self._stop(f"{where}: control flow; export the model without it")
         elif all(not i or i in g.values for i in proto.input):
@@ -365,6 +350,26 @@ class _Importer:
         for inner, outer in zip(branch.output, proto.output, strict=True):
             self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
 
+    def _add_loop(self, proto: onnx.NodeProto, where: str) -> None:
+        g = self.graph
+
+        def add(node: onnx.NodeProto) -> bool:
+            before = len(self.problems)
+            for part in self._expanded(node):
+                self._add_node(part)
+            return len(self.problems) == before and self.unknown.isdisjoint(node.output)
+
+        if any(i and i not in g.values for i in proto.input):
+            return  # behind something unknown
+        place = loops.Place(
+            self.opset, self._fresh, self._constant, lambda x: g.values[x].shape, self._add_constant, add
+        )
+        try:
+            loops.unroll(proto, place)
+        except ValueError as e:
+            self._stop(f"{where}: {e}")
+        self.fatal |= any(o and o not in g.values for o in proto.output)
+
     def _add_plain_node(self, proto: onnx.NodeProto, name: str, where: str) -> None:
         g = self.graph
         if proto.op_type in SHAPE_OPS:
@@ -378,6 +383,7 @@ class _Importer:
             # numbers themselves give the same products, and the quantiser chooses a scale of its own.
             self._add_constant(proto.output[1], np.array(1, np.float32))
             self._add_constant(proto.output[2], np.array(0, np.uint8))
+        proto = precision.with_single(proto)
         if proto.op_type == "CastLike":  # the second input is there for its type only
             to = _elem_type(g.values[proto.input[1]].dtype)
             proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)

@@ -73,7 +73,7 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     if node.op == "FullyConnected":
         n, k = g.value(node.inputs[1]).shape
         return (*x[:-1], n) if x[-1] == k else ()
-    if node.op in BROADCASTING:
+    if node.op in (*BROADCASTING, "Mask"):
         return tuple(np.broadcast_shapes(*(g.value(i).shape for i in node.inputs)))
     if node.op == "MatMul":
         b = g.value(node.inputs[1]).shape

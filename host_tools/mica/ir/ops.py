@@ -50,6 +50,7 @@ CORE = (
     Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True),
     Op("Greater", 2, (), (), "add_s8"),  # 1 where a > b, else 0
     Op("Where", 3, (), ("clip",), "mul_s8", clips=True),  # c, a, b: a where c is 1, b where it is 0
+    Op("Mask", 2, (), ("axis",), "add_s8"),  # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
     Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True),  # x, slope
     Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True),
     Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True),

@@ -25,6 +25,7 @@ from mica.passes import (
     index_inputs,
     limits,
     lower,
+    masks,
     merge_moves,
     merge_unary,
     pick_from_concat,
@@ -35,6 +36,7 @@ from mica.passes import (
     recognise_activations,
     recognise_layer_norm,
     recognise_reductions,
+    sound_weights,
     transposes,
 )
 
@@ -47,6 +49,8 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("cumsum", cumsum.run),
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
+    ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
+    ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
     ("quantise_above_pad", quantise_above_pad.run),  # before fold_pad
     ("prequantised_weights", prequantised_weights.run),  # before weights change their layout
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces

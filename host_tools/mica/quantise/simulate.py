@@ -39,7 +39,8 @@ def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
 def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
     """float32 -> float32: to the nearest value that an int8 stands for."""
     scale = np.float32(q.scale)
-    y = np.rint(x / scale)
+    with np.errstate(over="ignore"):  # what is far outside of the range is cut off below
+        y = np.rint(x / scale)
     np.clip(y, LOW - q.zero_point, HIGH - q.zero_point, out=y)
     y *= scale
     return np.asarray(y)

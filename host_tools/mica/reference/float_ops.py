@@ -218,6 +218,24 @@ def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray
     return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
 
 
+def _mask(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    """What is left out becomes the least of the rest, or so far below each row's largest that a Softmax makes it 0.
+
+    By e**-8 of the row's largest, all of what is left out in a row together.
+    """
+    x, out = np.broadcast_to(a[0], shape), np.broadcast_to(a[1] > 0.5, shape)
+    if out.all():
+        return np.zeros(shape, np.float32)
+    least = float(np.where(out, np.inf, x).min())
+    axis = node.attrs["axis"]
+    if axis < 0:
+        least -= 8.0 + float(np.log(max(shape)))
+    else:
+        tops = np.where(out, -np.inf, x).max(axis=axis)
+        least = min(least, float(tops[np.isfinite(tops)].min()) - 8.0 - float(np.log(shape[axis])))
+    return np.where(out, np.float32(least), x)
+
+
 # Operators with more than one output; OPS has the first.
 SEVERAL: dict[str, Callable[[Node, Arrays, tuple[int, ...]], list[np.ndarray]]] = {"Recurrent": _recurrent}
 
@@ -229,6 +247,7 @@ OPS: dict[str, Operator] = {
     "ConvTranspose2d": _conv_transpose2d,
     "FullyConnected": _fully_connected,
     "Recurrent": lambda node, a, shape: _recurrent(node, a, shape)[0],
+    "Mask": _mask,
     "MaxPool2d": _max_pool,
     "AveragePool2d": _average_pool,
     "Custom": _custom,

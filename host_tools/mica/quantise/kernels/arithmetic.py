@@ -9,6 +9,7 @@ import numpy as np
 from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.dense import MATMUL_MOST
+from mica.quantise.groups import real_range
 from mica.quantise.kernels.common import act, emit, quant
 from mica.quantise.kernels.operands import common_factors, operand, table, temporary
 from mica.quantise.multiplier import quantise_multiplier
@@ -102,6 +103,19 @@ def _where(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "add_s8", parts, [], params)
 
 
+def _mask(g: Graph, out: Graph, node: Node) -> None:
+    """x - reach * m: any x, less so much, is at the lower end of what y can be."""
+    x, m = operand(g, out, node.inputs[0]), node.inputs[1]
+    qx, qy = quant(out, x), quant(out, node.outputs[0])
+    data = g.data(m)
+    if data is not None:
+        m = out.new_const(m, np.where(data > 0.5, HIGH, 0).astype(np.int8))
+        out.value(m).quant = Quant(1 / HIGH, 0)
+    reach = real_range(qx).high - real_range(qy).low
+    params = {**sum_params((1, -reach), (qx, quant(out, m)), qy), **OPEN}
+    emit(out, node, "add_s8", [x, m], [], params)
+
+
 def _prelu(g: Graph, out: Graph, node: Node) -> None:
     """Slopes of at most 1: the larger of x and slope * x; of at least 1: the smaller.
 
@@ -142,6 +156,7 @@ STEPS = {
     "Add": _add,
     "Div": _div,
     "Greater": _greater,
+    "Mask": _mask,
     "MatMul": _matmul,
     "MinMax": _minmax,
     "Mul": _mul,
