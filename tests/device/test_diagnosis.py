@@ -36,7 +36,7 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.kernels import KERNELS
-from mica.link import diagnosis, ports
+from mica.link import diagnosis, on_board, ports
 from mica.link.answers import ask
 from mica.link.board import Link, board_exception
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
@@ -189,7 +189,7 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
 
 
 def looked_at(board: Link, expected: str | None = None) -> dict[str, diagnosis.Finding]:
-    found = judge(parse(ask(board, diagnosis.PROBE)), load_board(expected) if expected else None)
+    found = judge(parse(ask(board, on_board.call("probe"))), load_board(expected) if expected else None)
     return {f.what: f for f in found}
 
 
@@ -316,7 +316,7 @@ def test_answers(change: dict[str, list[str] | None], what: str, state: str, tex
 
 def test_romfs_of_a_pico(pico_board: Link) -> None:
     """Its window is a block device, which has no len()."""
-    found = judge(parse(ask(pico_board, diagnosis.PROBE)), None)
+    found = judge(parse(ask(pico_board, on_board.call("probe"))), None)
     (romfs,) = (f for f in found if f.what == "romfs")
     assert (romfs.state, romfs.text) == (OK, "a window of 1,048,576 bytes")
 

@@ -215,7 +215,7 @@ def test_limits_on_a_board(board: Link) -> None:
 
 def test_backup_of_a_file_that_never_ends(hasty: None) -> None:
     def reply(program: str) -> bytes | Iterator[bytes]:
-        return itertools.repeat(b"QUJD\n" * 800) if "_mica_read('/a'" in program else b""
+        return itertools.repeat(b"QUJD\n" * 800) if "_mica_read_file('/a'" in program else b""
 
     with (
         FakeBoard(reply) as fake,

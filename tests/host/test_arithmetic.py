@@ -16,8 +16,9 @@ from nets import Net, assert_same, core, float_outputs, ops, refusal_of, truth
 from onnx import TensorProto
 from quantisation_steps import MOST, compiled, quantisation_steps
 
-from mica.ir.ops import ONNX_OPS, UNARY_FUNCTIONS
+from mica.ir.ops import UNARY_FUNCTIONS
 from mica.passes.lower import unary as lower_unary
+from mica.passes.supported import ONNX_OPS
 from mica.reference import unary
 
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64

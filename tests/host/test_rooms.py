@@ -32,7 +32,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "engine": _BYTES | {"custom", "reference"},
     # from a file to an integer graph, and to bytes
     "ir": _BYTES,
-    "importer": _GRAPH | {"custom"},
+    "importer": _GRAPH | {"custom", "passes"},  # to know which operators the passes will refuse
     "reference": _GRAPH | {"custom"},
     "passes": _GRAPH | {"reference"},
     "quantise": _GRAPH | {"passes", "reference"},

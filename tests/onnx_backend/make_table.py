@@ -16,7 +16,8 @@ import node_cases
 import onnx
 from node_cases import Outcome
 
-from mica.ir.ops import DEFINED_BY_ONNX, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX
+from mica.passes.supported import ONNX_OPS
 
 HERE = Path(__file__).resolve().parent
 OUTCOMES = HERE / "outcomes.tsv"

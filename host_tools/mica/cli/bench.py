@@ -15,8 +15,6 @@ from mica.printable import printable_lines
 from mica.report import layer_bars
 from mica.run.runner import Runner
 
-NAME = "bench"
-HELP = "what a model costs on a target, layer by layer"
 RUNS = 3
 
 

@@ -8,9 +8,6 @@ from typing import Any
 from mica.boards import BoardSpec, all_boards
 from mica.cli import text
 
-NAME = "boards"
-HELP = "the boards that mica knows"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     pass

@@ -13,13 +13,11 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import CUSTOM
+from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
 from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
-
-NAME = "build"
-HELP = "build the firmware for a board"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -177,7 +175,7 @@ def free_heap(board: BoardSpec, image: Path) -> int | None:
         return None
     try:
         with EmulatedBoard(board, image, rom_files={"there.txt": b"is"}, progress=say) as running:
-            return int(running.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+            return int(running.exec(on_board.source("free_heap")))
     except MicaError as error:
         say(f"free heap: not measured: {error}")
         return None

@@ -14,8 +14,6 @@ from mica.boards import load_board
 from mica.cli import target, text
 from mica.errors import MicaError
 
-NAME = "doctor"
-HELP = "what is wrong with a board or its port, and what to do"
 _MARKS = {"ok": "ok", "warning": "note", "bad": "BAD"}
 
 

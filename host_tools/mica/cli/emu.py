@@ -18,9 +18,6 @@ from mica.images import romfs
 from mica.link.emulated import start_emulator
 from mica.toolchain.build import build
 
-NAME = "emu"
-HELP = "start an emulated board and print its port"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="B", help="an emulated board; see mica boards")

@@ -14,8 +14,6 @@ from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
 from mica.run.runner import Runner
 
-NAME = "eval"
-HELP = "accuracy of a model over labelled data"
 MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed
 

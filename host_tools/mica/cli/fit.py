@@ -18,9 +18,6 @@ from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
 
-NAME = "fit"
-HELP = "whether a model fits a board, and what it will take there"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")

@@ -15,9 +15,6 @@ from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import Unsupported
 
-NAME = "flash"
-HELP = "put firmware onto a board"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")

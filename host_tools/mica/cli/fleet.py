@@ -12,9 +12,6 @@ from typing import Any
 from mica.cli import text
 from mica.errors import MicaError
 
-NAME = "fleet"
-HELP = "many boards as one: what a fleet would do"
-
 _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
 
 

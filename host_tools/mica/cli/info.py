@@ -10,11 +10,9 @@ from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
-from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
+from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
-
-NAME = "info"
-HELP = "what a .mica file holds"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,9 +9,6 @@ from mica.cli import push as push_command
 from mica.cli import text
 from mica.printable import printable
 
-NAME = "ls"
-HELP = "list the models on a board"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     push_command.add_board(parser)

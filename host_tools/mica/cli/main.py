@@ -1,7 +1,7 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
-A command is a module here with NAME, HELP, add_arguments(parser) and run(args) -> exit code. Only the module of the
-command that was typed is imported, so `mica boards` need not wait for onnx.
+A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code. Only the
+module of the command that was typed is imported, so `mica boards` need not wait for onnx.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -21,29 +19,29 @@ from mica.cli import signals
 from mica.errors import MicaError
 from mica.printable import printable_lines
 
-# In the order of the help: the way of a model first, then boards.
-COMMANDS = (
-    "pack",
-    "info",
-    "run",
-    "eval",
-    "compare",
-    "verify",
-    "bench",
-    "fit",
-    "demo",
-    "doctor",
-    "build",
-    "natmod",
-    "flash",
-    "push",
-    "ls",
-    "rm",
-    "repl",
-    "emu",
-    "boards",
-    "fleet",
-)
+# In the order of the help: the way of a model first, then boards. Here, so that `mica -h` imports no command.
+COMMANDS = {
+    "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
+    "info": "what a .mica file holds",
+    "run": "run one input through a model",
+    "eval": "accuracy of a model over labelled data",
+    "compare": "two packed models side by side: sizes, accuracy, error, time",
+    "verify": "compare every layer on a target with the host, byte for byte",
+    "bench": "what a model costs on a target, layer by layer",
+    "fit": "whether a model fits a board, and what it will take there",
+    "demo": "handwritten digits, from ONNX to answers at a board's REPL",
+    "doctor": "what is wrong with a board or its port, and what to do",
+    "build": "build the firmware for a board",
+    "natmod": "build the engine as a native module, for stock firmware",
+    "flash": "put firmware onto a board",
+    "push": "put models onto a board, to stay there",
+    "ls": "list the models on a board",
+    "rm": "take a model off a board",
+    "repl": "type into a board's MicroPython",
+    "emu": "start an emulated board and print its port",
+    "boards": "the boards that mica knows",
+    "fleet": "many boards as one: what a fleet would do",
+}
 
 _PROGRAM_BROKEN = 70  # sysexits.h, EX_SOFTWARE
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -92,15 +90,15 @@ def _run(words: list[str]) -> int:
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed is not None and typed not in COMMANDS:
         raise MicaError(f"there is no command {typed!r}", todo=f"known are {', '.join(COMMANDS)}")
-    for name in COMMANDS:
-        module = _command(name) if name == typed else None
-        if module is not None:
-            sub = subparsers.add_parser(name, help=module.HELP, description=_about(module))
-            sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
-        elif (line := _help_line(name)) is not None:
+    for name, line in COMMANDS.items():
+        if name != typed:
             subparsers.add_parser(name, help=line)
+            continue
+        module = _command(name)
+        sub = subparsers.add_parser(name, help=line, description=_about(name, module))
+        sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+        module.add_arguments(sub)
+        sub.set_defaults(run=module.run)
     if not words:
         parser.print_help()
         return 0
@@ -108,32 +106,18 @@ def _run(words: list[str]) -> int:
     return int(args.run(args))
 
 
-def _command(name: str) -> ModuleType | None:
-    """Import a command; None when it does not exist (yet)."""
-    full = f"{__package__}.{name}"
+def _command(name: str) -> ModuleType:
     try:
-        return importlib.import_module(full)
+        return importlib.import_module(f"{__package__}.{name}")
     except ModuleNotFoundError as error:
-        if error.name == full:
-            return None
         raise MicaError(
             f"the Python package {error.name} is missing", todo="install mica again: pip install mica"
         ) from None
 
 
-def _help_line(name: str) -> str | None:
-    """HELP of a command, read from its source so that `mica -h` imports nothing; None when it does not exist."""
-    path = Path(__file__).with_name(f"{name}.py")
-    if not path.exists():
-        return None
-    match = re.search(r'^HELP = "(.*)"$', path.read_text(encoding="utf-8"), flags=re.M)
-    return match[1].replace("%", "%%") if match else ""
-
-
-def _about(module: ModuleType) -> str:
-    """The module's docstring without the command's name, else its HELP."""
-    text = (module.__doc__ or module.HELP).strip()
-    return text.removeprefix(f"mica {module.NAME}:").strip()
+def _about(name: str, module: ModuleType) -> str:
+    """The module's docstring without the command's name, else its line of help."""
+    return (module.__doc__ or COMMANDS[name]).strip().removeprefix(f"mica {name}:").strip()
 
 
 def _fail(message: str, code: int, as_json: bool, values: Mapping[str, Any] | None = None) -> int:

@@ -22,9 +22,6 @@ from mica.errors import MicaError
 from mica.toolchain import mip_package, natmod
 from mica.toolchain.micropython import choose
 
-NAME = "natmod"
-HELP = "build the engine as a native module, for stock firmware"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = "; ".join(f"{arch.name}: {arch.boards}" for arch in natmod.ARCHS.values())

@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from mica.boards import BoardSpec
     from mica.compiler import Compiled
 
-NAME = "pack"
-HELP = "quantise an ONNX or TensorFlow Lite model and pack it into one flat file"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=".onnx or .tflite")

@@ -15,9 +15,6 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
-NAME = "push"
-HELP = "put models onto a board, to stay there"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", metavar="M.mica", nargs="+")

@@ -15,9 +15,6 @@ from mica.link.emulated import EmulatedBoard
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
 
-NAME = "repl"
-HELP = "type into a board's MicroPython"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

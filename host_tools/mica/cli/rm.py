@@ -9,9 +9,6 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError
 
-NAME = "rm"
-HELP = "take a model off a board"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="as mica ls shows it")

@@ -15,8 +15,6 @@ from mica.format.values import dequantise_output
 from mica.printable import printable_lines
 from mica.run.runner import Runner
 
-NAME = "run"
-HELP = "run one input through a model"
 TOP = 5
 
 

@@ -16,8 +16,6 @@ from mica.run.golden import random_input
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
-NAME = "verify"
-HELP = "compare every layer on a target with the host, byte for byte"
 DEFAULT_SAMPLES = 3
 
 

@@ -23,6 +23,7 @@ from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
 from mica.flash.uf2_drive import Uf2Writer, find_drive
 from mica.flash.writer import FlashCallbacks, Writer
+from mica.link import on_board
 from mica.link.answers import ask, number, one_of, require_mica, text
 from mica.link.board import BoardError, Link
 from mica.link.ports import check_port, is_port_name, the_only_port, usb_ports
@@ -177,15 +178,9 @@ def _open_repl(port: str, facts: BoardSpec) -> SerialBoard | None:
         ) from None
 
 
-_WHO = """\
-import os, sys
-print(sys.implementation.name, getattr(sys.implementation, "_machine", None) or os.uname().machine)
-"""
-
-
 def _check_chip(facts: BoardSpec, board: Link) -> None:
     """Refuse a board with another chip, which would not start with this firmware, and one that we cannot talk to."""
-    name, _, said = board.exec(_WHO).decode(errors="replace").strip().partition(" ")
+    name, _, said = board.exec(on_board.source("who")).decode(errors="replace").strip().partition(" ")
     if name != "micropython":
         raise MicaError(
             f"{board.name} runs {name}, not MicroPython", todo="put the board into its boot loader, and leave out --on"
@@ -307,21 +302,10 @@ def _settled(port: str) -> SerialBoard:
     return board
 
 
-_TRY = """\
-def _mica_try(path):
-    import binascii, mica
-    m = mica.Model(path)
-    bad = m.selftest() if m._m.info.n_golden else None
-    print("mica:selftest", "none" if not m._m.info.n_golden else "bad" if bad else "passed")
-    if bad:
-        print("mica:layer", bad.index, str(binascii.hexlify(bad.name.encode()), "ascii"))
-"""
-
-
 def _try_model(board: Link, name: str) -> str:
     """Load a model from /rom and have it check its golden vectors: passed, or none where it has none."""
     try:
-        answer = ask(board, f"{_TRY}_mica_try('/rom/' + {name!r})")
+        answer = ask(board, on_board.call("try_model", f"/rom/{name}"))
     except BoardError as error:
         raise error.at(f"{name} is in /rom of {board.name}, but does not load there") from None
     (result,) = answer.one("selftest", one_of("passed", "none", "bad"))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.link.answers import ask, data, number, up_to, words
 from mica.link.board import BoardError, Link
 
@@ -90,19 +91,12 @@ def rp2_files_of_board(board: Link) -> Span | None:
     def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
         # One call for all: each takes a while. What is no address of flash could fault.
         inside = [(at, size if XIP_BASE <= at < XIP_BASE + (16 << 20) else 0) for at, size in places]
-        found = [piece for (piece,) in ask(board, _READ.format(places=inside)).all("bytes", data)]
+        found = [piece for (piece,) in ask(board, on_board.call("read_memory", inside)).all("bytes", data)]
         if [len(piece) for piece in found] != [size for _, size in inside]:
             raise BoardError(f"{board.name}: gave other bytes of its flash than it was asked for")
         return found
 
     return rp2_files(read)
-
-
-_READ = """\
-import binascii, uctypes
-for a, n in {places}:
-    print("mica:bytes", str(binascii.hexlify(uctypes.bytearray_at(a, n)), "ascii"))
-"""
 
 
 # --- esp32 ----------------------------------------------------------------------------------------------
@@ -133,18 +127,10 @@ def partitions(table: bytes) -> list[Partition]:
     return rows
 
 
-_ASK = """\
-import esp32
-for t in (esp32.Partition.TYPE_APP, esp32.Partition.TYPE_DATA):
-    for p in esp32.Partition.find(t):
-        print("mica:partition", *p.info()[:4], p.info()[4])
-"""
-
-
 def partitions_of_board(board: Link) -> list[Partition]:
     """The rows of the table that a board runs with."""
     try:
-        answer = ask(board, _ASK)
+        answer = ask(board, on_board.source("partitions"))
     except BoardError as error:
         if error.exception != "ImportError":
             raise

@@ -12,7 +12,7 @@ from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
 from mica.flash.writer import FlashCallbacks, Writer
 from mica.images import uf2
-from mica.link import drives
+from mica.link import drives, on_board
 from mica.link.board import BoardError, Link
 from mica.link.drives import Drive
 
@@ -46,7 +46,7 @@ class Uf2Writer(Writer):
         self.callbacks.say(f"{board.name}: into BOOTSEL mode")
         try:
             # It does not answer any more.
-            board.exec("import machine\nmachine.bootloader()", timeout=3)
+            board.exec(on_board.source("bootloader"), timeout=3)
         except BoardError as error:
             if error.exception:
                 raise error.at(f"{board.name} does not go into BOOTSEL mode") from None

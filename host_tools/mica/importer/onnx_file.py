@@ -35,7 +35,8 @@ from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
 from mica.ir.graph import Graph, Node, Value
-from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
+from mica.passes.supported import ONNX_OPS
 
 OLDEST_OPSET = 7
 # A constant larger than this takes no part in shape inference: it is data, not a shape.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link
 from mica.printable import printable
 
@@ -168,7 +169,7 @@ def ask(
 def require_mica(board: Link) -> str:
     """The version of mica on the board. Raises MicaError that says how to get it there."""
     try:
-        answer = ask(board, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")
+        answer = ask(board, on_board.source("version"))
     except BoardError as error:
         if error.exception != "ImportError":
             raise

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.printable import printable
 
 # Seconds without a byte from the board after which it counts as hung.
@@ -102,7 +103,7 @@ class Link(abc.ABC):
 
     def get(self, expr: str, limit: int = ANSWER_BYTES) -> bytes:
         """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32. `limit`: see exec."""
-        text = self.exec(_GET.format(expr=expr), limit=limit)
+        text = self.exec(on_board.call("get", on_board.Expression(f"memoryview({expr})")), limit=limit)
         try:
             *lines, crc = text.split()
             data = b"".join(base64.b64decode(line) for line in lines)
@@ -128,17 +129,6 @@ class Link(abc.ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-# Base64 because the raw REPL ends output with a byte that data could have, and some ports change line ends.
-_GET = """\
-def _mica_get(v):
-    import binascii, sys
-    for i in range(0, len(v), 240):
-        sys.stdout.write(str(binascii.b2a_base64(v[i:i + 240]), "ascii"))
-    print(binascii.crc32(v))
-_mica_get(memoryview({expr}))
-"""
 
 
 def check_name(name: str) -> str:

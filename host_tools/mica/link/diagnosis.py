@@ -19,7 +19,7 @@ from mica.boards import BoardSpec, all_boards
 from mica.errors import MicaError
 from mica.format import schema
 from mica.kernels import KERNELS
-from mica.link import ports
+from mica.link import on_board, ports
 from mica.link.answers import (
     Answer,
     Field,
@@ -50,57 +50,6 @@ class Finding:
     todo: str = ""
 
 
-# Prints lines "mica:<key> <value>"; what a firmware lacks stays away.
-PROBE = """\
-import gc, sys
-gc.collect()
-def _say(k, *v):
-    print("mica:" + k, *v)
-_say("heap", gc.mem_free(), gc.mem_alloc())
-_i = sys.implementation
-_say("micropython", ".".join([str(v) for v in _i.version[:3]]))
-_say("machine", getattr(_i, "_machine", sys.platform))
-_say("build", getattr(_i, "_build", ""))
-try:
-    import machine
-    _f = machine.freq()
-    _say("clock", _f if isinstance(_f, int) else _f[0])
-except (ImportError, AttributeError):
-    pass
-try:
-    import _mica
-    _f = _mica.info()
-    _say("engine", ".".join([str(v) for v in _f.format]), _f.isa, _f.arena_bytes, ",".join(_f.kernels) or "-")
-except ImportError:
-    pass
-try:
-    import mica
-    _say("mica", getattr(mica, "__version__", "?"))
-except ImportError as _e:
-    _say("nomica", _e)
-try:
-    import vfs
-    _say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))  # of an RP2 a block device that is memory, too
-except (ImportError, AttributeError, OSError, TypeError):
-    pass
-import os
-for _d in ("/rom", "/"):
-    try:
-        for _n in os.ilistdir(_d):
-            if _n[0].endswith(".mica"):
-                _n, _s = _d.rstrip("/") + "/" + _n[0], _n[3] if len(_n) > 3 else 0
-                _say("model", _s, "".join(["%02x" % b for b in _n.encode()]))
-    except (AttributeError, OSError):
-        pass
-"""
-
-
-ENGINE = """\
-import _mica
-print("mica:engine", ".".join([str(v) for v in _mica.info().format]))
-"""
-
-
 def examine(target: str, expected: BoardSpec | None = None) -> list[Finding]:
     """Everything about a target of `--on`. `expected`: the board that the person says it is.
 
@@ -110,7 +59,7 @@ def examine(target: str, expected: BoardSpec | None = None) -> list[Finding]:
         port = ports.the_only_port() if target == "auto" else target
         found = [Finding("port", OK, port)] if ports.is_port_name(port) else [Finding("board", OK, f"emulated {port}")]
         with open_board(port) as board:
-            return found + judge(parse(ask(board, PROBE)), expected)
+            return found + judge(parse(ask(board, on_board.call("probe"))), expected)
     except MicaError as error:
         return [failed(error)]
 
@@ -267,7 +216,7 @@ def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
 def check_board(board: Link, data: bytes) -> None:
     """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
     found = [_version(require_mica(board), None)]
-    (form,) = ask(board, ENGINE).one("engine", format_version)
+    (form,) = ask(board, on_board.source("engine_format")).one("engine", format_version)
     major, minor = struct.unpack_from("<HH", data, 4)
     reads = int(form.split(".")[0])
     if major != reads:
@@ -283,7 +232,7 @@ def check_board(board: Link, data: bytes) -> None:
 def out_of_memory(board: Link, working: int, size: int) -> MicaError:
     """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file."""
     try:
-        free = int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+        free = int(board.exec(on_board.source("free_heap")))
         has = f"its heap has {free:,} free"
     except (MicaError, ValueError):
         has = "its heap has less"

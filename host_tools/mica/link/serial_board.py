@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 
+from mica.link import on_board
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 from mica.link.ports import check_port, explain_failure
 
@@ -26,31 +27,6 @@ _MANY = 10  # times a wait for words that keep coming, without those that are wa
 _PIECE = 256
 
 _PATIENCE = 3.0  # seconds that a board waits for the next piece before it gives up
-
-# Reads straight into a fresh bytes object: a bytearray and a copy of it would need the RAM twice. Ctrl-C is off
-# because byte 3 is data. Should the host vanish between two pieces, the poll ends the wait.
-_PUT = """\
-def _mica_put(n):
-    import binascii, micropython, select, sys, uctypes
-    b = bytes(n)
-    m = memoryview(uctypes.bytearray_at(uctypes.addressof(b), n))
-    p = select.poll()
-    p.register(sys.stdin, select.POLLIN)
-    r = sys.stdin.buffer.readinto
-    w = sys.stdout.write
-    micropython.kbd_intr(-1)
-    try:
-        for i in range(0, n, {piece}):
-            w("+")
-            if not p.poll({patience}):
-                raise OSError("no data")
-            r(m[i:i + {piece}])
-    finally:
-        micropython.kbd_intr(3)
-    print(binascii.crc32(b))
-    return b
-{name} = _mica_put({size})
-"""
 
 
 class _Port:
@@ -269,7 +245,7 @@ class SerialBoard(Link):
         repl = self._open_repl()
         view = memoryview(data)
         with self._guarded():
-            repl.send_program(_PUT.format(name=name, size=len(data), piece=_PIECE, patience=int(_PATIENCE * 1000)))
+            repl.send_program(on_board.call("put", len(data), _PIECE, int(_PATIENCE * 1000), into=name))
             for start in range(0, len(data), _PIECE):
                 answer = repl.read_byte(_ANSWER)
                 if answer != b"+":

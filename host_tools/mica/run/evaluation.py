@@ -108,16 +108,18 @@ def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
     expected = "expected one class number for each sample, from 0 on, or one-hot rows"
     if y.dtype.kind not in "fiub":
         what = "strings" if y.dtype.kind in "US" else f"type {y.dtype}"
-        raise MicaError(f"{where}: 'y' holds {what}; {expected}: their places in the list of --labels")
+        raise MicaError(f"{where}: 'y' holds {what}", todo=f"{expected}: their places in the list of --labels")
     rows = y.reshape(len(y), -1)
     if rows.shape[1] > 1:
         if y.ndim != 2 or not (np.all((y == 0) | (y == 1)) and np.all(y.sum(axis=1) == 1)):
-            raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot; {expected}")
+            raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot", todo=expected)
         return np.argmax(rows, axis=1), rows.shape[1]
     if y.dtype.kind == "f":
-        raise MicaError(f"{where}: 'y' holds floats ({y.dtype}); {expected}: y.astype(int), or metric mse for targets")
+        raise MicaError(
+            f"{where}: 'y' holds floats ({y.dtype})", todo=f"{expected}: y.astype(int), or metric mse for targets"
+        )
     if rows.min() < 0:
-        raise MicaError(f"{where}: 'y' holds {rows.min()}; {expected}")
+        raise MicaError(f"{where}: 'y' holds {rows.min()}", todo=expected)
     return rows[:, 0].astype(np.int64), 0
 
 
@@ -127,8 +129,8 @@ def _check_classes(data: Dataset, classes: int) -> None:
         raise MicaError(f"'y' has one-hot rows of {data.classes}; the model has {classes} classes")
     low, high = int(data.y.min()), int(data.y.max())
     if high >= classes:
-        hint = "; they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
-        raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}{hint}")
+        hint = "they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
+        raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}", todo=hint)
 
 
 def evaluate(

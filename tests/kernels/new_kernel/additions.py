@@ -99,7 +99,6 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
     ],
     "host_tools/mica/ir/ops.py": [
         ('    Op("Softmax", 1, (), (), "softmax_s8"),', '    Op("Hardmax", 1, (), (), "hardmax_s8"),\n'),
-        ('        "HardSwish",', '        "Hardmax",\n'),
     ],
     "host_tools/mica/reference/float_ops.py": [
         ("# Operators with more than one output; OPS has the first.", _FLOAT),
