@@ -14,6 +14,8 @@ from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
 from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
 
+JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed; ops[]"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica", nargs="?")
