@@ -280,9 +280,9 @@ def test_a_plain_image_as_long_as_a_half(fake: Fake) -> None:
     assert len(image) == HALF
     fake.plain(image)
     assert fake.value("slots.status()[0]") == "plain"
-    assert fake.put(b=SIDE).confirmed
+    assert fake.put(a=SIDE).confirmed
     fake.boot()
-    assert (fake.see("b"), fake.value("slots.status()[0]")) == (SIDE, "1")
+    assert (fake.see("a"), fake.value("slots.status()[0]")) == (SIDE, "1")
 
 
 def test_only_a_plain_image_is_a_base(fake: Fake) -> None:

@@ -30,6 +30,7 @@ import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
+from mica.format import codec
 from mica.run import board as run_board
 from mica.toolchain import build, mip_package, natmod, sources, xtensa_cc
 from mica.link.emulated import EmulatedBoard, start_emulator
@@ -62,11 +63,14 @@ def installed(arch: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def native_board(name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT) -> Iterator[Link]:
-    """A board with mica installed: on the unix port in its current folder, else in its ROMFS, with `more` files."""
+def native_board(
+    name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT, module: bytes | None = None
+) -> Iterator[Link]:
+    """A board with mica installed, `module` as its native module if given: on the unix port in its current folder, else in
+    its ROMFS, with `more` files."""
     facts = load_board(name)
     image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
-    files = installed(ARCH[name])
+    files = installed(ARCH[name]) | ({} if module is None else {"_mica.mpy": module})
     if facts.port == "unix":
         with UnixBoard(facts, image) as unix:
             folders = sorted({str(Path(path).parent) for path in files} - {"."})
@@ -256,6 +260,25 @@ def test_says_what_is_missing(native_unix: Link) -> None:
     assert native_unix.exec("import mica\nprint(mica.__version__)") == f"{mica.__version__}\n".encode()
 
 
+def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--for leaves out what the model does not need: the module is smaller, the model runs in C, others say what they miss."""
+    (tmp_path / "digits.mica").write_bytes(digits)
+    words = ["natmod", "--arch", "x64", "--for", str(tmp_path / "digits.mica"), "-o", str(tmp_path), "--json"]
+    assert main(words) == 0
+    facts = json.loads(capsys.readouterr().out)["modules"][0]
+    needed = {step.kernel for step in codec.decode(digits).steps}
+    assert needed.isdisjoint(facts["without"]) and "recurrent_s8" in facts["without"]
+    module = (tmp_path / "_mica.mpy").read_bytes()
+    assert len(module) < 0.8 * len(installed("x64")["_mica.mpy"])
+    with native_board("UNIX", module=module) as board:
+        take_native(board)
+        board.put(digits, "model")
+        board.exec("import mica\nm = mica.Model(model)")
+        assert board.exec("print({l.runs_in for l in m.layers}, m.selftest())") == b"{'C'} None\n"
+        kernels = board.exec("import _mica\nprint(sorted(_mica.info().kernels))").decode()
+        assert kernels == f"{sorted(needed)}\n"
+
+
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """mica natmod: a file and its facts; mistakes are one line."""
     assert main(["natmod", "--arch", "x64", "-o", str(tmp_path), "--json"]) == 0
@@ -263,6 +286,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = Path(facts["file"])
     assert file == tmp_path / "_mica.mpy" and facts["size"] == file.stat().st_size
     assert facts["arch"] == "x64" and facts["kernels"] == "ref" and 0 < facts["bss"] < facts["text"] < facts["size"]
+    assert facts["without"] == []
     assert file.read_bytes()[:2] == b"M\x06"
     for words, said in (
         (["--arch", "z80"], "no architecture is called 'z80'"),
