@@ -10,7 +10,7 @@ import numpy as np
 
 from mica import __version__
 from mica.calibration import default_samples, samples_for
-from mica.errors import Unsupported
+from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
@@ -22,11 +22,20 @@ from mica.pack.state import Tie, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, best_plan
+from mica.plan.strips import Price, plan_within
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
+
+
+@dataclass(frozen=True)
+class Ram:
+    """`bytes` for tensors and scratch together, and what steps cost on the core that counts."""
+
+    bytes: int
+    price: Price
 
 
 @dataclass(frozen=True)
@@ -56,6 +65,7 @@ def compile_model(
     states: Sequence[Tie] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
+    ram: Ram | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
 
@@ -63,7 +73,8 @@ def compile_model(
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only.
+    consecutive runs, and those of a window's input its new rows only. ram: what tensors and scratch may take together; where
+    they would take more, layers run in strips.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -85,6 +96,9 @@ def compile_model(
     except Unsupported as e:
         raise Unsupported(f"{path}: {e}", e.reasons) from None
     integer, layout = best_plan(integer)
+    if ram is not None:
+        layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
+        scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
     facts = {
         "name": clean(path.stem),
         "producer": f"mica {__version__}",
@@ -109,6 +123,17 @@ def compile_model(
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
     )
+
+
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+    if compiled.model.state_bytes:
+        raise MicaError("a streaming model runs layer by layer; pack it with --ram")
+    plan = plan_within(compiled.integer, compiled.plan, ram.bytes, scratch_limit, ram.price)
+    model = pack(
+        compiled.integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch
+    )
+    return replace(compiled, data=encode(model), model=model, plan=plan)
 
 
 def _samples(

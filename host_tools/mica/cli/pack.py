@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, target, text
+from mica.cli import chart, outputs, ram, target, text
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
 from mica.format.codec import ModelFile, encode
@@ -60,6 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--board",
         metavar="B",
         help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="N[K]",
+        help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
+        "some rows of each in turn",
     )
     parser.add_argument(
         "--state",
@@ -135,6 +141,13 @@ def run(args: argparse.Namespace) -> int:
             board.scratch if board else SCRATCH_LIMIT,
             ties,
             imported=imported,
+            ram=ram.parse(args.ram, board) if args.ram else None,
+        )
+    if board is not None and not args.ram and (found := ram.for_board(compiled, board)) is not None:
+        compiled, size = found
+        print(
+            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {size}",
+            file=sys.stderr,
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
@@ -151,6 +164,7 @@ def run(args: argparse.Namespace) -> int:
         "scratch_bytes": packed.scratch_want,
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
+        "strips": [[s.first, s.steps, len(s.calls)] for s in packed.strips],
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
         "macs": compiled.macs,
@@ -251,6 +265,7 @@ def command(args: argparse.Namespace) -> str:
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
+        ("--ram", [args.ram] if args.ram else []),
         ("--state", args.state),
         ("--window", args.window),
         ("--golden", [str(args.golden)] if args.golden else []),
@@ -369,9 +384,13 @@ def report(r: dict[str, Any]) -> str:
         f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
-        f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
+        f"({'layer by layer' if r['strips'] else 'lower bound'} {text.count(r['arena_lower_bound'])}{less})",
         f"scratch     {text.count(r['scratch_bytes'])} bytes for speed, {text.count(r['scratch_least'])} at least",
     ]
+    if r["strips"]:
+        each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
+        calls = sum(n for _, _, n in r["strips"])
+        lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
     if "accuracy" in r:
         a = r["accuracy"]
         real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
