@@ -11,9 +11,10 @@ import numpy as np
 from mica import __version__
 from mica.calibration import default_samples, samples_for
 from mica.errors import Unsupported
+from mica.format import joins
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
-from mica.format.schema import SCRATCH_LIMIT
+from mica.format.schema import FEATURES, SCRATCH_LIMIT
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
@@ -23,6 +24,7 @@ from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, best_plan
 from mica.quantise.params import choose_quants, undetermined
+from mica.quantise.parts import split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
@@ -77,6 +79,7 @@ def compile_model(
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
         samples = _samples(core, calibration, ties)
+        core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
         tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
@@ -92,7 +95,11 @@ def compile_model(
         "source_sha256": file_sha256(path),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
+    if any(s.parts > 1 for s in splits):
+        facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
+    if joins.KEY in facts:
+        model.features |= FEATURES["JOINS"]
     if ties:
         model = with_state(model, ties)
         set_scratch(model, scratch_limit)

@@ -220,6 +220,38 @@ def places() -> ModelFile:
     )
 
 
+def _parts(text: str, outputs: list[int]) -> ModelFile:
+    """The integers of x as they are, in steps of 1, of 1/8 and of 128: three tensors of [2, 3]."""
+    same = np.arange(-128, 128).astype(np.int8)
+    scales = (1.0, 0.125, 128.0)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (2, 3), 1.0, 0, offset=0),
+            *(TensorRecord(n, "int8", (2, 3), s, 0, offset=16 + 16 * i) for i, (n, s) in enumerate(zip(("sum", "all.0", "all.1"), scales))),
+        ],
+        steps=[_step(f"lut{i}", "lut_s8", (0,), (i + 1,), blobs={"table": same}) for i in range(3)],
+        inputs=[0],
+        outputs=outputs,
+        metadata={"name": "parts", "joins": text},
+        features=schema.FEATURES["JOINS"],
+    )
+
+
+def joined() -> ModelFile:
+    """Two outputs that are one array along its last axis, and one by itself."""
+    return _parts("2 1 all\n1 0 sum", [2, 3, 1])
+
+
+def stacked() -> ModelFile:
+    """Three outputs that are one array along its first axis."""
+    return _parts("3 0 all", [1, 2, 3])
+
+
+def misjoined() -> ModelFile:
+    """More parts than there are outputs."""
+    return _parts("5 1 all", [1, 2, 3])
+
+
 def golden(make: Callable[[], ModelFile] = small, n: int = 2) -> ModelFile:
     """A model with golden vectors, and checksums of its layers."""
     model = make()
@@ -249,6 +281,9 @@ MODELS = {
     "state": state,
     "big": big,
     "places": places,
+    "joined": joined,
+    "stacked": stacked,
+    "misjoined": misjoined,
     "golden": golden,
     "golden_state": golden_state,
     "golden_old": golden_old,
