@@ -24,7 +24,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
 from mica import custom
-from mica.errors import MicaError, Unsupported
+from mica.errors import MicaError, Unsupported, one_line_a_cause
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
 from mica.importer import loops, ml_form, precision, tidy_names
@@ -183,8 +183,9 @@ class _Importer:
 
     def _raise_problems(self) -> None:
         if self.fatal:
-            head = f"{self.path}: " + ("cannot be packed: " if len(self.problems) == 1 else "cannot be packed:\n  ")
-            raise Unsupported(head + "\n  ".join(self.problems), self.problems)
+            lines = one_line_a_cause(self.problems)
+            head = f"{self.path}: " + ("cannot be packed: " if len(lines) == 1 else "cannot be packed:\n  ")
+            raise Unsupported(head + "\n  ".join(lines), self.problems)
 
     # Values
 

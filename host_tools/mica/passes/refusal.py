@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mica.errors import Unsupported
+from mica.errors import Unsupported, one_line_a_cause
 from mica.ir.graph import Node
 
 
@@ -23,7 +23,8 @@ class Refusals:
             self.reasons.append(f"node '{node.name}' ({node.op}): {e}")
 
     def stop(self) -> None:
-        """Raises Unsupported with one line a node, where there were any."""
+        """Raises Unsupported with one line a cause, where there were any."""
         if self.reasons:
-            head = "cannot be packed: " if len(self.reasons) == 1 else "cannot be packed:\n  "
-            raise Unsupported(head + "\n  ".join(self.reasons), self.reasons)
+            lines = one_line_a_cause(self.reasons)
+            head = "cannot be packed: " if len(lines) == 1 else "cannot be packed:\n  "
+            raise Unsupported(head + "\n  ".join(lines), self.reasons)
