@@ -283,6 +283,7 @@ ONNX_OPS = frozenset(
         "Tanh",
         "ThresholdedRelu",
         "Tile",
+        "TopK",
         "Transpose",
         "Trilu",
         "Unsqueeze",
