@@ -48,7 +48,7 @@ class Join:
         width = sum(runs)
         if len(y) != width * self.rows or not isinstance(y[0], float):
             raise ValueError(
-                f"{self.name} has parts with scales of their own: {width * self.rows} floats are wanted; its integers are output(i)"
+                f"{self.name} has parts with scales of their own: {width * self.rows} floats are expected; its integers are output(i)"
             )
         view = memoryview(y)
         at = 0

@@ -45,8 +45,8 @@ def test_export(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if path.stem in PLAIN:
         monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
     for answer in answers(path, compiled(path, path.stem in PLAIN)):
-        if answer.wanted.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
-            assert np.mean(answer.wanted == answer.found) >= 0.95, answer.name
+        if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
+            assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
             assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
 

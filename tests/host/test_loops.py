@@ -71,8 +71,8 @@ def same(net: Net, folder: Path) -> list[str]:
     """As ONNX Runtime; the core operators."""
     g = pipeline.run(imported(net, folder))
     for feeds in net.samples(2):
-        wanted, found = truth(net, feeds), float_outputs(g, feeds)
-        for name, w in wanted.items():
+        expected, found = truth(net, feeds), float_outputs(g, feeds)
+        for name, w in expected.items():
             np.testing.assert_allclose(found[name], w, rtol=0, atol=1e-5)
     return ops(g)
 

@@ -111,21 +111,21 @@ def run(net: Net, folder: Path) -> list[tuple[np.ndarray, np.ndarray]]:
         warnings.simplefilter("error")
         compiled = compile_model(net.save(folder), {k: a[:, 0] for k, a in samples(net, 32, 1).items()}, plain=True)
     feeds = samples(net, 8, 2)
-    wanted, found = [], []
+    expected, found = [], []
     with HostRunner(compiled.data) as runner:
         for k in range(8):
             one = {name: a[k] for name, a in feeds.items()}
-            wanted.append(list(truth(net, one).values()))
+            expected.append(list(truth(net, one).values()))
             names = [runner.model.tensors[t].name for t in runner.model.inputs]
             y = runner.run([runner.quantise([one[name] for name in names])])[0]
             found.append(
                 [dequantise_output(a, runner.model.tensors[t]) for a, t in zip(y, runner.model.outputs, strict=True)]
             )
-    return [(np.stack([w[i] for w in wanted]), np.stack([f[i] for f in found])) for i in range(2)]
+    return [(np.stack([w[i] for w in expected]), np.stack([f[i] for f in found])) for i in range(2)]
 
 
-def sqnr(wanted: np.ndarray, found: np.ndarray) -> float:
-    return float(10 * np.log10(np.sum(wanted.astype(np.float64) ** 2) / np.sum((wanted - found) ** 2)))
+def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
+    return float(10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / np.sum((expected - found) ** 2)))
 
 
 @pytest.mark.parametrize("name", MASKS)

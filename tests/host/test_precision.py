@@ -60,17 +60,17 @@ def packed(model: onnx.ModelProto, folder: Path) -> Compiled:
 
 
 @pytest.fixture(scope="module")
-def wanted(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+def expected(tmp_path_factory: pytest.TempPathFactory) -> Compiled:
     return packed(net(TensorProto.FLOAT), tmp_path_factory.mktemp("single"))
 
 
 @pytest.mark.parametrize("casts", (False, True))
 @pytest.mark.parametrize("raw", (True, False))
 @pytest.mark.parametrize("kind", KINDS)
-def test_packs_as_float32_does(tmp_path: Path, wanted: Compiled, kind: str, raw: bool, casts: bool) -> None:
+def test_packs_as_float32_does(tmp_path: Path, expected: Compiled, kind: str, raw: bool, casts: bool) -> None:
     found = packed(net(KINDS[kind], raw, casts), tmp_path)
-    assert [s.kernel for s in found.model.steps] == [s.kernel for s in wanted.model.steps]
-    for a, b in zip(found.model.steps, wanted.model.steps, strict=True):
+    assert [s.kernel for s in found.model.steps] == [s.kernel for s in expected.model.steps]
+    for a, b in zip(found.model.steps, expected.model.steps, strict=True):
         assert a.params == b.params
         assert all(np.array_equal(a.blobs[name], b.blobs[name]) for name in b.blobs)
 

@@ -69,8 +69,12 @@ def read(model: Outputs) -> list[Join]:
         joins.append(Join(words[2], at, n, axis, _shape(tensors[at : at + n], axis)))
         at += n
     if at != len(tensors):
-        raise MicaError(f"metadata joins: {at} parts of {len(tensors)} outputs; pack the model again")
+        raise _wrong(f"{at} parts of {len(tensors)} outputs")
     return joins
+
+
+def _wrong(found: str) -> MicaError:
+    return MicaError(f"metadata joins: {found}", todo="pack the model again")
 
 
 def _shape(parts: Sequence[Part], axis: int) -> tuple[int, ...]:
@@ -79,7 +83,7 @@ def _shape(parts: Sequence[Part], axis: int) -> tuple[int, ...]:
         return dims[0]
     alike = {(len(d), d[:axis], d[axis + 1 :]) for d in dims}
     if len(alike) != 1 or axis >= len(dims[0]):
-        raise MicaError(f"metadata joins: parts of shapes {dims} do not join along axis {axis}; pack the model again")
+        raise _wrong(f"parts of shapes {dims} do not join along axis {axis}")
     return (*dims[0][:axis], sum(d[axis] for d in dims), *dims[0][axis + 1 :])
 
 

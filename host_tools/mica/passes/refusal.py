@@ -1,11 +1,11 @@
-"""Collects what a pass cannot take, so that a person hears of all of it at once."""
+"""Collects what a pass cannot take, so that a person is told of all of it at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mica.errors import Unsupported, one_line_a_cause
+from mica.errors import Unsupported
 from mica.ir.graph import Node
 
 
@@ -25,6 +25,4 @@ class Refusals:
     def stop(self) -> None:
         """Raises Unsupported with one line a cause, where there were any."""
         if self.reasons:
-            lines = one_line_a_cause(self.reasons)
-            head = "cannot be packed: " if len(lines) == 1 else "cannot be packed:\n  "
-            raise Unsupported(head + "\n  ".join(lines), self.reasons)
+            raise Unsupported.because("cannot be packed", self.reasons)

@@ -67,8 +67,8 @@ def noise(exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samp
     """
     names = [n for n in watched(exact) if all(n in quants for _, quants in tried)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
-    for sample, wanted in zip(samples, runs(exact, samples), strict=True):
-        real = [wanted[name].astype(np.float64) for name in names]
+    for sample, expected in zip(samples, runs(exact, samples), strict=True):
+        real = [expected[name].astype(np.float64) for name in names]
         size += [np.sum(w**2) for w in real]
         for e, (g, quants) in zip(error, tried, strict=True):
             found = run(g, sample, quants)

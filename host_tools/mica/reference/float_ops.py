@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mica import custom
-from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
+from mica.ir.strided_copy import axis_indices
+from mica.kernels.custom import custom_definition
 from mica.reference import exact, functions, pointwise, recurrent, reductions, unary
 
 Arrays = list[np.ndarray]
@@ -206,8 +206,13 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
+def _custom(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    y: np.ndarray = node.attrs["operator"].values(custom_definition(node.attrs["definition"].encode())[1], a, shape)
+    return y
+
+
 def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is wanted."""
+    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is needed."""
     states, inner = recurrent.run(node.attrs, a[0], a[1:-5], a[-5:])
     y = states if shape[0] == len(states) else recurrent.last(node.attrs, states)
     return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
@@ -245,13 +250,13 @@ OPS: dict[str, Operator] = {
     "Mask": _mask,
     "MaxPool2d": _max_pool,
     "AveragePool2d": _average_pool,
-    "Custom": lambda node, a, shape: custom.compute(node.attrs["definition"].encode(), a, shape),
+    "Custom": _custom,
     "Softmax": lambda node, a, shape: softmax(a[0]),
     "Unary": lambda node, a, shape: unary.finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"])),
     "Transpose": lambda node, a, shape: a[0].transpose(node.attrs["perm"]),
     "Reshape": lambda node, a, shape: a[0].reshape(shape),
     "Remap": _remap,
-    "Move": _move,
+    "StridedCopy": _move,
     "Gather": lambda node, a, shape: np.take(a[0], a[1].astype(np.int64), axis=node.attrs["axis"]),
     "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
     "Pad": _pad,
