@@ -69,7 +69,7 @@ def named_mutants() -> Iterator[Mutant]:
         text = (ROOT / m.file).read_text(encoding="utf-8")
         if text.count(m.before) != 1:
             raise ValueError(
-                f"mutant {m.name}: {text.count(m.before)} places in {m.file} for {m.before!r}; write it anew"
+                f"mutant {m.name}: {text.count(m.before)} places in {m.file} for {m.before!r}; write it again"
             )
         yield mutant(m.name, m.file, text, text.replace(m.before, m.after), m.tests)
 
@@ -140,13 +140,13 @@ class Copy:
         self.root = self._own()
         listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, capture_output=True, check=True, text=True).stdout.split("\0")
-        wanted = {name for name in names if name and (ROOT / name).is_file()}
-        for name in wanted:
+        expected = {name for name in names if name and (ROOT / name).is_file()}
+        for name in expected:
             self.write(name, (ROOT / name).read_bytes(), (ROOT / name).stat().st_mode)
         for folder in ("firmware", "host_tools", "tests", "usermod_c", "boards"):
             for path in (self.root / folder).rglob("*"):
                 here = path.relative_to(self.root).as_posix()
-                if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in wanted:
+                if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in expected:
                     path.unlink()
 
     def _own(self) -> Path:

@@ -28,6 +28,7 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # 
 DEMO = Path(__file__).resolve().parent.parent / "host_tools" / "mica" / "demo"
 MODELS = Path(os.environ.get("MICA_MODELS", Path(__file__).resolve().parent.parent.parent / "shared" / "models"))
 # What the processor must have, and what OpenBLAS then says that it took.
+NAMES = ("digits", "kws", "ic", "vww", "ad")
 CORES = {
     "Prescott": ("PNI", ("Prescott", "Katmai")),
     "Nehalem": ("SSE42", ("Nehalem",)),
@@ -173,13 +174,13 @@ def without_effect(setting: Setting, found: dict[str, object]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", help="digits, kws, ic, vww, ad; default: those that are there")
+    parser.add_argument("models", nargs="*", help=f"{', '.join(NAMES)}; default: those that are there")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(facts(args.one)))
         return 0
-    names = args.models or [n for n in ("digits", "kws", "ic", "vww", "ad") if files(n)[0].is_file()]
+    names = args.models or [n for n in NAMES if files(n)[0].is_file()]
     bad = 0
     for name in names:
         seen: dict[tuple[object, object], list[str]] = {}

@@ -11,7 +11,7 @@ import pytest
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs
 from mica.link import push
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.push import Pushed
 
 HALF = 6 * romfs.BLOCK
@@ -111,7 +111,7 @@ SIDE = b"side" + bytes(range(255, -1, -1)) * 12
 class Fake:
     """The board with such a flash."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Link) -> None:
         self.board = board
         board.exec(FAKE + f"fake = Fake({2 * HALF})\nboot()")
 
@@ -144,7 +144,7 @@ class Fake:
 
 
 @pytest.fixture(scope="module")
-def board_with_flash(unix_board_of_session: Board) -> Fake:
+def board_with_flash(unix_board_of_session: Link) -> Fake:
     unix_board_of_session.soft_reset()
     return Fake(unix_board_of_session)
 

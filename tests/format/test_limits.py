@@ -164,6 +164,6 @@ def test_white_space_of_names(name: str, judged: Callable[[ModelFile], str]) -> 
 def test_a_header_cut_short(n: int) -> None:
     """No byte of the file is to blame, only its length."""
     data = codec.encode(rich_model())
-    said = f"the file ends inside its header: found {n}, wanted 64; copy the file again"
+    said = f"the file ends inside its header: found {n}, expected 64; copy the file again"
     with pytest.raises(MicaError, match=f"^{said}$"):
         engine.load(data[:n])
