@@ -38,8 +38,8 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it
-# With a mistake they may take so many times what they took without, and a minute: firmware may have to be built.
-SLOWER = 5
+# With a mistake they may take so many times what they took without, and FIRST_SECONDS: firmware may have to be built.
+SLOWER, FIRST_SECONDS = 5, 300
 STOP_SECONDS = 20  # for tests that are stopped to end what they have started
 SEED, PLACED = 1, 30
 
@@ -75,7 +75,7 @@ def named_mutants() -> Iterator[Mutant]:
 
 
 def placed_mutants(seed: int, count: int) -> Iterator[Mutant]:
-    """Those that the seed places. One that does not compile, or compiles to the same code, makes room for the next."""
+    """Those that the seed places. One that does not compile without a warning, or to the same code, makes room for the next."""
     made = 0
     for place in placing.places(ROOT, seed, count):
         text = (ROOT / place.file).read_text(encoding="utf-8")
@@ -100,9 +100,10 @@ def _alive(file: str, text: str, changed: str) -> bool:
 
 
 def _code(build: c_build.Build, file: str, text: str) -> bytes | None:
-    """Assembly of a file's text, None where it does not compile."""
+    """Assembly of a file's text, None where it does not compile with the warnings that boards take for errors."""
     include = [*build.include, f"-I{ROOT / 'usermod_c' / 'runtime'}", f"-I{(ROOT / file).parent}"]
-    command = [c_build.gcc(), "-std=c99", "-O1", "-S", "-w", *build.flags, *include, "-x", "c", "-", "-o", "-"]
+    strict = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror")
+    command = [c_build.gcc(), "-S", *strict, *build.flags, *include, "-x", "c", "-", "-o", "-"]
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
@@ -260,7 +261,7 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
     if time.monotonic() > end:
         return "not run", "no time left"
     begun = time.monotonic()
-    most = min(TEST_SECONDS, 60 + SLOWER * results.known[sound]["seconds"])
+    most = min(TEST_SECONDS, FIRST_SECONDS + SLOWER * results.known[sound]["seconds"])
     try:
         copy.write(m.file, m.text.encode())
         said, why = copy.run(m.tests, in_c, _seconds(most, end))

@@ -20,8 +20,14 @@ SETS: dict[str, tuple[str, ...]] = {
     "c32": ("tests/bench/test_isa.py", "-k", "oracle and m3"),
     "binding": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest"),
     "board": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest"),
-    "slots": ("tests/device/test_slots.py", "tests/device/test_push.py"),
-    "push": ("tests/device/test_romfs.py", "tests/device/test_slots.py", "tests/device/test_push.py"),
+    "slots": ("tests/device/test_slots.py", "-k", "not power_cut"),
+    "push": (
+        "tests/device/test_romfs.py",
+        "tests/device/test_slots.py",
+        "tests/device/test_push.py",
+        "-k",
+        "not lengths_at and not power_cut",
+    ),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }
 

@@ -17,6 +17,12 @@ from mica.run.runner import Runner
 
 RUNS = 3
 
+JSON_KEYS = (
+    "file, target, unit (cycles, instructions or seconds), total, overhead (outside of layers), free_heap "
+    "(with the model loaded), runs, macs_per_second (null where the unit is no time), layers[] (index, "
+    "name, kernel, macs, cost, share, macs_per_second, runs_in)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")

@@ -8,6 +8,8 @@ from typing import Any
 from mica.boards import BoardSpec, all_boards
 from mica.cli import text
 
+JSON_KEYS = "boards[]"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     pass

@@ -19,6 +19,12 @@ from mica.toolchain import build as builder
 from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
 
+JSON_KEYS = (
+    "board, image, elf, uf2, notices (null without -o), text, data, bss, arena, kernels[], before (text, "
+    "data, bss of the whole; null without --for), free_heap (at the prompt, of emulated boards), "
+    "micropython, compiler, built, seconds"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")

@@ -28,6 +28,12 @@ from mica.run.host import HostRunner
 
 WORST = 5  # layers that are printed
 
+JSON_KEYS = (
+    "a, b (file, size, weight_bytes, arena_bytes, scratch_bytes, steps, macs, time, metric, value, "
+    "float_value, agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, "
+    "same_file, layers[]"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A.mica")

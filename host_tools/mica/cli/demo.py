@@ -37,6 +37,8 @@ REPL_LINES = (
     "m.predict([{pixels}])[0]",
 )
 
+JSON_KEYS = "float_value, host_value, board_value, equal, size, arena_bytes, samples"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -16,6 +16,8 @@ from mica.errors import MicaError
 
 _MARKS = {"ok": "ok", "warning": "note", "bad": "BAD"}
 
+JSON_KEYS = "target, well, findings[] (what, state, text, todo)"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_on(parser)

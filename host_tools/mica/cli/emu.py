@@ -18,6 +18,8 @@ from mica.images import romfs
 from mica.link.emulated import start_emulator
 from mica.toolchain.build import build
 
+JSON_KEYS = "board, port, pid"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("board", metavar="B", help="an emulated board; see mica boards")

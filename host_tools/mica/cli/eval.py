@@ -17,10 +17,15 @@ from mica.run.runner import Runner
 MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed
 
+JSON_KEYS = (
+    "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
+    "a column for each answer), classes[] (class, samples, recall, precision)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; see the README for the others")
+    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; host_tools/GUIDE.md has the others")
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples")

@@ -18,6 +18,11 @@ from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
 
+JSON_KEYS = (
+    "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
+    "revision), layers[] (index, name, kernel, macs, cost, error)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")

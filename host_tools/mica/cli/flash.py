@@ -15,6 +15,11 @@ from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import Unsupported
 
+JSON_KEYS = (
+    "board, image, bytes, port, mica, files (kept, restored, erased, unseen or none), restored, backup, "
+    "models[], selftest (passed or none of each), seconds"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")

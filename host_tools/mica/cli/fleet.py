@@ -14,6 +14,8 @@ from mica.errors import MicaError
 
 _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
 
+JSON_KEYS = "boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

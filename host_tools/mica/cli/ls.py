@@ -9,6 +9,11 @@ from mica.cli import push as push_command
 from mica.cli import text
 from mica.printable import printable
 
+JSON_KEYS = (
+    "target, place (romfs or files), files[] (name, size, crc32), mounted, room, halves[] (state, "
+    "sequence, size, reason)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     push_command.add_board(parser)

@@ -1,6 +1,7 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
-A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code. Only the
+A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code, and with
+JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the
 module of the command that was typed is imported, so `mica boards` need not wait for onnx.
 """
 
@@ -82,10 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    parser = _Parser(
-        prog="mica", description="int8 neural networks on MicroPython boards: from an ONNX file to a board's answer"
-    )
-    parser.add_argument("--version", action="version", version=f"mica {mica.__version__}")
+    parser = new_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed is not None and typed not in COMMANDS:
@@ -95,15 +93,34 @@ def _run(words: list[str]) -> int:
             subparsers.add_parser(name, help=line)
             continue
         module = _command(name)
-        sub = subparsers.add_parser(name, help=line, description=_about(name, module))
-        sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-        module.add_arguments(sub)
-        sub.set_defaults(run=module.run)
+        add_command(subparsers, name, module)
     if not words:
         parser.print_help()
         return 0
     args = parser.parse_args(words)
     return int(args.run(args))
+
+
+def new_parser() -> argparse.ArgumentParser:
+    """`mica`, without its commands."""
+    parser = _Parser(
+        prog="mica", description="int8 neural networks on MicroPython boards: from an ONNX file to a board's answer"
+    )
+    parser.add_argument("--version", action="version", version=f"mica {mica.__version__}")
+    return parser
+
+
+def add_command(subparsers: Any, name: str, module: ModuleType) -> argparse.ArgumentParser:
+    """The parser of one command. JSON_KEYS of its module, if it has some, say what the object of `--json` holds."""
+    keys = getattr(module, "JSON_KEYS", None)
+    epilog = None if keys is None else f"--json has the keys {keys}."
+    sub: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=COMMANDS[name], description=_about(name, module), epilog=epilog
+    )
+    sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    module.add_arguments(sub)
+    sub.set_defaults(run=module.run)
+    return sub
 
 
 def _command(name: str) -> ModuleType:

@@ -22,6 +22,8 @@ from mica.errors import MicaError
 from mica.toolchain import mip_package, natmod
 from mica.toolchain.micropython import choose
 
+JSON_KEYS = "package, modules[] (arch, file, size, text, bss: bytes of RAM, kernels, without, compiler, micropython)"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     known = "; ".join(f"{arch.name}: {arch.boards}" for arch in natmod.ARCHS.values())

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from mica.boards import BoardSpec
     from mica.compiler import Compiled
 
+JSON_KEYS = (
+    "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
+    "activation_bytes, peak_step, macs, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
+    "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help=".onnx or .tflite")

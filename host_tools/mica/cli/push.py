@@ -15,6 +15,8 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
+JSON_KEYS = "target, files[], sent, kept (bytes that were there already), seconds, confirmed, reason"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", metavar="M.mica", nargs="+")

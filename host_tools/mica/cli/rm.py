@@ -9,6 +9,8 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError
 
+JSON_KEYS = "target, removed"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="as mica ls shows it")

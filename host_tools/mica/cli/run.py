@@ -17,6 +17,8 @@ from mica.run.runner import Runner
 
 TOP = 5
 
+JSON_KEYS = "target, outputs[]"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")

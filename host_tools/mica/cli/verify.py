@@ -18,6 +18,8 @@ from mica.run.runner import Runner
 
 DEFAULT_SAMPLES = 3
 
+JSON_KEYS = "equal, target, layers, samples, first_difference"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
