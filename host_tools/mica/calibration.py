@@ -70,7 +70,9 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
         if name in arrays:
             a = arrays[name]
             if not _broadcasts(a.shape, y.shape):
-                raise MicaError(f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}; wanted one number")
+                raise MicaError(
+                    f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}", todo="expected one number"
+                )
             y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
 
@@ -87,7 +89,7 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
     """An array of a file as float32. Raises MicaError where it holds something else than samples of numbers."""
     if x.dtype.kind not in "fiub" or x.ndim == 0:
         what = f"type {x.dtype}" if x.ndim else "one value"
-        raise MicaError(f"{where}: '{name}' has {what}; wanted samples of numbers")
+        raise MicaError(f"{where}: '{name}' has {what}", todo="expected samples of numbers")
     return x.astype(np.float32)
 
 
@@ -108,7 +110,9 @@ def load_calibration(
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
         return {inputs[0]: decode(arrays, str(path))}
-    raise MicaError(f"{path}: holds {', '.join(arrays)}; wanted one array for each of the inputs {', '.join(inputs)}")
+    raise MicaError(
+        f"{path}: holds {', '.join(arrays)}", todo=f"expected one array for each of the inputs {', '.join(inputs)}"
+    )
 
 
 def sample_files(path: str | Path) -> list[Path]:
@@ -127,9 +131,11 @@ def _load_folder(
     if not files:
         raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
     if len(kinds) > 1:
-        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}; wanted one kind of samples")
+        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
-        raise MicaError(f"{folder}: the model has the inputs {', '.join(inputs)}; wanted .npz files that hold them all")
+        raise MicaError(
+            f"{folder}: the model has the inputs {', '.join(inputs)}", todo="expected .npz files that hold them all"
+        )
     if kinds == {"pictures"}:
         pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
         return {inputs[0]: np.concatenate(pictures)}
@@ -148,12 +154,13 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
         from PIL import Image
     except ImportError:
         raise MicaError(
-            f"{path}: reading pictures needs the Python package Pillow: pip install Pillow; or give an .npz file"
+            f"{path}: reading pictures needs the Python package Pillow",
+            todo="pip install Pillow, or give an .npz file",
         ) from None
     if len(shape) != 4 or (shape[3] not in _MODES and shape[1] not in _MODES):
         raise MicaError(
-            f"{path}: is a picture, but the model's input is {list(shape)}; wanted [1, height, width, channels] or "
-            "[1, channels, height, width] with 1, 3 or 4 channels"
+            f"{path}: is a picture, but the model's input is {list(shape)}",
+            todo="expected [1, height, width, channels] or [1, channels, height, width] with 1, 3 or 4 channels",
         )
     last = shape[3] in _MODES
     (height, width), channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
@@ -198,8 +205,8 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
         return x.reshape(len(x), *shape)
     if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
         return x
-    wanted = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
-    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}; wanted [{wanted}]")
+    expected = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
+    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}", todo=f"expected [{expected}]")
 
 
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
@@ -211,8 +218,8 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
     if size > MADE_UP_BYTES:
         raise MicaError(
-            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes; wanted at most {MADE_UP_BYTES:,}. "
-            "Give real ones with --calib"
+            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes",
+            todo=f"expected at most {MADE_UP_BYTES:,}. Give real ones with --calib",
         )
     rng = np.random.default_rng(0)
     expected = {name: expected_input(g, name) for name in g.inputs}
@@ -300,22 +307,22 @@ def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: floa
                 f"from {low:.4g} to {high:.4g}; the model takes {first:.4g} to {last:.4g}: scale them as it was trained"
             )
         return None
-    expected = expected_input(g, name)
-    if expected is None:
+    of_weights = expected_input(g, name)
+    if of_weights is None:
         return None
     values = np.concatenate([x.reshape(-1) for x in seen[:MADE_UP_SAMPLES]]).astype(np.float64)
-    size, wanted = (
-        max(abs(float(mean)), float(deviation)) for mean, deviation in ((values.mean(), values.std()), expected)
+    size, expected = (
+        max(abs(float(mean)), float(deviation)) for mean, deviation in ((values.mean(), values.std()), of_weights)
     )
     pixels = low >= 0 and 100 < high <= 255 and bool(np.all(values == np.rint(values)))
-    if pixels and size > PIXELS * wanted:
+    if pixels and size > PIXELS * expected:
         return (
-            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around {wanted:.2g}. Scale "
+            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around {expected:.2g}. Scale "
             "them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
         )
-    if size > BEYOND * wanted or size < wanted / BEYOND:
+    if size > BEYOND * expected or size < expected / BEYOND:
         return (
-            f"from {low:.4g} to {high:.4g}; the first layer's weights expect numbers around {wanted:.2g}: "
+            f"from {low:.4g} to {high:.4g}; the first layer's weights expect numbers around {expected:.2g}: "
             "scale them as in training"
         )
     return None

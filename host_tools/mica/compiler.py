@@ -10,7 +10,8 @@ import numpy as np
 
 from mica import __version__
 from mica.calibration import default_samples, doubts, samples_for
-from mica.errors import Unsupported
+from mica.custom import NO_CUSTOM, CustomOps
+from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
@@ -18,15 +19,24 @@ from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.state import Tie, with_state
+from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
+from mica.plan.strips import Price, plan_within
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
+
+
+@dataclass(frozen=True)
+class Ram:
+    """`bytes` for tensors and scratch together, and what steps cost on the core that counts."""
+
+    bytes: int
+    price: Price
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,7 @@ class Compiled:
     integer: Graph  # kernels
     macs: int
     weight_bytes: int
+    custom: CustomOps  # that it was compiled with
     made_up: bool  # the samples were
 
 
@@ -54,22 +65,25 @@ def compile_model(
     calib_method: str = AUTO,
     plain: bool = False,
     scratch_limit: int = SCRATCH_LIMIT,
-    states: Sequence[Tie] = (),
+    states: Sequence[StateLink] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    ram: Ram | None = None,
 ) -> Compiled:
-    """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
+    """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
-    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
+    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only.
+    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
+    and scratch may take together; where they would take more, layers run in strips.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     if imported is None:
-        imported = import_model(path, shapes)
+        imported = import_model(path, shapes, custom)
     if warn is not None:
         for warning in imported.warnings:
             warn(warning)
@@ -92,8 +106,11 @@ def compile_model(
             _share_scales(tuned.unseen.tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
-        raise Unsupported(f"{path}: {e}", e.reasons) from None
+        raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
+    if ram is not None:
+        layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
+        scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
     facts = {
         "name": clean(path.stem),
         "producer": f"mica {__version__}",
@@ -117,6 +134,7 @@ def compile_model(
         integer=integer,
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
+        custom=custom,
         made_up=calibration is None,
     )
 
@@ -128,8 +146,19 @@ def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
     return model, encode(model)
 
 
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+    if compiled.model.state_bytes:
+        raise MicaError("a streaming model runs layer by layer; pack it with --ram")
+    plan = plan_within(compiled.integer, compiled.plan, ram.bytes, scratch_limit, ram.price)
+    model = pack(
+        compiled.integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch
+    )
+    return replace(compiled, data=encode(model), model=model, plan=plan)
+
+
 def _samples(
-    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[Tie]
+    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[StateLink]
 ) -> list[dict[str, np.ndarray]]:
     """Samples with the states that they meet, one after the other."""
     if calibration is None:
@@ -143,7 +172,7 @@ def _samples(
     return samples
 
 
-def _share_scales(tuned: Tuned, ties: Sequence[Tie]) -> None:
+def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
     """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
     if not ties:
         return

@@ -96,7 +96,7 @@ def test_few_samples_say_what_was_left_out(n: int, tmp_path: Path, capsys: Capsy
     result, err = packed(tmp_path, capsys, samples(n))
     assert result["recipe"] == {
         "name": "plain",
-        "tried": f"{n} samples are too few to choose a recipe; wanted 8 or more".replace(
+        "tried": f"{n} samples are too few to choose a recipe; expected 8 or more".replace(
             "1 samples are", "1 samples are"
         ),
     }

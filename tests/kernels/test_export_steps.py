@@ -57,9 +57,9 @@ def test_within_a_step_of_the_oracle(kernel: str) -> None:
             r = file.tensors[t]
             feeds[r.name] = x if r.dtype == "int32" else np.asarray(dequantise_f32(x, r.scale, r.zero_point))
         y, r = run(model, feeds), file.tensors[file.outputs[0]]
-        wanted = KERNEL_BY_NAME[kernel].oracle(c.xs, c.blobs, c.p, c.q)
+        expected = KERNEL_BY_NAME[kernel].oracle(c.xs, c.blobs, c.p, c.q)
         found = y if r.dtype == "int32" else quantise_f32(y, r.scale, r.zero_point)
-        d = np.abs(found.astype(int) - wanted.astype(int))
+        d = np.abs(found.astype(int) - expected.astype(int))
         assert d.max() <= 1, c.name
         values, equal = values + d.size, equal + int(np.count_nonzero(d == 0))
     assert without <= WITHOUT_FORM.get(kernel, 0)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.format.order import Call, Strip
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
@@ -220,6 +221,25 @@ def places() -> ModelFile:
     )
 
 
+def by_rows() -> ModelFile:
+    """`small` with its first three layers as a strip: four rows of the first are kept, two of the second."""
+    model = small()
+    names = ("conv", "dw", "pool", "logits", "probabilities", "flat")
+    for t, (name, offset) in zip(model.tensors[1:], zip(names, (64, 160, 224, 288, 304, 224), strict=True), strict=True):
+        assert t.name == name
+        t.offset = offset
+        t.space = "rows" if name in ("conv", "dw") else "arena"
+    calls: list[Call] = []
+    for pool in range(4):
+        for dw in (2 * pool, 2 * pool + 1):
+            for conv in range(0 if dw == 0 else dw + 1, min(dw + 2, 8)):
+                calls.append(Call(0, 1, int(conv > 2)))  # dw reads the rows before, beside and behind its own
+            calls.append(Call(1, 1, 2 if dw == 2 * pool and dw else 0))
+        calls.append(Call(2, 1, 0))
+    model.strips = [Strip(0, 3, tuple(calls))]
+    return golden(lambda: model)
+
+
 def golden(make: Callable[[], ModelFile] = small, n: int = 2) -> ModelFile:
     """A model with golden vectors, and checksums of its layers."""
     model = make()
@@ -250,6 +270,7 @@ MODELS = {
     "big": big,
     "places": places,
     "golden": golden,
+    "by_rows": by_rows,
     "golden_state": golden_state,
     "golden_old": golden_old,
 }

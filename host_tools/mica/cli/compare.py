@@ -18,6 +18,7 @@ from mica.cli import target, text
 from mica.cli.pack import parse_shapes
 from mica.cost.prediction import predict
 from mica.cost.table import Table
+from mica.custom import CustomOps
 from mica.errors import MicaError
 from mica.format.codec import FormatError
 from mica.run import comparison, evaluation
@@ -25,9 +26,13 @@ from mica.run.evaluation import Score
 from mica.run.float_model import FloatModel
 from mica.run.host import HostRunner
 
-NAME = "compare"
-HELP = "two packed models side by side: sizes, accuracy, error, time"
 WORST = 5  # layers that are printed
+
+JSON_KEYS = (
+    "a, b (file, size, weight_bytes, arena_bytes, scratch_bytes, steps, macs, time, metric, value, "
+    "float_value, agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, "
+    "same_file, layers[]"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,13 +52,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     board, table = load_board(args.board), Table.read()
-    runners = [_open(path) for path in (args.a, args.b)]
+    custom = target.custom_of(args)
+    runners = [_open(path, custom) for path in (args.a, args.b)]
     a, b = runners
     comparison.check(a.model, b.model)
     if args.float_model and (a.model.state_bytes or b.model.state_bytes):
         raise MicaError("--float compares single samples; a streaming model has a state, which lives from run to run")
     data, samples = comparison.load(args.data, a.model)
-    exact = _float(args) if args.float_model else None
+    exact = _float(args, custom) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):
@@ -101,11 +107,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(path: str) -> HostRunner:
+def _open(path: str, custom: CustomOps) -> HostRunner:
     try:
-        return HostRunner(target.read_model(path))
+        return HostRunner(target.read_model(path), custom)
     except FormatError as e:
-        raise MicaError(f"{path}: {e}") from None
+        raise e.at(path) from None
 
 
 def _score(data: evaluation.Dataset, dims: tuple[int, ...], model: HostRunner | FloatModel, path: str) -> Score:
@@ -113,18 +119,20 @@ def _score(data: evaluation.Dataset, dims: tuple[int, ...], model: HostRunner | 
         return evaluation.evaluate(data, dims, model.predict, progress)
 
 
-def _float(args: argparse.Namespace) -> comparison.Float:
+def _float(args: argparse.Namespace, custom: CustomOps) -> comparison.Float:
     """The values of the float network, in the layout of the packed one."""
     from mica.importer import import_model
     from mica.passes import pipeline
     from mica.reference import float_ops
 
-    core = pipeline.run(import_model(args.float_model, parse_shapes(args.shape)))
+    core = pipeline.run(import_model(args.float_model, parse_shapes(args.shape), custom))
 
     def values(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         for name in core.inputs:
             if name not in inputs:
-                raise MicaError(f"{args.float_model}: has an input '{name}' that {args.a} has not; wanted its model")
+                raise MicaError(
+                    f"{args.float_model}: has an input '{name}' that {args.a} has not", todo="expected its model"
+                )
         feeds = {name: np.asarray(inputs[name], np.float32).reshape(core.value(name).shape) for name in core.inputs}
         return dict(float_ops.run(core, feeds))
 

@@ -14,24 +14,28 @@ from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
 from mica.run.runner import Runner
 
-NAME = "eval"
-HELP = "accuracy of a model over labelled data"
 MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed
+
+JSON_KEYS = (
+    "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
+    "a column for each answer), classes[] (class, samples, recall, precision)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; see the README for the others")
+    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; host_tools/GUIDE.md has the others")
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     data = evaluation.load(args.data).first(args.samples)
     float_model = FloatModel(args.float_model) if args.float_model else None
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         result = compare(data, runner, float_model)
     if args.json:
         text.emit_json(result)

@@ -10,11 +10,11 @@ from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
-from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
+from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
 
-NAME = "info"
-HELP = "what a .mica file holds"
+JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ops:
         from mica.importer.tflite.operators import OPERATORS
 
-        ops = sorted(ONNX_OPS | DEFINED) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
+        ops = sorted(ONNX_OPS | DEFINED_BY_ONNX) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
         tflite = sorted(OPERATORS)
         if args.json:
             text.emit_json({"ops": ops, "tflite_ops": tflite})
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         model = codec.decode(data)
     except codec.FormatError as e:
-        raise MicaError(f"{args.model}: {e}") from None
+        raise e.at(args.model) from None
     result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
     if args.onnx:
         outputs.write(Path(args.onnx), as_onnx(model, data, args.board))
@@ -110,6 +110,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "size": size,
         "version": ".".join(str(v) for v in model.version),
         "arena_bytes": model.arena_bytes,
+        "scratch_want": model.scratch_want,
         "scratch_bytes": model.scratch_want,
         "state_bytes": model.state_bytes,
         "macs": sum(s.macs for s in model.steps),
@@ -119,6 +120,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "layers": [
             {
                 "name": s.name,
+                "kernel": s.kernel,
                 "op": s.kernel,
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
@@ -139,7 +141,7 @@ def report(r: dict[str, Any]) -> str:
     lines = [
         f"{r['file']}: format {r['version']}, {text.count(r['size'])} bytes, {len(r['layers'])} layers, "
         f"{text.count(r['macs'])} MACs",
-        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_bytes'])}, "
+        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_want'])}, "
         f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
         f"kernels: {', '.join(r['kernels'])}",
     ]
@@ -155,7 +157,7 @@ def report(r: dict[str, Any]) -> str:
         (
             k,
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["inputs"]),
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["outputs"]),
             text.count(layer["macs"]),

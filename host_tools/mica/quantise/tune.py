@@ -101,11 +101,11 @@ class Unseen:
 def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, progress: Progress | None = None) -> Tuned:
     """full: False for ranges alone. Raises MicaError where the samples cannot be used."""
     if method not in CHOICES:
-        raise MicaError(f"calibration method '{method}' is not known; wanted one of {', '.join(CHOICES)}")
+        raise MicaError(f"calibration method '{method}' is not known", todo=f"expected one of {', '.join(CHOICES)}")
     simple = "minmax" if method == AUTO else method
     if not full or len(samples) < MIN_SAMPLES:
         tried = (
-            "" if not full else f"{len(samples)} samples are too few to choose a recipe; wanted {MIN_SAMPLES} or more"
+            "" if not full else f"{len(samples)} samples are too few to choose a recipe; expected {MIN_SAMPLES} or more"
         )
         return _ranges_only(g, samples, simple, tried, _Stages(progress, len(samples)))
     if macs(g) > MAX_MACS:

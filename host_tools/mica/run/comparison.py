@@ -48,14 +48,18 @@ def check(a: ModelFile, b: ModelFile) -> None:
     inputs = [[(m.tensors[t].name, m.tensors[t].dims) for t in m.inputs] for m in (a, b)]
     if inputs[0] != inputs[1]:
         shown = [", ".join(f"'{name}' {list(dims)}" for name, dims in i) for i in inputs]
-        raise MicaError(f"the models have different inputs: {shown[0]} and {shown[1]}; wanted two models of one task")
+        raise MicaError(
+            f"the models have different inputs: {shown[0]} and {shown[1]}", todo="expected two models of one task"
+        )
     if len(a.outputs) != len(b.outputs):
-        raise MicaError(f"the models have {len(a.outputs)} and {len(b.outputs)} outputs; wanted two models of one task")
+        raise MicaError(
+            f"the models have {len(a.outputs)} and {len(b.outputs)} outputs", todo="expected two models of one task"
+        )
     for t, u in zip(a.outputs, b.outputs, strict=True):
         if a.tensors[t].dims != b.tensors[u].dims:
             raise MicaError(
-                f"output '{a.tensors[t].name}' has the shapes {list(a.tensors[t].dims)} and {list(b.tensors[u].dims)}; "
-                "wanted two models of one task"
+                f"output '{a.tensors[t].name}' has the shapes {list(a.tensors[t].dims)} and {list(b.tensors[u].dims)}",
+                todo="expected two models of one task",
             )
 
 

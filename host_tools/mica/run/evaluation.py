@@ -82,14 +82,14 @@ def load(path: str | Path) -> Dataset:
         raise MicaError(f"{path}: 'x' holds NaN or infinity")
     metric = str(arrays["metric"]) if "metric" in arrays else "top1"
     if metric not in METRICS:
-        raise MicaError(f"{path}: metric '{metric}' is not known; wanted one of {', '.join(METRICS)}")
+        raise MicaError(f"{path}: metric '{metric}' is not known", todo=f"expected one of {', '.join(METRICS)}")
     if ("window" in arrays) != ("stride" in arrays):
         raise MicaError(f"{path}: 'window' and 'stride' go together")
     window, stride = int(arrays.get("window", 0)), int(arrays.get("stride", 0))
     if "window" in arrays and not 0 < window <= x[0].size:
         raise MicaError(f"{path}: windows of {window} values, in series of {x[0].size}")
     if "stride" in arrays and stride < 1:
-        raise MicaError(f"{path}: stride {stride}; wanted 1 or more")
+        raise MicaError(f"{path}: stride {stride}", todo="expected 1 or more")
     if metric == "auc" and set(np.unique(y).tolist()) != {0, 1}:
         raise MicaError(f"{path}: metric auc needs both labels 0 and 1")
     classes = 0
@@ -105,19 +105,21 @@ def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
 
     Raises MicaError where they are something else.
     """
-    wanted = "wanted one class number for each sample, from 0 on, or one-hot rows"
+    expected = "expected one class number for each sample, from 0 on, or one-hot rows"
     if y.dtype.kind not in "fiub":
         what = "strings" if y.dtype.kind in "US" else f"type {y.dtype}"
-        raise MicaError(f"{where}: 'y' holds {what}; {wanted}: their places in the list of --labels")
+        raise MicaError(f"{where}: 'y' holds {what}", todo=f"{expected}: their places in the list of --labels")
     rows = y.reshape(len(y), -1)
     if rows.shape[1] > 1:
         if y.ndim != 2 or not (np.all((y == 0) | (y == 1)) and np.all(y.sum(axis=1) == 1)):
-            raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot; {wanted}")
+            raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot", todo=expected)
         return np.argmax(rows, axis=1), rows.shape[1]
     if y.dtype.kind == "f":
-        raise MicaError(f"{where}: 'y' holds floats ({y.dtype}); {wanted}: y.astype(int), or metric mse for targets")
+        raise MicaError(
+            f"{where}: 'y' holds floats ({y.dtype})", todo=f"{expected}: y.astype(int), or metric mse for targets"
+        )
     if rows.min() < 0:
-        raise MicaError(f"{where}: 'y' holds {rows.min()}; {wanted}")
+        raise MicaError(f"{where}: 'y' holds {rows.min()}", todo=expected)
     return rows[:, 0].astype(np.int64), 0
 
 
@@ -127,8 +129,8 @@ def _check_classes(data: Dataset, classes: int) -> None:
         raise MicaError(f"'y' has one-hot rows of {data.classes}; the model has {classes} classes")
     low, high = int(data.y.min()), int(data.y.max())
     if high >= classes:
-        hint = "; they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
-        raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}{hint}")
+        hint = "they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
+        raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}", todo=hint)
 
 
 def evaluate(
@@ -192,7 +194,7 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     """Probability that a positive scores higher than a negative, ties counting half (Mann and Whitney's U)."""
     positive, negative = scores[labels == 1], np.sort(scores[labels == 0])
     if not len(positive) or not len(negative):
-        raise MicaError("metric auc: all samples have the same label; take more of them")
+        raise MicaError("metric auc: all samples have the same label", todo="take more of them")
     below = np.searchsorted(negative, positive, "left")
     not_above = np.searchsorted(negative, positive, "right")
     return float(np.mean((below + not_above) / 2.0) / len(negative))

@@ -46,7 +46,7 @@ def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
 def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> list[LayerError]:
     """Errors of all steps, in order of execution, over some of the samples, evenly spread."""
     n = max(1, min(SAMPLES, len(samples), MAX_MACS // max(compiled.macs, 1)))
-    model, loaded = compiled.model, engine.load(compiled.data)
+    model, loaded = compiled.model, engine.load(compiled.data, compiled.custom)
     exact, tuned = compiled.core, compiled.tuned
     quants = choose_quants(tuned.graph, tuned.ranges)
     nodes = {node.outputs[0]: node for node in tuned.graph.nodes}

@@ -31,9 +31,9 @@ class Sums:
         self.noise: dict[str, float] = {}
 
     def add(self, name: str, exact: np.ndarray, found: np.ndarray) -> None:
-        wanted = exact.reshape(-1).astype(np.float64)
-        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(wanted**2))
-        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - wanted) ** 2))
+        expected = exact.reshape(-1).astype(np.float64)
+        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(expected**2))
+        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - expected) ** 2))
 
     def db(self, name: str) -> float | None:
         return decibels(self.signal.get(name, 0.0), self.noise.get(name, 0.0))
@@ -72,8 +72,8 @@ class OutputErrors:
             if t.dtype == "int8":
                 self.sums.add(t.name, a, b)
         self.samples += 1
-        if self.outputs and (wanted := answer(self.outputs[0], exact[0])) is not None:
-            self.alike += wanted == answer(self.outputs[0], found[0])
+        if self.outputs and (expected := answer(self.outputs[0], exact[0])) is not None:
+            self.alike += expected == answer(self.outputs[0], found[0])
 
     @property
     def agreement(self) -> float | None:

@@ -61,7 +61,7 @@ def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     if data is not None and len(compiled.core.inputs) == 1 and not compiled.model.state_bytes:
         name = compiled.core.inputs[0]
         samples = _of_data(data, name, compiled.core.value(name).shape, _number(compiled))
-        return _measure(compiled.model, compiled.data, compiled.core, samples, "eval")
+        return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval")
     if unseen is None:
         return None
     if unseen.tuned.graph is tuned.graph and unseen.tuned.ranges == tuned.ranges and not compiled.model.state_bytes:
@@ -69,7 +69,7 @@ def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     else:
         model, content = trial(unseen.tuned)
     kind = "made up" if compiled.made_up else "unseen" if not tuned.ranges else unseen.kind
-    return _measure(model, content, unseen.tuned.exact, _thin(unseen.samples, _number(compiled)), kind)
+    return _measure(compiled, model, content, unseen.tuned.exact, _thin(unseen.samples, _number(compiled)), kind)
 
 
 def _number(compiled: Compiled) -> int:
@@ -88,8 +88,10 @@ def _of_data(data: Dataset, name: str, shape: tuple[int, ...], n: int) -> Sample
     return [{name: windows[k % len(windows)]} for k, windows in enumerate(few.inputs(shape, name))]
 
 
-def _measure(model: ModelFile, content: bytes, exact: Graph, samples: Samples, kind: str) -> Quality:
-    loaded = engine.load(content)
+def _measure(
+    compiled: Compiled, model: ModelFile, content: bytes, exact: Graph, samples: Samples, kind: str
+) -> Quality:
+    loaded = engine.load(content, compiled.custom)
     ends = [model.tensors[t] for t in model.outputs]
     errors, layers = OutputErrors(ends), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
@@ -103,14 +105,14 @@ def _measure(model: ModelFile, content: bytes, exact: Graph, samples: Samples, k
             if y.dtype == "int8":
                 found[y.name] = (y, np.array(loaded.tensor(step.outputs[0])))
         outputs = [dequantise_output(loaded.output(k), t) for k, t in enumerate(ends)]
-        wanted: dict[str, np.ndarray] = {}
+        expected: dict[str, np.ndarray] = {}
         for name, real in float_ops.stream(exact, sample):  # which lets go of what nobody reads any more
             if name in exact.outputs:
-                wanted[name] = real
+                expected[name] = real
             if (key := clean(name)) in found:
                 y, integers = found.pop(key)
                 layers.add(key, real, dequantise_output(integers, y))
-        errors.add([wanted[o] for o in exact.outputs], outputs)
+        errors.add([expected[o] for o in exact.outputs], outputs)
     known = {name: db for name in layers.signal if (db := layers.db(name)) is not None}
     worst = min(known, key=known.__getitem__, default=None)
     layer = worst and {"name": steps[worst].name, "kernel": steps[worst].kernel, "sqnr_db": known[worst]}
