@@ -144,9 +144,9 @@ def run(args: argparse.Namespace) -> int:
             ram=ram.parse(args.ram, board) if args.ram else None,
         )
     if board is not None and not args.ram and (found := ram.for_board(compiled, board)) is not None:
-        compiled, size = found
+        compiled = found.compiled
         print(
-            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {size}",
+            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {found.bytes}",
             file=sys.stderr,
         )
     packed, blob = compiled.model, compiled.data
