@@ -60,7 +60,7 @@ def match(pattern, text):
 
 def _chosen(which, layer):
     if isinstance(which, str):
-        op = layer.op
+        op = layer.kernel
         short = op[:-3] if op.endswith("_s8") else op
         name = layer.name or ""
         return (
@@ -200,7 +200,7 @@ def log(model, which="*", write=print):
     def after(layer):
         us = _since(start[0])
         low, high = _span(layer)
-        write(f"{layer.index:3d}  {layer.op:20s} {layer.name:24s} {us:8d} us  {low}..{high}")
+        write(f"{layer.index:3d}  {layer.kernel:20s} {layer.name:24s} {us:8d} us  {low}..{high}")
 
     return Hook(model, which, before, after)
 

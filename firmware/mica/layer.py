@@ -2,7 +2,7 @@
 
 
 class Layer:
-    """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
+    """One step of a model: name in the ONNX file, kernel (also called op), shapes, MACs, bytes of its outputs, "C" or "Python"."""
 
     def __init__(self, model, index):
         s = model.step_info(index)
@@ -10,7 +10,7 @@ class Layer:
         outputs = [model.tensor(t) for t in s.outputs]
         self.index = index
         self.name = s.name
-        self.op = s.kernel
+        self.kernel = self.op = s.kernel
         self.input_shape = tuple(t.shape for t in inputs)
         self.output_shape = tuple(t.shape for t in outputs)
         self.macs = s.macs
@@ -48,7 +48,7 @@ class Layer:
     def __repr__(self):
         arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
         return (
-            f"{self.index:3d}  {self.op:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
+            f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
         )
 
 

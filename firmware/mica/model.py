@@ -31,7 +31,7 @@ def register(op, f):
     `op` is a kernel's name with or without its type, "conv2d" or "conv2d_s8". See operators.py for what f is given.
     """
     if not isinstance(op, str) or not (f is None or callable(f)):
-        raise TypeError("register: the name of an operator and a function are wanted")
+        raise TypeError("register: the name of an operator and a function are expected")
     functions[op] = f
 
 
@@ -104,8 +104,8 @@ class Model:
             from mica.signature import check
 
             check(data, key)
-        self._m = _mica.load(data, arena, lacking=True)
-        if functions or python or self._m.lacking:
+        self._m = _mica.load(data, arena, missing_kernels=True)
+        if functions or python or self._m.missing_kernels:
             from mica import operators
 
             operators.attach(self._m, functions, python, strict)
@@ -223,7 +223,7 @@ class Model:
         named = isinstance(inputs, dict)
         if not (named or isinstance(inputs, _LIST_OR_TUPLE)) or len(inputs) != len(names):
             raise ValueError(
-                f"predict: a list of inputs is wanted, as in predict([x]), or a dict of them; this model has {len(names)}"
+                f"predict: a list of inputs is expected, as in predict([x]), or a dict of them; this model has {len(names)}"
             )
         m = self._m
         i = 0
@@ -282,14 +282,14 @@ class Model:
     def predict_into(self, inputs, outputs):
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
 
-        `outputs` is a list with one buffer for each output, or None for one that is not wanted; or a dict of those that
-        are wanted, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
+        `outputs` is a list with one buffer for each output, or None to leave one out; or a dict of those that
+        are to be filled, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
         (output_dtype), or bytes, the quantised tensor. (An input that is a function costs the view it is given.)
         """
         names = self.output_names
         named = isinstance(outputs, dict)
         if not named and len(outputs) != len(names):
-            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is wanted; None leaves one out")
+            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is expected; None leaves one out")
         m = self._m
         m.begin()
         try:

@@ -179,7 +179,7 @@ def _user(f, step):
 
 def attach(model, functions, python, strict):
     """Put Python in the place of steps: `functions` by operator, fallbacks for kernels that lack or are in `python`."""
-    lacking = model.lacking
+    missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):
         kernel = model.step_info(i).kernel
         op = kernel[: kernel.rfind("_")]
@@ -189,10 +189,10 @@ def attach(model, functions, python, strict):
             op = _definition(step)["op"]
         f = functions.get(op) or functions.get(kernel)
         strip = model.in_strip(i)
-        if f is None and i not in lacking and not _chosen(python, op, kernel):
+        if f is None and i not in missing_kernels and not _chosen(python, op, kernel):
             continue
         step = step or Step(model, i)
-        if f is None and strict and i in lacking:
+        if f is None and strict and i in missing_kernels:
             raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
         if strip:
             from mica.strips import fallback as by_rows

@@ -62,7 +62,7 @@ def unload():
 
 def _fill(m, inputs):
     if len(inputs) != m.info.n_inputs:
-        raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} wanted")
+        raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} expected")
     for i, x in enumerate(inputs):
         m.write(i, x)
 

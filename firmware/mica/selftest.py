@@ -69,8 +69,8 @@ def _vector(steps, m, k, feed):
     return None
 
 
-def _layers(steps, m, wanted, feed):
-    """Run all; yield each layer and, if wanted, the checksum of what it wrote."""
+def _layers(steps, m, expected, feed):
+    """Run all; yield each layer and, if expected, the checksum of what it wrote."""
     if m.strips:
         from mica.strips import layers
 
@@ -82,7 +82,7 @@ def _layers(steps, m, wanted, feed):
         step()
         if feed:
             feed()
-        yield i, _crc(m, i) if wanted else 0
+        yield i, _crc(m, i) if expected else 0
 
 
 def _crc(m, i):

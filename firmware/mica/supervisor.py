@@ -85,11 +85,11 @@ class _Source:
 
 
 class Supervisor:
-    """See above. `model` and `spare` are paths, buffers or Models; a path is read anew at each reload.
+    """See above. `model` and `spare` are paths, buffers or Models; a path is read again at each reload.
 
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
     it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
-    is called with each Model that was loaded, for hooks. on_event(kind, detail) hears of every event.
+    is called with each Model that was loaded, for hooks. on_event(kind, detail) is told of every event.
     key: as for Model, looked at in each load; for paths and buffers.
 
     model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
@@ -359,7 +359,7 @@ class Supervisor:
         return False
 
     def _ready(self):
-        """Load the source in use anew, and test it."""
+        """Load the source in use again, and test it."""
         self._views = None  # they would hold the memory that is needed now
         self._event("reload")
         source = self._sources[self._active]
@@ -393,7 +393,7 @@ class Supervisor:
         return False
 
     def _put_state(self):
-        if self._active == 0:  # a spare's state is its own, and begins anew
+        if self._active == 0:  # a spare's state is its own, and begins again
             self._m.put_state(self._kept_state)
 
     def _supervise(self, answer, raw):

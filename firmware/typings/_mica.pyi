@@ -86,7 +86,7 @@ class Model:
     arena: Arena
     strips: bool  # the file has strips (mica pack --ram)
     copied: bool  # the file did not lie where it could be used in place
-    lacking: list[int]  # steps whose kernel this firmware lacks
+    missing_kernels: list[int]  # steps whose kernel this firmware lacks
     ram: int
     state: memoryview | None  # the bytes of all state tensors, writable; None where there are none
     def begin(self) -> None:
@@ -157,8 +157,8 @@ def cores(n: int = ..., /) -> int:
     """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
 
 def info() -> Info: ...
-def load(buf: Buffer, arena: Arena | Buffer | None = None, *, lacking: bool = False) -> Model:
-    """Load a file. With `lacking` also one that needs kernels this firmware lacks: such a step wants replace()."""
+def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:
+    """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""
 
 # The kernels: see mica.kernels.
 def gemm(

@@ -47,8 +47,9 @@ class MicaRep(BackendRep):
             try:
                 self.compiled = compile_model(path, calibration)
             except MicaError as e:
-                raise type(e)(str(e).removeprefix(f"{path}: ")) from None  # a file that nobody knows of
-        self.runner = HostRunner(self.compiled.data)
+                e.found = e.found.removeprefix(f"{path}: ")  # a file that nobody knows of
+                raise
+        self.runner = HostRunner(self.compiled.data, self.compiled.custom)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[np.ndarray, ...]:
         """inputs: arrays in the order of the model's inputs, or a dict by name. Raises MicaError and Unsupported."""
@@ -73,7 +74,7 @@ class MicaRep(BackendRep):
             return {name: np.asarray(a) for name, a in inputs.items()}
         given: Sequence[Any] = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         if len(given) != len(self.inputs):
-            raise MicaError(f"{len(given)} inputs given; the model takes {len(self.inputs)}")
+            raise MicaError(f"{len(given)} inputs given", todo=f"the model takes {len(self.inputs)}")
         return {info.name: np.asarray(a) for info, a in zip(self.inputs, given, strict=True)}
 
     @staticmethod

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from mica import __version__
-from mica.calibration import default_samples, samples_for
+from mica.calibration import default_samples, doubts, samples_for
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
@@ -18,10 +19,10 @@ from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.state import Tie, with_state
+from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
-from mica.plan.plan import Plan, best_plan
+from mica.plan.plan import Plan, apart, best_plan
 from mica.plan.strips import Price, plan_within
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
@@ -50,6 +51,8 @@ class Compiled:
     integer: Graph  # kernels
     macs: int
     weight_bytes: int
+    custom: CustomOps  # that it was compiled with
+    made_up: bool  # the samples were
 
 
 def compile_model(
@@ -62,24 +65,25 @@ def compile_model(
     calib_method: str = AUTO,
     plain: bool = False,
     scratch_limit: int = SCRATCH_LIMIT,
-    states: Sequence[Tie] = (),
+    states: Sequence[StateLink] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
+    custom: CustomOps = NO_CUSTOM,
     ram: Ram | None = None,
 ) -> Compiled:
-    """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
+    """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
-    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
+    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only. ram: what tensors and scratch may take together; where
-    they would take more, layers run in strips.
+    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
+    and scratch may take together; where they would take more, layers run in strips.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     if imported is None:
-        imported = import_model(path, shapes)
+        imported = import_model(path, shapes, custom)
     ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:
@@ -90,11 +94,16 @@ def compile_model(
         samples = _samples(core, calibration, ties)
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
-        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
+        if calibration is not None and warn is not None:
+            for doubt in doubts(core, samples, {source for source, _ in ties}):
+                warn(doubt)
+        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core, samples)
         _share_scales(tuned, ties)
+        if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
+            _share_scales(tuned.unseen.tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
-        raise Unsupported(f"{path}: {e}", e.reasons) from None
+        raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
     if ram is not None:
         layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
@@ -122,7 +131,16 @@ def compile_model(
         integer=integer,
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
+        custom=custom,
+        made_up=calibration is None,
     )
+
+
+def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
+    """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
+    integer = quantise(tuned.graph, tuned.ranges)
+    model = pack(integer, apart(integer), {})
+    return model, encode(model)
 
 
 def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
@@ -137,7 +155,7 @@ def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> 
 
 
 def _samples(
-    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[Tie]
+    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[StateLink]
 ) -> list[dict[str, np.ndarray]]:
     """Samples with the states that they meet, one after the other."""
     if calibration is None:
@@ -151,7 +169,7 @@ def _samples(
     return samples
 
 
-def _share_scales(tuned: Tuned, ties: Sequence[Tie]) -> None:
+def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
     """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
     if not ties:
         return

@@ -17,9 +17,9 @@ from mica.errors import Unsupported
 # What mica cannot pack, and what it says.
 REFUSED = {
     "keras_embedding": "computes with int32 numbers",
-    "keras_gru": "(Loop): control flow",
-    "keras_lstm_batch1": "(Loop): control flow",
 }
+# Loops that are unrolled, to 160 steps: without the recipes, of which each takes 10 s.
+PLAIN = ("keras_gru", "keras_lstm_batch1")
 # dB. Most outputs reach 30 or more.
 FLOOR = 20.0
 LOWER_FLOOR = {
@@ -41,9 +41,9 @@ def test_export(path: Path) -> None:
         assert REFUSED[path.stem] in str(e.value)
         assert path.name in str(e.value)
         return
-    for answer in answers(path, compiled(path)):
-        if answer.wanted.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
-            assert np.mean(answer.wanted == answer.found) >= 0.95, answer.name
+    for answer in answers(path, compiled(path, path.stem in PLAIN)):
+        if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
+            assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
             assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
 

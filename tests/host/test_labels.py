@@ -45,5 +45,5 @@ def test_as_many_as_classes(count: int, outputs: list[tuple[str, tuple[int, ...]
 
 @pytest.mark.parametrize(("count", "dims"), [(9, (1, 10)), (11, (1, 10)), (3, (1, 1)), (20, (1, 64, 64, 21))])
 def test_more_or_fewer(count: int, dims: tuple[int, ...]) -> None:
-    with pytest.raises(MicaError, match=rf"labels.txt: {count} names; wanted .*'y0' has "):
+    with pytest.raises(MicaError, match=rf"labels.txt: {count} names; expected .*'y0' has "):
         labels.check(["a"] * count, model(("int8", dims)), Path("labels.txt"))

@@ -57,7 +57,7 @@ def least(compiled: Compiled) -> int:
 def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
     """Packs within limits from the least to all that layer after layer takes; returns how many plans had strips."""
     inputs = random_inputs(compiled.model, seed)
-    wanted = run(engine.NativeModel(compiled.data), inputs)
+    expected = run(engine.NativeModel(compiled.data), inputs)
     low, high = least(compiled), compiled.plan.arena_bytes + compiled.model.scratch_want
     with_strips = 0
     for n in range(limits):
@@ -66,10 +66,10 @@ def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
         model = pack(compiled.integer, plan, {}, FULL if plan.scratch is None else plan.scratch)
         assert (model.arena_bytes or 0) + model.scratch_want <= ram
         data = codec.encode(model)
-        assert run(engine.NativeModel(data), inputs) == wanted, (seed, ram)
+        assert run(engine.NativeModel(data), inputs) == expected, (seed, ram)
         with_strips += bool(model.strips)
         if n == 0:
-            assert run(ReferenceModel(data), inputs) == wanted, (seed, ram)
+            assert run(ReferenceModel(data), inputs) == expected, (seed, ram)
     return with_strips
 
 

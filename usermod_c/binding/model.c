@@ -155,7 +155,7 @@ static bool stays_in_place(mp_obj_t obj, const mp_buffer_info_t *buf) {
 
 static void take_file(model_t *self, mp_obj_t obj) {
     if (mp_obj_is_str(obj)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are wanted; mica.Model(path) opens files"));
+        mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are expected; mica.Model(path) opens files"));
     }
     mp_buffer_info_t buf;
     mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ);
@@ -168,10 +168,10 @@ static void take_file(model_t *self, mp_obj_t obj) {
         return;
     }
     size_t bytes = buf.len;
-    uint32_t wanted;
+    uint32_t expected;
     if (bytes >= MICA_SIZEOF_HEADER) { // bytes beyond the file need no copy
-        memcpy(&wanted, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(wanted));
-        bytes = MIN(bytes, wanted);
+        memcpy(&expected, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(expected));
+        bytes = MIN(bytes, expected);
     }
     // Aligned, because every block of the heap is (arena.c asserts it). One more byte: a block of none is a null pointer.
     uint8_t *copy = m_malloc_maybe(bytes + 1);
@@ -250,11 +250,11 @@ static void need_instead(model_t *self) {
 }
 
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args) {
-    enum { ARG_buf, ARG_arena, ARG_lacking };
+    enum { ARG_buf, ARG_arena, ARG_missing_kernels };
     static const mp_arg_t allowed[] = {
         { MP_QSTR_buf, MP_ARG_OBJ | MP_ARG_REQUIRED, { .u_rom_obj = MP_ROM_NONE } },
         { MP_QSTR_arena, MP_ARG_OBJ, { .u_rom_obj = MP_ROM_NONE } },
-        { MP_QSTR_lacking, MP_ARG_KW_ONLY | MP_ARG_BOOL, { .u_bool = false } },
+        { MP_QSTR_missing_kernels, MP_ARG_KW_ONLY | MP_ARG_BOOL, { .u_bool = false } },
     };
     mp_arg_val_t args[MP_ARRAY_SIZE(allowed)];
     mp_arg_parse_all(n_args, pos_args, kw_args, MP_ARRAY_SIZE(allowed), allowed, args);
@@ -290,7 +290,7 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
             (unsigned)span.bytes, (unsigned)least,
             self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
     }
-    uint32_t options = MICA_LOAD_CHECKED | (args[ARG_lacking].u_bool ? MICA_LOAD_LACKING : 0);
+    uint32_t options = MICA_LOAD_CHECKED | (args[ARG_missing_kernels].u_bool ? MICA_LOAD_MISSING_KERNELS : 0);
     if (mica_load_with(options, self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
         info.state_bytes, &self->engine, &err) != MICA_OK) {
         self->engine = NULL;
@@ -689,7 +689,7 @@ static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
     if (n_args > 1) {
         mp_int_t n = mp_mica_get_int(args[1]);
         if (n < 0) {
-            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes from 0 is wanted"));
+            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes from 0 is expected"));
         }
         if (n == 0) {
             self->check_at = self->check_crc = 0;
@@ -824,7 +824,7 @@ static mp_obj_t model_step_constant(size_t n_args, const mp_obj_t *args) {
     size_t len;
     const char *typecode = mp_obj_str_get_data(args[3], &len);
     if (len != 1 || *typecode == 0 || strchr("bBhHiI", *typecode) == NULL) {
-        mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is wanted"));
+        mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is expected"));
     }
     const void *data = mica_step_constant(self->engine, i, k, &bytes);
     if (data == NULL || bytes % element_size(*typecode) != 0) {
@@ -840,7 +840,7 @@ static mp_obj_t model_replace(mp_obj_t self_in, mp_obj_t index, mp_obj_t f) {
     model_t *self = model_of(self_in);
     uint32_t i = step_index(self, index);
     if (f != mp_const_none && !mp_obj_is_callable(f)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("a function is wanted, or None"));
+        mp_raise_TypeError(MP_ERROR_TEXT("a function is expected, or None"));
     }
     need_instead(self);
     self->instead[i] = f == mp_const_none ? MP_OBJ_NULL : f;
@@ -900,7 +900,7 @@ static mp_obj_t io_ids(const model_t *self, uint32_t n, uint16_t (*id_of)(const 
 }
 
 // Indices of the steps whose kernel this firmware lacks, whatever replace() did about them.
-static mp_obj_t model_lacking(const model_t *self) {
+static mp_obj_t model_missing_kernels(const model_t *self) {
     mp_obj_t list = mp_obj_new_list(0, NULL);
     for (uint32_t i = 0; i < mica_model_info(self->engine)->n_steps; i++) {
         if (!mica_step_has_kernel(self->engine, i)) {
@@ -940,8 +940,8 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
         case MP_QSTR_info:
             dest[0] = model_info(model_of(self_in));
             break;
-        case MP_QSTR_lacking:
-            dest[0] = model_lacking(model_of(self_in));
+        case MP_QSTR_missing_kernels:
+            dest[0] = model_missing_kernels(model_of(self_in));
             break;
         case MP_QSTR_inputs: {
             model_t *self = model_of(self_in);

@@ -1,7 +1,7 @@
 // mica: the engine's interface. Portable C99, knows nothing of MicroPython or CPython.
 //
-// Life of a model: mica_check() doubts every byte of the header and the section table and says how much memory the rest
-// needs; mica_load() doubts every record and resolves each step into a function and its addresses; after that
+// Life of a model: mica_check() validates every byte of the header and the section table and says how much memory the rest
+// needs; mica_load() validates every record and resolves each step into a function and its addresses; after that
 // mica_run_step() runs plainly and cannot fail. The engine allocates nothing and keeps no global state: the caller owns
 // the file, the arena and the memory of the model, and keeps all three in place while the model is in use.
 //
@@ -44,7 +44,7 @@ typedef struct {
     int32_t step;
     int32_t tensor;
     uint32_t found;
-    uint32_t wanted;
+    uint32_t expected;
 } mica_error_t;
 
 // What mica_check() learns from the header. Sizes in bytes.
@@ -90,7 +90,7 @@ enum {
     // The model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is false for these, and running
     // one does nothing. Their names, tensors and scratch are checked like all; their parameters and constants are not, which is
     // up to whoever runs them.
-    MICA_LOAD_LACKING = 1,
+    MICA_LOAD_MISSING_KERNELS = 1,
     // mica_check() has just returned MICA_OK for these bytes: the checksum is not computed a second time. Everything else is
     // checked as always, so that bytes which are others by now can give wrong numbers and nothing worse.
     MICA_LOAD_CHECKED = 2,

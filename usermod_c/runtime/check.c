@@ -1,12 +1,12 @@
-// mica: the door. Nothing of a file is used before its header, section table and checksum have been doubted here.
+// mica: validates what comes from outside. Nothing of a file is used before its header, section table and checksum have been validated here.
 #include "model.h"
 
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted) {
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected) {
     err->status = status;
     err->what = what;
     err->byte = byte;
     err->found = found;
-    err->wanted = wanted;
+    err->expected = expected;
     return status;
 }
 

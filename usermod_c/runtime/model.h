@@ -53,7 +53,7 @@ const char *mica_string(const mica_file_t *f, uint32_t offset);
 uint32_t mica_element_bytes(uint32_t dtype);
 
 // Fills *err, leaving its step and tensor alone, and returns status.
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted);
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected);
 
 // ---- the model in memory
 
@@ -77,7 +77,7 @@ struct mica_model {
     mica_order_t *order;  // behind them; null where the file has no strips
 };
 
-// Tensor `id`, read and doubted afresh: what it holds agrees with itself and with its space. Fills *err on failure.
+// Tensor `id`, read and validated again: what it holds agrees with itself and with its space. Fills *err on failure.
 mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *t, mica_error_t *err);
 
 // ---- a step's record while it is being loaded. The first failure sticks in err->status; the calls after it do nothing
@@ -104,7 +104,7 @@ static inline bool mica_load_ok(const mica_step_record_t *r) {
 
 // record.c. `field` is the byte of the step's record that is wrong.
 mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t wanted);
+    uint32_t expected);
 
 // Takes the status of a kernel's check, which has left its reason in r->what. True when all is well so far.
 bool mica_load_checked(mica_step_record_t *r, mica_status_t status);

@@ -11,15 +11,17 @@ import argparse
 import dataclasses
 from typing import Any
 
-from mica.boards import Board, load_board
+from mica.boards import BoardSpec, load_board
 from mica.cli import ram, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
 
-NAME = "fit"
-HELP = "whether a model fits a board, and what it will take there"
+JSON_KEYS = (
+    "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
+    "revision), layers[] (index, name, kernel, macs, cost, error)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes, ram.InStrips | None]:
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, ram.InStrips | None]:
     """The model as it would be packed for the board, and how it is in strips. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
@@ -66,27 +68,28 @@ def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes, ra
         try:
             return decode(data), data, None
         except FormatError as e:
-            raise MicaError(f"{args.model}: {e}") from None
+            raise e.at(args.model) from None
     from mica.calibration import load_calibration
     from mica.cli.pack import parse_shapes
     from mica.compiler import compile_model
     from mica.importer import import_model
 
+    custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
-    imported = import_model(args.model, shapes)
+    imported = import_model(args.model, shapes, custom)
     calibration = None
     if args.calib:
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
     compiled = compile_model(
-        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported
+        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
     if (found := ram.for_board(compiled, board)) is not None:
         return found.compiled.model, found.compiled.data, found
     return compiled.model, compiled.data, None
 
 
-def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
+def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:
     """Operators that are missing, each with its node."""
     if args.json:
         p = Prediction(board.name, False, list(e.reasons) or [str(e)])
@@ -95,7 +98,7 @@ def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
     raise e
 
 
-def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
+def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str:
     """What a person reads."""
     n = text.count
     lines = []
@@ -106,7 +109,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     ram, flash = p.ram, p.flash
     where = "the static arena" if not ram["arena_on_heap"] else f"a block of {n(ram['arena_on_heap'])} bytes of heap"
     lines.append(
-        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch wanted: in {where}"
+        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch for full speed: in {where}"
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
@@ -119,7 +122,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     return "\n".join(lines)
 
 
-def _time(p: Prediction, board: Board) -> list[str]:
+def _time(p: Prediction, board: BoardSpec) -> list[str]:
     t = p.time
     if t is None:
         return []
@@ -148,7 +151,7 @@ def _layers(p: Prediction) -> str:
         rows.append(
             (
                 layer["index"],
-                layer["op"],
+                layer["kernel"],
                 text.count(layer["macs"]),
                 "?" if cost is None else text.count(cost),
                 "" if cost is None else f"{100 * layer['error']:.0f} %",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from mica.errors import MicaError
 
 if TYPE_CHECKING:
-    from mica.boards import Board
+    from mica.boards import BoardSpec
     from mica.compiler import Compiled, Ram
 
 CORE = "m0plus"  # whose costs count where no board is named: the slowest
 
 
-def parse(text: str, board: Board | None) -> Ram:
+def parse(text: str, board: BoardSpec | None) -> Ram:
     """N or NK, and what steps cost on the board's core. Raises MicaError."""
     number, kilo = (text[:-1], 1024) if text[-1:] in ("K", "k") else (text, 1)
     if not number.isdecimal() or int(number) * kilo < 1:
@@ -22,7 +22,7 @@ def parse(text: str, board: Board | None) -> Ram:
     return budget(int(number) * kilo, board)
 
 
-def budget(size: int, board: Board | None) -> Ram:
+def budget(size: int, board: BoardSpec | None) -> Ram:
     """`size` bytes on a board."""
     from mica.compiler import Ram
     from mica.cost.table import Table
@@ -41,7 +41,7 @@ class InStrips:
     time: float | None
 
 
-def for_board(compiled: Compiled, board: Board) -> InStrips | None:
+def for_board(compiled: Compiled, board: BoardSpec) -> InStrips | None:
     """The model in strips, where it does not fit the board's RAM otherwise and does so then."""
     from mica.compiler import within
     from mica.cost.prediction import predict, room

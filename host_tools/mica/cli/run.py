@@ -15,9 +15,9 @@ from mica.format.values import dequantise_output
 from mica.printable import printable_lines
 from mica.run.runner import Runner
 
-NAME = "run"
-HELP = "run one input through a model"
 TOP = 5
+
+JSON_KEYS = "target, outputs[]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     arrays = read_arrays(args.input)
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         sample = pick(runner, arrays, args.sample, args.input)
         for line in saturating(runner, sample):
             say(f"warning: {line}")
@@ -67,7 +68,7 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
         elif len(runner.model.inputs) == 1:
             x = decode(arrays, where)
         else:
-            raise MicaError(f"{where}: holds {', '.join(arrays)}; the model needs an array '{t.name}'")
+            raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
         size = int(np.prod(t.dims))
         if x.size == size and k == 0:
             one = x

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.cost.table import StepCost, Table
 from mica.format.codec import ModelFile
 from mica.format.order import CALL_COST, call_dims
@@ -30,7 +30,7 @@ class Prediction:
     layers: list[dict[str, Any]] = field(default_factory=list)
 
 
-def predict(model: ModelFile, data: bytes, board: Board, table: Table) -> Prediction:
+def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Prediction:
     """What the file `data`, decoded as `model`, will take on a board."""
     p = Prediction(board.name, True)
     copied = _flash(p, data, board)
@@ -40,7 +40,7 @@ def predict(model: ModelFile, data: bytes, board: Board, table: Table) -> Predic
     return p
 
 
-def _flash(p: Prediction, data: bytes, board: Board) -> bool:
+def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
     """Where the file lies; returns whether it is copied into RAM."""
     window = board.romfs.size if board.romfs else 0
     image = len(romfs.build({"model.mica": data}))
@@ -72,7 +72,7 @@ def _flash(p: Prediction, data: bytes, board: Board) -> bool:
     return True
 
 
-def _ram(p: Prediction, model: ModelFile, data: bytes, board: Board, table: Table, copied: bool) -> int:
+def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: Table, copied: bool) -> int:
     """The arena and the heap; returns the bytes of scratch that the kernels get."""
     tensors = model.arena_bytes or 0
     least, want = tensors + model.scratch_min, tensors + model.scratch_want
@@ -84,6 +84,7 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: Board, table: Tabl
     p.ram = {
         "tensors": tensors,
         "scratch": model.scratch_want,
+        "scratch_min": model.scratch_min,
         "scratch_least": model.scratch_min,
         "state": state,
         "tables": python,
@@ -139,7 +140,7 @@ def room(p: Prediction, model: ModelFile) -> int:
 SPARE = 2048  # bytes of heap that no plan takes
 
 
-def _time(p: Prediction, model: ModelFile, board: Board, table: Table, scratch: int) -> None:
+def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scratch: int) -> None:
     """Costs by layer, and their sum."""
     core = table.core_of(board)
     costs: list[StepCost | None] = [table.step(core, model, s, scratch) if core else None for s in model.steps]
@@ -151,6 +152,7 @@ def _time(p: Prediction, model: ModelFile, board: Board, table: Table, scratch: 
             {
                 "index": i,
                 "name": step.name,
+                "kernel": step.kernel,
                 "op": step.kernel,
                 "macs": step.macs,
                 "cost": round(cost.cost + facts["call"]) if cost else None,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.cost import features
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
@@ -50,7 +50,7 @@ class Table:
         except (OSError, ValueError):
             raise MicaError(f"{PATH} is missing or damaged: install mica again") from None
 
-    def core_of(self, board: Board) -> str | None:
+    def core_of(self, board: BoardSpec) -> str | None:
         """The core whose costs a board's are; None where none was measured."""
         isa = isas().get(board.isa)
         core = isa.cost_of.get(board.core, isa.cost) if isa else None
@@ -64,7 +64,7 @@ class Table:
         """Of the kernels that were measured."""
         return str(self.content["cores"][core]["revision"])
 
-    def board(self, board: Board) -> dict[str, float]:
+    def board(self, board: BoardSpec) -> dict[str, float]:
         """What MicroPython adds on a board (`BOARD_FACTS`); where it was not measured what it adds on another with the same core.
 
         Bytes of heap are about the same on every 32-bit board.
@@ -78,7 +78,7 @@ class Table:
         }
         return {name: float(facts[name]) for name in BOARD_FACTS}
 
-    def heap(self, board: Board) -> tuple[int | None, bool]:
+    def heap(self, board: BoardSpec) -> tuple[int | None, bool]:
         """Bytes of heap that are free at the prompt, and whether they were measured on this board.
 
         A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
 from ..format.schema import DTYPES, HEADER, record_bytes
@@ -86,7 +87,7 @@ class NativeModel:
         name, dtype, dims = self._shape(t)
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[dtype]) or a.size != int(np.prod(dims)):
-            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, wanted {dtype} {list(dims)}")
+            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, expected {dtype} {list(dims)}")
         self._model.write(t, np.ascontiguousarray(a).tobytes())
 
     def run(self) -> None:
@@ -166,19 +167,19 @@ class NativeModel:
         return tensor
 
 
-def load(data: bytes) -> LoadedModel:
+def load(data: bytes, custom: CustomOps = NO_CUSTOM) -> LoadedModel:
     """A model from the bytes of a .mica file. Raises FormatError where they break a rule.
 
-    The engine has no operators of the user's own, so a model with such runs in numpy.
+    The engine has no operators of the user's own, so a model with such runs in numpy, with those of `custom`.
     """
     if not AVAILABLE:
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
     try:
         return NativeModel(data)
     except FormatError:
         if not _has_custom(data):
             raise
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
 
 
 def _has_custom(data: bytes) -> bool:

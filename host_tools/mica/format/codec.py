@@ -1,7 +1,7 @@
 """Bytes of a .mica file <-> ModelFile. The layout comes from `schema`; this module holds no offset of its own.
 
 `encode` lays the constants out, computes the header and ends by decoding what it made, so that it cannot write a file
-that the loader refuses.  `decode` doubts everything, as `usermod_c/runtime/load.c` does.
+that the loader refuses.  `decode` validates everything, as `usermod_c/runtime/load.c` does.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _ZERO_RANGE = {
 
 
 class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
+    """A file, or a ModelFile, that breaks a rule of the format: what and where, and the remedy. Both are one line."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+    def __init__(self, found: str, *, todo: str = "") -> None:
+        super().__init__(printable(found), todo=printable(todo))
 
 
 @dataclass
@@ -389,7 +389,7 @@ def encode(model: ModelFile) -> bytes:
     try:
         decode(out)
     except FormatError as e:
-        raise FormatError(str(e).removesuffix(f"; {_DAMAGED}")) from None
+        raise FormatError(e.found) from None  # what to do about a file that somebody else made is no help here
     return out
 
 
@@ -407,7 +407,7 @@ def _golden_bytes(model: ModelFile) -> bytes:
     for i, g in enumerate(model.golden):
         what = f"golden vector {i}"
         if len(g.inputs) != len(model.inputs) or len(g.outputs) != len(model.outputs):
-            raise FormatError(f"{what}: wanted {len(model.inputs)} inputs and {len(model.outputs)} outputs")
+            raise FormatError(f"{what}: expected {len(model.inputs)} inputs and {len(model.outputs)} outputs")
         for t, values in zip([*model.inputs, *model.outputs], [*g.inputs, *g.outputs], strict=True):
             record = model.tensors[t]
             if np.asarray(values).size != math.prod(record.dims):
@@ -422,7 +422,7 @@ def _layer_crc_bytes(model: ModelFile) -> bytes:
     n = len(model.steps)
     for i, g in enumerate(model.golden):
         if len(g.layer_crcs) != n:
-            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers; wanted {n}")
+            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers", todo=f"expected {n}")
     return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
 
 
@@ -432,7 +432,7 @@ _DAMAGED = "the file is damaged or was made by another program: pack or copy it 
 
 
 def _bad(text: str, remedy: str = _DAMAGED) -> NoReturn:
-    raise FormatError(f"{text}; {remedy}")
+    raise FormatError(text, todo=remedy)
 
 
 @dataclass
@@ -468,7 +468,7 @@ def _sections(data: bytes, header: dict[str, Any]) -> dict[str, _Section]:
         if name in schema.TABLES:
             known = schema.record_bytes(schema.TABLES[name])
             if s["record_bytes"] < known:
-                _bad(f"{what} has records of {s['record_bytes']} bytes; wanted {known} or more")
+                _bad(f"{what} has records of {s['record_bytes']} bytes; expected {known} or more")
             if s["record_bytes"] * s["count"] != s["bytes"]:
                 _bad(f"{what} has {s['count']} records of {s['record_bytes']} bytes in {s['bytes']} bytes")
         out[name] = _Section(s["offset"], s["bytes"], s["record_bytes"], s["count"])
@@ -482,13 +482,13 @@ def decode(data: bytes) -> ModelFile:
     data = bytes(data)
     known = schema.record_bytes(schema.HEADER)
     if data[:4] != schema.MAGIC:
-        _bad(f"byte 0: found {data[:4]!r}, wanted {schema.MAGIC!r}", "this is not a .mica file")
+        _bad(f"byte 0: found {data[:4]!r}, expected {schema.MAGIC!r}", "this is not a .mica file")
     if len(data) < known:
         _bad(f"the file has {len(data)} bytes, its header {known}", "it was cut short: copy it again")
     h = unpack_record(schema.HEADER, data, 0)
     if h["version_major"] != schema.VERSION_MAJOR:
         _bad(
-            f"byte 4: format version {h['version_major']}.{h['version_minor']}, wanted {schema.VERSION_MAJOR}.x",
+            f"byte 4: format version {h['version_major']}.{h['version_minor']}, expected {schema.VERSION_MAJOR}.x",
             "update mica, or pack the model again",
         )
     if h["header_bytes"] < known or h["section_bytes"] < schema.record_bytes(schema.SECTION):
@@ -536,7 +536,7 @@ class _Reader:
             ("IO", 0, schema.MAX_IO),
         ):
             if not low <= self.sections[table].count <= high:
-                _bad(f"section {table} has {self.sections[table].count} records; wanted {low} to {high}")
+                _bad(f"section {table} has {self.sections[table].count} records; expected {low} to {high}")
         for i, (at, r) in enumerate(self._records("TENSORS")):
             self.tensors.append(self._tensor(at, i, r))
         inputs, outputs = self._io()
@@ -615,20 +615,20 @@ class _Reader:
         dims = r["dims"]
         if not all(1 <= d <= schema.MAX_DIM for d in dims) or any(d != 1 for d in dims[r["rank"] :]):
             _bad(
-                f"{what} has dimensions {list(dims)}, rank {r['rank']}; wanted 1 to {schema.MAX_DIM}, beyond the rank 1"
+                f"{what} has dimensions {list(dims)}, rank {r['rank']}; expected 1 to {schema.MAX_DIM}, beyond the rank 1"
             )
         if not (math.isfinite(r["scale"]) and r["scale"] > 0):
-            _bad(f"{what} has scale {r['scale']}; wanted a finite positive number")
+            _bad(f"{what} has scale {r['scale']}; expected a finite positive number")
         low, high = _ZERO_RANGE[dtype]
         if not low <= r["zero_point"] <= high:
-            _bad(f"{what} has zero point {r['zero_point']}; wanted {low} to {high}")
+            _bad(f"{what} has zero point {r['zero_point']}; expected {low} to {high}")
         t = TensorRecord(name, dtype, dims[: r["rank"]], r["scale"], r["zero_point"], space, r["offset"])
         if t.bytes != r["bytes"]:
             _bad(f"{what} has shape {list(t.dims)}, which is {t.bytes} bytes, and says {r['bytes']}")
         if t.offset % schema.BLOB_ALIGN:
-            _bad(f"{what} lies at {t.offset}; wanted a multiple of {schema.BLOB_ALIGN}")
+            _bad(f"{what} lies at {t.offset}; expected a multiple of {schema.BLOB_ALIGN}")
         if space == "rows" and not (order.is_image(t.dims) and "ORDER" in self.sections):
-            _bad(f"{what} is kept by rows, has shape {list(t.dims)}; wanted [1, H, W, C], and a section ORDER")
+            _bad(f"{what} is kept by rows, has shape {list(t.dims)}; expected [1, H, W, C], and a section ORDER")
         # What is there of a tensor that is kept by rows, the calls of ORDER say.
         if t.offset + (0 if space == "rows" else t.bytes) > self.space_bytes[space]:
             _bad(f"{what} ends at {t.offset + t.bytes}, its space ({space}) at {self.space_bytes[space]}")
@@ -655,7 +655,7 @@ class _Reader:
         n = next((i for i in range(least, most) if ids[i] == schema.NO_TENSOR), most)
         if any(t >= len(self.tensors) for t in ids[:n]) or any(t != schema.NO_TENSOR for t in ids[n:]):
             number = f"{least} to {most}" if least < most else f"{least}"
-            _bad(f"{what}: tensors {list(ids)}; wanted {number} of {len(self.tensors)}")
+            _bad(f"{what}: tensors {list(ids)}; expected {number} of {len(self.tensors)}")
         return ids[:n]
 
     def _step(self, at: int, i: int, r: dict[str, Any], strip: bool) -> StepRecord:
@@ -686,9 +686,9 @@ class _Reader:
         x, y = [self.tensors[t] for t in s.inputs], self.tensors[s.outputs[0]]
         if y.space == "data":
             _bad(f"{what} writes tensor {s.outputs[0]}, which is a constant")
-        for t, wanted in (*((t, k.x_type) for t in x), (y, k.y_type)):
-            if t.dtype != wanted:
-                _bad(f"{what}: {t.name} is {t.dtype}; wanted {wanted}")
+        for t, expected in (*((t, k.x_type) for t in x), (y, k.y_type)):
+            if t.dtype != expected:
+                _bad(f"{what}: {t.name} is {t.dtype}; expected {expected}")
         for t in x:
             share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
             if share and not strip and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
@@ -706,7 +706,7 @@ class _Reader:
             _bad(f"{what}: {e}")
         need = scratch_min(k.name, y.dims[-1] if y.dims else 1)
         if s.scratch_min < need or s.scratch_want < s.scratch_min:
-            _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; wanted {need} or more")
+            _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; expected {need} or more")
         return s
 
     def _blob(self, what: str, place: tuple[int, int], kind: str, shape: tuple[int, ...], weights: bool) -> Array:
@@ -715,10 +715,10 @@ class _Reader:
         lengths = (1, -shape[0]) if shape[0] < 0 else (math.prod(shape),)
         known = not shape or shape[0] != ANY_LENGTH
         if size % itemsize or (known and size // itemsize not in lengths):
-            _bad(f"{what} has {size} bytes; wanted {' or '.join(str(n * itemsize) for n in lengths)}")
+            _bad(f"{what} has {size} bytes; expected {' or '.join(str(n * itemsize) for n in lengths)}")
         align = schema.ALIGN if weights else schema.BLOB_ALIGN
         if offset % align:
-            _bad(f"{what} lies at {offset} in DATA; wanted a multiple of {align}")
+            _bad(f"{what} lies at {offset} in DATA; expected a multiple of {align}")
         if offset + size > len(self.constants):
             _bad(f"{what} ends at {offset + size}, DATA at {len(self.constants)}")
         a = np.frombuffer(self.constants, NUMPY_TYPE[kind], size // itemsize, offset)

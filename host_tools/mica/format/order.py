@@ -190,9 +190,9 @@ def _replay(s: Strip, memory: _Memory, steps: Sequence[Record]) -> None:
         except Broken as e:
             raise Broken(f"{what}, step {c.step}: {e}") from None
     for i, t in zip(own, outputs, strict=True):
-        wanted = rows_of(memory.tensors[t].dims)
+        expected = rows_of(memory.tensors[t].dims)
         require(
-            memory.have[t] == wanted, f"strip from step {s.first} on: {memory.have[t]} of {wanted} rows of step {i}"
+            memory.have[t] == expected, f"strip from step {s.first} on: {memory.have[t]} of {expected} rows of step {i}"
         )
 
 

@@ -65,7 +65,7 @@ def read_as(path: str | Path) -> str:
     if path.is_dir():
         if (path / "saved_model.pb").exists():
             raise _refusal(path, SAVED)
-        raise MicaError(f"{path}: is a folder; give the .onnx or .tflite file")
+        raise MicaError(f"{path}: is a folder", todo="give the .onnx or .tflite file")
     head = head_of(path)
     if head[4:8] == schema.IDENTIFIER:
         return "tflite"
@@ -86,7 +86,7 @@ def head_of(path: Path) -> bytes:
 
 def _refusal(path: Path, kind: Kind) -> MicaError:
     line = kind.convert.format(name=path.name)
-    return MicaError(f"{path}: is {kind.name}; mica packs .onnx and .tflite files. {line}")
+    return MicaError(f"{path}: is {kind.name}", todo=f"mica packs .onnx and .tflite files. {line}")
 
 
 def _other(head: bytes) -> Kind | None:

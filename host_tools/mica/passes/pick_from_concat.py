@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
+from mica.ir.strided_copy import axis_indices
 from mica.passes import dead_code
 
 
@@ -31,11 +31,11 @@ def _step(g: Graph) -> bool:
 
 def _from_part(g: Graph, node: Node, joined: Node) -> bool:
     axis, axes = joined.attrs["axis"], list(node.attrs["axes"])
-    wanted = axis_indices(axes[axis])
+    expected = axis_indices(axes[axis])
     start = 0
     for part in joined.inputs:
         size = g.value(part).shape[axis]
-        if start <= wanted.min() and wanted.max() < start + size:
+        if start <= expected.min() and expected.max() < start + size:
             break
         start += size
     else:

@@ -1,4 +1,4 @@
-"""Collects what a pass cannot take, so that a person hears of all of it at once."""
+"""Collects what a pass cannot take, so that a person is told of all of it at once."""
 
 from __future__ import annotations
 
@@ -25,5 +25,4 @@ class Refusals:
     def stop(self) -> None:
         """Raises Unsupported with one line a node, where there were any."""
         if self.reasons:
-            head = "cannot be packed: " if len(self.reasons) == 1 else "cannot be packed:\n  "
-            raise Unsupported(head + "\n  ".join(self.reasons), self.reasons)
+            raise Unsupported.because("cannot be packed", self.reasons)

@@ -52,6 +52,16 @@ def _aliased_but(g: Graph, kept: set[int]) -> Graph:
     return alias(g, lambda node: id(node) not in kept)[0]
 
 
+def apart(g: Graph) -> Plan:
+    """Every activation at a place of its own, without a search: enough to run a model once, on a computer."""
+    lifetimes = analyse(g)
+    at = 0
+    for storage in lifetimes.storages:
+        storage.offset, at = at, at + storage.bytes
+    offsets = {name: lifetimes.offset(name) for name in lifetimes.of_value}
+    return Plan(lifetimes.steps, offsets, at, at, "", at, [at] * len(lifetimes.steps))
+
+
 def plan(g: Graph) -> Plan:
     """Plans an integer graph in its node order, and proves the plan."""
     lifetimes = analyse(g)

@@ -583,9 +583,9 @@ def _within(planner: Planner, ram: int, scratch: int) -> tuple[float, list[Segme
         if found is None:
             return None
         cost, cuts = found
-        if (wanted := planner.scratch(cuts, scratch)) > ram - room:  # a smallest tile that is larger
-            limit -= wanted - (ram - room)
-            room = ram - wanted
+        if (expected := planner.scratch(cuts, scratch)) > ram - room:  # a smallest tile that is larger
+            limit -= expected - (ram - room)
+            room = ram - expected
             continue
         size, items = _place(planner.net, cuts, room)
         if size <= room:

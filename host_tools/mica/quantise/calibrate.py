@@ -62,12 +62,13 @@ def _finite(g: Graph, sample: Mapping[str, np.ndarray], k: int) -> Iterator[tupl
     with np.errstate(over="ignore", invalid="ignore"):  # said below, once, with the node's name
         for name, array in float_ops.stream(g, sample):
             if not (np.isfinite(array.min()) and np.isfinite(array.max())):
-                raise MicaError(_not_finite(g, name, k))
+                raise _not_finite(g, name, k)
             yield name, array
 
 
-def _not_finite(g: Graph, name: str, sample: int) -> str:
+def _not_finite(g: Graph, name: str, sample: int) -> MicaError:
+    where = f"calibration sample {sample}: "
     if name in g.inputs:
-        return f"calibration sample {sample}: input '{name}' holds NaN or infinity; clean the calibration data"
+        return MicaError(f"{where}input '{name}' holds NaN or infinity", todo="clean the calibration data")
     node = g.producers()[name]
-    return f"calibration sample {sample}: node '{node.name}' ({node.op}) computes NaN or infinity from it"
+    return MicaError(f"{where}node '{node.name}' ({node.op}) computes NaN or infinity from it")

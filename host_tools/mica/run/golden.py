@@ -9,16 +9,20 @@ from collections.abc import Mapping
 import numpy as np
 
 from mica import engine
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.format.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 
 
-def with_golden(model: ModelFile, data: bytes, arrays: Mapping[str, np.ndarray] | None, n: int) -> ModelFile:
+def with_golden(
+    model: ModelFile, data: bytes, arrays: Mapping[str, np.ndarray] | None, n: int, custom: CustomOps = NO_CUSTOM
+) -> ModelFile:
     """The model with n vectors: its first calibration samples, or random inputs where there are none.
 
-    data: the model as a file, without vectors, to run. Each vector has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
+    data: the model as a file, without vectors, to run. custom: operators of the user's own. Each vector has the CRC-32 of
+    every layer's output, so that a self-test can say which layer is wrong.
     """
-    loaded = engine.load(data)
+    loaded = engine.load(data, custom)
     rng = np.random.default_rng(0)
     vectors = []
     for k in range(n):

@@ -25,18 +25,18 @@ def read(path: Path) -> list[str]:
     if not path.is_file():
         raise MicaError(f"{path}: no such file")
     if path.stat().st_size > MOST_BYTES:
-        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes; wanted one class name on each line")
+        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes", todo="expected one class name on each line")
     data = path.read_bytes()
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as e:
-        raise MicaError(f"{path}: is not in UTF-8 (byte {e.start}); save it with that encoding") from None
+        raise MicaError(f"{path}: is not in UTF-8 (byte {e.start})", todo="save it with that encoding") from None
     if "\0" in text:
-        raise MicaError(f"{path}: is not in UTF-8 (it holds zeros); save it with that encoding")
+        raise MicaError(f"{path}: is not in UTF-8 (it holds zeros)", todo="save it with that encoding")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     if lines == [""]:
-        raise MicaError(f"{path}: holds no names; wanted one class name on each line")
+        raise MicaError(f"{path}: holds no names", todo="expected one class name on each line")
     return lines
 
 
@@ -55,4 +55,4 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
         ):
             return
     sizes = ", ".join(f"'{t.name}' has {math.prod(t.dims)}" for t in outputs)
-    raise MicaError(f"{path}: {len(labels)} names; wanted one for each value of an output: {sizes}")
+    raise MicaError(f"{path}: {len(labels)} names", todo=f"expected one for each value of an output: {sizes}")

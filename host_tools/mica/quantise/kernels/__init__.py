@@ -1,0 +1,16 @@
+"""From one core node to one kernel step, one family of operators a file."""
+
+from mica.quantise.kernels import arithmetic, custom, linear, movement, pooling, recurrent, reduce, softmax, unary
+from mica.quantise.kernels.common import StepQuantiser
+
+STEPS: dict[str, StepQuantiser] = {
+    **arithmetic.STEPS,
+    **custom.STEPS,
+    **linear.STEPS,
+    **movement.STEPS,
+    **pooling.STEPS,
+    **reduce.STEPS,
+    **recurrent.STEPS,
+    **softmax.STEPS,
+    **unary.STEPS,
+}
