@@ -22,6 +22,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from mica.compiler import Compiled, compile_model
 from mica.errors import MicaError
+from mica.format import joins
 from mica.format.codec import TensorRecord
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
@@ -64,10 +65,15 @@ class MicaRep(BackendRep):
             a = arrays[t.name]
             sample.append(as_stored(a, t))
         outputs = self.runner.run([sample])[0]
-        return tuple(
-            self._as_declared(q, model.tensors[i], info)
-            for q, i, info in zip(outputs, model.outputs, self.proto.graph.output, strict=True)
-        )
+        declared = []
+        for join, info in zip(joins.read(model), self.proto.graph.output, strict=True):
+            q, tensor = outputs[join.first], model.tensors[model.outputs[join.first]]
+            if join.parts == 1:
+                declared.append(self._as_declared(q, tensor, info))
+            else:
+                dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+                declared.append(joins.joined(model, join, outputs).astype(dtype))
+        return tuple(declared)
 
     def _by_name(self, inputs: Any) -> dict[str, np.ndarray]:
         if isinstance(inputs, Mapping):

@@ -12,6 +12,7 @@ from mica import __version__
 from mica.calibration import default_samples, doubts, samples_for
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError, Unsupported
+from mica.format import joins
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
@@ -25,6 +26,7 @@ from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
 from mica.plan.strips import Price, plan_within
 from mica.quantise.params import choose_quants, undetermined
+from mica.quantise.parts import split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
@@ -92,6 +94,7 @@ def compile_model(
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
         samples = _samples(core, calibration, ties)
+        core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
         if calibration is not None and warn is not None:
@@ -115,6 +118,8 @@ def compile_model(
         "source_sha256": file_sha256(path),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
+    if any(s.parts > 1 for s in splits):
+        facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:
         model = with_state(model, ties)

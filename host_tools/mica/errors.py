@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,36 @@ class Unsupported(MicaError):
 
     @classmethod
     def because(cls, found: str, reasons: Sequence[str], shown: Sequence[str] | None = None) -> Self:
-        """`found: reason`; of several reasons one a line. shown: lines that stand for them where they are many."""
-        lines = reasons if shown is None else shown
+        """`found: reason`; of several reasons one line a cause. shown: lines that stand for them where they are many."""
+        lines = one_line_a_cause(reasons) if shown is None else shown
         return cls(f"{found}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{found}:", *lines]), reasons)
+
+
+NAMED = 2  # of many nodes with one problem
+
+_PROBLEM = re.compile(r"node '(?P<node>.*?)' \((?P<op>\w*)\): (?P<reason>.*)", re.DOTALL)
+
+
+def one_line_a_cause(problems: Sequence[str]) -> list[str]:
+    """Problems of nodes, those of one operator for one reason as one: "node 'a', 'b' and 64 more (Op): the reason".
+
+    Each in the place of its first; two are said as they are.
+    """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for text in problems:
+        found = _PROBLEM.fullmatch(text)
+        key: tuple[str, ...] = (found["op"], found["reason"]) if found else (text,)
+        alike.setdefault(key, []).append(found["node"] if found else "")
+    lines: list[str] = []
+    for key, named in alike.items():
+        if len(key) == 1:
+            lines.append(key[0])
+            continue
+        op, reason = key
+        nodes = list(dict.fromkeys(named))
+        if len(nodes) <= NAMED:
+            lines += [f"node '{node}' ({op}): {reason}" for node in nodes]
+        else:
+            names = ", ".join(f"'{node}'" for node in nodes[:NAMED])
+            lines.append(f"node {names} and {len(nodes) - NAMED} more ({op}): {reason}")
+    return lines

@@ -273,6 +273,22 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
     assert "wholly in the padding" in lines[3]
 
 
+@pytest.mark.parametrize(("op", "count"), [("LRN", 40), ("Pow", 5), ("LRN", 2)])
+def test_one_line_for_one_cause(tmp_path: Path, op: str, count: int) -> None:
+    """Of the importer's refusals (LRN) and of those of the passes (Pow); two are named each."""
+    net = Net()
+    x = net.input([1, 4, 2, 2])
+    for k in range(count):
+        x = net.add(op, x, *([x] if op == "Pow" else []), name=f"n{k}", **({"size": 1} if op == "LRN" else {}))
+    net.output(x)
+    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    if count == 2:
+        assert [line.split(":")[0].strip() for line in text.splitlines()[1:]] == [f"node 'n{k}' (LRN)" for k in (0, 1)]
+    else:
+        assert "\n" not in text
+        assert f"node 'n0', 'n1' and {count - 2} more ({op}): " in text
+
+
 def test_unsupported_behind_the_unknown(tmp_path: Path) -> None:
     """A custom operator hides the shapes behind it; what is unsupported there is still named, shape sums are not."""
     net = Net()

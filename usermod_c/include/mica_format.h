@@ -118,7 +118,8 @@
 #define MICA_ROW_ALIGN 4
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
 #define MICA_FEATURE_STRIPS 1
-#define MICA_FEATURES 1                         // all that this version knows
+#define MICA_FEATURE_JOINS 2
+#define MICA_FEATURES 3                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
 #define MICA_CONV2D_S8_LAYOUTS 3                // bits

@@ -11,7 +11,7 @@ from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format.values import dequantise_output
+from mica.format import joins
 from mica.printable import printable_lines
 from mica.run.runner import Runner
 
@@ -40,17 +40,17 @@ def run(args: argparse.Namespace) -> int:
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
     result: dict[str, Any] = {"target": runner.target, "outputs": []}
-    for tensor_id, q in zip(model.outputs, outputs, strict=True):
-        t = model.tensors[tensor_id]
-        real = dequantise_output(q, t)
-        result["outputs"].append(
-            {
-                "name": t.name,
-                "shape": list(t.dims),
-                t.dtype: q.reshape(-1).tolist(),
-                "values": real.reshape(-1).tolist(),
-            }
-        )
+    for join in joins.read(model):
+        tensors = [model.tensors[t] for t in model.outputs]
+        parts = [
+            {"name": t.name, "shape": list(t.dims), t.dtype: q.reshape(-1).tolist()}
+            for t, q in list(zip(tensors, outputs, strict=True))[join.first : join.first + join.parts]
+        ]
+        values = joins.joined(model, join, outputs).reshape(-1).tolist()
+        if join.parts == 1:
+            result["outputs"].append({**parts[0], "values": values})
+        else:  # integers of unlike scales are not one array
+            result["outputs"].append({"name": join.name, "shape": list(join.shape), "parts": parts, "values": values})
     if args.json:
         text.emit_json(result)
     else:

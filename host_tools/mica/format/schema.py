@@ -144,7 +144,10 @@ DTYPE_BYTES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "float32": 4}
 SPACES = {"arena": 0, "state": 1, "data": 2, "rows": 3}
 NEW_STRIP = 0xFFFF  # `step` of the record of ORDER that begins a strip
 
-FEATURES = {"STRIPS": 1}  # name -> bit. STRIPS: there is a section ORDER, and only then
+# name -> bit; none is required by version 1.0.
+# STRIPS: there is a section ORDER, and only then.
+# JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
+FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2}
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.
@@ -159,6 +162,7 @@ METADATA_KEYS = {
     "labels": "class names, one per line",
     "input_scale": "float input = raw * input_scale + input_offset, as the evaluation data stores it",
     "input_offset": "see input_scale",
+    "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mica.format import codec
+from mica.format import codec, joins
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
 from mica.format.order import call_dims
-from mica.format.schema import SCRATCH_LIMIT
+from mica.format.schema import FEATURES, SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
@@ -54,6 +54,7 @@ def pack(
         inputs=[ids[i] for i in g.inputs],
         outputs=[ids[o] for o in g.outputs],
         metadata=dict(metadata),
+        features=FEATURES["JOINS"] if joins.KEY in metadata else 0,
         strips=list(plan.strips),
         arena_bytes=plan.arena_bytes,
     )

@@ -23,6 +23,6 @@ class Refusals:
             self.reasons.append(f"node '{node.name}' ({node.op}): {e}")
 
     def stop(self) -> None:
-        """Raises Unsupported with one line a node, where there were any."""
+        """Raises Unsupported with one line a cause, where there were any."""
         if self.reasons:
             raise Unsupported.because("cannot be packed", self.reasons)
