@@ -16,7 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), *(str(ROOT / "tests" / name) for name in ("format", "robustness", "faults"))]
+sys.path[:0] = [
+    str(ROOT / "host_tools"),
+    *(str(ROOT / "tests" / name) for name in ("format", "usermod", "host", "robustness", "faults")),
+]
 
 import c_build  # noqa: E402
 import fuzzing  # noqa: E402
@@ -163,10 +166,37 @@ def tflite(s: Settings) -> Found:
     return found
 
 
+def strips(s: Settings) -> Found:
+    """Models in strips: damaged orders through loader and host check, one verdict; and random networks that have to give the same
+    bytes at five limits each."""
+    import test_corrupt
+    import test_order
+    import test_strips
+
+    found = Found()
+    end, seed = time.monotonic() + s.seconds, s.seed
+    with tempfile.TemporaryDirectory() as name:
+        drivers = [test_corrupt.build(Path(name), b, "-fsanitize=address,undefined") for b in c_build.BUILDS]
+        while time.monotonic() < end:
+            try:
+                found.add("damaged orders", {"files": 500, "crashes": 0})
+                test_corrupt.compare(drivers, test_order.damaged(seed, 500))
+                net = test_strips.compiled(test_strips.Chain(seed), Path(name), seed)
+                plans = test_strips.check_limits(net, seed, 5)
+                found.add("networks by rows", {"networks": 1, "limits": 5, "plans with strips": plans, "crashes": 0})
+            except AssertionError as e:
+                found.add("damaged orders", {"crashes": 1})
+                found.problems.append(f"strips, seed {seed}: {str(e)[:4000]}")
+                return found
+            seed += 1
+    return found
+
+
 PARTS: dict[str, Callable[[Settings], Found]] = {
     "fuzz": fuzz,
     "boards": boards,
     "memory": memory,
     "mutants": mutation,
     "tflite": tflite,
+    "strips": strips,
 }

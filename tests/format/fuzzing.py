@@ -11,6 +11,7 @@ from pathlib import Path
 
 import c_build
 from models import MODELS
+from usermod_models import by_rows
 
 from mica.format import codec
 
@@ -46,7 +47,7 @@ def run(fuzz: Path, folder: Path, *, seed: int, inputs: int = 0, seconds: int = 
     """Fuzz from the files of `folder`, or from the format's models where it has none."""
     folder.mkdir(exist_ok=True, parents=True)
     if not any(folder.iterdir()):
-        for make in MODELS:
+        for make in (*MODELS, by_rows):
             (folder / f"{make.__name__}.mica").write_bytes(codec.encode(make()))
     for name in FOUND:
         (folder / name).unlink(missing_ok=True)

@@ -18,6 +18,7 @@ from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.order import Call, Strip
+from mica.format.schema import SCRATCH_LEAST
 from mica.pack.pack import pack
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.plan import Plan
@@ -55,10 +56,10 @@ def least(compiled: Compiled) -> int:
 
 
 def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
-    """Packs within limits from the least to all that layer after layer takes; returns how many plans had strips."""
+    """Packs within limits from the least to what layer after layer takes with the least scratch; returns how many plans had strips."""
     inputs = random_inputs(compiled.model, seed)
     expected = run(engine.NativeModel(compiled.data), inputs)
-    low, high = least(compiled), compiled.plan.arena_bytes + compiled.model.scratch_want
+    low, high = least(compiled), compiled.plan.arena_bytes + SCRATCH_LEAST
     with_strips = 0
     for n in range(limits):
         ram = low + max(0, high - low) * n // max(1, limits - 1)
@@ -130,7 +131,7 @@ def compiled(net: Net, folder: Path, seed: int) -> Compiled:
 @pytest.mark.parametrize("first", range(0, 16, 4))
 def test_random_chains_are_the_same_by_rows(tmp_path: Path, first: int) -> None:
     found = sum(check_limits(compiled(Chain(seed), tmp_path, seed), seed, 3) for seed in range(first, first + 4))
-    assert found >= 3, "hardly a plan had strips"
+    assert found >= 2, "hardly a plan had strips"
 
 
 def test_random_networks_are_the_same_by_rows(tmp_path: Path) -> None:

@@ -41,14 +41,15 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
     table = Table.read()
     try:
-        model, data, size = _model(args, board)
+        model, data, strips = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
     prediction = predict(model, data, board, table)
-    if size:
+    if strips is not None:
+        price = "" if strips.time is None else f", for {100 * (strips.time - 1):.1f} % more time"
         prediction.notes.append(
-            f"layer by layer it does not fit; this is with layers in strips: mica pack {args.model} --board {board.name} "
-            f"packs it so, as does --ram {size}"
+            f"layer by layer it does not fit; this is with layers in strips{price}: "
+            f"mica pack {args.model} --ram {strips.bytes}, or --board {board.name}"
         )
     if args.json:
         text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
@@ -57,15 +58,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, int]:
-    """The model as it would be packed for the board, and with strips the bytes it was given, else 0. Raises MicaError and Unsupported."""
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, ram.InStrips | None]:
+    """The model as it would be packed for the board, and how it is in strips. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
                 raise MicaError(f"--{option} is for .onnx and .tflite files; {args.model} is packed already")
         data = target.read_model(args.model)
         try:
-            return decode(data), data, 0
+            return decode(data), data, None
         except FormatError as e:
             raise e.at(args.model) from None
     from mica.calibration import load_calibration
@@ -84,8 +85,8 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
         args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
     if (found := ram.for_board(compiled, board)) is not None:
-        return found[0].model, found[0].data, found[1]
-    return compiled.model, compiled.data, 0
+        return found.compiled.model, found.compiled.data, found
+    return compiled.model, compiled.data, None
 
 
 def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:

@@ -158,9 +158,9 @@ def run(args: argparse.Namespace) -> int:
             ram=ram.parse(args.ram, board) if args.ram else None,
         )
     if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
-        compiled, size = smaller
+        compiled = smaller.compiled
         print(
-            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {size}",
+            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}",
             file=sys.stderr,
         )
     packed, blob = compiled.model, compiled.data

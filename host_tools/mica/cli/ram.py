@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mica.errors import MicaError
@@ -31,13 +32,23 @@ def budget(size: int, board: BoardSpec | None) -> Ram:
     return Ram(size, table.price(core or CORE))
 
 
-def for_board(compiled: Compiled, board: BoardSpec) -> tuple[Compiled, int] | None:
-    """The model in strips and the bytes it was given, where it does not fit the board's RAM otherwise and does so then."""
+@dataclass(frozen=True)
+class InStrips:
+    """A model in strips, the bytes of tensors and scratch that it was given, and its time against layer by layer (1.04: 4 % more)."""
+
+    compiled: Compiled
+    bytes: int
+    time: float | None
+
+
+def for_board(compiled: Compiled, board: BoardSpec) -> InStrips | None:
+    """The model in strips, where it does not fit the board's RAM otherwise and does so then."""
     from mica.compiler import within
     from mica.cost.prediction import predict, room
     from mica.cost.table import Table
 
-    before = predict(compiled.model, compiled.data, board, Table.read())
+    table = Table.read()
+    before = predict(compiled.model, compiled.data, board, table)
     if before.fits or compiled.model.strips or not any(reason.startswith("RAM") for reason in before.reasons):
         return None
     size = room(before, compiled.model)
@@ -45,4 +56,6 @@ def for_board(compiled: Compiled, board: BoardSpec) -> tuple[Compiled, int] | No
         found = within(compiled, budget(size, board), board.scratch)
     except MicaError:
         return None
-    return found, size
+    after = predict(found.model, found.data, board, table)
+    time = after.time["total"] / before.time["total"] if after.time and before.time else None
+    return InStrips(found, size, time)

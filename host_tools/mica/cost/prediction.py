@@ -129,10 +129,11 @@ def strip_tables(model: ModelFile) -> int:
 
 
 def room(p: Prediction, model: ModelFile) -> int:
-    """Bytes of tensors and scratch that would fit beside the rest, were the model in strips; 0 where the heap was never measured."""
+    """Bytes of tensors and scratch that would fit beside the rest and the caller's inputs, were the model in strips."""
     if p.ram["heap"] is None:
         return int(p.ram["arena"])
     rest = p.ram["tables"] + p.ram["state"] + p.ram["copy"] + 192 + 28 * len(model.steps) + 20 * len(model.tensors)
+    rest += sum(model.tensors[t].bytes for t in model.inputs)
     return max(int(p.ram["arena"]), int(p.ram["heap"]) - rest - SPARE)
 
 

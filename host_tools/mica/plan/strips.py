@@ -376,6 +376,8 @@ class Planner:
         for i in range(j - 1, max(-1, j - 1 - LONGEST), -1):
             if not steps[i].streams:
                 break
+            if all(self.segment(k, k + 1, 0).peak <= limit for k in range(i, j)):
+                continue  # one by one they cost less
             for band in BANDS:
                 if band == 1 or band < 2 * max(s.rows for s in steps[i:j]):
                     seg = self.segment(i, j, band)
