@@ -439,6 +439,6 @@ class Model:
     def __repr__(self):
         """The same, and each layer: what the REPL shows."""
         lines = [str(self)]
-        for i in range(len(self._steps)):
+        for i in range(self._m.info.n_steps):
             lines.append(repr(Layer(self._m, i)))
         return "\n".join(lines)

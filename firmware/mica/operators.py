@@ -188,15 +188,19 @@ def attach(model, functions, python, strict):
             step = Step(model, i)
             op = _definition(step)["op"]
         f = functions.get(op) or functions.get(kernel)
+        strip = model.in_strip(i)
         if f is None and i not in missing_kernels and not _chosen(python, op, kernel):
             continue
         step = step or Step(model, i)
-        if f is not None:
-            model.replace(i, _user(f, step))
+        if f is None and strict and i in missing_kernels:
+            raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
+        if strip:
+            from mica.strips import fallback as by_rows
+
+            make = fallback if f is None else lambda piece, f=f: _user(f, piece)
+            model.replace(i, by_rows(Step, make, model, i))
         else:
-            if strict and i in missing_kernels:
-                raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
-            model.replace(i, fallback(step))
+            model.replace(i, fallback(step) if f is None else _user(f, step))
 
 
 def _chosen(python, op, kernel):

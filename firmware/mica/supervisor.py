@@ -435,23 +435,33 @@ class Supervisor:
 
     def _attempt(self, answer, raw):
         m = self._m
-        feed = self._feed
-        limit = self._timeout
         m.begin()
         try:
             self._fill(m)
             start = ticks_ms()
             for step in self.model._steps:
-                step()
-                if feed:
-                    feed()
-                if limit and ticks_diff(ticks_ms(), start) > limit:
-                    raise _Fault("timeout", "more than %d ms" % limit)
+                if getattr(step, "strip", 0):
+                    from mica.strips import calls
+
+                    for _, at, rows in calls(m, step):
+                        step(at, at + rows)
+                        self._look(start)
+                else:
+                    step()
+                    self._look(start)
             if not m.arena.intact:
                 raise _Fault("guard", "written past the arena's end")
             return self.model._read(raw) if answer else None
         finally:
             m.end()
+
+    def _look(self, start):
+        """After a layer, or a call of a strip."""
+        if self._feed:
+            self._feed()
+        limit = self._timeout
+        if limit and ticks_diff(ticks_ms(), start) > limit:
+            raise _Fault("timeout", "more than %d ms" % limit)
 
     def _fill(self, m):
         """Write the kept inputs; into a spare with another scale, the numbers that they stand for."""

@@ -11,11 +11,11 @@ import numpy as np
 from mica import __version__
 from mica.calibration import default_samples, doubts, samples_for
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.errors import Unsupported
+from mica.errors import MicaError, Unsupported
 from mica.format import joins
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
-from mica.format.schema import FEATURES, SCRATCH_LIMIT
+from mica.format.schema import SCRATCH_LIMIT
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
@@ -24,12 +24,21 @@ from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
+from mica.plan.strips import Price, plan_within
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
+
+
+@dataclass(frozen=True)
+class Ram:
+    """`bytes` for tensors and scratch together, and what steps cost on the core that counts."""
+
+    bytes: int
+    price: Price
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ def compile_model(
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
     custom: CustomOps = NO_CUSTOM,
+    ram: Ram | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
@@ -69,7 +79,8 @@ def compile_model(
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own.
+    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
+    and scratch may take together; where they would take more, layers run in strips.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -97,6 +108,9 @@ def compile_model(
     except Unsupported as e:
         raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
+    if ram is not None:
+        layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
+        scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
     facts = {
         "name": clean(path.stem),
         "producer": f"mica {__version__}",
@@ -107,8 +121,6 @@ def compile_model(
     if any(s.parts > 1 for s in splits):
         facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
-    if joins.KEY in facts:
-        model.features |= FEATURES["JOINS"]
     if ties:
         model = with_state(model, ties)
         set_scratch(model, scratch_limit)
@@ -134,6 +146,17 @@ def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
     integer = quantise(tuned.graph, tuned.ranges)
     model = pack(integer, apart(integer), {})
     return model, encode(model)
+
+
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+    if compiled.model.state_bytes:
+        raise MicaError("a streaming model runs layer by layer; pack it with --ram")
+    plan = plan_within(compiled.integer, compiled.plan, ram.bytes, scratch_limit, ram.price)
+    model = pack(
+        compiled.integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch
+    )
+    return replace(compiled, data=encode(model), model=model, plan=plan)
 
 
 def _samples(

@@ -16,7 +16,7 @@ PAGES = sorted(
 )
 README = ROOT / "README.md"
 GUIDE = ROOT / "host_tools" / "GUIDE.md"
-OWN_WORDS = r"\b(?:expected|again|hears|doubts?|doubted|lacking)\b"  # that have a plainer or a standard one
+OWN_WORDS = r"\b(?:wanted|anew|hears|doubts?|doubted|lacking)\b"  # that have a plainer or a standard one
 
 
 def prose(text: str) -> str:

@@ -51,26 +51,26 @@ def packed(net: Net, folder: Path) -> Compiled:
 def answers(net: Net, compiled: Compiled) -> tuple[np.ndarray, np.ndarray]:
     """ONNX Runtime's first output and ours, over the test pictures."""
     x = pictures(net, N_TEST, 2)
-    wanted = [next(iter(truth(net, {"images": one}).values())) for one in x]
+    expected = [next(iter(truth(net, {"images": one}).values())) for one in x]
     with HostRunner(compiled.data) as runner:
-        return np.stack(wanted), runner.predict(x)
+        return np.stack(expected), runner.predict(x)
 
 
-def sqnr(wanted: np.ndarray, found: np.ndarray) -> float:
-    return float(10 * np.log10(np.sum(wanted.astype(np.float64) ** 2) / np.sum((wanted - found) ** 2)))
+def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
+    return float(10 * np.log10(np.sum(expected.astype(np.float64) ** 2) / np.sum((expected - found) ** 2)))
 
 
 @pytest.mark.parametrize("name", HEADS)
 def test_each_part_is_as_good_as_alone(tmp_path: Path, name: str) -> None:
     make, axis = HEADS[name]
     whole = packed(make(""), tmp_path)
-    wanted, found = answers(make(""), whole)
-    assert found.shape == wanted.shape
+    expected, found = answers(make(""), whole)
+    assert found.shape == expected.shape
     (join,) = joins.read(whole.model)
-    assert (join.parts, join.axis, join.shape) == (2, axis, wanted.shape[1:])
+    assert (join.parts, join.axis, join.shape) == (2, axis, expected.shape[1:])
     # Behind the samples' dimension the parts lie along the same axis.
     for part, w, f in zip(
-        ("boxes", "scores"), np.split(wanted, [4], axis + 1), np.split(found, [4], axis + 1), strict=True
+        ("boxes", "scores"), np.split(expected, [4], axis + 1), np.split(found, [4], axis + 1), strict=True
     ):
         alone = sqnr(*answers(make(part), packed(make(part), tmp_path)))
         print(name, part, f"{sqnr(w, f):.2f} dB, alone {alone:.2f}")
@@ -80,10 +80,10 @@ def test_each_part_is_as_good_as_alone(tmp_path: Path, name: str) -> None:
 def test_fomo_keeps_its_scores(tmp_path: Path) -> None:
     """One softmax for each cell: nothing to split, and the cells that see something are those of float."""
     compiled = packed(fomo(), tmp_path)
-    wanted, found = answers(fomo(), compiled)
+    expected, found = answers(fomo(), compiled)
     assert joins.KEY not in compiled.model.metadata
-    assert sqnr(wanted, found) > 25
-    assert np.mean(wanted.argmax(-1) == found.argmax(-1)) > 0.98
+    assert sqnr(expected, found) > 25
+    assert np.mean(expected.argmax(-1) == found.argmax(-1)) > 0.98
 
 
 def test_alike_parts_stay_one_output(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_layouts(tmp_path: Path, how: str) -> None:
     with HostRunner(compiled.data) as runner:
         x = data["x"][:1]
         y = runner.run([runner.quantise([x])])[0]
-        wanted = list(truth(net, {"x": x}).values())
-        for join, w in zip((first, second), wanted, strict=True):
+        expected = list(truth(net, {"x": x}).values())
+        for join, w in zip((first, second), expected, strict=True):
             found = joins.joined(model, join, y)
             assert found.shape == w.shape
             np.testing.assert_allclose(found, w, rtol=0.05, atol=0.05 if join is second else 0.002)

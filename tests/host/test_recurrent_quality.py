@@ -50,10 +50,10 @@ def qdq(path: Path, folder: Path) -> float:
     )
     session = onnxruntime.InferenceSession(folder / "qdq.onnx", providers=["CPUExecutionProvider"])
     out = session.get_outputs()[0].name
-    wanted = arrays[f"test/{out}"].astype(np.float64)
+    expected = arrays[f"test/{out}"].astype(np.float64)
     found = [session.run([out], {name: x.reshape(shape).astype(np.float32)})[0] for x in arrays[f"test/{name}"]]
-    noise = np.mean((wanted - np.stack(found).reshape(wanted.shape)) ** 2)
-    return float(10 * np.log10(np.mean(wanted**2) / noise))
+    noise = np.mean((expected - np.stack(found).reshape(expected.shape)) ** 2)
+    return float(10 * np.log10(np.mean(expected**2) / noise))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,6 +38,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "quantise": _GRAPH | {"passes", "reference"},
     "plan": _GRAPH,
     "pack": _GRAPH | {"plan"},
+    "exporter": _BYTES,
     "array_files": set(),
     "calibration": _GRAPH | {"array_files"},
     "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise"},

@@ -44,8 +44,8 @@ def test_the_largest(tmp_path: Path, axis: int, largest: int, outputs: str, opse
     with HostRunner(compile_model(net.save(tmp_path), {"x": x}, plain=True).data) as runner:
         tensors = [runner.model.tensors[t] for t in runner.model.outputs]
         for one in x:
-            wanted = list(truth(net, {"x": one}).values())
-            for q, t, w in zip(runner.run([runner.quantise([one])])[0], tensors, wanted, strict=True):
+            expected = list(truth(net, {"x": one}).values())
+            for q, t, w in zip(runner.run([runner.quantise([one])])[0], tensors, expected, strict=True):
                 found = q if t.dtype == "int32" else dequantise_output(q, t)
                 np.testing.assert_array_equal(found.reshape(w.shape), w)
 

@@ -109,6 +109,8 @@ bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
     return m->steps[i].run != run_nothing;
 }
 
+static const char by_rows[] = "a tensor that is kept by rows, outside of a strip";
+
 static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, mica_step_t *s, mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
@@ -130,9 +132,16 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
     if (r->y.space == MICA_SPACE_DATA) {
         return mica_record_fail(r, MICA_ERR_STEP, "the output is a constant", MICA_STEP_OUTPUTS, 0, 0);
     }
+    const bool strip = mica_in_strip(m, i);  // whose calls say which rows are where: mica_replay_order() looks at these
+    if (strip ? mica_load_strip_step(r, i) != MICA_OK : r->y.space == MICA_SPACE_ROWS) {
+        return strip ? err->status : mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_OUTPUTS, 0, 0);
+    }
     const uint8_t *y = r->y.data;
-    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+    for (uint32_t k = 0; k < r->n_inputs && !strip; ++k) {
         const uint8_t *x = r->x[k].data;
+        if (r->x[k].space == MICA_SPACE_ROWS) {
+            return mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_INPUTS, 0, 0);
+        }
         bool exactly = x == y && r->x[k].bytes == r->y.bytes;
         if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
             return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
@@ -238,6 +247,9 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
             return err->status;
         }
+        if (t.space == MICA_SPACE_ROWS) {
+            return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is kept by rows", mica_at(f, r), t.space, 0);
+        }
         if (t.space == MICA_SPACE_DATA) {
             return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is a constant", mica_at(f, r), t.space, 0);
         }
@@ -276,7 +288,7 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
 }
 
 static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *err) {
-    if (check_tables(m, err) != MICA_OK) {
+    if (check_tables(m, err) != MICA_OK || mica_load_order(m, err) != MICA_OK) {
         return err->status;
     }
     uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;
@@ -292,6 +304,9 @@ static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *e
         scratch_want = want > scratch_want ? want : scratch_want;
     }
     err->step = -1;
+    if (mica_replay_order(m, err) != MICA_OK) {
+        return err->status;
+    }
     for (uint32_t i = 0; i < 4; ++i) {
         if (kernels[i] != m->info.kernels[i]) {
             return mica_fail(err, MICA_ERR_BOUNDS, "kernels in the header are not those of the steps", MICA_HEADER_KERNELS + 4 * i,

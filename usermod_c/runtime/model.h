@@ -4,6 +4,7 @@
 
 #include "mica_kernels.h"
 #include "mica_port.h"
+#include "strip.h"
 
 // ---- bytes: one at a time, so that any base works and no core faults on a misaligned word
 
@@ -72,7 +73,8 @@ struct mica_model {
     uint8_t *arena, *state;
     void *scratch;        // the rest of the arena
     size_t scratch_bytes;
-    mica_step_t *steps;   // info.n_steps of them, behind this structure
+    mica_step_t *steps;   // info.n_steps of them, behind this structure; with strips one more, for the call at work
+    mica_order_t *order;  // behind them; null where the file has no strips
 };
 
 // Tensor `id`, read and validated again: what it holds agrees with itself and with its space. Fills *err on failure.
@@ -126,5 +128,22 @@ void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32
 // Whether x[0] and y have one shape; one scale and zero point.
 bool mica_load_same_shape(mica_step_record_t *r);
 bool mica_load_same_scale(mica_step_record_t *r);
+
+// ---- strips (strip.c)
+
+// Bytes behind the steps that strips take: 0 where the file has none.
+static inline size_t mica_order_bytes(const mica_file_t *file, const mica_info_t *info) {
+    return file->s[MICA_KIND_ORDER].offset == 0 ? 0 : sizeof(mica_step_t) + sizeof(mica_order_t)
+           + info->n_tensors * sizeof(mica_rows_t) + info->n_steps * sizeof(mica_strip_step_t);
+}
+// Sets up m->order, before the steps are loaded: which of them are in a strip.
+mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err);
+// Step i, whose operands have been read, as part of its strip.
+mica_status_t mica_load_strip_step(mica_step_record_t *r, uint32_t i);
+// All calls of all strips, once: whether each reads and writes what is there.
+mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err);
+// Of the strip whose first step is i: how many rows its steps make, and running [begin, end) of them.
+uint32_t mica_strip_rows(const mica_model_t *m, uint32_t i);
+void mica_strip_run(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end);
 
 #endif

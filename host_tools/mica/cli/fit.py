@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from mica.boards import BoardSpec, load_board
-from mica.cli import target, text
+from mica.cli import ram, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
@@ -41,10 +41,15 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
     table = Table.read()
     try:
-        model, data = _model(args, board)
+        model, data, size = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
     prediction = predict(model, data, board, table)
+    if size:
+        prediction.notes.append(
+            f"layer by layer it does not fit; this is with layers in strips: mica pack {args.model} --board {board.name} "
+            f"packs it so, as does --ram {size}"
+        )
     if args.json:
         text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
     else:
@@ -52,15 +57,15 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes]:
-    """The model as it would be packed for the board. Raises MicaError and Unsupported."""
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, int]:
+    """The model as it would be packed for the board, and with strips the bytes it was given, else 0. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
                 raise MicaError(f"--{option} is for .onnx and .tflite files; {args.model} is packed already")
         data = target.read_model(args.model)
         try:
-            return decode(data), data
+            return decode(data), data, 0
         except FormatError as e:
             raise e.at(args.model) from None
     from mica.calibration import load_calibration
@@ -78,7 +83,9 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     compiled = compile_model(
         args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
-    return compiled.model, compiled.data
+    if (found := ram.for_board(compiled, board)) is not None:
+        return found[0].model, found[0].data, found[1]
+    return compiled.model, compiled.data, 0
 
 
 def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, target, text
+from mica.cli import chart, outputs, ram, target, text
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
-    "activation_bytes, peak_step, macs, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
+    "activation_bytes, peak_step, macs, strips[], layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
     "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
 )
 
@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--board",
         metavar="B",
         help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="N[K]",
+        help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
+        "some rows of each in turn",
     )
     parser.add_argument(
         "--state",
@@ -149,6 +155,13 @@ def run(args: argparse.Namespace) -> int:
             ties,
             imported=imported,
             custom=custom,
+            ram=ram.parse(args.ram, board) if args.ram else None,
+        )
+    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
+        compiled, size = smaller
+        print(
+            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {size}",
+            file=sys.stderr,
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
@@ -167,6 +180,7 @@ def run(args: argparse.Namespace) -> int:
         "scratch_min": packed.scratch_min,
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
+        "strips": [[s.first, s.steps, len(s.calls)] for s in packed.strips],
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
         "macs": compiled.macs,
@@ -272,6 +286,7 @@ def command(args: argparse.Namespace) -> str:
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
+        ("--ram", [args.ram] if args.ram else []),
         ("--state", args.state),
         ("--window", args.window),
         ("--golden", [str(args.golden)] if args.golden else []),
@@ -391,9 +406,13 @@ def report(r: dict[str, Any]) -> str:
         f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
-        f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
+        f"({'layer by layer' if r['strips'] else 'lower bound'} {text.count(r['arena_lower_bound'])}{less})",
         f"scratch     {text.count(r['scratch_want'])} bytes for speed, {text.count(r['scratch_min'])} at least",
     ]
+    if r["strips"]:
+        each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
+        calls = sum(n for _, _, n in r["strips"])
+        lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:

@@ -7,7 +7,7 @@ they were fitted, and the revision of the kernels that were measured. Boards wit
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from mica.boards import BoardSpec
 from mica.cost import features
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, StepRecord
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.isa import isas
 
 PATH = Path(__file__).with_name("table.json")
@@ -23,6 +23,8 @@ PATH = Path(__file__).with_name("table.json")
 # Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
 # for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
 BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step")
+
+GUESS = 4.0  # cycles for a multiplication, or a byte that is read or written, where nothing was measured
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,18 @@ class Table:
                 kept = facts["ram"] - facts["arena"] - facts["free_heap"]
                 return max(0, board.ram - board.arena - kept), False
         return None, False
+
+    def price(self, core: str) -> Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]:
+        """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares; of a kind that was never measured a guess."""
+        kinds = self.content["cores"][core]["kinds"]
+
+        def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
+            kind, counts = features.of_shapes(kernel, step, xs, y, scratch)
+            if kind not in kinds:
+                return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
+            return sum(counts.get(name, 0.0) * factor for name, factor in kinds[kind]["factors"].items())
+
+        return cost
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""

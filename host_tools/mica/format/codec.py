@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import check, names, schema
+from mica.format import check, names, order, schema
 from mica.format.schema import Field
 from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
@@ -110,6 +110,9 @@ class ModelFile:
     outputs: list[int]
     metadata: dict[str, str] = field(default_factory=dict)
     golden: list[GoldenVector] = field(default_factory=list)
+    strips: list[order.Strip] = field(
+        default_factory=list
+    )  # steps that run together by rows, in the order of the steps
     arena_bytes: int | None = None  # activations; None: encode takes the end of the last tensor
     state_bytes: int | None = None
     features: int = 0
@@ -258,7 +261,8 @@ def encode(model: ModelFile) -> bytes:
                 raise FormatError(f"{what}: a constant needs values of shape {list(t.dims)}")
             offset = data.add(_array_bytes(t.values, DTYPE_NUMPY[t.dtype], what), schema.BLOB_ALIGN)
         else:
-            spaces[t.space] = max(spaces[t.space], offset + t.bytes)
+            if t.space != "rows":  # which a caller has to give an arena_bytes
+                spaces[t.space] = max(spaces[t.space], offset + t.bytes)
         tensors += _packed(
             what,
             schema.TENSOR,
@@ -326,6 +330,9 @@ def encode(model: ModelFile) -> bytes:
         sections["METADATA"] = metadata
     sections["STRINGS"] = bytes(strings.data)
     sections["DATA"] = data.data
+    if model.strips:
+        records = order.to_records(model.strips)
+        sections["ORDER"] = b"".join(_packed(f"record {i} of ORDER", schema.ORDER, r) for i, r in enumerate(records))
     if model.golden:
         sections["GOLDEN"] = _golden_bytes(model)
     if any(g.layer_crcs for g in model.golden):
@@ -364,7 +371,7 @@ def encode(model: ModelFile) -> bytes:
             "section_bytes": schema.record_bytes(schema.SECTION),
             "n_sections": len(sections),
             "reserved": 0,
-            "features": model.features,
+            "features": model.features | (schema.FEATURES["STRIPS"] if model.strips else 0),
             "flags": 0,
             "kernels": kernels,
             "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
@@ -517,7 +524,8 @@ class _Reader:
             _bad("section STRINGS does not end in a zero")
         if (at := names.texts_fault(self.strings)) >= 0:
             _bad(f"byte {s.offset + at}: section STRINGS has control characters other than the line feed")
-        self.space_bytes = {"arena": header["arena_bytes"], "state": header["state_bytes"], "data": len(self.constants)}
+        arena = header["arena_bytes"]
+        self.space_bytes = {"arena": arena, "rows": arena, "state": header["state_bytes"], "data": len(self.constants)}
         self.tensors: list[TensorRecord] = []
 
     def model(self) -> ModelFile:
@@ -536,14 +544,21 @@ class _Reader:
         for at, r in self._records("METADATA"):
             key = self._name(r["key"], f"byte {at}, metadata key")
             metadata.setdefault(key, self._string(r["value"], f"byte {at}, metadata value"))
-        steps = [self._step(at, i, r) for i, (at, r) in enumerate(self._records("STEPS"))]
+        strips = self._strips()
+        inside = {i for s in strips for i in range(s.first, s.first + s.steps)}
+        steps = [self._step(at, i, r, i in inside) for i, (at, r) in enumerate(self._records("STEPS"))]
         h = self.header
+        try:
+            order.check(strips, self.tensors, steps, h["arena_bytes"])
+        except Broken as e:
+            _bad(str(e))
         model = ModelFile(
             tensors=self.tensors,
             steps=steps,
             inputs=inputs,
             outputs=outputs,
             metadata=metadata,
+            strips=strips,
             arena_bytes=h["arena_bytes"],
             state_bytes=h["state_bytes"],
             features=h["features"],
@@ -562,6 +577,14 @@ class _Reader:
         if (h["scratch_min"], h["scratch_want"]) != (model.scratch_min, model.scratch_want):
             _bad("the scratch sizes in the header are not the largest of the steps")
         return model
+
+    def _strips(self) -> list[order.Strip]:
+        if ("ORDER" in self.sections) != bool(self.header["features"] & schema.FEATURES["STRIPS"]):
+            _bad("the section ORDER and the feature STRIPS go together")
+        try:
+            return order.from_records([r for _, r in self._records("ORDER")])
+        except Broken as e:
+            _bad(str(e))
 
     def _records(self, table: str) -> list[tuple[int, dict[str, Any]]]:
         if (s := self.sections.get(table)) is None:
@@ -604,7 +627,10 @@ class _Reader:
             _bad(f"{what} has shape {list(t.dims)}, which is {t.bytes} bytes, and says {r['bytes']}")
         if t.offset % schema.BLOB_ALIGN:
             _bad(f"{what} lies at {t.offset}; expected a multiple of {schema.BLOB_ALIGN}")
-        if t.offset + t.bytes > self.space_bytes[space]:
+        if space == "rows" and not (order.is_image(t.dims) and "ORDER" in self.sections):
+            _bad(f"{what} is kept by rows, has shape {list(t.dims)}; expected [1, H, W, C], and a section ORDER")
+        # What is there of a tensor that is kept by rows, the calls of ORDER say.
+        if t.offset + (0 if space == "rows" else t.bytes) > self.space_bytes[space]:
             _bad(f"{what} ends at {t.offset + t.bytes}, its space ({space}) at {self.space_bytes[space]}")
         if space == "data":
             t.values = np.frombuffer(self.constants, DTYPE_NUMPY[dtype], math.prod(t.dims), t.offset).reshape(t.dims)
@@ -616,8 +642,8 @@ class _Reader:
             what = f"byte {at}: model input or output"
             if r["role"] > 1 or r["tensor"] >= len(self.tensors):
                 _bad(f"{what} has role {r['role']} and tensor {r['tensor']} of {len(self.tensors)}")
-            if self.tensors[r["tensor"]].space == "data":
-                _bad(f"{what} is tensor {r['tensor']}, which is a constant")
+            if self.tensors[r["tensor"]].space in ("data", "rows"):
+                _bad(f"{what} is tensor {r['tensor']}, which is a constant, or kept by rows")
             if r["tensor"] in lists[r["role"]]:
                 _bad(f"{what} names tensor {r['tensor']} twice")
             lists[r["role"]].append(r["tensor"])
@@ -632,7 +658,7 @@ class _Reader:
             _bad(f"{what}: tensors {list(ids)}; expected {number} of {len(self.tensors)}")
         return ids[:n]
 
-    def _step(self, at: int, i: int, r: dict[str, Any]) -> StepRecord:
+    def _step(self, at: int, i: int, r: dict[str, Any], strip: bool) -> StepRecord:
         name = self._name(r["name"], f"byte {at}: step {i}")
         what = f"byte {at}: step {i} ({name})"
         k = KERNEL_BY_ID.get(r["kernel"])
@@ -665,7 +691,7 @@ class _Reader:
                 _bad(f"{what}: {t.name} is {t.dtype}; expected {expected}")
         for t in x:
             share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
-            if share and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
+            if share and not strip and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
                 _bad(f"{what}: input {t.name} and output {y.name} share bytes")
         try:
             shapes = check.geometry(k.name, x, y, s.params)

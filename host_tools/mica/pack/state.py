@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import schema
+from mica.format import order, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import HIGH, LOW, saturate
 
@@ -55,6 +55,7 @@ def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
         inputs=inputs,
         outputs=outputs or model.outputs,
         metadata=model.metadata,
+        strips=[order.moved(s, len(first)) for s in model.strips],
         arena_bytes=model.arena_bytes,
         state_bytes=offset,
     )

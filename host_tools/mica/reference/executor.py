@@ -6,6 +6,7 @@ engine gives other bytes than this one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,12 @@ class ReferenceModel:
         """All steps, in order."""
         for i in range(self.steps):
             self.run_step(i)
+
+    def layers(self) -> Iterator[Array]:
+        """Runs all steps; yields a copy of each one's output."""
+        for i, step in enumerate(self.file.steps):
+            self.run_step(i)
+            yield self.tensor(step.outputs[0])
 
     def run_step(self, i: int) -> None:
         """One step."""

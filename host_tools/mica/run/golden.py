@@ -29,10 +29,7 @@ def with_golden(
         inputs = [_sample(model, model.tensors[t], arrays, k, rng) for t in model.inputs]
         for i, q in enumerate(inputs):
             loaded.set_input(i, q)
-        crcs = []
-        for i, step in enumerate(model.steps):
-            loaded.run_step(i)
-            crcs.append(zlib.crc32(loaded.tensor(step.outputs[0]).tobytes()))
+        crcs = [zlib.crc32(y.tobytes()) for y in loaded.layers()]
         vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))], crcs))
     return dataclasses.replace(model, golden=vectors)
 
