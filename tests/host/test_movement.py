@@ -211,7 +211,7 @@ def test_where_with_a_constant_condition(tmp_path: Path) -> None:
     for feeds in net.samples(4):
         expected = s.run(None, feeds)[0]
         assert np.abs(runner.predict(feeds["x"][None])[0] - expected).max() < 0.08
-    assert_same(net, g)
+    assert_same(net, g, 5e-4)  # what a mask leaves out is e**-8 of a row in float (passes/masks.py), and 0 in int8
 
 
 def test_scatter_where_both_are_computed(tmp_path: Path) -> None:
@@ -491,7 +491,7 @@ def test_concat_leaves_a_small_range_that_others_read(tmp_path: Path) -> None:
 
 
 def small_and_large(net: Net) -> dict[str, np.ndarray]:
-    return {"a": np.full((2, 1, 4), 0.25, np.float32), "b": np.full((2, 1, 4), 5, np.float32)}
+    return {"a": np.full((2, 1, 4), 0.8, np.float32), "b": np.full((2, 1, 4), 5, np.float32)}
 
 
 def test_concat_of_sigmoids_keeps_their_scale(tmp_path: Path) -> None:

@@ -59,12 +59,9 @@ def read(model: Outputs) -> list[Join]:
     at = 0
     for line in model.metadata[KEY].split("\n"):
         words = line.split(" ", 2)
-        if (
-            len(words) < 3
-            or not (words[0].isdecimal() and words[1].isdecimal())
-            or not 1 <= int(words[0]) <= len(tensors) - at
-        ):
-            raise MicaError(f"metadata joins: '{line}' is no number of parts, axis and name; pack the model again")
+        numbers = len(words) == 3 and words[0].isdecimal() and words[1].isdecimal()
+        if not numbers or not 1 <= int(words[0]) <= len(tensors) - at:
+            raise _wrong(f"'{line}' is no number of parts, axis and name")
         n, axis = int(words[0]), int(words[1])
         joins.append(Join(words[2], at, n, axis, _shape(tensors[at : at + n], axis)))
         at += n

@@ -8,10 +8,12 @@ _BY_IMPORTER = {
     "ConvInteger",
     "DequantizeLinear",
     "DynamicQuantizeLinear",
+    "Loop",
     "MatMulInteger",
     "QLinearConv",
     "QLinearMatMul",
     "QuantizeLinear",
+    "Scan",
 }
 
 # Of ONNX's own domain. `lower` refuses all others, all at once; com.microsoft's are in `ir.ops`, as are those that ONNX
