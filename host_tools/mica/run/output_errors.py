@@ -61,8 +61,9 @@ class ChannelSums:
 class OutputErrors:
     """Sums over samples of what a model gives beside what it should give. outputs: the tensors, in their order."""
 
-    def __init__(self, outputs: Sequence[TensorRecord]) -> None:
-        self.outputs = outputs
+    def __init__(self, outputs: Sequence[TensorRecord], answers: bool = True) -> None:
+        """answers: whether the first output may be one; False where it is a part of an output."""
+        self.outputs, self.answers = outputs, answers
         self.sums = Sums()
         self.samples = self.alike = 0
 
@@ -78,7 +79,7 @@ class OutputErrors:
     @property
     def agreement(self) -> float | None:
         """Share of samples with the same answer; None where the first output is none."""
-        known = self.samples and self.outputs and _is_answer(self.outputs[0])
+        known = self.answers and self.samples and self.outputs and _is_answer(self.outputs[0])
         return self.alike / self.samples if known else None
 
     def each(self) -> dict[str, float]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from mica import engine
 from mica.compiler import Compiled, trial
+from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import dequantise_output, quantise_input
@@ -93,7 +94,7 @@ def _measure(
 ) -> Quality:
     loaded = engine.load(content, compiled.custom)
     ends = [model.tensors[t] for t in model.outputs]
-    errors, layers = OutputErrors(ends), Sums()
+    errors, layers = OutputErrors(ends, joins.KEY not in compiled.model.metadata), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
     for sample in samples:
         for i, t in enumerate(model.inputs):
