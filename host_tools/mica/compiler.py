@@ -22,6 +22,7 @@ from mica.pack.state import Tie, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, best_plan
+from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
@@ -77,6 +78,8 @@ def compile_model(
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
         samples = _samples(core, calibration, ties)
+        if unknown and calibration is not None:
+            core = balance(core, samples, [name for tie in ties for name in tie])
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
         tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
@@ -90,6 +93,7 @@ def compile_model(
         "producer": f"mica {__version__}",
         "source": clean(path.name),
         "source_sha256": file_sha256(path),
+        **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
