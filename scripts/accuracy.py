@@ -173,7 +173,7 @@ def main() -> int:
     args = parser.parse_args()
     for name in args.models:
         if name not in SETS:
-            parser.error(f"{name}: wanted some of {', '.join(SETS)}")
+            parser.error(f"{name}: expected some of {', '.join(SETS)}")
     if not MODELS.is_dir():
         print(f"{MODELS} is missing: the reference models are not part of the repository", file=sys.stderr)
         return 1

@@ -69,12 +69,12 @@ def whole_models(folder: Path, board: str) -> list[Job]:
 
 
 def measure(
-    core: Core, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str, list[int]], xip: int | None = None
+    core: Core, isa: str | None, jobs: Sequence[Job], expected: Mapping[str, list[int]], xip: int | None = None
 ) -> list[Result]:
     """Runs the jobs; raises MicaError where a step wrote other bytes than the reference."""
     program = bare_metal.build(core, isa, more=bare_metal.HOT if xip is not None else ())
     results = bare_metal.run(core, program, jobs, xip=xip)
-    wrong = bare_metal.differences(jobs, results, wanted)
+    wrong = bare_metal.differences(jobs, results, expected)
     if wrong:
         raise MicaError(f"{core.name}: " + "\n".join(wrong))
     return results
@@ -214,7 +214,7 @@ def main() -> int:
     if args.xip is not None:
         args.core = args.core or ["m0plus"]
         if args.core != ["m0plus"] or args.xip < 0:
-            raise MicaError("--xip: wanted a number of cycles, and no core but m0plus, the one with that cache")
+            raise MicaError("--xip: expected a number of cycles, and no core but m0plus, the one with that cache")
     old = json.loads(Path(args.against).read_text()) if args.against else None
     chosen = [x for x in layers.LAYERS if not args.layer or any(part in x.name for part in args.layer)]
     if not chosen:
@@ -227,13 +227,13 @@ def main() -> int:
     if not folder.is_dir():
         print(f"bench: {folder} is not there, so no whole models; --models FOLDER", file=sys.stderr)
     wholes: dict[str, list[Job]] = {}
-    wanted: dict[str, list[int]] = {}
+    expected: dict[str, list[int]] = {}
     for name in args.core or DEFAULT:
         core = CORES[name]
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         if args.scratch is not None and args.scratch < 0:
-            raise MicaError(f"--scratch {args.scratch}: wanted a number of bytes")
+            raise MicaError(f"--scratch {args.scratch}: expected a number of bytes")
         jobs = [layers.job(x, kind, core.board) for x in chosen for kind in ("", "extreme")]
         if with_models:
             if core.board not in wholes:
@@ -242,9 +242,9 @@ def main() -> int:
         for job in jobs:
             if args.scratch is not None:
                 job.scratch = min(args.scratch, ReferenceModel(job.data).info["scratch_want"])
-            if job.name not in wanted:
-                wanted[job.name] = bare_metal.expected(job)
-        found = {r.name: r for r in measure(core, args.isa, jobs, wanted, args.xip)}
+            if job.name not in expected:
+                expected[job.name] = bare_metal.expected(job)
+        found = {r.name: r for r in measure(core, args.isa, jobs, expected, args.xip)}
         entry: dict[str, Any] = {"unit": core.unit, "isa": bare_metal.isa_folder(args.isa or core.isa).name}
         entry["layers"] = {
             x.name: {"count": sum(found[x.name].counts), "work": x.work, "scratch": found[x.name].scratch_bytes}

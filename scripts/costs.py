@@ -38,7 +38,7 @@ from bare_metal import CORES, Core, Job  # noqa: E402
 from nets import Net  # noqa: E402
 from random_nets import RandomNet  # noqa: E402
 
-from mica.boards import Board, load_board  # noqa: E402
+from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compiler import compile_model  # noqa: E402
 from mica.cost import features  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
@@ -336,7 +336,7 @@ print(free, gc.mem_free())
 """
 
 
-def board_facts(board: Board, core: Core) -> dict[str, Any]:
+def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     """What `Table.board` gives for a board, measured on its emulator."""
     jobs = {job.name: job for job in corpus(core.board) if job.name in ON_BOARDS}
     calls, overheads, heaps, frees = [], [], [], []
@@ -435,7 +435,7 @@ def main() -> int:
         board = load_board(name)
         core_name = Table.read().core_of(board)
         if core_name is None or board.emulator is None:
-            raise MicaError(f"{name}: wanted an emulated board whose core has been measured")
+            raise MicaError(f"{name}: expected an emulated board whose core has been measured")
         facts = board_facts(board, CORES[core_name])
         print(name, facts, flush=True)
         _write("boards", name, facts)

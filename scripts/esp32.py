@@ -133,13 +133,13 @@ def compare(program: Path) -> tuple[bool, int]:
     sys.path.insert(0, str(ROOT / "tests" / "format"))
     from models import MODELS
 
-    stream, wanted = b"", []
+    stream, expected = b"", []
     for make in MODELS:
         data = codec.encode(make())
         with HostRunner(data) as host:
             samples = inputs_for(host, None, 5)
             for inputs in samples:
-                wanted += host.layer_hashes(inputs)
+                expected += host.layer_hashes(inputs)
         stream += struct.pack("<I", len(data)) + data + struct.pack("<I", len(samples))
         stream += b"".join(np.ascontiguousarray(x).tobytes() for inputs in samples for x in inputs)
     done = subprocess.run(
@@ -152,12 +152,12 @@ def compare(program: Path) -> tuple[bool, int]:
     if done.returncode != 42:
         print(f"the program ended with {done.returncode}: {done.stdout[-400:]!r} {done.stderr[-400:]!r}")
         return False, 0
-    return [int(line, 16) for line in done.stdout.split()] == wanted, len(wanted)
+    return [int(line, 16) for line in done.stdout.split()] == expected, len(expected)
 
 
 def literals(file: Path) -> tuple[int, int]:
     """Of the instructions in a module that load an address or a constant, how many load from where the linker put it; and
-    how many there are. The linker wrote to its log what it wanted."""
+    how many there are. The linker wrote to its log what it expected."""
     log = (file.parent / "link.log").read_text(encoding="utf-8")
     found = re.findall(r"^  ([0-9a-f]{8}) (?:GOT \S+|LIT) -> ([0-9a-f]{8})$", log, flags=re.M)
     places = [(int(at, 16), int(to, 16)) for at, to in found]

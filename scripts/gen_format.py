@@ -31,13 +31,23 @@ RECORDS = {
     "STEP": schema.STEP,
     "IO": schema.IO,
     "METADATA": schema.METADATA,
+    "ORDER": schema.ORDER,
 }
 # Constants of the schema: those SPEC.md lists, and those only C needs.
 LIMITS = (
     *("ALIGN", "BLOB_ALIGN", "MAX_RANK", "MAX_DIM", "MAX_TENSORS", "MAX_STEPS", "MAX_IO", "MAX_BYTES", "NO_TENSOR"),
     *("MAX_NAME", "MULT_MIN", "MULT_MAX"),
 )
-MORE = ("VERSION_MAJOR", "VERSION_MINOR", "MAX_INPUTS", "MAX_OUTPUTS", "MAX_BLOBS", "MAX_PARAMS", "MAX_KERNEL_ID")
+MORE = (
+    "VERSION_MAJOR",
+    "VERSION_MINOR",
+    "MAX_INPUTS",
+    "MAX_OUTPUTS",
+    "MAX_BLOBS",
+    "MAX_PARAMS",
+    "MAX_KERNEL_ID",
+    "NEW_STRIP",
+)
 
 
 def _define(name: str, value: int | str, comment: str = "") -> str:

@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from mica.boards import Board, all_boards
+from mica.boards import BoardSpec, all_boards
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl" if "MICA_CACHE" in os.environ else None
@@ -58,7 +58,7 @@ def _cell(outcomes: set[str]) -> str:
     return YES if outcomes == {"passed"} else NOT_RUN
 
 
-def table(boards: list[Board], found: dict[tuple[str, str], str]) -> str:
+def table(boards: list[BoardSpec], found: dict[tuple[str, str], str]) -> str:
     rows = [("board", "core", *COLUMNS), *(("---",) * (2 + len(COLUMNS)),)]
     for board in boards:
         rows.append((f"`{board.name}`", board.core, *(found.get((board.name, c), NOT_RUN) for c in COLUMNS)))

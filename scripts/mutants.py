@@ -38,6 +38,8 @@ from mica.toolchain.cache import cache_dir  # noqa: E402
 
 KINDS = ("killed", "equivalent", "survived", "timeout", "not run")
 TEST_SECONDS = 1800  # of one set of tests; a mistake that makes them hang is no proof that they see it
+# With a mistake they may take so many times what they took without, and FIRST_SECONDS: firmware may have to be built.
+SLOWER, FIRST_SECONDS = 5, 300
 STOP_SECONDS = 20  # for tests that are stopped to end what they have started
 SEED, PLACED = 1, 30
 
@@ -67,13 +69,13 @@ def named_mutants() -> Iterator[Mutant]:
         text = (ROOT / m.file).read_text(encoding="utf-8")
         if text.count(m.before) != 1:
             raise ValueError(
-                f"mutant {m.name}: {text.count(m.before)} places in {m.file} for {m.before!r}; write it anew"
+                f"mutant {m.name}: {text.count(m.before)} places in {m.file} for {m.before!r}; write it again"
             )
         yield mutant(m.name, m.file, text, text.replace(m.before, m.after), m.tests)
 
 
 def placed_mutants(seed: int, count: int) -> Iterator[Mutant]:
-    """Those that the seed places. One that does not compile, or compiles to the same code, makes room for the next."""
+    """Those that the seed places. One that does not compile without a warning, or to the same code, makes room for the next."""
     made = 0
     for place in placing.places(ROOT, seed, count):
         text = (ROOT / place.file).read_text(encoding="utf-8")
@@ -98,9 +100,10 @@ def _alive(file: str, text: str, changed: str) -> bool:
 
 
 def _code(build: c_build.Build, file: str, text: str) -> bytes | None:
-    """Assembly of a file's text, None where it does not compile."""
+    """Assembly of a file's text, None where it does not compile with the warnings that boards take for errors."""
     include = [*build.include, f"-I{ROOT / 'usermod_c' / 'runtime'}", f"-I{(ROOT / file).parent}"]
-    command = [c_build.gcc(), "-std=c99", "-O1", "-S", "-w", *build.flags, *include, "-x", "c", "-", "-o", "-"]
+    strict = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror")
+    command = [c_build.gcc(), "-S", *strict, *build.flags, *include, "-x", "c", "-", "-o", "-"]
     done = subprocess.run(command, input=text.encode(), capture_output=True, check=False)
     return done.stdout if done.returncode == 0 else None
 
@@ -137,13 +140,13 @@ class Copy:
         self.root = self._own()
         listed = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         names = subprocess.run(listed, capture_output=True, check=True, text=True).stdout.split("\0")
-        wanted = {name for name in names if name and (ROOT / name).is_file()}
-        for name in wanted:
+        expected = {name for name in names if name and (ROOT / name).is_file()}
+        for name in expected:
             self.write(name, (ROOT / name).read_bytes(), (ROOT / name).stat().st_mode)
         for folder in ("firmware", "host_tools", "tests", "usermod_c", "boards"):
             for path in (self.root / folder).rglob("*"):
                 here = path.relative_to(self.root).as_posix()
-                if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in wanted:
+                if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in expected:
                     path.unlink()
 
     def _own(self) -> Path:
@@ -218,8 +221,8 @@ class Results:
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         self.known = {r["key"]: r for r in map(json.loads, lines)}
 
-    def add(self, key: str, verdict: str, why: str) -> None:
-        self.known[key] = {"key": key, "verdict": verdict, "why": why}
+    def add(self, key: str, verdict: str, why: str, seconds: float) -> None:
+        self.known[key] = {"key": key, "verdict": verdict, "why": why, "seconds": round(seconds, 1)}
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(self.known[key]) + "\n")
 
@@ -248,17 +251,20 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
     if sound not in results.known:
         if time.monotonic() > end:
             return "not run", "no time left"
-        said, why = copy.run(m.tests, True, _seconds(end))
+        begun = time.monotonic()
+        said, why = copy.run(m.tests, True, _seconds(TEST_SECONDS, end))
         if said == "timeout" and time.monotonic() >= end:
             return "not run", "no time left"
         if said != "passed":
             raise RuntimeError(f"the tests '{m.tests}' fail without a mistake ({said}): {why}")
-        results.add(sound, "sound", why)
+        results.add(sound, "sound", why, time.monotonic() - begun)
     if time.monotonic() > end:
         return "not run", "no time left"
+    begun = time.monotonic()
+    most = min(TEST_SECONDS, FIRST_SECONDS + SLOWER * results.known[sound]["seconds"])
     try:
         copy.write(m.file, m.text.encode())
-        said, why = copy.run(m.tests, in_c, _seconds(end))
+        said, why = copy.run(m.tests, in_c, _seconds(most, end))
     finally:
         copy.write(m.file, original.encode())
         if in_c:  # made with the mistake in it
@@ -268,13 +274,13 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
         return "not run", "no time left"
     verdict = {"passed": "survived", "failed": "killed", "timeout": "timeout"}[said]
     if verdict != "timeout":
-        results.add(key, verdict, why)
+        results.add(key, verdict, why, time.monotonic() - begun)
     return verdict, why
 
 
-def _seconds(end: float) -> float:
+def _seconds(most: float, end: float) -> float:
     """How long a set of tests may take, with the time that is left."""
-    return min(TEST_SECONDS, max(1.0, end - time.monotonic()))
+    return min(most, max(1.0, end - time.monotonic()))
 
 
 def run(mutants: list[Mutant], jobs: int, minutes: float, say: object = print) -> list[dict[str, object]]:

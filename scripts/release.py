@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "host_tools"))
 
 import mica  # noqa: E402
-from mica.boards import Board, all_boards, load_board  # noqa: E402
+from mica.boards import BoardSpec, all_boards, load_board  # noqa: E402
 from mica.cli.main import main as mica_command  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.flash import firmware_image  # noqa: E402
@@ -87,7 +87,7 @@ def wheel(release: Release) -> None:
     release.add(made, "wheel")
 
 
-def images(release: Release, boards: list[Board], model: Path) -> None:
+def images(release: Release, boards: list[BoardSpec], model: Path) -> None:
     """A combined image for every board that is flashed, and the notices of all that is in it."""
     for board in boards:
         try:
@@ -138,7 +138,7 @@ def native_modules(release: Release) -> None:
             release.add(folder / name, "natmod")
 
 
-def make(out: Path, boards: list[Board], parts: list[str]) -> Release:
+def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
     """All of it. Raises MicaError; then `out` is as it was."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise MicaError(f"{out} is there and not empty; name another folder")

@@ -3,7 +3,7 @@
     scripts/same_bytes              the digits, and the models of ../shared/models: ten minutes on a quiet core
     scripts/same_bytes digits kws   some of them
 
-Settings: OpenBLAS's kernels for three kinds of processors (those that this one can execute), one and two threads,
+Settings: OpenBLAS's kernels for four kinds of processors (those that this one can execute), one and two threads,
 and numpy without the SIMD that it chooses at run time. Each runs in a process of its own, which also says what was in
 effect, and what mica's elementary functions give. The exit code is 1 where two differ, or where a setting had no
 effect.
@@ -27,7 +27,14 @@ from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # 
 
 DEMO = Path(__file__).resolve().parent.parent / "host_tools" / "mica" / "demo"
 MODELS = Path(os.environ.get("MICA_MODELS", Path(__file__).resolve().parent.parent.parent / "shared" / "models"))
-CORES = {"Nehalem": "SSE42", "Haswell": "AVX2", "SkylakeX": "AVX512F"}  # -> what the processor must have
+# What the processor must have, and what OpenBLAS then says that it took.
+NAMES = ("digits", "kws", "ic", "vww", "ad")
+CORES = {
+    "Prescott": ("PNI", ("Prescott", "Katmai")),
+    "Nehalem": ("SSE42", ("Nehalem",)),
+    "Haswell": ("AVX2", ("Haswell",)),
+    "SkylakeX": ("AVX512F", ("SkylakeX",)),
+}
 FEATURES = [name for name in __cpu_dispatch__ if __cpu_features__[name]]
 
 
@@ -55,7 +62,7 @@ class Setting:
 def cores() -> list[str]:
     """Of CORES, those whose kernels this machine can execute."""
     found = _flags()
-    return [core for core, flag in CORES.items() if flag in found]
+    return [core for core, (flag, _) in CORES.items() if flag in found]
 
 
 def _flags() -> set[str]:
@@ -156,7 +163,7 @@ def openblas() -> tuple[str | None, int | None]:
 def without_effect(setting: Setting, found: dict[str, object]) -> list[str]:
     """What of a setting the process did not have, as sentences."""
     result = []
-    if setting.core and found["core"] not in (None, setting.core):
+    if setting.core and found["core"] not in (None, *CORES[setting.core][1]):
         result.append(f"{setting}: OpenBLAS took the kernels of {found['core']}")
     if found["threads"] not in (None, min(setting.threads, os.cpu_count() or 1)):
         result.append(f"{setting}: OpenBLAS took {found['threads']} threads")
@@ -167,13 +174,13 @@ def without_effect(setting: Setting, found: dict[str, object]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", help="digits, kws, ic, vww, ad; default: those that are there")
+    parser.add_argument("models", nargs="*", help=f"{', '.join(NAMES)}; default: those that are there")
     parser.add_argument("--one", metavar="NAME", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one:
         print(json.dumps(facts(args.one)))
         return 0
-    names = args.models or [n for n in ("digits", "kws", "ic", "vww", "ad") if files(n)[0].is_file()]
+    names = args.models or [n for n in NAMES if files(n)[0].is_file()]
     bad = 0
     for name in names:
         seen: dict[tuple[object, object], list[str]] = {}

@@ -127,7 +127,7 @@ def main() -> int:
         return note(args.note)
     duration = args.hours * 3600 if args.minutes is None else args.minutes * 60
     if args.jobs < 1 or duration <= 0:
-        parser.error("--jobs: 1 or more, and a time above 0, are wanted; else nothing would be tried")
+        parser.error("--jobs: 1 or more, and a time above 0, are expected; else nothing would be tried")
     named = [name for name in PARTS if name != "boards" and getattr(args, name)]
     names = named or list(PARTS)
     if named and args.boards != parser.get_default("boards"):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), *(str(ROOT / "tests" / name) for name in ("format", "trouble", "faults"))]
+sys.path[:0] = [str(ROOT / "host_tools"), *(str(ROOT / "tests" / name) for name in ("format", "robustness", "faults"))]
 
 import c_build  # noqa: E402
 import fuzzing  # noqa: E402

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mica.boards import load_board
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.toolchain.build import BuildResult, build
 
@@ -53,46 +53,46 @@ def firmware() -> Callable[[str], BuildResult]:
 
 
 @pytest.fixture(scope="session")
-def unix_board_of_session() -> Iterator[Board]:
+def unix_board_of_session() -> Iterator[Link]:
     with open_board("UNIX") as board:
         yield board
 
 
 @pytest.fixture(scope="session")
-def qemu_board_of_session() -> Iterator[Board]:
+def qemu_board_of_session() -> Iterator[Link]:
     with open_board("MPS2_AN385") as board:
         yield board
 
 
 @pytest.fixture
-def unix_board(unix_board_of_session: Board) -> Board:
+def unix_board(unix_board_of_session: Link) -> Link:
     """MicroPython on this computer, with an empty heap."""
     unix_board_of_session.soft_reset()
     return unix_board_of_session
 
 
 @pytest.fixture
-def qemu_board(qemu_board_of_session: Board) -> Board:
+def qemu_board(qemu_board_of_session: Link) -> Link:
     """The emulated Cortex-M3 board, with an empty heap."""
     qemu_board_of_session.soft_reset()
     return qemu_board_of_session
 
 
 @pytest.fixture(scope="session")
-def pico_board_of_session() -> Iterator[Board]:
+def pico_board_of_session() -> Iterator[Link]:
     # With files for its ROMFS it has a flash of its own: processes that test beside this one have one each.
     with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}) as board:
         yield board
 
 
 @pytest.fixture
-def pico_board(pico_board_of_session: Board) -> Board:
+def pico_board(pico_board_of_session: Link) -> Link:
     """The virtual Pico, with an empty heap."""
     pico_board_of_session.soft_reset()
     return pico_board_of_session
 
 
 @pytest.fixture(params=["unix_board", "qemu_board", "pico_board"], ids=["UNIX", "MPS2_AN385", "RPI_PICO@emu"])
-def board(request: pytest.FixtureRequest) -> Board:
+def board(request: pytest.FixtureRequest) -> Link:
     """Each kind of board that this computer can run, in turn."""
     return request.getfixturevalue(request.param)

@@ -13,7 +13,7 @@ def run(m):
 m = mica.Model("digits.mica")
 in_c = run(m)
 m = mica.Model("digits.mica", python=["conv2d", "softmax"])  # with strict=True a missing kernel is an error instead
-print([layer.op for layer in m.layers if layer.runs_in == "Python"])
+print([layer.kernel for layer in m.layers if layer.runs_in == "Python"])
 print("equal", run(m) == in_c)
 #: ['conv2d_s8', ...'softmax_s8']
 #: equal True

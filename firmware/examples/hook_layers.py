@@ -7,14 +7,14 @@ m = mica.Model("digits.mica")
 x = [0.5] * 64
 answer = m.predict([x])
 
-log = m.hook("conv*", before=lambda layer: print("before", layer.op), after=lambda layer: print("after", layer.op))
+log = m.hook("conv*", before=lambda layer: print("before", layer.kernel), after=lambda layer: print("after", layer.kernel))
 m.predict([x])
 log.remove()
 
 with hooks.tap(m, "pool") as seen, hooks.minmax(m) as span:  # groups: conv matmul pool activation shape ...
     m.predict([x])
     pool = seen.layers[0]
-    print(pool.op, len(seen[pool.index]), "bytes;", len(span.ranges()), "layers were seen")
+    print(pool.kernel, len(seen[pool.index]), "bytes;", len(span.ranges()), "layers were seen")
 
 
 def half(layer):  # a softmax of our own: everything is equally likely

@@ -61,7 +61,7 @@ def match(pattern, text):
 
 def _chosen(which, layer):
     if isinstance(which, str):
-        op = layer.op
+        op = layer.kernel
         short = op[:-3] if op.endswith("_s8") else op
         name = layer.name or ""
         return (
@@ -97,6 +97,8 @@ class _Hooked:
         self._after = hook._after
         self._around = hook._around
         self.rows = getattr(step, "rows", 1) if hook._around is None else 1
+        self.first = layer.index
+        self.strip = 0
 
     def __call__(self, begin=0, end=None):
         if begin == 0 and self._before is not None:
@@ -126,7 +128,7 @@ class Hook:
             model._plain = model._steps
             model._hooks = ()
         hooks = model._hooks + (self,)
-        steps = _woven(model._plain, hooks)
+        steps = _woven(model._plain, hooks, model._m)
         # From here on nothing allocates or branches, so no exception, not even Ctrl-C, can leave half of it done.
         model._hooks = hooks
         model._steps = steps
@@ -139,7 +141,7 @@ class Hook:
             return
         if model._hooks:
             hooks = tuple([hook for hook in model._hooks if hook is not self])
-            steps = _woven(model._plain, hooks)
+            steps = _woven(model._plain, hooks, model._m)
             # As above.
             model._hooks = hooks
             model._steps = steps
@@ -152,15 +154,23 @@ class Hook:
         self.remove()
 
 
-def _woven(plain, hooks):
+def _woven(plain, hooks, m):
     """Return the steps with the hooks round them; changes nothing of the model."""
     if not hooks:
         return plain
     steps = list(plain)
     for hook in hooks:
         for layer in hook.layers:
-            layer.last = layer.index + 1 == len(steps)
-            steps[layer.index] = _Hooked(steps[layer.index], layer, hook)
+            layer.last = layer.index + 1 == m.info.n_steps
+            at = layer.index
+            if m.strips:
+                at = max(k for k, step in enumerate(plain) if step.first <= layer.index)
+                if plain[at].strip:
+                    from mica.strips import Hooked
+
+                    steps[at] = Hooked(steps[at], layer, hook, m)
+                    continue
+            steps[at] = _Hooked(steps[at], layer, hook)
     return steps
 
 
@@ -191,7 +201,7 @@ def log(model, which="*", write=print):
     def after(layer):
         us = _since(start[0])
         low, high = _span(layer)
-        write(f"{layer.index:3d}  {layer.op:20s} {layer.name:24s} {us:8d} us  {low}..{high}")
+        write(f"{layer.index:3d}  {layer.kernel:20s} {layer.name:24s} {us:8d} us  {low}..{high}")
 
     return Hook(model, which, before, after)
 
@@ -222,7 +232,10 @@ class tap(Hook):
         Hook.__init__(self, model, which, None, self._copy)
 
     def _copy(self, layer):
-        self._seen[layer.index] = bytes(layer.output())
+        new = bytes(layer.output())
+        if layer.rows and layer.rows[0]:  # some more rows of a layer in a strip
+            new = self._seen[layer.index] + new
+        self._seen[layer.index] = new
 
     def __getitem__(self, key):
         for layer in self.layers:

@@ -45,7 +45,7 @@ def fold_bias(bias, weights, x_zero):
 def requant(real):
     """Return (mult, shift) with real = mult * 2**-(31 + shift), as exactly as this board's floats can say it."""
     if not real > 0:
-        raise ValueError("requant: a factor above 0 is wanted")
+        raise ValueError("requant: a factor above 0 is expected")
     m, e = math.frexp(real)  # m in [0.5, 1)
     mult = int(m * 4294967296.0 + 1) >> 1  # rounded in integers: m * 2**31 + 1/2
     if mult == 1 << 31:

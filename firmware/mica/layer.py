@@ -2,7 +2,7 @@
 
 
 class Layer:
-    """One step of a model: name in the ONNX file, op, shapes, MACs, bytes of its outputs, "C" or "Python"."""
+    """One step of a model: name in the ONNX file, kernel (also called op), shapes, MACs, bytes of its outputs, "C" or "Python"."""
 
     def __init__(self, model, index):
         s = model.step_info(index)
@@ -10,7 +10,7 @@ class Layer:
         outputs = [model.tensor(t) for t in s.outputs]
         self.index = index
         self.name = s.name
-        self.op = s.kernel
+        self.kernel = self.op = s.kernel
         self.input_shape = tuple(t.shape for t in inputs)
         self.output_shape = tuple(t.shape for t in outputs)
         self.macs = s.macs
@@ -18,19 +18,37 @@ class Layer:
         self.runs_in = s.runs_in
         self._m = model
         self._ids = s.inputs, s.outputs
+        self._strip = model.in_strip(index)
+
+    @property
+    def rows(self):
+        """Of a layer in a strip (begin, end), the rows that are being made, or were last; None of any other."""
+        return self._m.rows(self._ids[1][0])[1:] if self._strip else None
 
     def input(self, i=0):
         """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
+        if self._strip:
+            from mica.operators import Step
+            from mica.strips import read
+
+            return read(self._m, self._ids[0][i], self._ids[1][0], Step(self._m, self.index).params)[0]
         return self._m.tensor_view(self._ids[0][i])
 
     def output(self, i=0):
-        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote."""
+        """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote.
+
+        Of a layer in a strip (`mica pack --ram`) input and output are the rows that are being made, or were last.
+        """
+        if self._strip:
+            from mica.strips import made
+
+            return made(self._m, self._ids[1][i], True)
         return self._m.tensor_view(self._ids[1][i], True)
 
     def __repr__(self):
         arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
         return (
-            f"{self.index:3d}  {self.op:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
+            f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
         )
 
 

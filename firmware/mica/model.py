@@ -31,7 +31,7 @@ def register(op, f):
     `op` is a kernel's name with or without its type, "conv2d" or "conv2d_s8". See operators.py for what f is given.
     """
     if not isinstance(op, str) or not (f is None or callable(f)):
-        raise TypeError("register: the name of an operator and a function are wanted")
+        raise TypeError("register: the name of an operator and a function are expected")
     functions[op] = f
 
 
@@ -77,6 +77,19 @@ def _place(name, names):
         raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
 
 
+def largest(y, k):
+    """Return the places of the k largest elements, the largest first; of equal ones the first comes first."""
+    # A sort of all would need a list of all; this needs k passes over the tensor.
+    places = []
+    for _ in range(min(k, len(y))):
+        best = -1
+        for j in range(len(y)):
+            if (best < 0 or y[j] > y[best]) and j not in places:
+                best = j
+        places.append(best)
+    return places
+
+
 class Model:
     """A loaded model. `source` is a path, or an object with the buffer protocol.
 
@@ -95,6 +108,7 @@ class Model:
     """
 
     _labels = _input_names = _output_names = None
+    _joins = None  # of joins.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
 
@@ -104,11 +118,16 @@ class Model:
             from mica.signature import check
 
             check(data, key)
-        self._m = _mica.load(data, arena, lacking=True)
-        if functions or python or self._m.lacking:
+        self._m = _mica.load(data, arena, missing_kernels=True)
+        if functions or python or self._m.missing_kernels:
             from mica import operators
 
             operators.attach(self._m, functions, python, strict)
+        text = self._m.meta("joins")
+        if text:
+            from mica.joins import read
+
+            self._joins = read(self._m, text)
         # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
         self._steps = self._m.steps
 
@@ -223,7 +242,7 @@ class Model:
         named = isinstance(inputs, dict)
         if not (named or isinstance(inputs, _LIST_OR_TUPLE)) or len(inputs) != len(names):
             raise ValueError(
-                f"predict: a list of inputs is wanted, as in predict([x]), or a dict of them; this model has {len(names)}"
+                f"predict: a list of inputs is expected, as in predict([x]), or a dict of them; this model has {len(names)}"
             )
         m = self._m
         i = 0
@@ -243,6 +262,8 @@ class Model:
         m = self._m
         n = range(len(m.outputs))
         if not raw:
+            if self._joins:
+                return [j.read(m) for j in self._joins]
             return [m.read(i) for i in n]
         return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
 
@@ -253,6 +274,7 @@ class Model:
         (nested) lists and tuples; an array of numbers, or whatever else has a buffer of floats; bytes, bytearray,
         memoryview or array("b"), which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
         fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each output.
+        Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
         """
         m = self._m
         # Busy from the first input to the last output: no other run can come between.
@@ -282,14 +304,15 @@ class Model:
     def predict_into(self, inputs, outputs):
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
 
-        `outputs` is a list with one buffer for each output, or None for one that is not wanted; or a dict of those that
-        are wanted, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
+        `outputs` is a list with one buffer for each output, or None to leave one out; or a dict of those that
+        are to be filled, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
         (output_dtype), or bytes, the quantised tensor. (An input that is a function costs the view it is given.)
         """
-        names = self.output_names
+        joins = self._joins
+        names = [j.name for j in joins] if joins else self.output_names
         named = isinstance(outputs, dict)
         if not named and len(outputs) != len(names):
-            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is wanted; None leaves one out")
+            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is expected; None leaves one out")
         m = self._m
         m.begin()
         try:
@@ -302,7 +325,10 @@ class Model:
                     i = _place(y, names)
                     y = outputs[y]
                 if y is not None:
-                    m.read_into(i, y)
+                    if joins:
+                        joins[i].read_into(m, y)
+                    else:
+                        m.read_into(i, y)
                 i += 1
         finally:
             m.end()
@@ -313,20 +339,17 @@ class Model:
 
         A label is the class's name, or its number where the file has none. Of equal values the first comes first.
         """
+        if self._joins:
+            join = self._joins[_place(i, [j.name for j in self._joins]) if isinstance(i, str) else i]
+            n = sum(join.runs) * join.rows
+            labels = self.labels if len(self.labels) == n else range(n)
+            return [(labels[j], value) for j, value in join.top(self._m, k, largest)]
         i = _place(i, self.output_names) if isinstance(i, str) else i
         y = self._m.output(i)
         t = self._m.tensor(self._m.outputs[i])
         labels = self.labels if len(self.labels) == len(y) else range(len(y))
-        # A sort of all would need a list of all; this needs k passes over the tensor.
-        places = []
-        for _ in range(min(k, len(y))):
-            best = -1
-            for j in range(len(y)):
-                if (best < 0 or y[j] > y[best]) and j not in places:
-                    best = j
-            places.append(best)
         whole = t.dtype == "f"
-        return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in places]
+        return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in largest(y, k)]
 
     def hook(self, which="*", before=None, after=None, around=None):
         """Have functions called before, after or in place of layers; returns a handle with remove().
@@ -416,6 +439,6 @@ class Model:
     def __repr__(self):
         """The same, and each layer: what the REPL shows."""
         lines = [str(self)]
-        for i in range(len(self._steps)):
+        for i in range(self._m.info.n_steps):
             lines.append(repr(Layer(self._m, i)))
         return "\n".join(lines)

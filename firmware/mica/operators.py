@@ -180,7 +180,7 @@ def _user(f, step):
 
 def attach(model, functions, python, strict):
     """Put Python in the place of steps: `functions` by operator, fallbacks for kernels that lack or are in `python`."""
-    lacking = model.lacking
+    missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):
         kernel = model.step_info(i).kernel
         op = kernel[: kernel.rfind("_")]
@@ -189,15 +189,19 @@ def attach(model, functions, python, strict):
             step = Step(model, i)
             op = _definition(step)["op"]
         f = functions.get(op) or functions.get(kernel)
-        if f is None and i not in lacking and not _chosen(python, op, kernel):
+        strip = model.in_strip(i)
+        if f is None and i not in missing_kernels and not _chosen(python, op, kernel):
             continue
         step = step or Step(model, i)
-        if f is not None:
-            model.replace(i, _user(f, step))
+        if f is None and strict and i in missing_kernels:
+            raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
+        if strip:
+            from mica.strips import fallback as by_rows
+
+            make = fallback if f is None else lambda piece, f=f: _user(f, piece)
+            model.replace(i, by_rows(Step, make, model, i))
         else:
-            if strict and i in lacking:
-                raise ValueError(_lacks(step, "and strict=True rules out its fallback"))
-            model.replace(i, fallback(step))
+            model.replace(i, fallback(step) if f is None else _user(f, step))
 
 
 def _chosen(python, op, kernel):

@@ -17,6 +17,22 @@ def _ticks(read, mask, f):
     return read() - start & mask
 
 
+def _by_rows(m, steps, best, read, mask, idle):
+    """The same for steps of which some are strips: what the calls of each layer take is summed up."""
+    from mica.strips import calls
+
+    for step in steps:
+        i = step.first
+        if not step.strip:
+            best[i] = min(best[i], _ticks(read, mask, step))
+            continue
+        took = array("L", [idle] * step.strip)
+        for layer, at, rows in calls(m, step):
+            took[layer - i] += max(0, _ticks(read, mask, lambda: step(at, at + rows)) - idle)
+        for k in range(step.strip):
+            best[i + k] = min(best[i + k], took[k])
+
+
 def measure(model, read, mask, runs, fill=None):
     """Run `runs` times and return (ticks of each layer, ticks of run()), the shortest of each.
 
@@ -24,7 +40,7 @@ def measure(model, read, mask, runs, fill=None):
     """
     m = model._m
     steps = model._steps
-    best = array("L", [mask] * len(steps))
+    best = array("L", [mask] * m.info.n_steps)
     total = mask
     idle = min([_ticks(read, mask, gc.isenabled) for _ in range(8)])
     for _ in range(runs):
@@ -39,8 +55,11 @@ def measure(model, read, mask, runs, fill=None):
                 fill()
             m.begin()
             try:
-                for i in range(len(steps)):
-                    best[i] = min(best[i], _ticks(read, mask, steps[i]))
+                if m.strips:
+                    _by_rows(m, steps, best, read, mask, idle)
+                else:
+                    for i in range(len(steps)):
+                        best[i] = min(best[i], _ticks(read, mask, steps[i]))
             finally:
                 m.end()
         finally:
@@ -71,7 +90,7 @@ class Profile:
         for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
             rate = f"{layer.macs / us:7.2f}" if us and layer.macs else "      -"
             lines.append(
-                f"{us:9d} {self._share(us):5.1f}% {rate}  {layer.runs_in:6s}  {layer.index} {layer.op} {layer.name}"
+                f"{us:9d} {self._share(us):5.1f}% {rate}  {layer.runs_in:6s}  {layer.index} {layer.kernel} {layer.name}"
             )
         macs = sum([layer.macs for layer in self.layers])
         lines.append(f"{self.overhead:9d} {self._share(self.overhead):5.1f}%       -  Python  between layers")
@@ -83,7 +102,7 @@ class Profile:
         most = max(1, max(self.us)) if self.us else 1
         for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
             bar = "#" * ((us * width + most // 2) // most)
-            print(f"{layer.index:3d} {layer.op[:20]:20s} {bar:{width}s} {self._share(us):5.1f}%")
+            print(f"{layer.index:3d} {layer.kernel[:20]:20s} {bar:{width}s} {self._share(us):5.1f}%")
 
     def trace(self, write):
         """Write the layers as Chrome-trace JSON, piece by piece, by calls of write(text)."""
@@ -93,8 +112,8 @@ class Profile:
         write('{"displayTimeUnit":"ms","traceEvents":[')
         for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
             event = {
-                "name": layer.name or layer.op,
-                "cat": layer.op,
+                "name": layer.name or layer.kernel,
+                "cat": layer.kernel,
                 "ph": "X",
                 "pid": 1,
                 "tid": 1,
@@ -116,7 +135,7 @@ def profile(model, runs, inputs):
     from time import ticks_us
 
     if runs < 1:
-        raise ValueError("profile: at least 1 run is wanted")
+        raise ValueError("profile: at least 1 run is expected")
     fill = None if inputs is None else lambda: model._write(inputs)
     us, total = measure(model, ticks_us, 0x3FFFFFFF, runs, fill)
     return Profile(model.layers, us, total, runs)

@@ -62,7 +62,7 @@ def unload():
 
 def _fill(m, inputs):
     if len(inputs) != m.info.n_inputs:
-        raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} wanted")
+        raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} expected")
     for i, x in enumerate(inputs):
         m.write(i, x)
 
@@ -80,15 +80,31 @@ def run(*inputs):
 
 
 def _watch(m, inputs, last, look):
-    """Run the steps up to `last`; call look(index, step info) right after each."""
+    """Run the steps up to `last`; call look(layer, its CRC-32, what it wrote) right after each.
+
+    Of a strip, which ends with the last of its layers, look() is called at each piece with the CRC-32 None, and once more with
+    None for what it wrote.
+    """
     _fill(m, inputs)
     m.begin()
     try:
+        if m.strips:
+            from mica.strips import layers
+
+            for i, crc, view in layers(m, model._steps):
+                if i > last and crc is not None:
+                    break
+                look(i, crc, view)
+            return
         for i, step in enumerate(model._steps):
             if i > last:
                 break
             step()
-            look(i, m.step_info(i))
+            crc = 0
+            for t in m.step_info(i).outputs:
+                view = m.tensor_view(t)
+                crc = crc32(view, crc)
+            look(i, crc, view)
     finally:
         m.end()
 
@@ -96,13 +112,10 @@ def _watch(m, inputs, last, look):
 def layer_hashes(*inputs):
     m = model._m
 
-    def look(i, s):
-        crc = size = 0
-        for t in s.outputs:
-            view = m.tensor_view(t)
-            crc = crc32(view, crc)
-            size += m.tensor(t).nbytes
-        print("mica:layer", i, _digits(crc), size)  # no name: a file could write lines of its own
+    def look(i, crc, view):
+        if crc is not None:
+            size = sum([m.tensor(t).nbytes for t in m.step_info(i).outputs])
+            print("mica:layer", i, _digits(crc), size)  # no name: a file could write lines of its own
 
     _watch(m, inputs, m.info.n_steps, look)
 
@@ -110,18 +123,14 @@ def layer_hashes(*inputs):
 def layer_bytes(index, *inputs):
     m = model._m
 
-    def look(i, s):
-        if i < index:
+    def look(i, crc, view):
+        if i != index:
             return
-        crc = size = 0
-        for t in s.outputs:
-            view = m.tensor_view(t)
-            nbytes = m.tensor(t).nbytes
+        if view is not None:
             for at in range(0, len(view), 128):
                 print("mica:hex", str(hexlify(view[at : at + 128]), "ascii"))
-            crc = crc32(view, crc)
-            size += nbytes
-        print("mica:end", size, _digits(crc))
+        if crc is not None:
+            print("mica:end", sum([m.tensor(t).nbytes for t in m.step_info(i).outputs]), _digits(crc))
 
     _watch(m, inputs, index, look)
 

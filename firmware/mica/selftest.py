@@ -57,11 +57,8 @@ def _vector(steps, m, k, feed):
         nbytes = m.tensor(t).nbytes
         m.write(i, vector[at : at + nbytes])
         at += nbytes + 3 & ~3
-    for i, step in enumerate(steps):
-        step()
-        if feed:
-            feed()
-        if crcs is not None and _crc(m, i) != crcs[i]:
+    for i, crc in _layers(steps, m, crcs is not None, feed):
+        if crcs is not None and crc != crcs[i]:
             return i
     for t in m.outputs:
         nbytes = m.tensor(t).nbytes
@@ -70,6 +67,22 @@ def _vector(steps, m, k, feed):
             return max([i for i in range(m.info.n_steps) if t in m.step_info(i).outputs], default=m.info.n_steps - 1)
         at += nbytes + 3 & ~3
     return None
+
+
+def _layers(steps, m, expected, feed):
+    """Run all; yield each layer and, if expected, the checksum of what it wrote."""
+    if m.strips:
+        from mica.strips import layers
+
+        for i, crc, _ in layers(m, steps, feed):
+            if crc is not None:
+                yield i, crc
+        return
+    for i, step in enumerate(steps):
+        step()
+        if feed:
+            feed()
+        yield i, _crc(m, i) if expected else 0
 
 
 def _crc(m, i):

@@ -15,15 +15,27 @@ _UNIT = 16  # costs are kept in 1/16 us, because a row can take less than a micr
 
 
 class Run:
-    """A run that has begun: `layer` and `row` say how far it is. Model.start() makes it, Model.resume() goes on with it."""
+    """A run that has begun: `layer` and `row` say how far it is. Model.start() makes it, Model.resume() goes on with it.
+
+    `layer` counts steps, and a strip is one step; `row` is then a row of any of its layers. What is learned is of layers.
+    """
 
     def __init__(self, model):
         m = model._m
+        self._m = m
+        self._strips = m.strips
         self._steps = model._steps
-        n = len(self._steps)
+        n = m.info.n_steps
         if model._costs is None:
             # Of a row, 0 where not known; and multiplications of a row, to guess from.
-            macs = array("L", [m.step_info(i).macs // (getattr(s, "rows", 1) or 1) for i, s in enumerate(self._steps)])
+            macs = array("L", [0] * n)
+            for i, step in enumerate(self._steps):
+                strip = getattr(step, "strip", 0)
+                i = step.first if self._strips else i
+                for k in range(i, i + (strip or 1)):
+                    s = m.step_info(k)
+                    rows = m.tensor(s.outputs[0]).shape[1] if strip else getattr(step, "rows", 1) or 1
+                    macs[k] = s.macs // rows
             model._costs = array("L", [0] * n), macs
         self._costs, self._macs = model._costs
         self._rate = 0  # 1/16 us for 1024 multiplications, as the longest layer so far has shown
@@ -58,9 +70,19 @@ class Run:
             step = steps[i]
             rows = getattr(step, "rows", 1) or 1
             n = rows - row
-            cost = costs[i]
+            k = i
+            if self._strips:
+                k = step.first
+                if step.strip:
+                    # Of one of its layers only the rows that it makes at a time.
+                    call = self._m.call(k, row)
+                    k = call >> 16
+                    n = call & 0xFFFF
+                    if n == 0:
+                        raise ValueError("the strip is not where the run has left it")
+            cost = costs[k]
             if cost == 0:
-                if left < end and self._macs[i] * self._rate > left << 10:
+                if left < end and self._macs[k] * self._rate > left << 10:
                     break
                 n = 1
             elif cost * n > left:
@@ -80,10 +102,10 @@ class Run:
             if cost == 0 and rows > 1:
                 each += each >> 1  # a window of three lacks a third in the first row of a picture
             # Upwards at once, downwards by halves: rather too little in a slice than too much.
-            costs[i] = each if each > cost else (each + cost) // 2
-            if took > self._rated and self._macs[i]:
+            costs[k] = each if each > cost else (each + cost) // 2
+            if took > self._rated and self._macs[k]:
                 self._rated = took
-                self._rate = (each << 10) // self._macs[i]
+                self._rate = (each << 10) // self._macs[k]
             row += n
             if row >= rows:
                 i += 1

@@ -85,11 +85,11 @@ class _Source:
 
 
 class Supervisor:
-    """See above. `model` and `spare` are paths, buffers or Models; a path is read anew at each reload.
+    """See above. `model` and `spare` are paths, buffers or Models; a path is read again at each reload.
 
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
     it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
-    is called with each Model that was loaded, for hooks. on_event(kind, detail) hears of every event.
+    is called with each Model that was loaded, for hooks. on_event(kind, detail) is told of every event.
     key: as for Model, looked at in each load; for paths and buffers.
 
     model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
@@ -359,7 +359,7 @@ class Supervisor:
         return False
 
     def _ready(self):
-        """Load the source in use anew, and test it."""
+        """Load the source in use again, and test it."""
         self._views = None  # they would hold the memory that is needed now
         self._event("reload")
         source = self._sources[self._active]
@@ -393,7 +393,7 @@ class Supervisor:
         return False
 
     def _put_state(self):
-        if self._active == 0:  # a spare's state is its own, and begins anew
+        if self._active == 0:  # a spare's state is its own, and begins again
             self._m.put_state(self._kept_state)
 
     def _supervise(self, answer, raw):
@@ -435,23 +435,33 @@ class Supervisor:
 
     def _attempt(self, answer, raw):
         m = self._m
-        feed = self._feed
-        limit = self._timeout
         m.begin()
         try:
             self._fill(m)
             start = ticks_ms()
             for step in self.model._steps:
-                step()
-                if feed:
-                    feed()
-                if limit and ticks_diff(ticks_ms(), start) > limit:
-                    raise _Fault("timeout", "more than %d ms" % limit)
+                if getattr(step, "strip", 0):
+                    from mica.strips import calls
+
+                    for _, at, rows in calls(m, step):
+                        step(at, at + rows)
+                        self._look(start)
+                else:
+                    step()
+                    self._look(start)
             if not m.arena.intact:
                 raise _Fault("guard", "written past the arena's end")
             return self.model._read(raw) if answer else None
         finally:
             m.end()
+
+    def _look(self, start):
+        """After a layer, or a call of a strip."""
+        if self._feed:
+            self._feed()
+        limit = self._timeout
+        if limit and ticks_diff(ticks_ms(), start) > limit:
+            raise _Fault("timeout", "more than %d ms" % limit)
 
     def _fill(self, m):
         """Write the kept inputs; into a spare with another scale, the numbers that they stand for."""

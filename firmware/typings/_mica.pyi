@@ -63,9 +63,14 @@ class Arena:
     def __len__(self) -> int: ...
 
 class step:  # not a name of the module: what is in Model.steps
-    """One layer. step() runs it, step(begin, end) only these of its rows; neither allocates anything."""
+    """One layer, or a strip of several. step() runs it, step(begin, end) only these of its rows; neither allocates anything.
+
+    Rows of a strip, which are those of all its layers, run from 0 on, one behind the other.
+    """
 
     rows: int
+    first: int  # index of the (first) layer
+    strip: int  # layers of a strip; 0: a layer alone
     @overload
     def __call__(self) -> None: ...
     @overload
@@ -79,8 +84,9 @@ class Model:
     inputs: tuple[int, ...]  # tensor ids
     outputs: tuple[int, ...]
     arena: Arena
+    strips: bool  # the file has strips (mica pack --ram)
     copied: bool  # the file did not lie where it could be used in place
-    lacking: list[int]  # steps whose kernel this firmware lacks
+    missing_kernels: list[int]  # steps whose kernel this firmware lacks
     ram: int
     state: memoryview | None  # the bytes of all state tensors, writable; None where there are none
     def begin(self) -> None:
@@ -114,6 +120,19 @@ class Model:
     def replace(self, i: int, f: Callable[[], object] | None, /) -> None:
         """Step i calls f() from now on; with None it is the engine's again."""
     def meta(self, key: str, /) -> str | None: ...
+    def in_strip(self, i: int, /) -> bool:
+        """Whether step i is part of a strip."""
+
+    def call(self, i: int, at: int, /) -> int:
+        """In the strip that begins with step i, the call that row `at` belongs to: its step << 16, plus the rows of it that
+        are left; 0 at the end. What it reads and writes is in place then. 0 begins again."""
+
+    def ran(self, n: int, /) -> None:
+        """Somebody else has made n rows of that call."""
+
+    def rows(self, id: int, /) -> tuple[int, int, int]:
+        """(first, made, have): rows [first, have) of a tensor are in memory, of which the last call makes [made, have)."""
+
     def golden(self, i: int, /) -> memoryview:
         """Vector i of the file: all inputs, then all outputs, each padded to a multiple of 4 bytes; read only."""
     def golden_crcs(self, i: int, /) -> memoryview | None:
@@ -138,8 +157,8 @@ def cores(n: int = ..., /) -> int:
     """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
 
 def info() -> Info: ...
-def load(buf: Buffer, arena: Arena | Buffer | None = None, *, lacking: bool = False) -> Model:
-    """Load a file. With `lacking` also one that needs kernels this firmware lacks: such a step wants replace()."""
+def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:
+    """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""
 
 # The kernels: see mica.kernels.
 def gemm(

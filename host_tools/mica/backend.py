@@ -22,6 +22,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from mica.compiler import Compiled, compile_model
 from mica.errors import MicaError
+from mica.format import joins
 from mica.format.codec import TensorRecord
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
@@ -47,8 +48,9 @@ class MicaRep(BackendRep):
             try:
                 self.compiled = compile_model(path, calibration)
             except MicaError as e:
-                raise type(e)(str(e).removeprefix(f"{path}: ")) from None  # a file that nobody knows of
-        self.runner = HostRunner(self.compiled.data)
+                e.found = e.found.removeprefix(f"{path}: ")  # a file that nobody knows of
+                raise
+        self.runner = HostRunner(self.compiled.data, self.compiled.custom)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[np.ndarray, ...]:
         """inputs: arrays in the order of the model's inputs, or a dict by name. Raises MicaError and Unsupported."""
@@ -63,17 +65,22 @@ class MicaRep(BackendRep):
             a = arrays[t.name]
             sample.append(as_stored(a, t))
         outputs = self.runner.run([sample])[0]
-        return tuple(
-            self._as_declared(q, model.tensors[i], info)
-            for q, i, info in zip(outputs, model.outputs, self.proto.graph.output, strict=True)
-        )
+        declared = []
+        for join, info in zip(joins.read(model), self.proto.graph.output, strict=True):
+            q, tensor = outputs[join.first], model.tensors[model.outputs[join.first]]
+            if join.parts == 1:
+                declared.append(self._as_declared(q, tensor, info))
+            else:
+                dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
+                declared.append(joins.joined(model, join, outputs).astype(dtype))
+        return tuple(declared)
 
     def _by_name(self, inputs: Any) -> dict[str, np.ndarray]:
         if isinstance(inputs, Mapping):
             return {name: np.asarray(a) for name, a in inputs.items()}
         given: Sequence[Any] = inputs if isinstance(inputs, (list, tuple)) else [inputs]
         if len(given) != len(self.inputs):
-            raise MicaError(f"{len(given)} inputs given; the model takes {len(self.inputs)}")
+            raise MicaError(f"{len(given)} inputs given", todo=f"the model takes {len(self.inputs)}")
         return {info.name: np.asarray(a) for info, a in zip(self.inputs, given, strict=True)}
 
     @staticmethod

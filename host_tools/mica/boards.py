@@ -55,7 +55,7 @@ class Emulator:
 
 
 @dataclass(frozen=True)
-class Board:
+class BoardSpec:
     """One board. Sizes in bytes; `clock` in Hz. 0 means not applicable."""
 
     folder: Path
@@ -97,7 +97,7 @@ def parse_size(value: object, where: str) -> int:
     except ValueError:
         size = -1
     if size < 0 or isinstance(value, bool | float):
-        raise MicaError(f'{where}: {value!r} is not a size; wanted bytes, or a text such as "64K" or "4M"')
+        raise MicaError(f"{where}: {value!r} is not a size", todo='expected bytes, or a text such as "64K" or "4M"')
     return size
 
 
@@ -106,16 +106,16 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
     known = {f.name: f for f in fields(cls) if f.name not in given}
     unknown = sorted(set(table) - set(known))
     if unknown:
-        raise MicaError(f"{where}: unknown key {', '.join(unknown)}; known are {', '.join(known)}")
+        raise MicaError(f"{where}: unknown key {', '.join(unknown)}", todo=f"known are {', '.join(known)}")
     missing = [name for name, f in known.items() if f.default is MISSING and name not in table]
     if missing:
         raise MicaError(f"{where}: {', '.join(missing)} is missing")
     values = dict(given)
     for key, value in table.items():
         place = f"{where}: {key}"
-        if key in _TABLES and cls is Board:
+        if key in _TABLES and cls is BoardSpec:
             if not isinstance(value, dict):
-                raise MicaError(f"{place}: {value!r} is not a table; write [{key}] above its keys")
+                raise MicaError(f"{place}: {value!r} is not a table", todo=f"write [{key}] above its keys")
             values[key] = _fill(_TABLES[key], value, place)
         elif key in _SIZES:
             values[key] = parse_size(value, place)
@@ -124,15 +124,15 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
                 raise MicaError(f"{place}: {value!r} is not a list of texts")
             values[key] = tuple(value)
         else:
-            wanted = known[key].type
-            if type(value) is not wanted:
-                kind = getattr(wanted, "__name__", str(wanted))
+            expected = known[key].type
+            if type(value) is not expected:
+                kind = getattr(expected, "__name__", str(expected))
                 raise MicaError(f"{place}: {value!r} is not {'a text' if kind == 'str' else 'a whole number'}")
             values[key] = value
     return cls(**values)
 
 
-def read_board(folder: Path) -> Board:
+def read_board(folder: Path) -> BoardSpec:
     """Read folder/board.toml. Raises MicaError, naming file and key, when it is not as it should be."""
     path = folder / "board.toml"
     try:
@@ -141,12 +141,12 @@ def read_board(folder: Path) -> Board:
         raise MicaError(f"{path} is missing") from None
     except tomllib.TOMLDecodeError as error:
         raise MicaError(f"{path}: {error}") from None
-    board: Board = _fill(Board, table, str(path), folder=folder)
+    board: BoardSpec = _fill(BoardSpec, table, str(path), folder=folder)
     if board.name != folder.name:
         raise MicaError(f"{path}: name is {board.name!r}, but the folder is {folder.name!r}")
     for key, value, allowed in (("port", board.port, PORTS), ("flasher", board.flasher, FLASHERS)):
         if value not in allowed:
-            raise MicaError(f"{path}: {key} is {value!r}; known are {', '.join(allowed)}")
+            raise MicaError(f"{path}: {key} is {value!r}", todo=f"known are {', '.join(allowed)}")
     return board
 
 
@@ -155,29 +155,30 @@ def board_names() -> list[str]:
     return sorted(path.parent.name for path in data_dir("boards").glob("*/board.toml"))
 
 
-def all_boards() -> list[Board]:
+def all_boards() -> list[BoardSpec]:
     return [read_board(data_dir("boards") / name) for name in board_names()]
 
 
-def emulated_boards() -> dict[str, Board]:
+def emulated_boards() -> dict[str, BoardSpec]:
     """The boards that run on this computer, by the name that --on takes."""
     return {board.target: board for board in all_boards() if board.emulator}
 
 
-def load_board(name: str) -> Board:
+def load_board(name: str) -> BoardSpec:
     """Return the board called `name`, or whose emulation is; the error for an unknown one lists the known."""
     names = board_names()
     real = name.removesuffix("@emu")
     if real not in names:
-        raise MicaError(f"no board is called {name!r}{did_you_mean(name, names)}; known are {', '.join(names)}")
+        known = f"known are {', '.join(names)}"
+        raise MicaError(f"no board is called {name!r}", todo=did_you_mean(name, names)).then(known)
     board = read_board(data_dir("boards") / real)
     if name not in (board.name, board.target) or (name != real and board.emulator is None):
-        raise MicaError(f"no board is called {name!r}; did you mean {real}?")
+        raise MicaError(f"no board is called {name!r}", todo=f"did you mean {real}?")
     return board
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "; did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
+    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
     by_text = {k.lower(): k for k in known}
     found = difflib.get_close_matches(name.lower(), by_text, n=1)
-    return f"; did you mean {by_text[found[0]]}?" if found else ""
+    return f"did you mean {by_text[found[0]]}?" if found else ""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,9 @@ from mica.ir.graph import Graph, Value
 MADE_UP_SAMPLES = 16
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
 LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
+# How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and others.
+# `expected_input` is off by a factor of 1.5 on the reference models.
+PIXELS, BEYOND = 12, 30
 PICTURES = (".png", ".jpg", ".jpeg")
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # number of channels -> Pillow's name
 
@@ -67,7 +70,9 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
         if name in arrays:
             a = arrays[name]
             if not _broadcasts(a.shape, y.shape):
-                raise MicaError(f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}; wanted one number")
+                raise MicaError(
+                    f"{where}: '{name}' {list(a.shape)} is not for 'x' {list(y.shape)}", todo="expected one number"
+                )
             y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
 
@@ -84,7 +89,7 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
     """An array of a file as float32. Raises MicaError where it holds something else than samples of numbers."""
     if x.dtype.kind not in "fiub" or x.ndim == 0:
         what = f"type {x.dtype}" if x.ndim else "one value"
-        raise MicaError(f"{where}: '{name}' has {what}; wanted samples of numbers")
+        raise MicaError(f"{where}: '{name}' has {what}", todo="expected samples of numbers")
     return x.astype(np.float32)
 
 
@@ -105,7 +110,9 @@ def load_calibration(
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
         return {inputs[0]: decode(arrays, str(path))}
-    raise MicaError(f"{path}: holds {', '.join(arrays)}; wanted one array for each of the inputs {', '.join(inputs)}")
+    raise MicaError(
+        f"{path}: holds {', '.join(arrays)}", todo=f"expected one array for each of the inputs {', '.join(inputs)}"
+    )
 
 
 def sample_files(path: str | Path) -> list[Path]:
@@ -124,9 +131,11 @@ def _load_folder(
     if not files:
         raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
     if len(kinds) > 1:
-        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}; wanted one kind of samples")
+        raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
-        raise MicaError(f"{folder}: the model has the inputs {', '.join(inputs)}; wanted .npz files that hold them all")
+        raise MicaError(
+            f"{folder}: the model has the inputs {', '.join(inputs)}", todo="expected .npz files that hold them all"
+        )
     if kinds == {"pictures"}:
         pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
         return {inputs[0]: np.concatenate(pictures)}
@@ -145,12 +154,13 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
         from PIL import Image
     except ImportError:
         raise MicaError(
-            f"{path}: reading pictures needs the Python package Pillow: pip install Pillow; or give an .npz file"
+            f"{path}: reading pictures needs the Python package Pillow",
+            todo="pip install Pillow, or give an .npz file",
         ) from None
     if len(shape) != 4 or (shape[3] not in _MODES and shape[1] not in _MODES):
         raise MicaError(
-            f"{path}: is a picture, but the model's input is {list(shape)}; wanted [1, height, width, channels] or "
-            "[1, channels, height, width] with 1, 3 or 4 channels"
+            f"{path}: is a picture, but the model's input is {list(shape)}",
+            todo="expected [1, height, width, channels] or [1, channels, height, width] with 1, 3 or 4 channels",
         )
     last = shape[3] in _MODES
     (height, width), channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
@@ -195,8 +205,8 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
         return x.reshape(len(x), *shape)
     if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
         return x
-    wanted = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
-    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}; wanted [{wanted}]")
+    expected = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
+    raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}", todo=f"expected [{expected}]")
 
 
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
@@ -208,8 +218,8 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
     size = MADE_UP_SAMPLES * sum(4 * g.value(name).size for name in g.inputs)
     if size > MADE_UP_BYTES:
         raise MicaError(
-            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes; wanted at most {MADE_UP_BYTES:,}. "
-            "Give real ones with --calib"
+            f"{MADE_UP_SAMPLES} made-up samples of its inputs would take {size:,} bytes",
+            todo=f"expected at most {MADE_UP_BYTES:,}. Give real ones with --calib",
         )
     rng = np.random.default_rng(0)
     expected = {name: expected_input(g, name) for name in g.inputs}
@@ -262,6 +272,59 @@ def expected_input(g: Graph, name: str) -> tuple[float, float] | None:
             return (mean, deviation) if max(abs(mean), deviation) < LARGEST_MADE_UP else None
         else:
             return None
+    return None
+
+
+def doubts(g: Graph, samples: Sequence[Mapping[str, np.ndarray]], apart: Collection[str] = ()) -> list[str]:
+    """Why calibration with these samples cannot be right, in lines for a person. apart: inputs that are not in the data."""
+    found = []
+    if len(samples) == 1:
+        found.append("one calibration sample: ranges cover nothing else; give a hundred that differ")
+    for name in g.inputs:
+        if name in apart or g.value(name).dtype != "float32":
+            continue
+        seen = [np.asarray(s[name], np.float32) for s in samples]
+        low, high = min(float(x.min()) for x in seen), max(float(x.max()) for x in seen)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            continue  # refused where the network is run
+        if low == high == 0:
+            found.append(f"input '{name}' is zero in all calibration samples; give samples of real inputs")
+        elif len(seen) > 1 and all(np.array_equal(x, seen[0]) for x in seen[1:]):
+            found.append(f"input '{name}': all {len(seen)} calibration samples are the same; give samples that differ")
+        elif (unlike := _unlike_the_model(g, name, seen, low, high)) is not None:
+            found.append(f"input '{name}': calibration samples are {unlike}")
+    return found
+
+
+def _unlike_the_model(g: Graph, name: str, seen: Sequence[np.ndarray], low: float, high: float) -> str | None:
+    """What is strange about samples that lie between low and high; None where they may be what the network was trained on."""
+    quant = g.value(name).quant
+    if quant is not None:
+        first, last = (float(v) for v in quant.levels()[[0, -1]])
+        wide = max(-first, last)
+        if max(-low, high) > BEYOND * wide or max(-low, high) < wide / BEYOND:
+            return (
+                f"from {low:.4g} to {high:.4g}; the model takes {first:.4g} to {last:.4g}: scale them as it was trained"
+            )
+        return None
+    of_weights = expected_input(g, name)
+    if of_weights is None:
+        return None
+    values = np.concatenate([x.reshape(-1) for x in seen[:MADE_UP_SAMPLES]]).astype(np.float64)
+    size, expected = (
+        max(abs(float(mean)), float(deviation)) for mean, deviation in ((values.mean(), values.std()), of_weights)
+    )
+    pixels = low >= 0 and 100 < high <= 255 and bool(np.all(values == np.rint(values)))
+    if pixels and size > PIXELS * expected:
+        return (
+            f"whole numbers from {low:.0f} to {high:.0f}; the first layer's weights expect numbers around {expected:.2g}. Scale "
+            "them as in training, x / 255 perhaps (of pictures --pixel-scale 1/255)"
+        )
+    if size > BEYOND * expected or size < expected / BEYOND:
+        return (
+            f"from {low:.4g} to {high:.4g}; the first layer's weights expect numbers around {expected:.2g}: "
+            "scale them as in training"
+        )
     return None
 
 

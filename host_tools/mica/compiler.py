@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from mica import __version__
-from mica.calibration import default_samples, samples_for
-from mica.errors import Unsupported
+from mica.calibration import default_samples, doubts, samples_for
+from mica.custom import NO_CUSTOM, CustomOps
+from mica.errors import MicaError, Unsupported
+from mica.format import joins
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
@@ -18,16 +20,26 @@ from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.state import Tie, with_state
+from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
-from mica.plan.plan import Plan, best_plan
+from mica.plan.plan import Plan, apart, best_plan
+from mica.plan.strips import Price, plan_within
 from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
+from mica.quantise.parts import split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
+
+
+@dataclass(frozen=True)
+class Ram:
+    """`bytes` for tensors and scratch together, and what steps cost on the core that counts."""
+
+    bytes: int
+    price: Price
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,8 @@ class Compiled:
     integer: Graph  # kernels
     macs: int
     weight_bytes: int
+    custom: CustomOps  # that it was compiled with
+    made_up: bool  # the samples were
 
 
 def compile_model(
@@ -54,22 +68,25 @@ def compile_model(
     calib_method: str = AUTO,
     plain: bool = False,
     scratch_limit: int = SCRATCH_LIMIT,
-    states: Sequence[Tie] = (),
+    states: Sequence[StateLink] = (),
     windows: Sequence[Window] = (),
     imported: Graph | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    ram: Ram | None = None,
 ) -> Compiled:
-    """Compiles `path`; imported: the graph of `import_model(path, shapes)`, where the caller has it already. It is used up.
+    """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
-    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: hears of what a
+    costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
-    consecutive runs, and those of a window's input its new rows only.
+    consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
+    and scratch may take together; where they would take more, layers run in strips.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     if imported is None:
-        imported = import_model(path, shapes)
+        imported = import_model(path, shapes, custom)
     ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:
@@ -80,14 +97,23 @@ def compile_model(
         samples = _samples(core, calibration, ties)
         if unknown and calibration is not None:
             core = balance(core, samples, [name for tie in ties for name in tie])
+        core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
-        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core)
+        if calibration is not None and warn is not None:
+            for doubt in doubts(core, samples, {source for source, _ in ties}):
+                warn(doubt)
+        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core, samples)
         _share_scales(tuned, ties)
+        if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
+            _share_scales(tuned.unseen.tuned, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
-        raise Unsupported(f"{path}: {e}", e.reasons) from None
+        raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
+    if ram is not None:
+        layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
+        scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
     facts = {
         "name": clean(path.stem),
         "producer": f"mica {__version__}",
@@ -96,6 +122,8 @@ def compile_model(
         **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
+    if any(s.parts > 1 for s in splits):
+        facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:
         model = with_state(model, ties)
@@ -112,11 +140,31 @@ def compile_model(
         integer=integer,
         macs=sum(s.macs for s in model.steps),
         weight_bytes=weight_bytes(model),
+        custom=custom,
+        made_up=calibration is None,
     )
 
 
+def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
+    """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
+    integer = quantise(tuned.graph, tuned.ranges)
+    model = pack(integer, apart(integer), {})
+    return model, encode(model)
+
+
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+    if compiled.model.state_bytes:
+        raise MicaError("a streaming model runs layer by layer; pack it with --ram")
+    plan = plan_within(compiled.integer, compiled.plan, ram.bytes, scratch_limit, ram.price)
+    model = pack(
+        compiled.integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch
+    )
+    return replace(compiled, data=encode(model), model=model, plan=plan)
+
+
 def _samples(
-    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[Tie]
+    core: Graph, calibration: Mapping[str, np.ndarray] | None, ties: Sequence[StateLink]
 ) -> list[dict[str, np.ndarray]]:
     """Samples with the states that they meet, one after the other."""
     if calibration is None:
@@ -130,7 +178,7 @@ def _samples(
     return samples
 
 
-def _share_scales(tuned: Tuned, ties: Sequence[Tie]) -> None:
+def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
     """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
     if not ties:
         return

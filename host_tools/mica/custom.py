@@ -9,6 +9,12 @@
 
 On the host such a step computes in real numbers: inputs dequantised, the result quantised with the output's scale, as a
 model's inputs are. A board runs what `mica.register` was given, which `mica verify` compares with that.
+
+In Python, the operators are a value that is handed to whatever compiles or runs a model that has them:
+
+    ops = CustomOps.read(["ops.py"])            # or CustomOps({"Cube": Operator("Cube", cube)}, "import mica; ...")
+    compiled = compile_model("net.onnx", samples, custom=ops)
+    with open_runner(compiled.data, "UNIX", custom=ops) as runner: ...
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ from __future__ import annotations
 import importlib.util
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -25,56 +31,93 @@ import numpy as np
 
 from mica.errors import MicaError, Unsupported
 from mica.format.values import dequantise_f32, quantise_f32
-from mica.kernels import CUSTOM
 from mica.kernels.custom import custom_definition
 
-KERNEL = CUSTOM.name
+Shape = tuple[int, ...]
+
+
+class Tensor(Protocol):
+    """What quantising needs to know."""
+
+    dims: Shape
+    scale: float
+    zero_point: int
 
 
 @dataclass(frozen=True)
 class Operator:
     """`compute`: float32 arrays and attributes -> float32 array. `shape`: shapes and attributes -> shape."""
 
+    name: str
     compute: Callable[..., Any]
-    shape: Callable[..., Any] | None
+    shape: Callable[..., Any] | None = None
+
+    def output_shape(self, attributes: Mapping[str, Any], shapes: Sequence[Shape]) -> Shape:
+        """The shape that inputs of these shapes give. Raises ValueError where the user's function cannot say."""
+        if self.shape is not None:
+            shape = self._call(self.shape, shapes, attributes)
+            if not isinstance(shape, tuple | list) or not all(isinstance(n, int) and n > 0 for n in shape):
+                raise ValueError(f"the shape of {self.name} is {shape!r}; expected a tuple of dimensions")
+            return tuple(shape)
+        zeros = [np.zeros(s, np.float32) for s in shapes]
+        return tuple(np.shape(self._call(self.compute, zeros, attributes)))
+
+    def values(self, attributes: Mapping[str, Any], arrays: Sequence[np.ndarray], shape: Shape) -> np.ndarray:
+        """float32 arrays -> float32 array of `shape`. Raises MicaError where the user's function fails."""
+        floats = [np.asarray(a, np.float32) for a in arrays]
+        try:
+            y = np.asarray(self._call(self.compute, floats, attributes), np.float32)
+        except ValueError as e:
+            raise MicaError(str(e)) from None
+        if y.shape != shape or not np.isfinite(y).all():
+            what = (
+                f"shape {list(y.shape)}, expected {list(shape)}" if y.shape != shape else "a number that is not finite"
+            )
+            raise MicaError(f"operator {self.name} gave {what}")
+        return y
+
+    def _call(self, f: Callable[..., Any], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        try:
+            return f(*arguments, **attributes)
+        except Exception as e:  # whatever the user's function raises
+            raise ValueError(f"operator {self.name}: {type(e).__name__}: {e}") from None
 
 
-OPERATORS: dict[str, Operator] = {}  # what load() has read
-_board: list[str] = []
+@dataclass(frozen=True)
+class CustomOps:
+    """Operators by name, and what a board executes before it loads a model."""
+
+    operators: Mapping[str, Operator] = field(default_factory=dict)
+    board_source: str = ""
+
+    @classmethod
+    def read(cls, paths: Sequence[str | Path]) -> CustomOps:
+        """The operators of all files; the last one has a name. Raises MicaError where a file cannot be executed, or says nothing."""
+        operators: dict[str, Operator] = {}
+        sources = []
+        for path in paths:
+            module = _module(Path(path))
+            functions = getattr(module, "OPERATORS", None)
+            shapes = getattr(module, "SHAPES", {})
+            source = getattr(module, "BOARD", "")
+            if not isinstance(functions, dict) or not all(callable(f) for f in functions.values()) or not functions:
+                raise MicaError(f"{path}: expected OPERATORS = {{'Name': function}}")
+            if not isinstance(shapes, dict) or set(shapes) - set(functions) or not isinstance(source, str):
+                raise MicaError(f"{path}: expected SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
+            operators.update({name: Operator(name, f, shapes.get(name)) for name, f in functions.items()})
+            sources.append(source)
+        return cls(operators, "\n".join(sources))
+
+    def values_s8(self, definition: bytes, xs: Sequence[np.ndarray], x: Sequence[Tensor], y: Tensor) -> np.ndarray:
+        """A step: int8 inputs -> int8 output, by way of real numbers. Raises Unsupported where the operator is not among these."""
+        name, attributes = custom_definition(definition)
+        if name not in self.operators:
+            raise Unsupported(f"operator {name} is the user's own", todo="give the file that has it: --custom FILE.py")
+        reals = [dequantise_f32(a, t.scale, t.zero_point) for a, t in zip(xs, x, strict=True)]
+        return quantise_f32(self.operators[name].values(attributes, reals, tuple(y.dims)), y.scale, y.zero_point)
 
 
-class Tensor(Protocol):
-    """What quantising needs to know."""
-
-    dims: tuple[int, ...]
-    scale: float
-    zero_point: int
-
-
-def load(paths: Sequence[str]) -> None:
-    """Read files of operators. Raises MicaError where one cannot be executed, or says nothing."""
-    for path in paths:
-        module = _module(Path(path))
-        operators = getattr(module, "OPERATORS", None)
-        shapes = getattr(module, "SHAPES", {})
-        board = getattr(module, "BOARD", "")
-        if not isinstance(operators, dict) or not all(callable(f) for f in operators.values()) or not operators:
-            raise MicaError(f"{path}: wanted OPERATORS = {{'Name': function}}")
-        if not isinstance(shapes, dict) or set(shapes) - set(operators) or not isinstance(board, str):
-            raise MicaError(f"{path}: wanted SHAPES = {{'Name': function}} of its OPERATORS, and BOARD a str")
-        OPERATORS.update({name: Operator(f, shapes.get(name)) for name, f in operators.items()})
-        _board.append(board)
-
-
-def clear() -> None:
-    """Forget all of them."""
-    OPERATORS.clear()
-    _board.clear()
-
-
-def board_source() -> str:
-    """What a board executes before it loads a model."""
-    return "\n".join(_board)
+NO_CUSTOM = CustomOps()
 
 
 def _module(path: Path) -> ModuleType:
@@ -91,56 +134,9 @@ def _module(path: Path) -> ModuleType:
     return module
 
 
-# ---- what a step says: JSON in the file
-
-
 def define(op: str, attributes: Mapping[str, Any]) -> str:
     """The definition of a step. Raises ValueError for attributes that JSON cannot hold."""
     try:
         return json.dumps({"op": op, "attributes": dict(attributes)}, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError):
         raise ValueError("an attribute that is neither a number, a string nor a list of these") from None
-
-
-# ---- what it computes
-
-
-def output_shape(op: str, attributes: Mapping[str, Any], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The shape that inputs of these shapes give. Raises ValueError where the user's function cannot say."""
-    operator = OPERATORS[op]
-    if operator.shape is not None:
-        shape = _call(op, operator.shape, shapes, attributes)
-        if not isinstance(shape, tuple | list) or not all(isinstance(n, int) and n > 0 for n in shape):
-            raise ValueError(f"the shape of {op} is {shape!r}; wanted a tuple of dimensions")
-        return tuple(shape)
-    zeros = [np.zeros(s, np.float32) for s in shapes]
-    return tuple(np.shape(_call(op, operator.compute, zeros, attributes)))
-
-
-def compute(definition: bytes, arrays: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
-    """float32 arrays -> float32 array of `shape`. Raises MicaError where the user's function fails."""
-    op, attributes = custom_definition(definition)
-    if op not in OPERATORS:
-        raise Unsupported(f"operator {op} is the user's own; give the file that has it: --custom FILE.py")
-    floats = [np.asarray(a, np.float32) for a in arrays]
-    try:
-        y = np.asarray(_call(op, OPERATORS[op].compute, floats, attributes), np.float32)
-    except ValueError as e:
-        raise MicaError(str(e)) from None
-    if y.shape != shape or not np.isfinite(y).all():
-        what = f"shape {list(y.shape)}, wanted {list(shape)}" if y.shape != shape else "a number that is not finite"
-        raise MicaError(f"operator {op} gave {what}")
-    return y
-
-
-def compute_s8(definition: bytes, xs: Sequence[np.ndarray], x: Sequence[Tensor], y: Tensor) -> np.ndarray:
-    """int8 inputs -> int8 output, by way of real numbers."""
-    reals = [dequantise_f32(a, t.scale, t.zero_point) for a, t in zip(xs, x, strict=True)]
-    return quantise_f32(compute(definition, reals, tuple(y.dims)), y.scale, y.zero_point)
-
-
-def _call(op: str, f: Callable[..., Any], arguments: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
-    try:
-        return f(*arguments, **attributes)
-    except Exception as e:  # whatever the user's function raises
-        raise ValueError(f"operator {op}: {type(e).__name__}: {e}") from None

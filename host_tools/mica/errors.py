@@ -1,20 +1,47 @@
-"""Errors that mica shows to people: one line that says what was found, what was wanted, what to try."""
+"""Errors that mica shows to people: one line that says what was found, and what to do about it."""
 
+from __future__ import annotations
+
+import copy
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from mica.printable import printable_lines
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class MicaError(Exception):
     """Something the user can act on. The command line prints it in one line and ends with `exit_code`.
 
-    Control characters of whatever the message quotes do not come through.
+    `found`: what was wrong, and where. `todo`: what was expected instead, or what to do; "" where the first says it.
+    The line is both, with a semicolon between. Whoever knows more about an error adds it by value: `at`, `then`.
+    Control characters of whatever the texts quote do not come through.
     """
 
     exit_code = 1
 
-    def __init__(self, message: str) -> None:
-        super().__init__(printable_lines(message))
+    def __init__(self, found: str, *, todo: str = "") -> None:
+        super().__init__(found)
+        self.found = printable_lines(found)
+        self.todo = printable_lines(todo)
+
+    def __str__(self) -> str:
+        return f"{self.found}; {self.todo}" if self.todo else self.found
+
+    def at(self, where: str) -> Self:
+        """The same error, found at `where`: a file, a port, a node."""
+        other = copy.copy(self)
+        other.found = f"{printable_lines(where)}: {self.found}"
+        return other
+
+    def then(self, todo: str) -> Self:
+        """The same error, with one more thing to do."""
+        other = copy.copy(self)
+        other.todo = "; ".join(text for text in (self.todo, printable_lines(todo)) if text)
+        return other
 
 
 class Unsupported(MicaError):
@@ -22,6 +49,42 @@ class Unsupported(MicaError):
 
     exit_code = 2
 
-    def __init__(self, message: str, reasons: Sequence[str] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, found: str, reasons: Sequence[str] = (), *, todo: str = "") -> None:
+        super().__init__(found, todo=todo)
         self.reasons = tuple(reasons)
+
+    @classmethod
+    def because(cls, found: str, reasons: Sequence[str], shown: Sequence[str] | None = None) -> Self:
+        """`found: reason`; of several reasons one line a cause. shown: lines that stand for them where they are many."""
+        lines = one_line_a_cause(reasons) if shown is None else shown
+        return cls(f"{found}: {lines[0]}" if len(lines) == 1 else "\n  ".join([f"{found}:", *lines]), reasons)
+
+
+NAMED = 2  # of many nodes with one problem
+
+_PROBLEM = re.compile(r"node '(?P<node>.*?)' \((?P<op>\w*)\): (?P<reason>.*)", re.DOTALL)
+
+
+def one_line_a_cause(problems: Sequence[str]) -> list[str]:
+    """Problems of nodes, those of one operator for one reason as one: "node 'a', 'b' and 64 more (Op): the reason".
+
+    Each in the place of its first; two are said as they are.
+    """
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for text in problems:
+        found = _PROBLEM.fullmatch(text)
+        key: tuple[str, ...] = (found["op"], found["reason"]) if found else (text,)
+        alike.setdefault(key, []).append(found["node"] if found else "")
+    lines: list[str] = []
+    for key, named in alike.items():
+        if len(key) == 1:
+            lines.append(key[0])
+            continue
+        op, reason = key
+        nodes = list(dict.fromkeys(named))
+        if len(nodes) <= NAMED:
+            lines += [f"node '{node}' ({op}): {reason}" for node in nodes]
+        else:
+            names = ", ".join(f"'{node}'" for node in nodes[:NAMED])
+            lines.append(f"node {names} and {len(nodes) - NAMED} more ({op}): {reason}")
+    return lines

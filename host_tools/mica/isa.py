@@ -67,7 +67,7 @@ class Isa:
 def _made(cls: type[T], table: Mapping[str, Any], place: str) -> T:
     known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     if unknown := sorted(set(table) - set(known)):
-        raise MicaError(f"{place}: no key is called {unknown[0]!r}; known are {', '.join(known)}")
+        raise MicaError(f"{place}: no key is called {unknown[0]!r}", todo=f"known are {', '.join(known)}")
     needed = [n for n, f in known.items() if f.default is MISSING and f.default_factory is MISSING]
     if missing := [name for name in needed if name not in table]:
         raise MicaError(f"{place}: {missing[0]!r} is missing")

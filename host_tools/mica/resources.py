@@ -18,5 +18,5 @@ def data_dir(name: str) -> Path:
     else:
         folder = _PACKAGE / "_data" / name
     if not folder.is_dir():
-        raise MicaError(f"{folder} is missing: this installation of mica is incomplete; install it again")
+        raise MicaError(f"{folder} is missing: this installation of mica is incomplete", todo="install it again")
     return folder

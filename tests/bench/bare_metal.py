@@ -307,14 +307,14 @@ def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, x
     return results
 
 
-def differences(jobs: Sequence[Job], results: Sequence[Result], wanted: Mapping[str, list[int]]) -> list[str]:
+def differences(jobs: Sequence[Job], results: Sequence[Result], expected: Mapping[str, list[int]]) -> list[str]:
     """One line for each job whose steps did not all write the expected bytes."""
     lines = []
     for job, r in zip(jobs, results, strict=True):
         if r.refused:
             lines.append(f"{job.name}: {r.refused}")
-        elif r.hashes != wanted[job.name]:
-            step = next((i for i, (a, b) in enumerate(zip(r.hashes, wanted[job.name], strict=False)) if a != b), -1)
+        elif r.hashes != expected[job.name]:
+            step = next((i for i, (a, b) in enumerate(zip(r.hashes, expected[job.name], strict=False)) if a != b), -1)
             lines.append(f"{job.name}: step {step} wrote other bytes than the numpy reference")
     return lines
 

@@ -18,26 +18,26 @@ def jobs() -> list[Job]:
 
 
 @pytest.fixture(scope="module")
-def wanted(jobs: list[Job]) -> dict[str, list[int]]:
+def expected(jobs: list[Job]) -> dict[str, list[int]]:
     return {job.name: bare_metal.expected(job) for job in jobs}
 
 
 @pytest.mark.parametrize("name", CORE_NAMES)
-def test_equals_the_oracle(name: str, jobs: list[Job], wanted: dict[str, list[int]]) -> None:
+def test_equals_the_oracle(name: str, jobs: list[Job], expected: dict[str, list[int]]) -> None:
     core = CORES[name]
     assert not bare_metal.available(core), bare_metal.available(core)
     results = bare_metal.run(core, bare_metal.build(core), jobs)
-    wrong = bare_metal.differences(jobs, results, wanted)
+    wrong = bare_metal.differences(jobs, results, expected)
     assert not wrong, f"{len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
 
 
 @pytest.mark.parametrize("name", ("m0plus-qemu", "m3", "m33"))
-def test_in_parts(name: str, jobs: list[Job], wanted: dict[str, list[int]]) -> None:
+def test_in_parts(name: str, jobs: list[Job], expected: dict[str, list[int]]) -> None:
     """Steps that are shared by cores: each part with its share of the scratch, the first one first, then the last one first."""
     core = CORES[name]
     for parts in (2, 3):
         cut = [dataclasses.replace(job, parts=parts) for job in jobs]
-        wrong = bare_metal.differences(cut, bare_metal.run(core, bare_metal.build(core), cut), wanted)
+        wrong = bare_metal.differences(cut, bare_metal.run(core, bare_metal.build(core), cut), expected)
         assert not wrong, f"{parts} parts, {len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
 
 
@@ -80,7 +80,7 @@ SLIPS = [
 
 @pytest.mark.parametrize(("name", "file", "before", "after"), SLIPS, ids=lambda v: str(v).replace("\n", ";")[:30])
 def test_a_slip_is_caught(
-    name: str, file: str, before: str, after: str, jobs: list[Job], wanted: dict[str, list[int]], tmp_path: Path
+    name: str, file: str, before: str, after: str, jobs: list[Job], expected: dict[str, list[int]], tmp_path: Path
 ) -> None:
     """Off by one in a rounding, on purpose: the cases above have to see it."""
     core = CORES[name]
@@ -91,4 +91,4 @@ def test_a_slip_is_caught(
     assert before in text, "the kernel has changed: choose another slip"
     source.write_text(text.replace(before, after))
     results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs)
-    assert bare_metal.differences(jobs, results, wanted)
+    assert bare_metal.differences(jobs, results, expected)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.targets import open_board
 
 STEPS = 256
@@ -52,7 +52,7 @@ def tiny_model(steps: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def board() -> Iterator[Board]:
+def board() -> Iterator[Link]:
     """The emulated Cortex-M3 with a clock of instructions, and models on it."""
     with open_board("MPS2_AN385", icount=True) as board:
         board.put(tiny_model(1), "few")
@@ -61,7 +61,7 @@ def board() -> Iterator[Board]:
         yield board
 
 
-def test_instructions_per_layer(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_instructions_per_layer(board: Link, capsys: pytest.CaptureFixture[str]) -> None:
     few, many = (int(word) for word in board.exec(SCRIPT).split())
     again_few, again_many = (int(word) for word in board.exec(SCRIPT).split())
     per_step = (many - few) * INSTRUCTIONS_PER_TICK / (STEPS - 1)
@@ -86,7 +86,7 @@ print(plain, one, all_, ticks(m))
 """
 
 
-def test_no_hook_no_cost(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_hook_no_cost(board: Link, capsys: pytest.CaptureFixture[str]) -> None:
     """Hooks cost where they are, and nothing once they are gone."""
     plain, one, everywhere, after = (int(word) for word in board.exec(DEFINITION + HOOKED).split())
     with capsys.disabled():
@@ -170,7 +170,7 @@ print(all(same))
 """
 
 
-def served(board: Board, slices: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
+def served(board: Link, slices: tuple[int, ...], capsys: pytest.CaptureFixture[str]) -> None:
     """Another task runs again at least after each slice and a quarter, and not much more often."""
     first, *lines, same = board.exec(SHARING.format(slices=slices), timeout=600).decode().splitlines()
     alone = int(first)
@@ -187,10 +187,10 @@ def served(board: Board, slices: tuple[int, ...], capsys: pytest.CaptureFixture[
     assert same == "True"
 
 
-def test_asyncio_is_served(board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_asyncio_is_served(board: Link, capsys: pytest.CaptureFixture[str]) -> None:
     served(board, (300, 1000), capsys)
 
 
-def test_asyncio_is_served_on_a_pico(pico_board: Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_asyncio_is_served_on_a_pico(pico_board: Link, capsys: pytest.CaptureFixture[str]) -> None:
     pico_board.put(big_model(), "big")
     served(pico_board, (10000,), capsys)

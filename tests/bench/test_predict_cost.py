@@ -10,7 +10,7 @@ import pytest
 
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.weights import OFFSET_ROWS
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD
 from mica.pack.pack import set_scratch
@@ -45,7 +45,7 @@ MODEL = autoencoder()
 
 
 @pytest.fixture(scope="module")
-def pico() -> Iterator[Board]:
+def pico() -> Iterator[Link]:
     with open_board("RPI_PICO@emu", rom_files={"ad.mica": MODEL}) as board:
         yield board
 
@@ -79,7 +79,7 @@ print(len(m.predict([x], raw=True)[0]))
 """
 
 
-def test_load_and_predict(pico: Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_load_and_predict(pico: Link, capsys: pytest.CaptureFixture[str]) -> None:
     *lines, last = pico.exec(SCRIPT, timeout=200).decode().splitlines()
     assert last == "640"
     took = {name: int(n) for name, n in (line.split() for line in lines)}

@@ -36,15 +36,15 @@ def jobs() -> list[Job]:
 
 
 @pytest.fixture(scope="module")
-def wanted(jobs: list[Job]) -> dict[str, list[int]]:
+def expected(jobs: list[Job]) -> dict[str, list[int]]:
     return {job.name: bare_metal.expected(job) for job in jobs}
 
 
-def _means(name: str, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str, list[int]]) -> list[float]:
+def _means(name: str, isa: str | None, jobs: Sequence[Job], expected: Mapping[str, list[int]]) -> list[float]:
     """Instructions of a row of each shape."""
     core = CORES[name]
     results = bare_metal.run(core, bare_metal.build(core, isa), jobs)
-    wrong = bare_metal.differences(jobs, results, wanted)
+    wrong = bare_metal.differences(jobs, results, expected)
     assert not wrong, "\n".join(wrong[:20])
     counts = np.array([r.counts[0] for r in results]).reshape(len(SHAPES), INPUTS).mean(axis=1)
     return [float(count / rows) for count, (_, rows, _) in zip(counts, SHAPES, strict=True)]
@@ -52,10 +52,10 @@ def _means(name: str, isa: str | None, jobs: Sequence[Job], wanted: Mapping[str,
 
 @pytest.mark.parametrize("name", ["m7", "m33"])
 def test_half_of_the_reference(
-    name: str, jobs: list[Job], wanted: dict[str, list[int]], capsys: pytest.CaptureFixture[str]
+    name: str, jobs: list[Job], expected: dict[str, list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert not bare_metal.available(CORES[name]), bare_metal.available(CORES[name])
-    reference, ours = _means(name, "ref", jobs, wanted), _means(name, None, jobs, wanted)
+    reference, ours = _means(name, "ref", jobs, expected), _means(name, None, jobs, expected)
     with capsys.disabled():
         print()
         for (classes, rows, _), old, new in zip(SHAPES, reference, ours, strict=True):

@@ -43,7 +43,7 @@ def test_digits_layer_by_layer(digits_bytes: bytes, target: str) -> None:
 
 @pytest.mark.parametrize("target", ALSO_ON_NEWEST)
 def test_digits_on_newest(digits_bytes: bytes, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One wish in the environment, and every command builds and uses that MicroPython."""
+    """One request in the environment, and every command builds and uses that MicroPython."""
     monkeypatch.setenv("MICA_MICROPYTHON", NEWEST)
     said = check_digits(
         digits_bytes,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mica.boards import Board, all_boards, load_board
+from mica.boards import BoardSpec, all_boards, load_board
 from mica.errors import MicaError, Unsupported
 from mica.toolchain import build as builder
 from mica.toolchain import esp_idf, sources
@@ -36,7 +36,7 @@ def test_rp2_flash(name: str) -> None:
     assert board.romfs.base - board.uf2.base >= 512 * 1024
 
 
-def partitions(board: Board) -> dict[str, tuple[str, str, int, int]]:
+def partitions(board: BoardSpec) -> dict[str, tuple[str, str, int, int]]:
     """Type, subtype, offset and size of each partition of a board."""
     rows = csv.reader((board.folder / "partitions.csv").read_text(encoding="utf-8").splitlines())
     fields = [[field.strip() for field in row] for row in rows if row and not row[0].startswith("#")]
@@ -142,8 +142,8 @@ def test_build_with_idf(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("IDF_PATH", str(idf))
     asked = {}
 
-    def fetch(release: object, **wanted: object) -> Path:
-        asked.update(wanted)
+    def fetch(release: object, **expected: object) -> Path:
+        asked.update(expected)
         return nowhere / "tree"
 
     monkeypatch.setattr(sources, "fetch", fetch)

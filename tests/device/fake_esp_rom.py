@@ -188,7 +188,7 @@ class FakeEsp:
         boot: Callable[[bytes], tuple[str, Callable[[], None]]] | None = None,
     ) -> None:
         """`boot` starts what is the firmware here, given what is in flash, and returns its port and what ends it. It is started
-        anew after the flash was written. Without it only the loader answers.
+        again after the flash was written. Without it only the loader answers.
         """
         self.loader = Loader(chip, bytearray(b"\xff" * flash_bytes), fault)
         self.starts = 0

@@ -36,9 +36,9 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.kernels import KERNELS
-from mica.link import diagnosis, ports
+from mica.link import diagnosis, on_board, ports
 from mica.link.answers import ask
-from mica.link.board import Board, BoardError
+from mica.link.board import Link, board_exception
 from mica.link.diagnosis import BAD, OK, WARNING, examine, judge, parse
 from mica.run.board import BoardRunner
 
@@ -188,12 +188,12 @@ def test_nothing_answers(dead_port: str) -> None:  # noqa: F811
 # --- answers of boards --------------------------------------------------------------------------------------------------
 
 
-def looked_at(board: Board, expected: str | None = None) -> dict[str, diagnosis.Finding]:
-    found = judge(parse(ask(board, diagnosis.PROBE)), load_board(expected) if expected else None)
+def looked_at(board: Link, expected: str | None = None) -> dict[str, diagnosis.Finding]:
+    found = judge(parse(ask(board, on_board.call("probe"))), load_board(expected) if expected else None)
     return {f.what: f for f in found}
 
 
-def test_a_healthy_board(qemu_board: Board) -> None:
+def test_a_healthy_board(qemu_board: Link) -> None:
     found = looked_at(qemu_board, "MPS2_AN385")
     assert {k: f.state for k, f in found.items() if f.state != OK} == {"models": WARNING}
     assert found["firmware"].text == "built for MPS2_AN385"
@@ -202,7 +202,7 @@ def test_a_healthy_board(qemu_board: Board) -> None:
     assert "mica push" in found["models"].todo
 
 
-def test_firmware_of_another_board(qemu_board: Board) -> None:
+def test_firmware_of_another_board(qemu_board: Link) -> None:
     found = looked_at(qemu_board, "RPI_PICO")["firmware"]
     assert found.state == BAD and "MPS2_AN385" in found.text and "mica flash --board RPI_PICO" in found.todo
 
@@ -215,7 +215,7 @@ def test_firmware_of_another_board(qemu_board: Board) -> None:
         ("__version__ = '9.1.0'", BAD, "mica 9.1.0 on the board is newer than"),
     ],
 )
-def test_versions(qemu_board: Board, module: str, state: str, text: str) -> None:
+def test_versions(qemu_board: Link, module: str, state: str, text: str) -> None:
     """A file that is found before the frozen package stands for such firmware; the boot has imported the package."""
     qemu_board.exec(f"with open('mica.py', 'w') as f: f.write({module!r})\nimport sys\nsys.path.insert(0, '')")
     qemu_board.exec("sys.modules.pop('mica', None)")
@@ -232,12 +232,12 @@ def test_versions(qemu_board: Board, module: str, state: str, text: str) -> None
         qemu_board.soft_reset()
 
 
-def test_a_model_for_a_newer_runtime(qemu_board: Board) -> None:
+def test_a_model_for_a_newer_runtime(qemu_board: Link) -> None:
     with pytest.raises(MicaError, match=r"reads models of format 1; this one has format 2\.3; flash a firmware"):
         diagnosis.check_board(qemu_board, b"MICA" + bytes([2, 0, 3, 0]))
 
 
-def test_out_of_memory(qemu_board: Board) -> None:
+def test_out_of_memory(qemu_board: Link) -> None:
     qemu_board.exec("import gc\ngc.collect()\nfull = bytearray(gc.mem_free() - 60000)")
     error = diagnosis.out_of_memory(qemu_board, 100_000, 5_000)
     text = str(error)
@@ -259,9 +259,9 @@ def test_a_memory_error_is_explained() -> None:
     runner.target, runner.data = "RPI_PICO", bytes(5000)
     runner.model = ModelFile([], [], [], [], arena_bytes=70_000)
     runner.board = Full()  # type: ignore[assignment]
-    text = str(runner._explain(BoardError("MemoryError: memory allocation failed, allocating 70000 bytes")))
+    text = str(runner._explain(board_exception("MemoryError: memory allocation failed, allocating 70000 bytes")))
     assert text.startswith("RPI_PICO is out of memory: the model takes 70,000 bytes") and "12,345 free" in text
-    assert str(runner._explain(BoardError("ValueError: damaged"))) == "RPI_PICO: ValueError: damaged"
+    assert str(runner._explain(board_exception("ValueError: damaged"))) == "RPI_PICO: ValueError: damaged"
 
 
 HEALTHY = {
@@ -314,9 +314,9 @@ def test_answers(change: dict[str, list[str] | None], what: str, state: str, tex
         assert all(f.state == OK for f in judge(answers, load_board("RPI_PICO")))
 
 
-def test_romfs_of_a_pico(pico_board: Board) -> None:
+def test_romfs_of_a_pico(pico_board: Link) -> None:
     """Its window is a block device, which has no len()."""
-    found = judge(parse(ask(pico_board, diagnosis.PROBE)), None)
+    found = judge(parse(ask(pico_board, on_board.call("probe"))), None)
     (romfs,) = (f for f in found if f.what == "romfs")
     assert (romfs.state, romfs.text) == (OK, "a window of 1,048,576 bytes")
 

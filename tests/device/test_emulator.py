@@ -12,7 +12,7 @@ import pytest
 
 from mica.boards import load_board
 from mica.errors import MicaError
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.emulated import EmulatedBoard
 from mica.link.qemu import Emulator
 from mica.link.serial_board import SerialBoard
@@ -68,7 +68,7 @@ def test_socket_port(firmware: Firmware) -> None:
             assert board.get("b") == bytes(range(256))
 
 
-def test_time_is_right_also_in_long_c_calls(qemu_board: Board) -> None:
+def test_time_is_right_also_in_long_c_calls(qemu_board: Link) -> None:
     code = """
 import binascii, time
 b = bytes(1 << 20)
@@ -90,7 +90,7 @@ print(time.ticks_diff(time.ticks_ms(), t[0]), time.ticks_diff(time.ticks_us(), t
     assert abs(us / 1000 - ms) < 200  # between two readings other programs may run
 
 
-def test_sleep(qemu_board: Board) -> None:
+def test_sleep(qemu_board: Link) -> None:
     code = """
 import time
 for ms in (1, 30, 1500):
@@ -98,8 +98,8 @@ for ms in (1, 30, 1500):
     time.sleep_ms(ms)
     print(time.ticks_diff(time.ticks_us(), t))
 """
-    for wanted, us in zip((1, 30, 1500), map(int, qemu_board.exec(code).split()), strict=True):
-        assert wanted * 1000 <= us < wanted * 1000 + 500_000
+    for expected, us in zip((1, 30, 1500), map(int, qemu_board.exec(code).split()), strict=True):
+        assert expected * 1000 <= us < expected * 1000 + 500_000
 
 
 def test_instructions_are_counted_the_same_each_time(firmware: Firmware) -> None:

@@ -82,7 +82,7 @@ def firmware_bin(chip: str, path: Path, rows: Rows | None = None) -> Path:
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EspWriter]:
     """Makes what writes a firmware for a chip to a port."""
     folder = tmp_path_factory.mktemp("esp")
-    quiet = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    quiet = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
 
     def make(chip: str, port: str, erase_all: bool = False) -> EspWriter:
         path = folder / f"{chip}.bin"

@@ -22,7 +22,7 @@ from mica.flash.board_files import Backup
 from mica.flash.flash_map import Span
 from mica.images import romfs, uf2
 from mica.link import drives
-from mica.link.board import BoardError
+from mica.link.board import BoardError, board_exception
 from mica.link.drives import Drive
 
 DIGITS = Path(__file__).resolve().parent.parent / "format" / "golden" / "v1.mica"
@@ -118,7 +118,7 @@ def test_no_board_no_build(
 
 def test_no_drive(drive: Callable[..., FakeBootsel], fails: Callable[..., str], tmp_path: Path) -> None:
     assert fails("--erase-files") == (
-        "mica: error: no RPI_PICO is in BOOTSEL mode: hold its BOOTSEL button while you plug it in; "
+        "mica: error: no RPI_PICO is in BOOTSEL mode; hold its BOOTSEL button while you plug it in, "
         "or give the port of one that runs MicroPython with --on"
     )
     assert f"{tmp_path} is not the drive of a board in BOOTSEL mode: there is no INFO_UF2.TXT in it" in fails(
@@ -168,7 +168,7 @@ def test_cable_pulled(drive: Callable[..., FakeBootsel], fails: Callable[..., st
 
 def test_full(tmp_path: Path, image: Path) -> None:
     (tmp_path / "mica.uf2").symlink_to("/dev/full")
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=r"is full: the image has 81,920 bytes"):
         uf2_drive.copy(image.read_bytes(), Drive(tmp_path, "RPI-RP2", ""), silent)
 
@@ -181,7 +181,7 @@ def test_no_permission(number: int, tmp_path: Path, image: Path, monkeypatch: py
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(Path, "open", refuse)
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     with pytest.raises(MicaError, match=f"no permission to write to {tmp_path}; mount it as your own user"):
         uf2_drive.copy(b"x" * 512, Drive(tmp_path, "RPI-RP2", ""), silent)
 
@@ -192,7 +192,7 @@ def test_gone_after_the_last_block(tmp_path: Path, image: Path, monkeypatch: pyt
     def gone(descriptor: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     data = image.read_bytes()
     monkeypatch.setattr(os, "fsync", gone)
     with pytest.raises(MicaError, match="vanished after 128 of 160 blocks"):
@@ -274,7 +274,7 @@ def test_another_board_answers() -> None:
         flash._check_chip(load_board("RPI_PICO"), Running(b"circuitpython Pico with rp2040\n"))  # type: ignore[arg-type]
     with pytest.raises(MicaError, match="/dev/ttyX is no ESP32: its MicroPython has no module esp32"):
         flash_map.partitions_of_board(
-            Running(BoardError("ImportError: no module named 'esp32'", "... ImportError: ..."))  # type: ignore[arg-type]
+            Running(board_exception("ImportError: no module named 'esp32'"))  # type: ignore[arg-type]
         )
 
 
@@ -297,9 +297,9 @@ def test_where_a_board_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    silent = flash.Ui(lambda message: None, lambda what, unit: _Silent())
+    silent = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
     writer = uf2_drive.Uf2Writer(firmware_image.read(load_board("RPI_PICO"), image), None, silent)
-    old = Running(BoardError("AttributeError: no bootloader", "Traceback ..."))
+    old = Running(board_exception("AttributeError: no bootloader"))
     with pytest.raises(MicaError, match="/dev/ttyX does not go into BOOTSEL mode: AttributeError: no bootloader"):
         writer.write(old, moved=False)  # type: ignore[arg-type]
     monkeypatch.setattr(uf2_drive, "_DRIVE_SECONDS", 0.1)
@@ -380,7 +380,7 @@ def test_not_uf2(damage: int) -> None:
     data[512 + damage : 512 + damage + 4] = b"\xff\xff\xff\x0f"
     with pytest.raises(MicaError, match=r"x: not a UF2 file \(block 1\)"):
         uf2.parse(bytes(data), "x")
-    with pytest.raises(MicaError, match="wanted a multiple of 512"):
+    with pytest.raises(MicaError, match="expected a multiple of 512"):
         uf2.parse(bytes(data[:700]), "x")
 
 

@@ -20,7 +20,7 @@ from mica.flash import board_files, flash_map
 from mica.format import codec
 from mica.link import answers, push, serial_board
 from mica.link.answers import Answer
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.diagnosis import examine
 from mica.link.serial_board import SerialBoard
 from mica.run.board import BoardRunner
@@ -124,7 +124,7 @@ def test_other_readers() -> None:
         ) as fake:
             found = examine(fake.port)
             assert found[0].state == "bad" and found[0].text.isprintable(), line
-    reads: list[tuple[bytes, Callable[[Board], object]]] = [
+    reads: list[tuple[bytes, Callable[[Link], object]]] = [
         (b"mica:entry file -1 2f61\n", board_files.listing),
         (b"mica:entry file 1 61\n", board_files.listing),
         (b"mica:entry link 1 2f61\n", board_files.listing),
@@ -198,13 +198,13 @@ def test_an_exception_without_end(hasty: None) -> None:
         assert fake.written < 20_000_000
 
 
-def test_a_long_exception_is_cut(unix_board: Board) -> None:
+def test_a_long_exception_is_cut(unix_board: Link) -> None:
     with pytest.raises(BoardError) as error:
         unix_board.exec("raise ValueError('x' * 100000)")
     assert len(str(error.value)) < 1100
 
 
-def test_limits_on_a_board(board: Board) -> None:
+def test_limits_on_a_board(board: Link) -> None:
     """Real ones go on after it."""
     with pytest.raises(BoardError, match="printed more than 5,000 bytes; its program was interrupted"):
         board.exec("kept = 5\nwhile True: print('x' * 50)", limit=5000)
@@ -215,7 +215,7 @@ def test_limits_on_a_board(board: Board) -> None:
 
 def test_backup_of_a_file_that_never_ends(hasty: None) -> None:
     def reply(program: str) -> bytes | Iterator[bytes]:
-        return itertools.repeat(b"QUJD\n" * 800) if "_mica_read('/a'" in program else b""
+        return itertools.repeat(b"QUJD\n" * 800) if "_mica_read_file('/a'" in program else b""
 
     with (
         FakeBoard(reply) as fake,
@@ -237,7 +237,7 @@ def test_damage_on_its_way_to_the_board() -> None:
 
 
 def test_names_that_no_board_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    def not_reached(board: Board) -> NoReturn:
+    def not_reached(board: Link) -> NoReturn:
         raise AssertionError
 
     monkeypatch.setattr(push, "listing", not_reached)

@@ -69,7 +69,7 @@ def test_wrong_choice(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         choose()
     with pytest.raises(MicaError, match=r"is no MicroPython tree: it has no py/mpconfig\.h$"):
         choose(str(tmp_path))
-    with pytest.raises(MicaError, match=r"is MicroPython 1\.24; wanted 1\.25 or later$"):
+    with pytest.raises(MicaError, match=r"is MicroPython 1\.24; expected 1\.25 or later$"):
         choose(str(make_tree(tmp_path / "old", "1, 24, 1, 0")))
     with pytest.raises(MicaError, match="has white space in its path"):
         choose(str(make_tree(tmp_path / "my tree")))
@@ -178,7 +178,7 @@ def test_a_suite_that_has_something_else(
     with pytest.raises(Unsupported) as error:
         sources.fetch(choose("1.26.1"))
     assert str(error.value) == (
-        f"Debian sid has {name} with SHA-256 {digest}; wanted {TARBALL} ({pins.sums()[TARBALL]}); "
+        f"Debian sid has {name} with SHA-256 {digest}; expected {TARBALL} ({pins.sums()[TARBALL]}); "
         "--unpinned (or MICA_UNPINNED=1) goes on with it"
     )
     assert not choose("1.26.1").tree.exists()
@@ -196,8 +196,8 @@ def test_what_apt_cache_says() -> None:
 
 
 def test_every_archive_is_pinned() -> None:
-    wanted = [release.archive for release in RELEASES.values()] + [archive.file for archive in sources._RP2]
-    assert set(wanted) <= set(pins.sums())
+    expected = [release.archive for release in RELEASES.values()] + [archive.file for archive in sources._RP2]
+    assert set(expected) <= set(pins.sums())
     assert all(len(digest) == 64 for digest in pins.sums().values())
     assert any(name.startswith("gcc-xtensa-lx106_") for name in pins.sums())
 
@@ -216,7 +216,9 @@ def test_a_compiler_that_is_not_known(cache: Path, tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(xtensa_cc, "run_logged", apt)
     digest = hashlib.sha256(b"not known").hexdigest()
-    with pytest.raises(Unsupported, match=f"^Debian trixie has evil_1_amd64.deb with SHA-256 {digest}; wanted a file"):
+    with pytest.raises(
+        Unsupported, match=f"^Debian trixie has evil_1_amd64.deb with SHA-256 {digest}; expected a file"
+    ):
         xtensa_cc.unpacked("tools", ["evil"])
     assert not (cache / "tools").exists()
     assert xtensa_cc.unpacked("tools", ["evil"], unpinned=True).is_dir()
@@ -231,7 +233,9 @@ def test_a_tag_that_was_moved(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
     monkeypatch.setattr(sources, "_UPSTREAM", upstream.as_uri())
     monkeypatch.setattr(sources, "debian_mirror", lambda: None)
-    with pytest.raises(Unsupported, match=f"its tag is commit {head}; wanted {RELEASES['1.25.0'].commit}; --unpinned"):
+    with pytest.raises(
+        Unsupported, match=f"its tag is commit {head}; expected {RELEASES['1.25.0'].commit}; --unpinned"
+    ):
         sources.fetch(choose("1.25.0"))
     assert not choose("1.25.0").tree.exists()
 

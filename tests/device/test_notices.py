@@ -96,8 +96,8 @@ def test_from_map_to_notices(build: tuple[Path, Path]) -> None:
     assert found.toolchain == {Path("/usr/lib/some/where/libm.a")}
     assert found.unknown == {"lost.o", "libblob.a(radio.o)"}
     text = notices.notices("X", found, tree)
-    for wanted in ("The whole: MIT", "Component b: BSD-3", "Cy C.", "Dee D.", "Flo F.", "the mica authors"):
-        assert wanted in text, wanted
+    for expected in ("The whole: MIT", "Component b: BSD-3", "Cy C.", "Dee D.", "Flo F.", "the mica authors"):
+        assert expected in text, expected
     for other in ("unused", "Eve E.", "nobody: generated", str(tree)):
         assert other not in text, other
     # Two holders of one text: it stands there once, with both.
@@ -134,6 +134,6 @@ def test_build_writes_them_beside_the_image(
     path = Path(json.loads(capsys.readouterr().out)["notices"])
     assert path == tmp_path / "image.elf.NOTICES.txt"
     text = path.read_text()
-    for wanted in ("Damien P. George", "The littlefs authors", "SPDX-License-Identifier: BSD-3-Clause", "ChaN"):
-        assert wanted in text, wanted
+    for expected in ("Damien P. George", "The littlefs authors", "SPDX-License-Identifier: BSD-3-Clause", "ChaN"):
+        assert expected in text, expected
     assert ".o" not in text.partition("of unknown licence here")[2]

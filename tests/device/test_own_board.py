@@ -1,4 +1,4 @@
-"""Somebody's own firmware: MicroPython's own makefiles, and the README's line that adds mica."""
+"""Somebody's own firmware: MicroPython's own makefiles, and the line of boards/README.md that adds mica."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ print(m.selftest(), m.layers[0].runs_in)
 
 def test_the_line_of_the_readme(tmp_path: Path) -> None:
     """It builds, for the port's own variant, and a model passes its self-test there, by the engine in C."""
-    (line,) = re.findall(r"^make -C ports/unix .*USER_C_MODULES=.*$", (ROOT / "README.md").read_text(), flags=re.M)
+    (line,) = re.findall(
+        r"^make -C ports/unix .*USER_C_MODULES=.*$", (ROOT / "boards" / "README.md").read_text(), flags=re.M
+    )
     command = shlex.split(line.replace("/path/to/mica", str(ROOT)))
     build = cache_dir() / "tests" / "own-board"  # made again only where something has changed
     done = subprocess.run(

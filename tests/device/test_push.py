@@ -17,7 +17,7 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.errors import MicaError
 from mica.link import push
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.qemu import Emulator
 from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import BuildResult
@@ -33,7 +33,7 @@ def ask_code(path: str) -> str:
     return pushed_models.ASK.replace("PATH", path)
 
 
-def ask(board: Board, path: str) -> tuple[bool, int]:
+def ask(board: Link, path: str) -> tuple[bool, int]:
     """Whether the board had to copy the model, and the CRC-32 of its output."""
     copied, crc = board.exec(ask_code(path)).split()
     return copied == b"True", int(crc)
@@ -203,7 +203,7 @@ def test_mistakes(files: Path, mica: Callable[..., tuple[int, str, str]]) -> Non
         (("push", files / "damaged.mica"), "damaged.mica: "),
         (("push", files / "first.mica", files / "b" / "first.mica"), "two models are called first.mica"),
         (("push", files / "first.mica", "--on", "host"), "this computer keeps no models; give a board with --on"),
-        (("ls", "--on", "RPI_PICO2"), "RPI_PICO2 is a real board: plug it in"),
+        (("ls", "--on", "RPI_PICO2"), "RPI_PICO2 is a real board; plug it in"),
     ):
         code, out, err = mica(*words)
         assert (code, out) == (1, "")
@@ -211,7 +211,7 @@ def test_mistakes(files: Path, mica: Callable[..., tuple[int, str, str]]) -> Non
 
 
 def test_an_emulated_board_that_forgets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def no_board(*_: object, **__: object) -> Board:
+    def no_board(*_: object, **__: object) -> Link:
         raise MicaError("not started here")
 
     monkeypatch.setattr("mica.link.targets.open_board", no_board)
@@ -225,13 +225,13 @@ def test_an_emulated_board_that_forgets(monkeypatch: pytest.MonkeyPatch, capsys:
 
 
 @pytest.fixture
-def empty(unix_board: Board) -> Board:
+def empty(unix_board: Link) -> Link:
     """A board without files."""
     unix_board.exec("import os\nfor entry in os.ilistdir():\n    if '.mica' in entry[0]: os.remove(entry[0])")
     return unix_board
 
 
-def test_files(empty: Board) -> None:
+def test_files(empty: Link) -> None:
     done = push.push(empty, {"net.mica": FIRST}, say=silent)
     assert (done.confirmed, done.sent) == (True, len(FIRST))
     assert ask(empty, "net.mica")[1] == pushed_models.answer(FIRST)
@@ -248,7 +248,7 @@ def test_files(empty: Board) -> None:
         push.remove(empty, "net.mica", say=silent)
 
 
-def test_a_file_that_broke_off_goes_on(empty: Board) -> None:
+def test_a_file_that_broke_off_goes_on(empty: Link) -> None:
     board = empty
     listed = push.listing(board)  # imports the board's half
     assert listed.files == []

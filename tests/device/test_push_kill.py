@@ -23,7 +23,7 @@ import pytest
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.link import push
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.serial_board import SerialBoard
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.build import BuildResult
@@ -76,7 +76,7 @@ class Pico:
             self.running = None
 
     @contextlib.contextmanager
-    def board(self) -> Iterator[Board]:
+    def board(self) -> Iterator[Link]:
         assert self.running is not None
         with SerialBoard(self.running.port) as board:
             yield board
@@ -113,7 +113,7 @@ class Phases:
         self.timer: threading.Timer | None = None
         call, send = push._call, push._send
 
-        def noted_call(board: Board, code: str, timeout: float = 60.0) -> push.Answer:
+        def noted_call(board: Link, code: str, timeout: float = 60.0) -> push.Answer:
             self.enter(code.partition("(")[0])
             return call(board, code, timeout)
 
@@ -204,7 +204,7 @@ def test_a_trial_that_hangs_ends_by_the_watchdog(pico: Pico, monkeypatch: pytest
         "import machine\nfrom mica import slots\ndef test(path, key=None):\n    while True: pass\nslots.test = test\n"
     )
 
-    def watched(board: Board, code: str, timeout: float = 60.0) -> push.Answer:
+    def watched(board: Link, code: str, timeout: float = 60.0) -> push.Answer:
         if code.startswith("trial("):
             board.exec(f"{hang}watchdog = machine.WDT(timeout=300)\nremote_push.{code}")
         return call(board, code, timeout)

@@ -11,7 +11,7 @@ from mpremote.romfs import VfsRomWriter
 
 from mica.errors import MicaError
 from mica.images import romfs
-from mica.link.board import Board
+from mica.link.board import Link
 
 # Mounts `image`, walks it, and prints for each file its path, place, length and CRC-32.
 WALK = """
@@ -31,7 +31,16 @@ vfs.umount("/image")
 """
 
 
-def read(board: Board, image: bytes) -> dict[str, tuple[int, bytes]]:
+@pytest.mark.parametrize("size", [3, 128, 129, 131, 16386, 16388, 2])
+def test_padding(size: int) -> None:
+    """As long as it says, and no wider a number than that takes, where one such has this size."""
+    padding = romfs._padding(size)
+    kind, at, end = romfs._read_record(padding, 0)
+    assert (kind, end, len(padding)) == (1, size, size)
+    assert at == 2 if size < 130 else at in (3, 4)
+
+
+def read(board: Link, image: bytes) -> dict[str, tuple[int, bytes]]:
     """Path to (offset, data), as MicroPython sees them."""
     board.put(image, "image")
     found = {}
@@ -44,7 +53,7 @@ def read(board: Board, image: bytes) -> dict[str, tuple[int, bytes]]:
     return found
 
 
-def check(board: Board, files: dict[str, bytes], align: int = 16) -> bytes:
+def check(board: Link, files: dict[str, bytes], align: int = 16) -> bytes:
     image = romfs.build(files, align=align)
     found = read(board, image)
     assert {path: data for path, (_, data) in found.items()} == files
@@ -55,7 +64,7 @@ def check(board: Board, files: dict[str, bytes], align: int = 16) -> bytes:
     return image
 
 
-def test_folders(unix_board: Board) -> None:
+def test_folders(unix_board: Link) -> None:
     files = {
         "model.mica": bytes(range(256)) * 40,
         "lib/one.py": b"print(1)\n",
@@ -66,13 +75,13 @@ def test_folders(unix_board: Board) -> None:
     check(unix_board, files)
 
 
-def test_nothing(unix_board: Board) -> None:
+def test_nothing(unix_board: Link) -> None:
     assert check(unix_board, {}) == b"\xd2\xcd\x31\x00"
 
 
 # Where a length gains a byte, the data move, and with them the padding that the length counts.
 @pytest.mark.parametrize("around", [0x7F, 0x3FFF, 0x1FFFFF])
-def test_lengths_at_their_edges(unix_board: Board, around: int) -> None:
+def test_lengths_at_their_edges(unix_board: Link, around: int) -> None:
     step = 1 if around < 0x4000 else 11
     for size in range(around - 44, around + 4, step):
         check(unix_board, {"a": bytes([size & 0xFF]) * size, "b": b"behind"})
@@ -80,7 +89,7 @@ def test_lengths_at_their_edges(unix_board: Board, around: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_random(unix_board: Board, seed: int) -> None:
+def test_random(unix_board: Link, seed: int) -> None:
     rng = random.Random(seed)
     files = {}
     for i in range(rng.randrange(1, 12)):
@@ -89,7 +98,7 @@ def test_random(unix_board: Board, seed: int) -> None:
     check(unix_board, files, align=rng.choice([16, 4, 64]))
 
 
-def test_same_files_as_mpremotes_writer(unix_board: Board) -> None:
+def test_same_files_as_mpremotes_writer(unix_board: Link) -> None:
     """An image of the usual writer, which nobody here wrote, reads the same but for the places."""
     files = {"a.bin": b"a" * 300, "lib/b.bin": b"b" * 5}
     theirs = mpremote_image(files)

@@ -15,7 +15,7 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.link import push
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 
 DIGITS = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo" / "digits.onnx"
 
@@ -59,14 +59,14 @@ def test_the_bytes() -> None:
 
 
 @pytest.fixture(params=["unix_board", "qemu_board"], ids=["UNIX", "MPS2_AN385"])
-def small_board(request: pytest.FixtureRequest) -> Board:
-    board: Board = request.getfixturevalue(request.param)
+def small_board(request: pytest.FixtureRequest) -> Link:
+    board: Link = request.getfixturevalue(request.param)
     board.put(KEY, "KEY")
     board.exec("import mica, gc")
     return board
 
 
-def test_boards_refuse(small_board: Board) -> None:
+def test_boards_refuse(small_board: Link) -> None:
     few = ("not signed", "another key", "a byte")  # on the slow one
     for what in REFUSED if small_board.name == "UNIX" else few:
         data, key, said = REFUSED[what]
@@ -85,14 +85,14 @@ def test_boards_refuse(small_board: Board) -> None:
             small_board.exec(f"mica.Model(data, key={none})")
 
 
-def test_boards_load(small_board: Board) -> None:
+def test_boards_load(small_board: Link) -> None:
     """As bytes, from a file, in a block of its own, with keys of every length; and without a key as ever."""
     run = f"m.input(0)[:] = {pushed_models.INPUT!r}\nm.run()\nimport binascii\nprint(binascii.crc32(m.output(0)))\nm.deinit()"
-    wanted = b"%d\n" % pushed_models.answer(PLAIN)
+    expected = b"%d\n" % pushed_models.answer(PLAIN)
     for key in (KEY, *((bytes(16), bytes(64), bytes(65), bytes(1000)) if small_board.name == "UNIX" else ())):
         small_board.put(signature.sign(PLAIN, key), "data")
         small_board.put(key, "key")
-        assert small_board.exec(f"m = mica.Model(data, key=key)\n{run}") == wanted, len(key)
+        assert small_board.exec(f"m = mica.Model(data, key=key)\n{run}") == expected, len(key)
     small_board.put(SIGNED, "data")
     block = "block = mica.Arena(len(data))\nmemoryview(block)[:] = data\n"
     for source in (
@@ -100,9 +100,9 @@ def test_boards_load(small_board: Board) -> None:
         "m = mica.Model(memoryview(data), key=KEY)",
         f"{block}m = mica.Model(block, key=KEY)",
     ):
-        assert small_board.exec(f"{source}\n{run}") == wanted, source
+        assert small_board.exec(f"{source}\n{run}") == expected, source
     small_board.exec("with open('signed.mica', 'wb') as f: f.write(data)")
-    assert small_board.exec(f"m = mica.Model('signed.mica', key=KEY)\n{run}") == wanted
+    assert small_board.exec(f"m = mica.Model('signed.mica', key=KEY)\n{run}") == expected
     watched = "s = mica.Supervisor('signed.mica', spare=data, key=KEY)\nprint(s.on_spare, s.counts['failed'])\n"
     assert small_board.exec(watched) == b"False 0\n"
     # A file that was changed while it runs is not loaded again: the spare is.
@@ -115,7 +115,7 @@ def test_boards_load(small_board: Board) -> None:
     assert "MemoryError" not in small_board.exec("m.deinit()\nimport os\nos.remove('signed.mica')").decode()
 
 
-def test_a_check_copies_nothing(unix_board: Board) -> None:
+def test_a_check_copies_nothing(unix_board: Link) -> None:
     """The heap that it takes is not a matter of the model's size."""
     big = bytearray(codec.encode(codec.decode(PLAIN)))
     unix_board.put(signature.sign(bytes(big), KEY), "data")
@@ -131,7 +131,7 @@ def silent(_: str) -> None:
     pass
 
 
-def test_push_with_a_key(small_board: Board) -> None:
+def test_push_with_a_key(small_board: Link) -> None:
     """The trial refuses, whatever the host has looked at; the one of before stays."""
     if small_board.name == "UNIX":
         small_board.exec("import os\nfor e in os.ilistdir():\n    if '.mica' in e[0]: os.remove(e[0])")
@@ -149,7 +149,7 @@ def test_push_with_a_key(small_board: Board) -> None:
 
 
 def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_board(*_: object, **__: object) -> Board:
+    def no_board(*_: object, **__: object) -> Link:
         raise AssertionError("nothing is to be sent")
 
     monkeypatch.setattr("mica.link.targets.open_board", no_board)

@@ -11,7 +11,7 @@ import pytest
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs
 from mica.link import push
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.push import Pushed
 
 HALF = 6 * romfs.BLOCK
@@ -111,7 +111,7 @@ SIDE = b"side" + bytes(range(255, -1, -1)) * 12
 class Fake:
     """The board with such a flash."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Link) -> None:
         self.board = board
         board.exec(FAKE + f"fake = Fake({2 * HALF})\nboot()")
 
@@ -144,7 +144,7 @@ class Fake:
 
 
 @pytest.fixture(scope="module")
-def board_with_flash(unix_board_of_session: Board) -> Fake:
+def board_with_flash(unix_board_of_session: Link) -> Fake:
     unix_board_of_session.soft_reset()
     return Fake(unix_board_of_session)
 
@@ -271,6 +271,32 @@ def test_a_plain_image_counts_until_a_push(fake: Fake) -> None:
     # Over a half that was committed: its log is not of this image.
     fake.plain(romfs.rom_window_image({"a.m": BAD}, 2 * HALF))
     assert fake.see("a") == BAD
+
+
+def test_a_plain_image_as_long_as_a_half(fake: Fake) -> None:
+    """Where the log of the first half would be there is image, and the second half is free."""
+    image = romfs.rom_window_image({"a.m": bytes(HALF - 48)}, 2 * HALF)
+    image = romfs.rom_window_image({"a.m": bytes(HALF - 48 + HALF - len(image))}, 2 * HALF)
+    assert len(image) == HALF
+    fake.plain(image)
+    assert fake.value("slots.status()[0]") == "plain"
+    assert fake.put(a=SIDE).confirmed
+    fake.boot()
+    assert (fake.see("a"), fake.value("slots.status()[0]")) == (SIDE, "1")
+
+
+def test_only_a_plain_image_is_a_base(fake: Fake) -> None:
+    """A commit has length and CRC-32 of the plain image that it replaces, else zeros."""
+    image = romfs.rom_window_image({"a.m": OLD}, 2 * HALF)
+    fake.plain(image)
+    bases = []
+    for data in (GOOD, SIDE):
+        bases.append(push.listing(fake.board).base)
+        assert fake.put(a=data).confirmed
+        fake.boot()
+        bases.append(eval(fake.value("slots.Half(fake, slots.mounted).base")))
+    plain = (len(image), binascii.crc32(image))
+    assert bases == [plain, plain, (0, 0), (0, 0)]
 
 
 def test_a_plain_image_over_both_halves(fake: Fake) -> None:

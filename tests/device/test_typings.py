@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode
-from mica.link.board import Board
+from mica.link.board import Link
 
 FIRMWARE = Path(__file__).resolve().parent.parent.parent / "firmware"
 STUBS = FIRMWARE / "typings"
@@ -105,7 +105,7 @@ def test_package() -> None:
     assert exported == {*homes, *from_c}
 
 
-def test_c_module(unix_board: Board) -> None:
+def test_c_module(unix_board: Link) -> None:
     """Names of the C module and of its classes, asked of the module itself."""
     code = "import _mica\nfor o in (_mica, _mica.Model, _mica.Arena): print(*[n for n in dir(o) if n[0] != '_'])"
     module, model, arena = (set(line.split()) for line in unix_board.exec(code).decode().splitlines())

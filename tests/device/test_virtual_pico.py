@@ -18,7 +18,7 @@ from mica.boards import load_board
 from mica.errors import MicaError
 from mica.link import virtual_pico
 from mica.link.answers import require_mica
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BYTES, VirtualPico
@@ -363,13 +363,13 @@ def test_lock_file_names_no_registry() -> None:
 
 
 def test_the_real_board_is_not_the_virtual_one() -> None:
-    with pytest.raises(MicaError, match=r"RPI_PICO is a real board: .*emulated, it is --on RPI_PICO@emu"):
+    with pytest.raises(MicaError, match=r"RPI_PICO is a real board; .*emulated, it is --on RPI_PICO@emu"):
         open_board("RPI_PICO")
 
 
 def test_board_type(pico: VirtualPico) -> None:
     with open_board(pico.port) as board:
-        assert isinstance(board, Board)
+        assert isinstance(board, Link)
         assert require_mica(board)
 
 
@@ -396,7 +396,7 @@ def test_mistakes_on_the_command_line(firmware: Firmware, tmp_path: Path) -> Non
     result = mica("emu", NAME, MICA_FLASH=str(tmp_path / "short.bin"))
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr == (
-        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a RPI_PICO's flash has 2097152; remove it to begin anew\n"
+        f"mica: error: {tmp_path}/short.bin: has 3 bytes, a RPI_PICO's flash has 2097152; remove it to begin again\n"
     )
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

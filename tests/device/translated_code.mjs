@@ -89,7 +89,7 @@ function makeProgram() {
       code.push(0xd000 | (random(14) << 8) | (skipped.length - 1), ...skipped);
     }
   }
-  // The pointers anew, the counter on the stack down, and again.
+  // The pointers again, the counter on the stack down, and again.
   code.push(0x4646, 0x464f); // mov r6, r8; mov r7, r9
   code.push(0x9d00, 0x3d01, 0x9500); // ldr r5, [sp]; subs r5, #1; str r5, [sp]
   const back = -(code.length + 2);
@@ -145,14 +145,14 @@ for (let n = 0; n < Number(programs); n++) {
   registers[13] = STACK;
   const data = new Uint8Array(DATA_BYTES).map(() => random(256));
   new DataView(data.buffer).setUint32(STACK - DATA, LOOPS, true);
-  const wanted = reference.run(code, registers, data);
+  const expected = reference.run(code, registers, data);
   const found = ours.run(code, registers, data);
   blocks += ours.processor.ram.blocks.slice((CODE - 0x20000000) >> 1, ((CODE - 0x20000000) >> 1) + code.length).filter((b) => b).length;
-  for (const key of Object.keys(wanted)) {
-    if (wanted[key].toString() !== found[key].toString()) {
+  for (const key of Object.keys(expected)) {
+    if (expected[key].toString() !== found[key].toString()) {
       console.log(`program ${n}: ${key} differ`);
       console.log(code.map((half) => half.toString(16).padStart(4, '0')).join(' '));
-      if (key !== 'memory') console.log(`rp2040js: ${wanted[key]} (${wanted.stopped})\nours:     ${found[key]} (${found.stopped})`);
+      if (key !== 'memory') console.log(`rp2040js: ${expected[key]} (${expected.stopped})\nours:     ${found[key]} (${found.stopped})`);
       process.exit(1);
     }
   }

@@ -78,7 +78,7 @@ def test_drawn(digits: Path, target: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--runs", "0"], "--runs: at least 1 is wanted"),
+        (["--runs", "0"], "--runs: at least 1 is expected"),
         (["--data", "none.npz"], "none.npz"),
         (["--trace", "no/folder/t.json"], "no/folder/t.json: cannot be written: No such file or directory"),
         (["--trace", "/"], "--trace /: is a folder; give the name of a file"),

@@ -15,7 +15,7 @@ from mica.boards import load_board
 from mica.format import codec
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.kernels import KERNELS
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.emulated import EmulatedBoard
 from mica.run.host import HostRunner
 
@@ -54,7 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 
 @pytest.fixture(scope="module")
-def running(built: Result, digits: Path) -> Iterator[Board]:
+def running(built: Result, digits: Path) -> Iterator[Link]:
     with EmulatedBoard(
         load_board(BOARD), Path(built.json["image"]), rom_files={"d.mica": digits.read_bytes()}
     ) as board:
@@ -115,7 +115,7 @@ def test_not_a_model(content: bytes | None, tmp_path: Path) -> None:
     assert str(path) in result.err and len(result.err.splitlines()) == 1
 
 
-def test_a_missing_kernel_runs_in_python(running: Board, digits: Path) -> None:
+def test_a_missing_kernel_runs_in_python(running: Link, digits: Path) -> None:
     """The demo's model, whose convolutions are not in the image: the host's bytes, layer by layer."""
     data = digits.read_bytes()
     steps = codec.decode(data).steps
@@ -137,12 +137,12 @@ def test_a_missing_kernel_runs_in_python(running: Board, digits: Path) -> None:
         )
 
 
-def test_strict(running: Board) -> None:
+def test_strict(running: Link) -> None:
     with pytest.raises(BoardError, match=r"step 0 \(\S+\): kernel \w+_s8 is not in this firmware"):
         running.exec("mica.Model('/rom/d.mica', strict=True)")
 
 
-def test_a_raw_kernel_is_gone(running: Board) -> None:
+def test_a_raw_kernel_is_gone(running: Link) -> None:
     assert (
         running.exec("from mica import kernels\nprint(hasattr(kernels, 'conv2d'), hasattr(kernels, 'gemm'))")
         == b"False True\n"

@@ -74,7 +74,7 @@ def test_info(digits: Path) -> None:
     assert r.code == 0
     assert "input 'image' 1x1x8x8" in r.out
     facts = mica("info", digits, "--json").json
-    assert [layer["op"] for layer in facts["layers"]][-1] == "softmax_s8"
+    assert [layer["kernel"] for layer in facts["layers"]][-1] == "softmax_s8"
     assert facts["metadata"]["labels"].split("\n") == [str(d) for d in range(10)]
 
 

@@ -10,7 +10,8 @@ import pytest
 from helpers import Result, mica
 from onnx import TensorProto, helper, numpy_helper
 
-from mica import custom
+from mica.custom import CustomOps, Operator
+from mica.errors import Unsupported
 from mica.format import codec
 from mica.kernels.custom import custom_definition
 
@@ -84,25 +85,42 @@ def test_file(packed: Path) -> None:
 
 
 def test_host_is_near_the_float_function(packed: Path, folder: Path) -> None:
-    custom.load([str(folder / "ops.py")])
-    try:
-        from mica.run.host import HostRunner
+    from mica.run.host import HostRunner
 
-        with HostRunner(packed.read_bytes()) as runner:
-            samples = np.load(folder / "x.npz")["x"]
-            y = runner.predict(samples)
-            file = runner.model
-            steps = [s for s in file.steps if s.kernel == "custom_s8"]
-            runner.run([runner.quantise([samples[0]])])
-            c, d = (runner.loaded.tensor(t) for t in (steps[0].inputs[0], steps[0].outputs[0]))
-            qc, qd = (file.tensors[t] for t in (steps[0].inputs[0], steps[0].outputs[0]))
-    finally:
-        custom.clear()
+    with HostRunner(packed.read_bytes(), CustomOps.read([folder / "ops.py"])) as runner:
+        samples = np.load(folder / "x.npz")["x"]
+        y = runner.predict(samples)
+        file = runner.model
+        steps = [s for s in file.steps if s.kernel == "custom_s8"]
+        runner.run([runner.quantise([samples[0]])])
+        c, d = (runner.loaded.tensor(t) for t in (steps[0].inputs[0], steps[0].outputs[0]))
+        qc, qd = (file.tensors[t] for t in (steps[0].inputs[0], steps[0].outputs[0]))
     real = 0.5 * (qc.scale * (c.astype(np.float64) - qc.zero_point)) ** 2 - 1
-    wanted = np.clip(np.rint(real / qd.scale) + qd.zero_point, -128, 127)
-    assert np.abs(wanted - d).max() <= 1 and np.unique(d).size > 20
+    expected = np.clip(np.rint(real / qd.scale) + qd.zero_point, -128, 127)
+    assert np.abs(expected - d).max() <= 1 and np.unique(d).size > 20
     assert y.shape == (20, 1, 4, 5, 6) or y.shape == (20, 4, 5, 6)
     assert y.std() > 0.05
+
+
+def test_two_sets_of_operators_do_not_meet(folder: Path) -> None:
+    """Operators are values: one program compiles and runs the same file with others of the same names."""
+    from mica.compiler import compile_model
+    from mica.run.host import HostRunner
+
+    with np.load(folder / "x.npz") as file:
+        x = file["x"]
+    both = Operator("Both", lambda a, b: a * b)
+    outputs = []
+    for factor in (1.0, 3.0):
+        ops = CustomOps({"Bump": Operator("Bump", lambda x, gain, shifts, k=factor: k * x * x), "Both": both})
+        compiled = compile_model(folder / "mine.onnx", {"x": x}, custom=ops)
+        with HostRunner(compiled.data, compiled.custom) as runner:
+            outputs.append((runner, runner.predict(x[:4])))
+    (first, once), (_, thrice) = outputs
+    assert np.allclose(3 * once, thrice, atol=0.05 * thrice.max()) and once.max() > 0
+    assert np.array_equal(first.predict(x[:4]), once)  # as if there were no other
+    with HostRunner(first.data) as runner, pytest.raises(Unsupported, match="operator Bump is the user's own"):
+        runner.predict(x[:1])
 
 
 @pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers import ROOT
 
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
 
 HERE = ROOT / "firmware" / "examples"
@@ -24,7 +24,7 @@ def boards_of(file: Path) -> list[str]:
     return lines[1][len(BOARDS) :].split() if len(lines) > 1 and lines[1].startswith(BOARDS) else []
 
 
-def wanted(file: Path) -> list[str]:
+def expected(file: Path) -> list[str]:
     return [line[len(PRINTS) :] for line in file.read_text().splitlines() if line.startswith(PRINTS)]
 
 
@@ -34,12 +34,12 @@ def matches(pattern: str, line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def board_with(digits: Path, digits_rows: Path) -> Iterator[Callable[[str], Board]]:
+def board_with(digits: Path, digits_rows: Path) -> Iterator[Callable[[str], Link]]:
     """Boards by name, each started once, with digits.mica and digits_rows.mica on it and an empty heap."""
     files = {"digits.mica": digits.read_bytes(), "digits_rows.mica": digits_rows.read_bytes()}
-    open_ones: dict[str, Board] = {}
+    open_ones: dict[str, Link] = {}
 
-    def get(name: str) -> Board:
+    def get(name: str) -> Link:
         if name not in open_ones:
             open_ones[name] = open_board(name, rom_files=files)
         board = open_ones[name]
@@ -61,7 +61,7 @@ def test_form(file: Path) -> None:
     assert len(lines) <= MOST_LINES, f"{len(lines)} lines; an example has {MOST_LINES} at most"
     assert lines[0].startswith("# ") and len(lines[0]) > 12, "the first line says what it shows"
     assert boards_of(file), f"the second line is not '{BOARDS}NAME ...'"
-    assert wanted(file), f"no line '{PRINTS}' says what it prints"
+    assert expected(file), f"no line '{PRINTS}' says what it prints"
 
 
 @pytest.mark.parametrize(
@@ -73,12 +73,12 @@ def test_form(file: Path) -> None:
         if b in boards_of(f)
     ],
 )
-def test_example(name: str, file: Path, board_with: Callable[[str], Board]) -> None:
+def test_example(name: str, file: Path, board_with: Callable[[str], Link]) -> None:
     try:
         printed = board_with(name).exec(file.read_text()).decode().splitlines()
     except BoardError as error:
         raise AssertionError(f"{file.name} on {name}:\n{error.traceback or error}") from None
-    said = wanted(file)
+    said = expected(file)
     if len(printed) != len(said) or not all(map(matches, said, printed)):
         assert printed == said
 

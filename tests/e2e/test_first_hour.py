@@ -1,6 +1,6 @@
-"""The README's first hour: every line of its blocks, word for word, on a virtual Pico, a pretend ESP32, or no board at all.
+"""The lines of README.md and of boards/README.md, word for word, on a virtual Pico, a pretend ESP32, or no board at all.
 
-The lines are read out of README.md. What stands for the owner's hands is done here: a cable is plugged in, a button held, and the
+They are read out of these pages. What stands for the owner's hands is done here: a cable is plugged in, a button held, and the
 files that a block names lie where the block says.
 """
 
@@ -27,11 +27,13 @@ from test_flash_esp import c3, firmware_bin  # noqa: F401 - a fixture
 
 from mica.boards import load_board
 from mica.cli.main import main
+from mica.link.targets import open_board
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.build import BuildResult
 
 Firmware = Callable[[str], BuildResult]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+TEXT = (ROOT / "boards" / "README.md").read_text(encoding="utf-8")
 HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update", "Firmware that stays")
 
 
@@ -44,7 +46,7 @@ def block(heading: str) -> list[str]:
 
 
 def test_the_blocks_are_short() -> None:
-    """Five lines each, and the headings here are those of the README."""
+    """Five lines each, and the headings here are those of the page."""
     part = TEXT[TEXT.index("## The first hour") : TEXT.index("\n## ", TEXT.index("## The first hour") + 5)]
     assert tuple(re.findall(r"^\*\*(.+?)[.*]", part, flags=re.M)) == HEADINGS
     assert part.count("```\n") == 2 * len(HEADINGS)
@@ -66,7 +68,7 @@ PACKED: dict[str, bytes] = {}  # of lines that have run: the same line makes the
 
 
 def run(line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """A line of the README; what it printed on stdout."""
+    """A line of a page; what it printed on stdout."""
     words = shlex.split(line)
     if words[0] == "mpremote":
         return mpremote(words[1:], capsys)
@@ -173,6 +175,44 @@ def test_a_pico(pico: Pico, capsys: pytest.CaptureFixture[str]) -> None:
     pushed, listed = (run(line, capsys) for line in block("An update"))
     assert pushed.startswith("digits.mica: on ") and "in use" in pushed
     assert "digits.mica" in listed
+    five_commands(pico, capsys)
+    program_on(pico)
+
+
+def five_commands(pico: Pico, capsys: pytest.CaptureFixture[str]) -> None:
+    """README's own model, here the digits, and its port, here the virtual Pico's."""
+    demo = Path("host_tools/mica/demo")
+    for name, file in (
+        ("net.onnx", "digits.onnx"),
+        ("samples.npz", "digits_calib.npz"),
+        ("labelled.npz", "digits_test.npz"),
+    ):
+        Path(name).symlink_to(demo / file)
+    found = re.search(r"## Your own model in five commands\n.*?\n```\n(.*?)```", README, flags=re.S)
+    assert found
+    lines = [line.partition("  #")[0].strip() for line in found[1].strip().splitlines()]
+    assert [line.split()[1] for line in lines] == ["pack", "fit", "eval", "verify", "push"]
+    for line in lines:
+        words = shlex.split(line.replace("/dev/ttyACM0", pico.port))
+        code = main(words[1:])
+        out, err = capsys.readouterr()
+        assert code == 0, f"{line}\n{err}"
+    assert "net.mica: on " in out
+
+
+def program_on(pico: Pico) -> None:
+    """README's program, on the board, which has both of its models."""
+    found = re.search(r"```python\n(.*?)```", README, flags=re.S)
+    assert found
+    program = "".join(f"    {line}\n" for line in found[1].splitlines())
+    Path("small.mica").write_bytes(Path("net.mica").read_bytes())
+    assert main(["push", "small.mica", "--on", pico.port]) == 0
+    with open_board(pico.port) as board:
+        out = board.exec(
+            f"import asyncio\nsamples = [0, 0, 0, 1, 1, 0, 0, 0] * 8\nasync def main():\n{program}"
+            "    print(len(answer), label, score, safe.predict([samples])[0] == answer)\nasyncio.run(main())"
+        )
+    assert out.splitlines()[-1].split() == [b"10", b"1", b"0.9882813", b"True"]
 
 
 def test_an_esp32(

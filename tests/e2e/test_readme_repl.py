@@ -1,6 +1,6 @@
-"""The REPL session of README.md, typed at the emulated board: it answers what stands there, word for word.
+"""The REPL sessions of README.md and firmware/README.md, typed at the emulated board: it answers what stands there, word for word.
 
-.venv/bin/python tests/e2e/test_readme_repl.py    writes what the board answers today into README.md
+.venv/bin/python tests/e2e/test_readme_repl.py    writes what the board answers today into them
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from mica.link.emulated import start_emulator
 from mica.link.qemu import Emulator
 from mica.toolchain.build import build
 
-README = Path(__file__).resolve().parent.parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "firmware" / "README.md"  # says how its model is packed, which is that of README.md too
+PAGES = (ROOT / "README.md", PAGE)
 TARGET = "MPS2_AN385"
 BEGIN, END = "```pycon\n", "```\n"
 PROMPT = ">>> "
@@ -35,16 +37,16 @@ def pack_line(text: str) -> list[str]:
 
 def packed(to: Path) -> Path:
     """What that command makes."""
-    words = pack_line(README.read_text(encoding="utf-8"))
+    words = pack_line(PAGE.read_text(encoding="utf-8"))
     assert words[:2] == ["mica", "pack"] and words[-2:] == ["-o", "digits.mica"]
-    root = README.parent
+    root = ROOT
     result = mica("pack", *(root / word if (root / word).is_file() else word for word in words[2:-1]), to / words[-1])
     assert result.code == 0, result.err
     return to / words[-1]
 
 
 def session(text: str) -> str:
-    """The block of README.md that is a REPL session."""
+    """The block of a page that is a REPL session."""
     start = text.index(BEGIN) + len(BEGIN)
     return text[start : text.index(END, start)]
 
@@ -86,15 +88,19 @@ def emulator(tmp_path: Path) -> Iterator[Emulator]:
         yield emulator
 
 
-def test_session(emulator: Emulator) -> None:
-    block = session(README.read_text(encoding="utf-8"))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_session(emulator: Emulator, page: Path) -> None:
+    block = session(page.read_text(encoding="utf-8"))
     lines = statements(block)
-    assert len(lines) > 10
+    assert len(lines) > 4
     assert type_at(emulator, lines) == block
 
 
 if __name__ == "__main__":
-    old = README.read_text(encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder, start(packed(Path(folder))) as running:
-        new = type_at(running, statements(session(old)))
-    README.write_text(old.replace(session(old), new), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        model = packed(Path(folder))
+        for changing in PAGES:
+            with start(model) as running:
+                old = changing.read_text(encoding="utf-8")
+                new = type_at(running, statements(session(old)))
+                changing.write_text(old.replace(session(old), new), encoding="utf-8")

@@ -69,7 +69,7 @@ def test_notices(made: Path) -> None:
     (path,) = made.glob("*RPI_PICO.uf2.NOTICES.txt")
     text = path.read_text()
     words = " ".join(text.split())
-    for wanted in (
+    for expected in (
         "the mica authors",
         "Damien P. George",
         "Permission is hereby granted, free of charge",
@@ -81,7 +81,7 @@ def test_notices(made: Path) -> None:
         "Mbed TLS Contributors",
         "of the compiler (package libnewlib-arm-none-eabi)",
     ):
-        assert wanted in words, wanted
+        assert expected in words, expected
     assert "of unknown licence" not in text
     assert str(ROOT) not in text and str(Path.home()) not in text  # nor where it was built
     unix_only = "ports/unix/"
@@ -91,13 +91,13 @@ def test_notices(made: Path) -> None:
 def test_the_wheel_has_what_commands_need(made: Path) -> None:
     (wheel,) = made.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
-    for wanted in (
+    for expected in (
         "mica/cost/table.json",
         "mica/demo/digits.onnx",
         "mica/_data/boards/RPI_PICO/board.toml",
         "mica/toolchain/archives.sha256",
     ):
-        assert wanted in names
+        assert expected in names
 
 
 def test_the_first_line_answers(made: Path) -> None:

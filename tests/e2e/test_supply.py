@@ -63,11 +63,11 @@ def test_all_that_the_project_asks_for_is_listed(python: str, machine: str) -> N
     assert len(listed) == len(set(listed))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras = project["project"]["optional-dependencies"]
-    wanted = [Requirement(r) for r in [*project["project"]["dependencies"], *extras["dev"], *extras["esp"]]]
-    wanted += [Requirement(r) for r in project["build-system"]["requires"]]
-    assert {canonicalize_name(r.name) for r in wanted if applies(r.marker)} <= set(listed)
+    expected = [Requirement(r) for r in [*project["project"]["dependencies"], *extras["dev"], *extras["esp"]]]
+    expected += [Requirement(r) for r in project["build-system"]["requires"]]
+    assert {canonicalize_name(r.name) for r in expected if applies(r.marker)} <= set(listed)
     versions = {canonicalize_name(r.name): str(r.specifier)[2:] for r, _ in pinned() if applies(r.marker)}
-    assert [r for r in wanted if applies(r.marker) and versions[canonicalize_name(r.name)] not in r.specifier] == []
+    assert [r for r in expected if applies(r.marker) and versions[canonicalize_name(r.name)] not in r.specifier] == []
 
 
 def test_what_is_installed_is_what_is_listed() -> None:

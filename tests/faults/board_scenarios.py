@@ -171,13 +171,13 @@ def predict():
 
 
 def predict_floats():
-    wanted = first.predict([floats])
+    expected = first.predict([floats])
 
     def body():
         box[0] = first.predict([floats])
 
     def after(failed):
-        if not failed and box[0] != wanted:
+        if not failed and box[0] != expected:
             return "another answer"
 
     return body, after
@@ -278,7 +278,7 @@ def handles_are_right(m, on):
     calls.clear()
     if m.predict([x]) != want:
         return "another answer with hooks"
-    wanted = sorted([i for h, i in on if h is not None and h._model is not None])
+    expected = sorted([i for h, i in on if h is not None and h._model is not None])
     got = sorted(calls)
     for h, _ in on:
         if h is not None:
@@ -286,8 +286,8 @@ def handles_are_right(m, on):
     calls.clear()
     if m.predict([x]) != want or calls or m._hooks:
         return "a hook stays"
-    if got != wanted:
-        return f"called: {got}, handles: {wanted}"
+    if got != expected:
+        return f"called: {got}, handles: {expected}"
 
 
 def hook_first():
@@ -673,10 +673,10 @@ def supervisor_state():
         box[0] = v.predict([s])
 
     def after(failed):
-        wanted = [[n * (2.0 if failed else 3.0) for n in s]]
+        expected = [[n * (2.0 if failed else 3.0) for n in s]]
         got = v.predict([s])
-        if got != wanted:
-            return f"state: {got}, not {wanted}"
+        if got != expected:
+            return f"state: {got}, not {expected}"
 
     return body, after
 

@@ -15,13 +15,13 @@ from usermod_models import golden, golden_state, small, two
 
 from mica.boards import read_board
 from mica.toolchain.build import build
-from mica.link.board import Board, BoardError
+from mica.link.board import Link, BoardError
 from mica.link.unix_board import UnixBoard
 from mica.format import codec
 
 
 @contextmanager
-def board() -> Iterator[Board]:
+def board() -> Iterator[Link]:
     """MicroPython with _faults, models and scenarios; nothing has been tried yet."""
     facts = read_board(HERE / "UNIX_FAULTS")
     there = UnixBoard(facts, build(facts).image)
@@ -32,17 +32,17 @@ def board() -> Iterator[Board]:
         there.close()
 
 
-def _prepare(there: Board) -> None:
+def _prepare(there: Link) -> None:
     for name, make in {"small": small, "two": two, "state": golden_state, "golden": golden}.items():
         there.put(codec.encode(make()), name)
     there.exec((HERE / "board_scenarios.py").read_text())
 
 
-def scenarios(there: Board) -> list[str]:
+def scenarios(there: Link) -> list[str]:
     return there.exec("print(*[f.__name__ for f in SCENARIOS])").decode().split()
 
 
-def inject(there: Board, name: str, most: int, seed: int) -> dict[str, int]:
+def inject(there: Link, name: str, most: int, seed: int) -> dict[str, int]:
     """Faults in one scenario: each place, or `most` of them, spread out; how many of each kind. AssertionError with what broke."""
     try:
         there.exec(f"tried = one({name}, {most}, {seed})", timeout=600)

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 import injecting
 import pytest
 
-from mica.link.board import Board
+from mica.link.board import Link
 
 MOST = 12  # places of each kind in each scenario; the soak takes up to 500, and others in each round
 
 
 @pytest.fixture(scope="module")
-def there() -> Iterator[Board]:
+def there() -> Iterator[Link]:
     with injecting.board() as board:
         yield board
 
 
-def test_scenarios(there: Board) -> None:
+def test_scenarios(there: Link) -> None:
     names = injecting.scenarios(there)
     assert len(names) >= 30
     sums: dict[str, int] = {}

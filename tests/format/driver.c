@@ -124,7 +124,7 @@ static void run_range(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_
 
 // All rows of a step, in up to four ranges, beginning with any of them.
 static void run_in_ranges(const mica_model_t *m, uint32_t i) {
-    const uint32_t rows = mica_step_rows(m, i), first = roll(4);
+    const uint32_t rows = mica_step_rows(m, i), first = mica_is_strip(m, i) ? 0 : roll(4);  // a strip's rows have an order
     uint32_t cuts[5] = { 0, 0, 0, 0, rows };
     for (uint32_t k = 1; k < 4; ++k) {
         cuts[k] = cuts[k - 1] + roll(rows - cuts[k - 1] + 1);

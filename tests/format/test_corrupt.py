@@ -300,7 +300,7 @@ def grown(data: bytes) -> bytes:
 
 
 def test_texts(driver: list[Path], good: bytes) -> None:
-    """What people read: where, found, wanted, what to do."""
+    """What people read: where, found, expected, what to do."""
     where = {name: (at, kind) for name, at, kind in places(good)}
 
     def changed(name: str, value: float) -> bytes:
@@ -308,16 +308,16 @@ def test_texts(driver: list[Path], good: bytes) -> None:
 
     files = {
         "step 0 (conv): groups do not divide the channels (byte ": changed("STEPS 0.params[8]", 3),
-        "step 1 (dw): a parameter is out of its range: found -1, wanted 1 ": changed("STEPS 1.params[2]", -1),
+        "step 1 (dw): a parameter is out of its range: found -1, expected 1 ": changed("STEPS 1.params[2]", -1),
         "step 2 (max): claims FAST": changed("STEPS 2.flags[0]", 1),
         "step 3 (mean): kernel 77 is unknown to this build": changed("STEPS 3.kernel[0]", 77),
-        "tensor 3 (max): a dimension: found 0, wanted 65535": changed("TENSORS 3.dims[1]", 0),
-        "the file is cut short: found 100, wanted": good[:100],
+        "tensor 3 (max): a dimension: found 0, expected 65535": changed("TENSORS 3.dims[1]", 0),
+        "the file is cut short: found 100, expected": good[:100],
         "not a .mica file": b"\x7fELF" + bytes(200),
         "checksum": good[:-1] + b"\x01",
-        "format version: found 2, wanted 1 (byte 4); update the firmware": put(good, 4, "u16", 2),
+        "format version: found 2, expected 1 (byte 4); update the firmware": put(good, 4, "u16", 2),
     }
-    for (wanted, data), (_, text) in zip(files.items(), verdicts(driver, list(files.values())), strict=True):
-        assert text.startswith(wanted), f"{text!r}, wanted {wanted!r}"
+    for (expected, data), (_, text) in zip(files.items(), verdicts(driver, list(files.values())), strict=True):
+        assert text.startswith(expected), f"{text!r}, expected {expected!r}"
         assert ";" in text and len(text) < 200, text
         assert ";" in python_verdict(data)

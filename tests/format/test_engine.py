@@ -67,7 +67,7 @@ def test_interface(model: engine.LoadedModel) -> None:
         (lambda m: m.set_input(-1, np.zeros(60, np.int8)), "input -1"),
         (
             lambda m: m.set_input(0, np.zeros(60)),
-            r"input 0 \(image\): found float64 \[60\], wanted int8 \[1, 6, 5, 2\]",
+            r"input 0 \(image\): found float64 \[60\], expected int8 \[1, 6, 5, 2\]",
         ),
         (lambda m: m.set_input(0, np.zeros(61, np.int8)), r"found int8 \[61\]"),
         (lambda m: m.set_input(0, np.zeros(15, np.int32)), "found int32"),

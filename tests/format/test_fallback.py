@@ -23,7 +23,7 @@ from mica.cli.verify import inputs_for
 from mica.format import codec, schema
 from mica.format.codec import ModelFile
 from mica.kernels import KERNEL_BY_NAME, KERNELS
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.unix_board import UnixBoard
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
@@ -52,7 +52,7 @@ def run(data):
 
 
 @pytest.fixture(scope="module")
-def board_of_module() -> Iterator[Board]:
+def board_of_module() -> Iterator[Link]:
     """MicroPython on this computer with a firmware that has no kernel in C at all."""
     facts = load_board("UNIX")
     with UnixBoard(facts, build(facts, kernels=()).image) as board:
@@ -60,7 +60,7 @@ def board_of_module() -> Iterator[Board]:
 
 
 @pytest.fixture
-def bare_board(board_of_module: Board) -> Board:
+def bare_board(board_of_module: Link) -> Link:
     """With an empty heap."""
     board_of_module.soft_reset()
     return board_of_module
@@ -81,24 +81,24 @@ def _batches(cases: list[Case]) -> Iterator[list[Case]]:
     yield batch
 
 
-def _check(board: Board, cases: list[Case]) -> None:
+def _check(board: Link, cases: list[Case]) -> None:
     board.exec(RUN)
     for batch in _batches(cases):
-        parts, wanted = [], []
+        parts, expected = [], []
         for c in batch:
             parts += [codec.encode(model_of(c)), *(np.ascontiguousarray(x).tobytes() for x in c.xs)]
-            wanted.append(
+            expected.append(
                 zlib.crc32(np.ascontiguousarray(KERNEL_BY_NAME[c.kernel].oracle(c.xs, c.blobs, c.p, c.q)).tobytes())
             )
         board.put(_framed(parts), "data")
         found = [int(line) for line in board.exec("run(data)", timeout=60).split()]
         assert len(found) == len(batch)
-        wrong = [c.name for c, a, b in zip(batch, found, wanted, strict=True) if a != b]
+        wrong = [c.name for c, a, b in zip(batch, found, expected, strict=True) if a != b]
         assert not wrong
 
 
 @pytest.mark.parametrize("kernel", [k.name for k in KERNELS])
-def test_equals_oracle(kernel: str, bare_board: Board) -> None:
+def test_equals_oracle(kernel: str, bare_board: Link) -> None:
     """All cases that the C kernel is tested with, but for the largest."""
     cases = [c for c in CASES if c.kernel == kernel and sum(x.size for x in c.xs) + np.prod(c.q.dims) < 20000]
     assert cases
@@ -106,7 +106,7 @@ def test_equals_oracle(kernel: str, bare_board: Board) -> None:
 
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
-def test_models(make: Callable[[], ModelFile], bare_board: Board) -> None:
+def test_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
     """Whole models, layer by layer: in place, states that live on, shapes of one tensor, outputs at the end of the run."""
     data = codec.encode(make())
     bare_board.put(data, "data")
@@ -141,12 +141,12 @@ def damage(file, patches):
 """
 SIZES = {"u8": 0, "i8": 0, "u16": 1, "u32": 2, "i32": 2}
 # What keeps sums inside 32 bits, claims of that, and what words of weights want: not for integers and bytes in Python.
-NOT_WANTED = ("can reach", "FAST", "wanted a multiple of 16")
+NOT_WANTED = ("can reach", "FAST", "expected a multiple of 16")
 DAMAGED = 800  # files made of each model
 
 
 @pytest.mark.parametrize("make", MODELS, ids=lambda m: m.__name__)
-def test_damaged_models(make: Callable[[], ModelFile], bare_board: Board) -> None:
+def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None:
     """Whatever loads runs without an exception; what the host refuses and a fallback takes are only bounds of sums."""
     good = codec.encode(make())
     h = codec.unpack_record(schema.HEADER, good, 0)

@@ -113,3 +113,12 @@ def test_the_bound_is_exact(flags: int) -> None:
     for sign in (1, -1):
         assert not judged(layer(LAYOUTS[0], k, sign * (limit - 128 * largest - 1), flags)[0])
         assert judged(layer(LAYOUTS[0], k, sign * (limit - 128 * largest), flags)[0])
+
+
+@pytest.mark.parametrize("flags", [1, 0])
+@pytest.mark.parametrize("shift", [0, 1, 22, 23])
+def test_the_shifts_of_fast(flags: int, shift: int) -> None:
+    data, _ = layer(LAYOUTS[0], 4, MARK, flags)
+    place = data.index(np.full(ROWS, 9, np.int8).tobytes(), data.index(np.full(ROWS, 2**30, np.int32).tobytes()))
+    data[place + ROWS - 1] = shift
+    assert ("claims FAST" in judged(data)) == (flags == 1 and shift in (0, 23))

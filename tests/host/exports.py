@@ -20,22 +20,22 @@ class Answer:
     """One output over all test inputs: what the framework computed and what the engine did."""
 
     name: str
-    wanted: np.ndarray
+    expected: np.ndarray
     found: np.ndarray
 
     @property
     def sqnr(self) -> float:
         """Signal to quantisation noise, in dB; infinite where nothing differs."""
-        noise = float(np.mean((self.wanted.astype(np.float64) - self.found) ** 2))
-        signal = float(np.mean(self.wanted.astype(np.float64) ** 2))
+        noise = float(np.mean((self.expected.astype(np.float64) - self.found) ** 2))
+        signal = float(np.mean(self.expected.astype(np.float64) ** 2))
         return float("inf") if noise == 0 else 10 * np.log10(max(signal, 1e-30) / noise)
 
 
-def compiled(path: Path) -> Compiled:
+def compiled(path: Path, plain: bool = False) -> Compiled:
     """The export, calibrated on the samples in its sidecar."""
     with np.load(path.with_suffix(".npz")) as data:
         calibration = {k: data[k] for k in data.files if "/" not in k and k != "about"}
-    return compile_model(path, calibration)
+    return compile_model(path, calibration, plain=plain)
 
 
 def answers(path: Path, model: Compiled) -> list[Answer]:
@@ -57,7 +57,7 @@ def answers(path: Path, model: Compiled) -> list[Answer]:
         found = []
         for i, tensor_id in enumerate(runner.model.outputs):
             t = tensors[tensor_id]
-            wanted = arrays[f"test/{t.name}"]
+            expected = arrays[f"test/{t.name}"]
             values = [dequantise_output(r[i], t) if t.dtype == "int8" else r[i] for r in results]
-            found.append(Answer(t.name, wanted, np.stack(values).reshape(wanted.shape)))
+            found.append(Answer(t.name, expected, np.stack(values).reshape(expected.shape)))
     return found

@@ -158,10 +158,10 @@ def assert_same(net: Net, g: Graph, tolerance: float = 2e-5, shapes: Mapping[str
     (reference/exact.py). A U-Net of 11 layers came to 1.2e-5, of which 1e-5 are ours.
     """
     for feeds in net.samples(2, shapes):
-        wanted = truth(net, feeds)
+        expected = truth(net, feeds)
         found = float_outputs(g, feeds)
-        assert list(wanted) == list(found)
-        for name, w in wanted.items():
+        assert list(expected) == list(found)
+        for name, w in expected.items():
             assert found[name].shape == w.shape, name
             np.testing.assert_allclose(found[name], w, rtol=0, atol=tolerance * max(1.0, float(np.abs(w).max())))
     assert_runs(net, shapes)

@@ -29,8 +29,8 @@ class Difference:
     different: int = 0
     largest: int = 0
 
-    def add(self, found: np.ndarray, wanted: np.ndarray) -> None:
-        d = np.abs(found.astype(int) - wanted.astype(int))
+    def add(self, found: np.ndarray, expected: np.ndarray) -> None:
+        d = np.abs(found.astype(int) - expected.astype(int))
         self.values += d.size
         self.different += int(np.count_nonzero(d))
         self.largest = max(self.largest, int(d.max(initial=0)))

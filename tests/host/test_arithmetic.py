@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 from nets import Net, assert_same, core, float_outputs, ops, refusal_of, truth
 from onnx import TensorProto
-from steps_away import MOST, compiled, steps_away
+from quantisation_steps import MOST, compiled, quantisation_steps
 
-from mica.ir.ops import ONNX_OPS, UNARY_FUNCTIONS
+from mica.ir.ops import UNARY_FUNCTIONS
 from mica.passes.lower import unary as lower_unary
+from mica.passes.supported import ONNX_OPS
 from mica.reference import unary
 
 BOOL, INT64 = TensorProto.BOOL, TensorProto.INT64
@@ -70,7 +71,7 @@ TABLES = [*sorted(set(lower_unary.LOWERINGS) - {"Cast", "Clip"}), "Neg"]
 def test_functions(op: str) -> None:
     net = node(op, (1, 3, 50), opset=LATER.get(op, 17))
     low, high = DOMAIN.get(op, (-4.0, 4.0))
-    assert steps_away(net, feeds(net, low, high)) <= 0.51  # a table rounds once; the rest is float32
+    assert quantisation_steps(net, feeds(net, low, high)) <= 0.51  # a table rounds once; the rest is float32
 
 
 @pytest.mark.parametrize(
@@ -82,7 +83,7 @@ def test_functions(op: str) -> None:
 )  # fmt: skip
 def test_functions_with_arguments(op: str, attrs: dict[str, float]) -> None:
     net = node(op, (1, 150), **attrs)
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
 
 
 def test_every_function_is_known() -> None:
@@ -93,7 +94,7 @@ def test_every_function_is_known() -> None:
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_gelu(approximate: str) -> None:
     net = node("Gelu", (1, 300), opset=20, approximate=approximate)
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
 
 
 @pytest.mark.parametrize("op", ["Log", "Sqrt", "Reciprocal", "Atanh", "Acosh", "Acos"])
@@ -102,7 +103,7 @@ def test_poles_saturate(op: str) -> None:
     net = node(op, (1, 101))
     x = {"x0": np.linspace(-2, 2, 101, dtype=np.float32)[None]}
     c = compiled(net, x)
-    assert steps_away(net, x, c) <= 0.51
+    assert quantisation_steps(net, x, c) <= 0.51
     real = (np.arange(-128, 128) - c.model.tensors[0].zero_point) * c.model.tensors[0].scale
     with np.errstate(all="ignore"):
         y = unary.apply(UNARY_OF[op][0], real, UNARY_OF[op][1])
@@ -122,18 +123,18 @@ UNARY_OF: dict[str, tuple[str, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("exponent", [2.0, 3.0, 0.5, -1.0, 1.0, 0.0, 1.7])
 def test_power(exponent: float) -> None:
     net = node("Pow", (1, 90), np.float32(exponent))
-    assert steps_away(net, feeds(net, 0.2, 3.0)) <= 0.51
+    assert quantisation_steps(net, feeds(net, 0.2, 3.0)) <= 0.51
     net = node("Pow", np.float32(1.5), (1, 90))
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
 
 
 def test_casts() -> None:
     net = node("Cast", (1, 60), dtype=BOOL, to=BOOL)
-    assert steps_away(net, {"x0": np.tile(np.float32([0, 1, -2]), 20)[None]}) == 0
+    assert quantisation_steps(net, {"x0": np.tile(np.float32([0, 1, -2]), 20)[None]}) == 0
     net = Net()
     whole = net.add("Cast", net.input([1, 60]), to=INT64)
     net.output(net.add("Mul", net.add("Cast", whole, to=1), net.const(np.float32(0.3))))
-    assert steps_away(net, feeds(net, -30, 30)) <= 0.51
+    assert quantisation_steps(net, feeds(net, -30, 30)) <= 0.51
     with pytest.raises(AssertionError, match="gives an output"):
         refusal_of(node("Cast", (1, 60), dtype=INT64, to=INT64))
 
@@ -153,10 +154,10 @@ def test_two_tensors(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x = feeds(net)
     if op == "Div":
         x["x1"] = np.abs(x["x1"]) + np.float32(0.3)
-    assert steps_away(net, x) <= MOST
+    assert quantisation_steps(net, x) <= MOST
     constant = data("constant", b, 0.5, 2.5)
-    assert steps_away(node(op, a, constant), {"x0": x["x0"]}) <= MOST
-    assert steps_away(node(op, constant, a), {"x1": np.abs(x["x0"]) + np.float32(0.3)}) <= MOST
+    assert quantisation_steps(node(op, a, constant), {"x0": x["x0"]}) <= MOST
+    assert quantisation_steps(node(op, constant, a), {"x1": np.abs(x["x0"]) + np.float32(0.3)}) <= MOST
 
 
 def test_division_by_zero() -> None:
@@ -164,7 +165,7 @@ def test_division_by_zero() -> None:
     net = node("Div", (1, 6), (1, 6))
     x = {"x0": np.float32([[1, -1, 0, 2, 1, -2]]), "x1": np.float32([[0, 0, 0, 1, 2, 2]])}
     c = compiled(net, x)
-    assert steps_away(net, x, c) <= MOST
+    assert quantisation_steps(net, x, c) <= MOST
     with pytest.raises(AssertionError, match="division by zero"):
         refusal_of(node("Div", (1, 3), np.zeros(3, np.float32)))
 
@@ -173,17 +174,17 @@ def test_division_by_zero() -> None:
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_many_tensors(op: str, n: int) -> None:
     net = node(op, *[(2, 3, 4), (3, 1), (4,), (2, 1, 1)][:n])
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 def test_extremes_with_numbers() -> None:
     """A constant number is a clamp; others stay."""
     net = node("Max", (2, 3), np.float32(0.5))
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
     net = node("Min", np.float32([[0.5]]), (3,))
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
     net = node("Min", (2, 3), np.float32(0.5), (3,), np.float32([1, -1, 1]))
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 @pytest.mark.parametrize("slopes", ["one", "small", "large", "mixed", "computed"])
@@ -199,7 +200,7 @@ def test_prelu(slopes: str) -> None:
         net = node("PRelu", shape, (4, 1, 1))
     else:
         net = node("PRelu", shape, np.float32(values[slopes]).reshape(-1, 1, 1))
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
     steps = [s.kernel for s in compiled(net, feeds(net)).model.steps]
     assert steps == {"one": ["lut_s8"], "small": ["mul_s8", "minmax_s8"], "large": ["mul_s8", "minmax_s8"]}.get(
         slopes, ["lut_s8", "mul_s8", "lut_s8", "add_s8"]
@@ -208,9 +209,9 @@ def test_prelu(slopes: str) -> None:
 
 def test_clip_with_computed_bounds() -> None:
     net = node("Clip", (2, 30), (), ())
-    assert steps_away(net, feeds(net) | {"x1": np.float32(-1), "x2": np.float32(2)}) <= MOST
+    assert quantisation_steps(net, feeds(net) | {"x1": np.float32(-1), "x2": np.float32(2)}) <= MOST
     net = node("Clip", (2, 30), None, ())
-    assert steps_away(net, feeds(net) | {"x2": np.float32(1)}) <= MOST
+    assert quantisation_steps(net, feeds(net) | {"x2": np.float32(1)}) <= MOST
 
 
 # Matrix products
@@ -223,7 +224,7 @@ PRODUCTS = [
 
 @pytest.mark.parametrize(("a", "b"), PRODUCTS, ids=str)
 def test_matmul(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    assert steps_away(node("MatMul", a, b), feeds(node("MatMul", a, b))) <= MOST
+    assert quantisation_steps(node("MatMul", a, b), feeds(node("MatMul", a, b))) <= MOST
     for net in (node("MatMul", a, data("b", b)), node("MatMul", data("a", a), b)):
         # int8 weights are another network: the float model is right to the last bit, and what is packed runs.
         assert_same(net, core(net, TMP))
@@ -237,7 +238,7 @@ def test_gemm(trans_a: int, trans_b: int, c: tuple[int, ...] | None, alpha: floa
     a, b = ((3, 4) if trans_a else (4, 3)), ((5, 3) if trans_b else (3, 5))
     attrs = {"transA": trans_a, "transB": trans_b, "alpha": alpha, "beta": 0.5}
     net = node("Gemm", a, b, *([] if c is None else [c]), **attrs)
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
     constant = node("Gemm", a, data("b", b), *([] if c is None else [data("c", c)]), **attrs)
     assert_same(constant, core(constant, TMP))
 
@@ -273,12 +274,12 @@ def test_reductions(op: str, axes: list[int] | None, keepdims: int) -> None:
         net = node(op, shape, np.array(axes), opset=18, keepdims=keepdims)
     else:
         net = node(op, shape, opset=13, keepdims=keepdims, axes=axes)
-    assert steps_away(net, feeds(net, low, 3.0)) <= MOST
+    assert quantisation_steps(net, feeds(net, low, 3.0)) <= MOST
 
 
 def test_reduction_over_nothing() -> None:
     net = node("ReduceSum", (2, 3), np.zeros(0, np.int64), noop_with_empty_axes=1)
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
     net = node("ReduceMax", (2, 1, 3), opset=13, axes=[1])
     assert ops(core(net, TMP)) == []
 
@@ -286,7 +287,7 @@ def test_reduction_over_nothing() -> None:
 def test_long_sums() -> None:
     """The sums that 32 bits hold are exact; longer ones are refused."""
     net = node("ReduceMean", (2, 30000), opset=13, axes=[1])
-    assert steps_away(net, feeds(net)) <= 0.51
+    assert quantisation_steps(net, feeds(net)) <= 0.51
     net = node("ReduceL2", (2, 40000), opset=13, axes=[1])
     with pytest.raises(AssertionError, match="40000 numbers"):
         refusal_of(net)
@@ -296,10 +297,10 @@ def test_long_sums() -> None:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("keepdims", [0, 1])
 @pytest.mark.parametrize("last", [0, 1])
-def test_places(op: str, axis: int, keepdims: int, last: int) -> None:
+def test_argmax(op: str, axis: int, keepdims: int, last: int) -> None:
     net = node(op, (3, 4, 5), dtype=INT64, axis=axis, keepdims=keepdims, select_last_index=last)
     x = np.random.default_rng(axis + 9).integers(-2, 3, (3, 4, 5)).astype(np.float32)
-    assert steps_away(net, {"x0": x}) == 0
+    assert quantisation_steps(net, {"x0": x}) == 0
     assert compiled(net, {"x0": x}).model.tensors[-1].dtype == "int32"
 
 
@@ -316,21 +317,21 @@ def test_places_are_no_numbers() -> None:
 @pytest.mark.parametrize("opset", [11, 13])
 def test_softmax(op: str, axis: int, opset: int) -> None:
     net = node(op, (2, 3, 4), axis=axis, opset=opset)
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 def test_log_softmax_far_from_zero() -> None:
     net = node("LogSoftmax", (2, 4))
     x = np.float32([[0, 1, 2, 3], [10000, 10001, 10002, 10003]])
-    assert steps_away(net, {"x0": x}) <= MOST
+    assert quantisation_steps(net, {"x0": x}) <= MOST
     net = node("ReduceLogSumExp", (8, 300), opset=13, axes=[1])
-    assert steps_away(net, feeds(net, -9, 9)) <= MOST
+    assert quantisation_steps(net, feeds(net, -9, 9)) <= MOST
 
 
 @pytest.mark.parametrize("p", [1, 2])
 def test_global_lp_pool(p: int) -> None:
     net = node("GlobalLpPool", (1, 3, 5, 4), p=p)
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 # Normalisation
@@ -341,8 +342,8 @@ def test_global_lp_pool(p: int) -> None:
 def test_layer_normalisation(shape: tuple[int, ...], axis: int) -> None:
     inner = shape[axis:]
     net = node("LayerNormalization", shape, data("g", inner, 0.5, 2.0), data("b", inner), axis=axis, epsilon=1e-3)
-    assert steps_away(net, feeds(net)) <= MOST
-    assert steps_away(node("LayerNormalization", shape, np.float32([1.5]), axis=axis), feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
+    assert quantisation_steps(node("LayerNormalization", shape, np.float32([1.5]), axis=axis), feeds(net)) <= MOST
     assert len(compiled(net, feeds(net)).model.steps) == 1
 
 
@@ -350,14 +351,14 @@ def test_layer_normalisation_of_flat_rows() -> None:
     """Rows that hardly vary: epsilon decides. Rows that do not: beta."""
     net = node("LayerNormalization", (4, 8), data("g", (8,)), data("b", (8,)), epsilon=1e-2)
     x = np.float32([[1] * 8, [1] * 7 + [1.02], [1, 0.99] * 4, list(range(8))])
-    assert steps_away(net, {"x0": x}) <= MOST
+    assert quantisation_steps(net, {"x0": x}) <= MOST
 
 
 def test_long_rows() -> None:
     net = node("LayerNormalization", (2, 60000), np.float32([2.0]), np.float32([0.5]))
     x = data("long", (2, 60000)) ** 3
     x[0, 7] = 200  # far from the mean, as far as sqrt(n) allows
-    assert steps_away(net, {"x0": x}) <= MOST
+    assert quantisation_steps(net, {"x0": x}) <= MOST
     with pytest.raises(AssertionError, match="70000 elements"):
         refusal_of(node("LayerNormalization", (1, 70000), np.float32([2.0])))
 
@@ -366,7 +367,7 @@ def test_long_rows() -> None:
 def test_instance_normalisation(shape: tuple[int, ...]) -> None:
     c = shape[1]
     net = node("InstanceNormalization", shape, data("g", (c,), 0.5, 2.0), data("b", (c,)))
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 def test_group_normalisation() -> None:
@@ -378,8 +379,8 @@ def test_group_normalisation() -> None:
     x = feeds(net)["x0"]
     rows = x.reshape(groups, -1).astype(np.float64)
     normal = ((rows - rows.mean(1, keepdims=True)) / np.sqrt(rows.var(1, keepdims=True) + 1e-5)).reshape(c, -1)
-    wanted = (normal * scale[:, None] + shift[:, None]).reshape(x.shape)
-    np.testing.assert_allclose(float_outputs(g, {"x0": x})["y0"], wanted, atol=1e-4)
+    expected = (normal * scale[:, None] + shift[:, None]).reshape(x.shape)
+    np.testing.assert_allclose(float_outputs(g, {"x0": x})["y0"], expected, atol=1e-4)
     assert ops(g) == ["LayerNorm"]
 
 
@@ -387,14 +388,14 @@ def test_group_normalisation() -> None:
 @pytest.mark.parametrize("p", [1, 2])
 def test_lp_normalisation(axis: int, p: int) -> None:
     net = node("LpNormalization", (3, 4, 5), axis=axis, p=p)
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 def test_mean_variance_normalisation() -> None:
     net = node("MeanVarianceNormalization", (2, 3, 4, 5))
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
     net = node("MeanVarianceNormalization", (2, 3, 4), axes=[2])
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
 
 
 # Truth
@@ -404,9 +405,9 @@ def test_mean_variance_normalisation() -> None:
 def test_comparisons(op: str) -> None:
     net = node(op, (4, 50), (4, 50), dtype=BOOL)
     x = np.random.default_rng(1).integers(-5, 6, (2, 4, 50)).astype(np.float32)
-    assert steps_away(net, {"x0": x[0], "x1": x[1]}) == 0  # equal as booleans: steps_away compares them
+    assert quantisation_steps(net, {"x0": x[0], "x1": x[1]}) == 0  # equal as booleans: quantisation_steps compares them
     for net in (node(op, (4, 50), np.float32(1), dtype=BOOL), node(op, np.float32(1), (4, 50), dtype=BOOL)):
-        assert steps_away(net, {net.inputs[0].name: x[0]}) == 0
+        assert quantisation_steps(net, {net.inputs[0].name: x[0]}) == 0
 
 
 @pytest.mark.parametrize("op", ["And", "Or", "Xor"])
@@ -415,19 +416,19 @@ def test_logic(op: str) -> None:
     a, b = net.input([2, 4], "a", BOOL), net.input([2, 4], "b", BOOL)
     net.output(net.add("Not", net.add(op, a, b)), dtype=BOOL)
     bits = np.arange(16).reshape(2, 8)
-    assert steps_away(net, {"a": bits[:, :4] % 2 == 0, "b": bits[:, 4:] % 4 < 2}) == 0
+    assert quantisation_steps(net, {"a": bits[:, :4] % 2 == 0, "b": bits[:, 4:] % 4 < 2}) == 0
 
 
 def test_where() -> None:
     net = Net()
     a, b = net.input([2, 3, 4], "a"), net.input([3, 1], "b")
     net.output(net.add("Where", net.add("Greater", a, b), a, b))
-    assert steps_away(net, feeds(net)) <= MOST
+    assert quantisation_steps(net, feeds(net)) <= MOST
     net = Net()
     c, b = net.input([2, 3, 4], "c", BOOL), net.input([3, 1], "b")
     net.output(net.add("Where", c, b, net.const(np.float32(0.7))))
     x = {"c": data("c", (2, 3, 4)) > 0, "b": data("b", (3, 1))}
-    assert steps_away(net, x) <= MOST
+    assert quantisation_steps(net, x) <= MOST
 
 
 def test_quantised_scale_of_a_product() -> None:
@@ -443,8 +444,8 @@ def test_quantised_scale_of_a_product() -> None:
     x = feeds(net)
     c = compiled(net, x)
     assert [s.kernel for s in c.model.steps] == ["mul_s8"]
-    wanted = truth(net, x)
-    assert steps_away(net, x, c) <= 1.01, wanted.keys()
+    expected = truth(net, x)
+    assert quantisation_steps(net, x, c) <= 1.01, expected.keys()
 
 
 @pytest.mark.parametrize("op", ["Mul", "Div", "Max", "MatMul"])
@@ -457,4 +458,4 @@ def test_random_scales(op: str, seed: int) -> None:
     x = {f"x{k}": ((rng.random((6, 6)) + rng.uniform(-1, 0.3)) * sizes[k]).astype(np.float32) for k in range(2)}
     if op == "Div":
         x["x1"] = np.abs(x["x1"]) + np.float32(sizes[1] / 4)
-    assert steps_away(net, x) <= MOST
+    assert quantisation_steps(net, x) <= MOST

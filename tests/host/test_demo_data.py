@@ -78,8 +78,8 @@ def test_model_has_the_operators_the_demo_promises(model: onnx.ModelProto) -> No
                 kinds.add("full Conv")
             elif group == channels:
                 kinds.add("depthwise Conv")
-    wanted = {"full Conv", "depthwise Conv", "BatchNormalization", "Relu", "MaxPool", "Flatten", "Gemm", "Softmax"}
-    assert wanted <= kinds
+    expected = {"full Conv", "depthwise Conv", "BatchNormalization", "Relu", "MaxPool", "Flatten", "Gemm", "Softmax"}
+    assert expected <= kinds
 
 
 def test_labels() -> None:

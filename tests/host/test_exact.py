@@ -27,9 +27,9 @@ def test_no_order_changes_a_product() -> None:
     for k in range(700):
         one_by_one += np.multiply.outer(left.numbers[:, k], rows.numbers[:, k])
     assert np.array_equal(y, one_by_one * left.unit * rows.unit[:, 0])
-    wanted = a.astype(np.float64) @ w.astype(np.float64).T
+    expected = a.astype(np.float64) @ w.astype(np.float64).T
     scale = np.abs(a).max() * np.abs(w).max(axis=1) * math.sqrt(700)
-    assert np.abs((y - wanted) / scale).max() < 2.0**-20
+    assert np.abs((y - expected) / scale).max() < 2.0**-20
     assert np.array_equal(exact.product(a, w[:1].T), exact.product(a[:, order], w[:1, order].T))
 
 
@@ -59,7 +59,7 @@ def test_constants_are_forgotten_with_their_array() -> None:
 
 
 def test_constants_of_large_networks_are_not_kept() -> None:
-    """They would take twice the file's size in memory: test_lean.py has the whole command."""
+    """They would take twice the file's size in memory: test_host_memory.py has the whole command."""
     some, rest = RNG.normal(size=(exact.KEPT // 2000, 1000)), RNG.normal(size=(exact.KEPT // 2000 + 1, 1000))
     kept = exact.constant_rows(some)
     assert exact.constant_rows(some) is kept
@@ -101,19 +101,19 @@ def test_function(ours: Callable[[np.ndarray], np.ndarray], theirs: Callable[[np
             else EDGES
         )
         x = np.concatenate([x, edges])
-        wanted, found = theirs(x), ours(x)
-    assert np.array_equal(np.isfinite(wanted), np.isfinite(found))
-    assert np.array_equal(np.isnan(wanted), np.isnan(found))
-    finite = np.isfinite(wanted)
-    np.testing.assert_allclose(found[finite], wanted[finite], rtol=1e-12, atol=1e-15)
+        expected, found = theirs(x), ours(x)
+    assert np.array_equal(np.isfinite(expected), np.isfinite(found))
+    assert np.array_equal(np.isnan(expected), np.isnan(found))
+    finite = np.isfinite(expected)
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=1e-12, atol=1e-15)
 
 
 def test_power() -> None:
     x = np.concatenate([RNG.uniform(-5, 5, 500), RNG.uniform(0, 1000, 500), [0.0, np.inf, 1.0, -1.0]])
     for y in (0, 1, 2, 3, -1, -2, 0.5, -0.5, 1.5, 0.3, -2.7, 20, 1 / 3):
         with np.errstate(all="ignore"):
-            wanted = np.power(x, float(y))
-        np.testing.assert_allclose(functions.power(x, y), wanted, rtol=1e-11)
+            expected = np.power(x, float(y))
+        np.testing.assert_allclose(functions.power(x, y), expected, rtol=1e-11)
     assert np.array_equal(functions.power(2.0, np.arange(-1022.0, 1023)), np.ldexp(1.0, np.arange(-1022, 1023)))
     assert np.array_equal(functions.power(np.arange(50.0), 3.0), np.arange(50.0) ** 3)
 
@@ -123,9 +123,9 @@ def test_triangle() -> None:
     h = a.transpose(0, 2, 1) @ a
     low = rounding.triangle(h)
     root = np.linalg.cholesky(h)
-    wanted = root / np.diagonal(root, axis1=1, axis2=2)[:, None, :]
+    expected = root / np.diagonal(root, axis1=1, axis2=2)[:, None, :]
     d = np.sqrt(np.diagonal(h, axis1=1, axis2=2))
-    assert np.abs((low - wanted) * d[:, None, :] / d[:, :, None]).max() < 1e-5
+    assert np.abs((low - expected) * d[:, None, :] / d[:, :, None]).max() < 1e-5
     assert np.array_equal(np.triu(low), np.broadcast_to(np.eye(90), h.shape))
     assert np.array_equal(rounding.triangle(np.full((1, 1, 1), 1e-30) * np.eye(4)), np.eye(4)[None])
 
@@ -139,8 +139,8 @@ def test_errors_handed_on_are_those_of_the_inverse() -> None:
     h = c[np.ix_(order, order)] + 0.1 * np.diagonal(c).mean() * np.eye(70)
     low = np.linalg.cholesky(np.linalg.inv(h))
     low /= np.diagonal(low)
-    left, wanted = rows[:, order] / steps[0][:, None], np.zeros((5, 70))
+    left, expected = rows[:, order] / steps[0][:, None], np.zeros((5, 70))
     for j in range(70):
-        wanted[:, order[j]] = np.rint(left[:, j])
+        expected[:, order[j]] = np.rint(left[:, j])
         left[:, j:] -= np.outer(left[:, j] - np.rint(left[:, j]), low[j:, j])
-    assert np.mean(rounding.in_turn(rows, steps, c[None], 0.1)[0] != wanted) < 0.02
+    assert np.mean(rounding.in_turn(rows, steps, c[None], 0.1)[0] != expected) < 0.02

@@ -13,13 +13,14 @@ import pytest
 from exports import FILES, answers, compiled
 
 from mica.errors import Unsupported
+from mica.plan import schedule
 
 # What mica cannot pack, and what it says.
 REFUSED = {
     "keras_embedding": "computes with int32 numbers",
-    "keras_gru": "(Loop): control flow",
-    "keras_lstm_batch1": "(Loop): control flow",
 }
+# Loops that are unrolled, to 160 steps: without the recipes, and without a long search for their best order.
+PLAIN = ("keras_gru", "keras_lstm_batch1")
 # dB. Most outputs reach 30 or more.
 FLOOR = 20.0
 LOWER_FLOOR = {
@@ -34,16 +35,18 @@ LOWER_FLOOR = {
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_export(path: Path) -> None:
+def test_export(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if path.stem in REFUSED:
         with pytest.raises(Unsupported) as e:
             compiled(path)
         assert REFUSED[path.stem] in str(e.value)
         assert path.name in str(e.value)
         return
-    for answer in answers(path, compiled(path)):
-        if answer.wanted.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
-            assert np.mean(answer.wanted == answer.found) >= 0.95, answer.name
+    if path.stem in PLAIN:
+        monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
+    for answer in answers(path, compiled(path, path.stem in PLAIN)):
+        if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
+            assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
             assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
 

@@ -52,7 +52,7 @@ def test_engine_equals_reference_and_stays_near_float(tmp_path: Path, first: int
         model: ModelFile = compiled.model
         engines = [engine.load(compiled.data), ReferenceModel(compiled.data)]
         errors: dict[str, list[np.ndarray]] = {}
-        wanted: dict[str, list[np.ndarray]] = {}
+        expected: dict[str, list[np.ndarray]] = {}
         for s in samples:
             records = [model.tensors[t] for t in model.inputs]
             found, reference = (
@@ -61,10 +61,10 @@ def test_engine_equals_reference_and_stays_near_float(tmp_path: Path, first: int
             floats = truth(net, s)
             for t, a, b in zip((model.tensors[t] for t in model.outputs), found, reference, strict=True):
                 assert np.array_equal(a, b), f"RandomNet({seed}): engine and reference differ in '{t.name}'"
-                wanted.setdefault(t.name, []).append(floats[t.name])
+                expected.setdefault(t.name, []).append(floats[t.name])
                 errors.setdefault(t.name, []).append(dequantise_output(a, t) - floats[t.name])
         for t in (model.tensors[t] for t in model.outputs):
-            error, values = np.stack(errors[t.name]), np.stack(wanted[t.name])
+            error, values = np.stack(errors[t.name]), np.stack(expected[t.name])
             reach = max(float(values.max()), 0.0) - min(float(values.min()), 0.0)
             reach = max(reach, 32 * t.scale)
             rms, worst = float(np.sqrt(np.mean(error**2))), float(np.abs(error).max())

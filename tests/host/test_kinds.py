@@ -40,6 +40,12 @@ FILES = {
     "joblib compressed": (zlib.compress(pickle.dumps([1] * 99)), "is a Python pickle", "skl2onnx.to_onnx"),
     "npz": (archive("x.npy"), "is a zip archive", "inside"),
     "mica": (b"MICA" + bytes(60), "is a .mica file, packed already", "info, run, eval"),
+    "npy": (b"\x93NUMPY\x01\x00" + bytes(60), "is a NumPy array", "--calib"),
+    "safetensors": (
+        (72).to_bytes(8, "little") + b'{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'.ljust(72) + bytes(4),
+        "is a safetensors file",
+        "torch.onnx.export",
+    ),
     "gguf": (b"GGUF" + bytes(60), "is a GGUF file", "ONNX"),
 }
 

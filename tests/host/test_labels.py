@@ -26,7 +26,7 @@ def test_encodings(encoding: str, end: str, tmp_path: Path) -> None:
 def model(*outputs: tuple[str, tuple[int, ...]]) -> ModelFile:
     """As far as its outputs go."""
     tensors = [SimpleNamespace(name=f"y{k}", dtype=dtype, dims=dims) for k, (dtype, dims) in enumerate(outputs)]
-    return cast(ModelFile, SimpleNamespace(tensors=tensors, outputs=list(range(len(tensors)))))
+    return cast(ModelFile, SimpleNamespace(tensors=tensors, outputs=list(range(len(tensors))), metadata={}))
 
 
 @pytest.mark.parametrize(
@@ -45,5 +45,5 @@ def test_as_many_as_classes(count: int, outputs: list[tuple[str, tuple[int, ...]
 
 @pytest.mark.parametrize(("count", "dims"), [(9, (1, 10)), (11, (1, 10)), (3, (1, 1)), (20, (1, 64, 64, 21))])
 def test_more_or_fewer(count: int, dims: tuple[int, ...]) -> None:
-    with pytest.raises(MicaError, match=rf"labels.txt: {count} names; wanted .*'y0' has "):
+    with pytest.raises(MicaError, match=rf"labels.txt: {count} names; expected .*'y0' has "):
         labels.check(["a"] * count, model(("int8", dims)), Path("labels.txt"))

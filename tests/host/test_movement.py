@@ -14,8 +14,8 @@ from onnx import TensorProto
 
 from mica.compiler import compile_model
 from mica.errors import Unsupported
-from mica.ir.flat_moves import FlatMove, as_axis_map, axis_indices, compose, simplify
 from mica.ir.graph import Quant
+from mica.ir.strided_copy import StridedCopy, as_axis_map, axis_indices, compose, simplify
 from mica.quantise.calibrate import Range
 from mica.quantise.params import choose_quants, from_range
 from mica.run.host import HostRunner
@@ -28,10 +28,10 @@ def ints(*values: int) -> np.ndarray:
     return np.array(values, I64)
 
 
-def becomes(net: Net, folder: Path, wanted: list[str]) -> None:
+def becomes(net: Net, folder: Path, expected: list[str]) -> None:
     """Whatever order the steps have; and the network still does the same."""
     g = core(net, folder)
-    assert sorted(ops(g)) == sorted(wanted)
+    assert sorted(ops(g)) == sorted(expected)
     assert_same(net, g)
 
 
@@ -159,7 +159,7 @@ def test_concat_with_constants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis", "indices", "wanted"),
+    ("shape", "axis", "indices", "expected"),
     [
         ((5, 4), 0, 2, "Remap"),
         ((5, 4), 1, -1, "Remap"),
@@ -171,9 +171,9 @@ def test_concat_with_constants(tmp_path: Path) -> None:
         ((4,), 0, [[[3, 0]], [[1, 1]]], "Gather"),
     ],
 )
-def test_gather(tmp_path: Path, shape: tuple[int, ...], axis: int, indices: Any, wanted: str) -> None:
+def test_gather(tmp_path: Path, shape: tuple[int, ...], axis: int, indices: Any, expected: str) -> None:
     net = single("Gather", *shape, inputs=[np.array(indices, I64)], axis=axis)
-    becomes(net, tmp_path, [wanted])
+    becomes(net, tmp_path, [expected])
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_where_with_a_constant_condition(tmp_path: Path) -> None:
     runner = HostRunner(compiled.data)
     s = session(net.model())
     for feeds in net.samples(4):
-        wanted = s.run(None, feeds)[0]
-        assert np.abs(runner.predict(feeds["x"][None])[0] - wanted).max() < 0.08
+        expected = s.run(None, feeds)[0]
+        assert np.abs(runner.predict(feeds["x"][None])[0] - expected).max() < 0.08
     assert_same(net, g)
 
 
@@ -374,32 +374,35 @@ def audio() -> Net:
 
 
 @pytest.mark.parametrize(
-    ("make", "wanted"),
+    ("make", "expected"),
     [
         (unet, ["Conv2d"] * 4 + ["MaxPool2d", "ResizeLinear", "Concat", "Unary", "Transpose"]),
-        (yolo, ["Conv2d"] * 3 + ["Unary"] * 4 + ["MaxPool2d", "Move"] + ["Concat", "Remap", "Transpose"] * 2),
-        (focus, ["Conv2d"] * 3 + ["Move"] * 4 + ["Concat"] * 2 + ["MaxPool2d"] * 2 + ["Pad"] + ["Transpose"] * 2),
-        (shuffle, ["Conv2d"] * 3 + ["Remap"] * 2 + ["Concat", "Move"] + ["Transpose"] * 2),
+        (yolo, ["Conv2d"] * 3 + ["Unary"] * 4 + ["MaxPool2d", "StridedCopy"] + ["Concat", "Remap", "Transpose"] * 2),
+        (
+            focus,
+            ["Conv2d"] * 3 + ["StridedCopy"] * 4 + ["Concat"] * 2 + ["MaxPool2d"] * 2 + ["Pad"] + ["Transpose"] * 2,
+        ),
+        (shuffle, ["Conv2d"] * 3 + ["Remap"] * 2 + ["Concat", "StridedCopy"] + ["Transpose"] * 2),
         (audio, ["Conv2d"] * 3 + ["Remap"] * 2 + ["Concat"] + ["Transpose"] * 2),
     ],
     ids=lambda v: v.__name__ if callable(v) else "",
 )
-def test_transposes_cancel(tmp_path: Path, make: Any, wanted: list[str]) -> None:
+def test_transposes_cancel(tmp_path: Path, make: Any, expected: list[str]) -> None:
     """At most one at each end. (A transpose of one channel, as behind U-Net's last layer, is none.)"""
     net = make()
     g = core(net, tmp_path)
     found = ops(g)
     assert found.count("Transpose") <= 2
     assert_same(net, g)
-    if found.count("Transpose") != wanted.count("Transpose"):
-        wanted = [op for op in wanted if op != "Transpose"] + ["Transpose"] * found.count("Transpose")
-    assert sorted(found) == sorted(wanted)
+    if found.count("Transpose") != expected.count("Transpose"):
+        expected = [op for op in expected if op != "Transpose"] + ["Transpose"] * found.count("Transpose")
+    assert sorted(found) == sorted(expected)
 
 
 # Copies in a row
 
 
-def random_move(rng: random.Random, shape: list[int]) -> tuple[FlatMove, np.ndarray, list[int]]:
+def random_move(rng: random.Random, shape: list[int]) -> tuple[StridedCopy, np.ndarray, list[int]]:
     """A move of an array of `shape`, what it does to the flat indices, and the shape it gives."""
     at = np.arange(math.prod(shape)).reshape(shape)
     kind = rng.choice(("transpose", "slice", "repeat", "reshape", "reverse"))
@@ -417,7 +420,7 @@ def random_move(rng: random.Random, shape: list[int]) -> tuple[FlatMove, np.ndar
         at = at.reshape(2, at.size // 2) if rng.random() < 0.5 else at.reshape(at.size // 2, 2)
     pattern = as_axis_map(at.reshape(-1))
     assert pattern is not None
-    return simplify(FlatMove(*pattern)), at, list(at.shape)
+    return simplify(StridedCopy(*pattern)), at, list(at.shape)
 
 
 def test_composition_equals_one_behind_the_other() -> None:
@@ -432,8 +435,8 @@ def test_composition_equals_one_behind_the_other() -> None:
             continue
         both = compose(first, second)
         if both is not None:
-            wanted = at.reshape(-1)[at2.reshape(-1)]
-            np.testing.assert_array_equal(axis_indices((both.begin, both.places or ((1, 0),))), wanted, str(seed))
+            expected = at.reshape(-1)[at2.reshape(-1)]
+            np.testing.assert_array_equal(axis_indices((both.begin, both.places or ((1, 0),))), expected, str(seed))
             done += 1
     assert done > 350
 
@@ -550,9 +553,9 @@ def test_embedding(tmp_path: Path, dtype: str, axis: int) -> None:
     words = np.array([[0, 49, 7, 7, -1, 23, 1]])
     out = HostRunner(compiled.data).predict(words[None].astype(np.float32))[0]
     feed = words.astype(np.float32 if dtype == "cast" else getattr(np, dtype.lower()))
-    wanted = session(net.model()).run(None, {"x": feed})[0]
+    expected = session(net.model()).run(None, {"x": feed})[0]
     half = model.tensors[model.outputs[0]].scale / 2
-    np.testing.assert_allclose(out, wanted, rtol=0, atol=half * 1.001)
+    np.testing.assert_allclose(out, expected, rtol=0, atol=half * 1.001)
     far = np.array([[10**6, -(10**6), 0, 0, 0, 0, 0]])  # the last and the first row
     assert np.isfinite(HostRunner(compiled.data).predict(far[None].astype(np.float32))).all()
 

@@ -26,10 +26,10 @@ from mica.passes import (
 )
 
 
-def becomes(net: Net, folder: Path, wanted: list[str], tolerance: float = 1e-5) -> Graph:
-    """The whole pipeline: core operators `wanted` (without Reshape), and the numbers of ONNX Runtime."""
+def becomes(net: Net, folder: Path, expected: list[str], tolerance: float = 1e-5) -> Graph:
+    """The whole pipeline: core operators `expected` (without Reshape), and the numbers of ONNX Runtime."""
     g = core(net, folder)
-    assert ops(g) == wanted, f"\n{g}"
+    assert ops(g) == expected, f"\n{g}"
     assert_same(net, g, tolerance)
     return g
 
@@ -360,7 +360,7 @@ def clip_of(g: Graph, op: str) -> tuple[float | None, float | None]:
 
 
 @pytest.mark.parametrize(
-    ("opset", "op", "bounds", "wanted"),
+    ("opset", "op", "bounds", "expected"),
     [
         (17, "Relu", [], (0.0, None)),
         (17, "Clip", [0.0, 6.0], (0.0, 6.0)),
@@ -372,7 +372,7 @@ def clip_of(g: Graph, op: str) -> tuple[float | None, float | None]:
         (9, "Clip", {"max": 6.0}, (None, 6.0)),
     ],
 )
-def test_clips_fuse(tmp_path: Path, opset: int, op: str, bounds: Any, wanted: tuple) -> None:
+def test_clips_fuse(tmp_path: Path, opset: int, op: str, bounds: Any, expected: tuple) -> None:
     net = Net(opset)
     y = net.conv(net.input([1, 2, 4, 4]), 2, 3)
     if isinstance(bounds, dict):
@@ -380,7 +380,7 @@ def test_clips_fuse(tmp_path: Path, opset: int, op: str, bounds: Any, wanted: tu
     else:
         net.output(net.add(op, y, *("" if b is None else net.const(b) for b in bounds)))
     g = becomes(net, tmp_path, ["Transpose", "Conv2d", "Transpose"])
-    assert clip_of(g, "Conv2d") == wanted
+    assert clip_of(g, "Conv2d") == expected
 
 
 @pytest.mark.parametrize("source", ["Conv2d", "DepthwiseConv2d", "FullyConnected", "AveragePool2d", "MaxPool2d", "Add"])
@@ -477,8 +477,8 @@ def test_network_in_nchw_keeps_one_transpose_at_each_end(tmp_path: Path) -> None
     z = net.add("MaxPool", net.add("LeakyRelu", z), kernel_shape=[2, 2], strides=[2, 2])
     z = net.add("AveragePool", net.add("Sigmoid", z), kernel_shape=[2, 2])
     net.output(net.conv(net.add("Tanh", z), 4, 5, k=1))
-    wanted = ["Conv2d", "Conv2d", "Unary", "Add", "Unary", "MaxPool2d", "Unary", "AveragePool2d", "Unary", "Conv2d"]
-    becomes(net, tmp_path, ["Transpose", *wanted, "Transpose"])
+    expected = ["Conv2d", "Conv2d", "Unary", "Add", "Unary", "MaxPool2d", "Unary", "AveragePool2d", "Unary", "Conv2d"]
+    becomes(net, tmp_path, ["Transpose", *expected, "Transpose"])
 
 
 def test_network_in_nhwc_keeps_none(tmp_path: Path) -> None:

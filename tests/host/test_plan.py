@@ -313,11 +313,11 @@ def test_networks_of_the_property_test(tmp_path: Path) -> None:
         assert max(compiled.plan.live_bytes, default=0) <= compiled.plan.lower_bound
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("kws", 16000), ("ic", 49152), ("vww", 55296), ("ad", 768)])
-def test_reference_models_take_their_lower_bounds(name: str, wanted: int) -> None:
+@pytest.mark.parametrize(("name", "expected"), [("kws", 16000), ("ic", 49152), ("vww", 55296), ("ad", 768)])
+def test_reference_models_take_their_lower_bounds(name: str, expected: int) -> None:
     """All that is alive at the widest step, and not a byte more."""
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     x = load_calibration(MODELS / name / "calib.npz", ["input"])["input"][:2]
     p = compile_model(MODELS / name / "model.onnx", {"input": x}).plan
-    assert p.arena_bytes == p.lower_bound == wanted
+    assert p.arena_bytes == p.lower_bound == expected

@@ -200,7 +200,7 @@ def test_random_plans_survive_a_replay() -> None:
     aliased = 0
     for seed in range(300):
         before = random_parts(seed)
-        wanted = contents(before)
+        expected = contents(before)
         g, p = best_plan(before)
         verify(g, p.offsets, p.arena_bytes, IN_PLACE)
         by_steps = plan(schedule(random_parts(seed)))
@@ -212,14 +212,14 @@ def test_random_plans_survive_a_replay() -> None:
             return arena[p.offsets[name] : p.offsets[name] + g.value(name).size]
 
         for name in g.inputs:
-            span(name)[:] = wanted[name]
+            span(name)[:] = expected[name]
         for node in g.nodes:
             for i in node.inputs:
-                assert g.is_const(i) or np.array_equal(span(i), wanted[i]), (seed, node.name, i)
+                assert g.is_const(i) or np.array_equal(span(i), expected[i]), (seed, node.name, i)
             if node.op not in ("Reshape", "View", "Join"):
-                span(node.outputs[0])[:] = wanted[node.outputs[0]]
+                span(node.outputs[0])[:] = expected[node.outputs[0]]
         for o in g.outputs:
-            assert np.array_equal(span(o), wanted[o]), (seed, o)
+            assert np.array_equal(span(o), expected[o]), (seed, o)
     assert aliased > 100
 
 

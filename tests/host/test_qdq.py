@@ -64,8 +64,8 @@ def differences(path: Path, compiled: Compiled, samples: list[Arrays]) -> np.nda
     tensor = compiled.model.tensors[compiled.model.outputs[0]]
     found = []
     for feeds in samples:
-        wanted = ort.run(None, dict(feeds))[0]
-        q = quantise_input(wanted, tensor) if wanted.dtype == np.float32 else as_int8(wanted)
+        expected = ort.run(None, dict(feeds))[0]
+        q = quantise_input(expected, tensor) if expected.dtype == np.float32 else as_int8(expected)
         found.append(run(compiled, feeds)[0].astype(int).reshape(-1) - q.astype(int).reshape(-1))
     return np.concatenate(found)
 
@@ -331,8 +331,8 @@ def test_microsoft_operators_on_integer_inputs(op: str, dtype: type, tmp_path: P
     if op == "QLinearReduceMean":  # ONNX Runtime has no kernel for it on a CPU: against the real mean
         found = run(pack(net.save(tmp_path)), samples[0])[0]
         mean = (samples[0]["x"].astype(np.float64) - (low + 120)).mean(axis=(2, 3)).reshape(-1) * 0.02
-        wanted = np.clip(np.rint(mean / np.float32(scale)) + zero - low - 128, -128, 127)
-        assert np.abs(found.reshape(-1) - wanted).max() <= 1
+        expected = np.clip(np.rint(mean / np.float32(scale)) + zero - low - 128, -128, 127)
+        assert np.abs(found.reshape(-1) - expected).max() <= 1
         return
     assert_agrees(net.save(tmp_path), samples, equal)
 
@@ -385,8 +385,8 @@ def test_float_weights_behind_a_pair(tmp_path: Path) -> None:
     conv_of(net, net.dequantise(q, scales, zeros, axis=0))
     compiled = assert_agrees(net.save(tmp_path), net.samples(8), 0.999)
     original = onnx.numpy_helper.to_array(net.constants[0])
-    wanted = np.clip(np.rint(original / np.float32(scales).reshape(4, 1, 1, 1)), -128, 127)
-    np.testing.assert_array_equal(step_weights(compiled), wanted)
+    expected = np.clip(np.rint(original / np.float32(scales).reshape(4, 1, 1, 1)), -128, 127)
+    np.testing.assert_array_equal(step_weights(compiled), expected)
 
 
 def test_weight_of_minus_128(tmp_path: Path) -> None:
@@ -529,11 +529,11 @@ def test_one_value_rounded_in_two_ways(tmp_path: Path) -> None:
     path = net.save(tmp_path)
     compiled = pack(path)
     feeds = net.samples(1)[0]
-    for q, t, wanted in zip(
+    for q, t, expected in zip(
         run(compiled, feeds), compiled.model.outputs, session(onnx.load(path)).run(None, feeds), strict=True
     ):
         tensor = compiled.model.tensors[t]
-        assert np.abs(dequantise_output(q, tensor) - wanted).max() <= tensor.scale * 1.01
+        assert np.abs(dequantise_output(q, tensor) - expected).max() <= tensor.scale * 1.01
     assert sorted(np.float32(compiled.model.tensors[t].scale) for t in compiled.model.outputs) == [
         np.float32(0.05),
         np.float32(0.2),
@@ -706,9 +706,9 @@ def test_float_graph_of_a_quantised_model_rounds_too(tmp_path: Path) -> None:
     net, path = _half(tmp_path)
     g = core(net, tmp_path)
     feeds = net.samples(1)[0]
-    wanted = session(onnx.load(path)).run(None, feeds)[0]
+    expected = session(onnx.load(path)).run(None, feeds)[0]
     found = float_outputs(g, feeds)[g.outputs[0]]
-    assert np.abs(found - wanted).max() < 0.2  # no rounding of activations: they are in the scales now
+    assert np.abs(found - expected).max() < 0.2  # no rounding of activations: they are in the scales now
 
 
 # Refusals

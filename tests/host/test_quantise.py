@@ -20,11 +20,11 @@ from mica.format.values import dequantise_output, quantise_input
 from mica.ir.graph import Graph, Node, Quant
 from mica.passes import pipeline
 from mica.quantise.calibrate import Range, calibrate
+from mica.quantise.kernels import STEPS
+from mica.quantise.kernels.softmax import softmax_table
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.params import from_range
 from mica.quantise.quantise import quantise
-from mica.quantise.steps import STEPS
-from mica.quantise.steps.softmax import softmax_table
 from mica.reference import unary
 from mica.reference.float_ops import pool_counts
 
@@ -86,7 +86,7 @@ def test_multipliers_at_the_edges() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "wanted"),
+    ("low", "high", "expected"),
     [
         (0.0, 255.0, Quant(1.0, -128)),
         (-255.0, 0.0, Quant(1.0, 127)),
@@ -98,8 +98,8 @@ def test_multipliers_at_the_edges() -> None:
         (5.0, 5.0, Quant(float(np.float32(5 / 255)), -128)),
     ],
 )
-def test_from_range(low: float, high: float, wanted: Quant) -> None:
-    assert from_range(Range(low, high)) == wanted
+def test_from_range(low: float, high: float, expected: Quant) -> None:
+    assert from_range(Range(low, high)) == expected
 
 
 def test_from_range_everywhere() -> None:
@@ -280,8 +280,8 @@ def test_sum_of_scales_far_apart(tmp_path: Path, op: str) -> None:
         compiled = compile_model(net.save(tmp_path), {"a": a, "b": b * np.float32(factor)})
         y = run(compiled, a[:1], b[:1] * np.float32(factor))
         scales = [t.scale for t in compiled.model.tensors]
-        wanted = a[:1] + (1 if op == "Add" else -1) * b[:1] * np.float32(factor)
-        assert np.abs(y - wanted).max() <= 0.51 * sum(scales)
+        expected = a[:1] + (1 if op == "Add" else -1) * b[:1] * np.float32(factor)
+        assert np.abs(y - expected).max() <= 0.51 * sum(scales)
 
 
 # Pools
@@ -364,10 +364,10 @@ def test_tables_are_the_function_rounded_half_to_even(function: str, arguments: 
             x = float(Fraction(scale_x) * (q - qx.zero_point))
             real = Fraction(float(unary.apply(function, np.array(x), arguments)))
             near = real / Fraction(scale_y)
-            wanted = min(127, max(-128, half_even(near) + qy.zero_point))
+            expected = min(127, max(-128, half_even(near) + qy.zero_point))
             from_half = abs(abs(near - half_even(near)) - Fraction(1, 2))
             if from_half == 0 or from_half > 1e-9:  # nearer than that, float64 may have rounded to the other side
-                assert table[q + 128] == wanted, (function, q, float(near))
+                assert table[q + 128] == expected, (function, q, float(near))
 
 
 # Calibration
@@ -392,7 +392,7 @@ def test_no_range_where_the_activations_end_in_infinity(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "reason"),
     [
-        ({"x": np.zeros((4, 3), np.float32)}, r"samples have shape \[4, 3\]; wanted \[n, 2\]"),
+        ({"x": np.zeros((4, 3), np.float32)}, r"samples have shape \[4, 3\]; expected \[n, 2\]"),
         ({"x": np.zeros((0, 2), np.float32)}, "holds no samples"),
         ({"x": np.array([[1, np.nan]], np.float32)}, "holds NaN or infinity"),
         ({"x": np.array([[1, np.inf]], np.float32)}, "holds NaN or infinity"),
@@ -421,7 +421,7 @@ def test_calibration_arrays_that_are_no_samples(tmp_path: Path, name: str, x: An
     path = tmp_path / "c.npz"
     arrays: dict[str, Any] = {name: x}
     np.savez(path, **arrays)
-    with pytest.raises(MicaError, match="wanted samples of numbers"):
+    with pytest.raises(MicaError, match="expected samples of numbers"):
         load_calibration(path, [name])
 
 
@@ -437,7 +437,7 @@ def test_calibration_of_several_inputs(tmp_path: Path) -> None:
     path = tmp_path / "c.npz"
     np.savez(path, a=np.zeros((2, 3)), b=np.zeros((2, 4)))
     assert set(load_calibration(path, ["a", "b"])) == {"a", "b"}
-    with pytest.raises(MicaError, match="wanted one array for each of the inputs a, c"):
+    with pytest.raises(MicaError, match="expected one array for each of the inputs a, c"):
         load_calibration(path, ["a", "c"])
 
 

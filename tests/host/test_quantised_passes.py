@@ -10,8 +10,8 @@ from nets import Net, imported
 from onnx import TensorProto, helper
 
 from mica.errors import Unsupported
+from mica.importer.expand.operators import Expander
 from mica.importer.integers import dequantised
-from mica.importer.operator_form import Speller
 from mica.ir import check
 from mica.ir.graph import Graph, Node, Quant, Value
 from mica.passes import (
@@ -20,8 +20,8 @@ from mica.passes import (
     dense,
     fold_affine,
     fuse_clip,
-    given_quants,
-    given_weights,
+    prequantised_activations,
+    prequantised_weights,
     quantise_above_pad,
     quantised_values,
 )
@@ -53,7 +53,7 @@ def functions(g: Graph) -> list[str]:
     return [n.attrs["function"] if n.op == "Unary" else n.op for n in g.nodes]
 
 
-# importer/operator_form.py
+# importer/expand/operators.py
 
 
 def spelled(op: str, *inputs: str, constants: dict[str, np.ndarray], **attrs: object) -> list[str]:
@@ -65,11 +65,11 @@ def spelled(op: str, *inputs: str, constants: dict[str, np.ndarray], **attrs: ob
         return name
 
     proto = helper.make_node(op, list(inputs), ["y"], "n", "com.microsoft", **attrs)
-    nodes = Speller(17, lambda base: base, table.get, add_constant).spell(proto)
+    nodes = Expander(17, lambda base: base, table.get, add_constant).spell(proto)
     return [f"{n.output[0]} = {n.op_type}({', '.join(n.input)})" for n in nodes]
 
 
-def test_operator_form_is_spelled_out() -> None:
+def test_expand_operator_is_spelled_out() -> None:
     scales = {"sx": np.float32(0.5), "sw": np.float32([0.25, 0.125])}
     assert spelled("QLinearConv", "x", "sx", "zx", "w", "sw", "zw", "sy", "zy", "b", constants=scales) == [
         "n.dequantizelinear = DequantizeLinear(x, sx, zx)",
@@ -96,7 +96,7 @@ def test_operator_form_is_spelled_out() -> None:
         ("QLinearSoftmax", ("x", "sx", "zx", "sy", "zy"), {"opset": 12}, "a softmax of opset 12"),
     ],
 )
-def test_operator_form_says_what_it_cannot_take(op: str, inputs: tuple[str, ...], attrs: dict, reason: str) -> None:
+def test_expand_operator_says_what_it_cannot_take(op: str, inputs: tuple[str, ...], attrs: dict, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         spelled(op, *inputs, constants={}, **attrs)
 
@@ -108,9 +108,9 @@ def test_constants_remember_their_steps() -> None:
     q = np.arange(-3, 3, dtype=np.int8).reshape(2, 3)
     value = dequantised("w", q, np.float32([0.5, 2.0]), np.array([1, 0], np.int8), {"axis": 0})
     assert value.data is not None
-    assert value.steps is not None
+    assert value.weight_scale is not None
     np.testing.assert_array_equal(value.data, [[-2, -1.5, -1], [0, 2, 4]])
-    np.testing.assert_array_equal(value.steps, [[0.5], [2.0]])
+    np.testing.assert_array_equal(value.weight_scale, [[0.5], [2.0]])
     assert value.quant is None
     assert dequantised("w", q, np.float32(0.5), None, {}).quant == Quant(0.5, 0)
     assert dequantised("w", q.astype(np.uint8), np.float32(0.5), np.array(130, np.uint8), {}).quant == Quant(0.5, 2)
@@ -167,7 +167,7 @@ def test_integer_products_become_real_ones(tmp_path: Path) -> None:
     assert g.nodes[0].attrs["arguments"] == (1.0, 9 - 128)
     weights = g.value(g.nodes[1].inputs[1])
     np.testing.assert_array_equal(weights.data, w - [0, 1, 2])
-    np.testing.assert_array_equal(weights.steps, [[1.0]])
+    np.testing.assert_array_equal(weights.weight_scale, [[1.0]])
 
 
 def test_sums_with_a_scale_are_scaled(tmp_path: Path) -> None:
@@ -198,17 +198,17 @@ def test_refuses_what_is_no_move_of_integers(tmp_path: Path) -> None:
         quantised_values.run(imported(net, tmp_path))
 
 
-# given_weights
+# prequantised_weights
 
 
 def conv_graph(steps: np.ndarray, integers: np.ndarray, bias_steps: np.ndarray | None = None) -> Graph:
     g = graph(quantise("x", "r", "q", Quant(float(np.float32(0.3)), 0)), Node("Conv", "conv", ["r", "w", "b"], ["y"]))
     data = integers * steps
-    g.values["w"] = Value("w", data.shape, "float32", data.astype(np.float32), steps=steps)
+    g.values["w"] = Value("w", data.shape, "float32", data.astype(np.float32), weight_scale=steps)
     b = np.array([2**25 + 1, -5])
     own = np.ones(2) if bias_steps is None else bias_steps
-    g.values["b"] = Value("b", (2,), "float32", b * own, steps=own)
-    return given_weights.run(g)
+    g.values["b"] = Value("b", (2,), "float32", b * own, weight_scale=own)
+    return prequantised_weights.run(g)
 
 
 def test_products_remember_the_steps_of_their_weights() -> None:
@@ -264,11 +264,11 @@ def test_rounding_stays_below_padding_that_others_read() -> None:
     assert functions(quantise_above_pad.run(g)) == ["Pad", "quantise", "Add"]
 
 
-# given_quants
+# prequantised_activations
 
 
 def test_roundings_become_quants() -> None:
-    g = given_quants.run(graph(quantise("x", "a", "q", A), add("a", "b"), quantise("b", "y", "q", B)))
+    g = prequantised_activations.run(graph(quantise("x", "a", "q", A), add("a", "b"), quantise("b", "y", "q", B)))
     assert functions(g) == ["Add"]
     assert g.value("x").quant == A
     assert g.value("y").quant == B  # the output keeps its name
@@ -276,34 +276,36 @@ def test_roundings_become_quants() -> None:
 
 def test_a_selection_is_rounded_above() -> None:
     reshape = Node("Reshape", "r", ["b"], ["c"])
-    g = given_quants.run(graph(add("x", "b"), reshape, quantise("c", "d", "q", B), add("d", "y")))
+    g = prequantised_activations.run(graph(add("x", "b"), reshape, quantise("c", "d", "q", B), add("d", "y")))
     assert functions(g) == ["Add", "Reshape", "Add"]
     assert (g.value("b").quant, g.value("c").quant) == (B, B)
 
 
 def test_a_selection_of_rounded_values_is_rounded_anew_behind() -> None:
     reshape = Node("Reshape", "r", ["a"], ["b"])
-    g = given_quants.run(graph(quantise("x", "a", "q", A), reshape, quantise("b", "c", "q", B), add("c", "y")))
+    g = prequantised_activations.run(
+        graph(quantise("x", "a", "q", A), reshape, quantise("b", "c", "q", B), add("c", "y"))
+    )
     assert functions(g) == ["Reshape", "quantise", "Add"]
     assert (g.value("x").quant, g.value("b").quant, g.value("c").quant) == (A, A, B)
 
 
 def test_the_finest_of_several_roundings_is_the_values_own() -> None:
     nodes = (add("x", "a"), quantise("a", "b", "q", A), quantise("a", "c", "q", B))
-    g = given_quants.run(graph(*nodes, Node("Add", "add", ["b", "c"], ["y"], {"signs": (1, 1)})))
+    g = prequantised_activations.run(graph(*nodes, Node("Add", "add", ["b", "c"], ["y"], {"signs": (1, 1)})))
     assert functions(g) == ["Add", "quantise", "Add"]
     assert (g.value("a").quant, g.value("b").quant) == (B, A)
     assert g.nodes[-1].inputs == ["b", "a"]
 
 
 def test_a_rounding_between_input_and_output_stays() -> None:
-    g = given_quants.run(graph(quantise("x", "y", "q", A)))
+    g = prequantised_activations.run(graph(quantise("x", "y", "q", A)))
     assert functions(g) == ["quantise"]
     assert (g.value("x").quant, g.value("y").quant) == (A, A)
 
 
 def test_a_clamp_has_the_scale_of_what_it_clamps() -> None:
-    g = given_quants.run(graph(quantise("x", "a", "q", A), clip("a", "b"), add("b", "y")))
+    g = prequantised_activations.run(graph(quantise("x", "a", "q", A), clip("a", "b"), add("b", "y")))
     assert g.value("b").quant == A
 
 

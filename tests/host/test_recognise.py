@@ -159,7 +159,7 @@ def test_layer_norm(tmp_path: Path, form: str, axes: list[int]) -> None:
 
 
 def test_layer_norm_with_other_readers(tmp_path: Path) -> None:
-    """The mean is wanted elsewhere too."""
+    """The mean is expected elsewhere too."""
     net = Net()
     x = net.input([2, 8])
     mean = net.add("ReduceMean", x, axes=[-1])
@@ -230,12 +230,12 @@ REDUCTIONS: dict[str, tuple[Wave, list[str]]] = {
 
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions(tmp_path: Path, name: str) -> None:
-    build, wanted = REDUCTIONS[name]
+    build, expected = REDUCTIONS[name]
     net = Net()
     net.output(build(net, net.input([2, 3, 8])))
     g = core(net, tmp_path)
     assert_same(net, g, 2e-5)
-    assert ops(g) == wanted
+    assert ops(g) == expected
 
 
 @pytest.mark.parametrize("shifted", [False, True])

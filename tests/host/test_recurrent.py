@@ -151,9 +151,9 @@ def steps_apart(net: Net, folder: Path, n: int = 24) -> tuple[float, float]:
             loaded.set_input(k, q)
             feeds[t.name] = dequantise_output(q, t).reshape(s[t.name].shape)
         loaded.run()
-        wanted = truth(net, feeds)
+        expected = truth(net, feeds)
         for k, t in enumerate(model.tensors[t] for t in model.outputs):
-            apart = np.abs(dequantise_output(loaded.output(k), t) - wanted[t.name]) / t.scale
+            apart = np.abs(dequantise_output(loaded.output(k), t) - expected[t.name]) / t.scale
             squares.append(np.mean(apart**2))
             worst = max(worst, float(apart.max()))
     return float(np.sqrt(np.mean(squares))), worst
@@ -207,7 +207,7 @@ def test_one_time_step_at_a_time(tmp_path: Path) -> None:
     """A network of one time step, its states fed back as they came out, keeps near the whole sequence in float."""
     whole = net_of("LSTM", time=40, n_in=6, units=16, scale=0.3, outputs="YC")
     (sample,) = whole.samples(1)
-    wanted = truth(whole, sample)
+    expected = truth(whole, sample)
     step = net_of("LSTM", time=1, n_in=6, units=16, scale=0.3, outputs="HC", initial="HC")
     step.constants = [*whole.constants]  # the same weights
     x = whole.samples(16)
@@ -223,7 +223,7 @@ def test_one_time_step_at_a_time(tmp_path: Path) -> None:
             loaded.set_input(k, quantise_input(a, ins[k]))
         loaded.run()
         states = [dequantise_output(loaded.output(k), t) for k, t in enumerate(outs)]
-    for found, w in zip(states, (wanted["Y0"][-1], wanted["C0"]), strict=True):
+    for found, w in zip(states, (expected["Y0"][-1], expected["C0"]), strict=True):
         assert np.abs(found - w).max() < 0.05
 
 
@@ -274,7 +274,7 @@ EXPORTS = Path(__file__).resolve().parents[1] / "models" / "exports"
 def test_exports(name: str, decibel: float) -> None:
     """What PyTorch and Keras write; the truth is the framework's own."""
     with np.load(EXPORTS / f"{name}.npz") as data:
-        samples, test, wanted = data["x"], data["test/x"], [data[k] for k in data.files if k.startswith("test/")][1:]
+        samples, test, expected = data["x"], data["test/x"], [data[k] for k in data.files if k.startswith("test/")][1:]
     compiled = compile_model(EXPORTS / f"{name}.onnx", {"x": samples[:, None]})
     model, loaded = compiled.model, engine.load(compiled.data)
     t_in, t_out = model.tensors[model.inputs[0]], model.tensors[model.outputs[0]]
@@ -283,7 +283,7 @@ def test_exports(name: str, decibel: float) -> None:
         loaded.set_input(0, quantise_input(x.reshape(t_in.dims), t_in))
         loaded.run()
         found.append(dequantise_output(loaded.output(0), t_out))
-    w = wanted[0].reshape(np.stack(found).shape)
+    w = expected[0].reshape(np.stack(found).shape)
     ratio = 10 * np.log10(np.sum(w**2) / np.sum((np.stack(found) - w) ** 2))
     print(name, f"{ratio:.1f} dB")
     assert ratio >= decibel

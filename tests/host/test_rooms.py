@@ -29,18 +29,19 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "kernels": {"format"},
     "images": set(),
     "custom": _BYTES,
-    "engine": _BYTES | {"reference"},
+    "engine": _BYTES | {"custom", "reference"},
     # from a file to an integer graph, and to bytes
     "ir": _BYTES,
-    "importer": _GRAPH | {"custom"},
+    "importer": _GRAPH | {"custom", "passes"},  # to know which operators the passes will refuse
     "reference": _GRAPH | {"custom"},
     "passes": _GRAPH | {"reference"},
-    "quantise": _GRAPH | {"custom", "passes", "reference"},
+    "quantise": _GRAPH | {"passes", "reference"},
     "plan": _GRAPH,
     "pack": _GRAPH | {"plan"},
+    "exporter": _BYTES,
     "array_files": set(),
     "calibration": _GRAPH | {"array_files"},
-    "compiler": _GRAPH | {"calibration", "importer", "pack", "passes", "plan", "quantise"},
+    "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise"},
     # boards
     "boards": _BYTES,
     "isa": set(),
@@ -52,7 +53,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     # a .mica on any target
     "run": _GRAPH
     | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"},
-    "fleet": _BOARDS | {"link", "run", "toolchain"},
+    "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
     "report": _BYTES,
     # doors
     "demo": set(),

@@ -81,9 +81,9 @@ def stream(compiled: Compiled, xs: np.ndarray) -> np.ndarray:
     return np.stack(results)
 
 
-def sqnr(found: np.ndarray, wanted: np.ndarray) -> float:
-    wanted = wanted.reshape(found.shape)
-    return float(10 * np.log10(np.sum(wanted**2) / np.sum((found - wanted) ** 2)))
+def sqnr(found: np.ndarray, expected: np.ndarray) -> float:
+    expected = expected.reshape(found.shape)
+    return float(10 * np.log10(np.sum(expected**2) / np.sum((found - expected) ** 2)))
 
 
 @pytest.mark.parametrize("op", ["GRU", "LSTM"])
@@ -100,9 +100,9 @@ def test_recurrent_state(tmp_path: Path, op: str) -> None:
     xs = sequence()
     whole = onnxruntime.InferenceSession(recurrent(tmp_path, op, STEPS), providers=["CPUExecutionProvider"])
     zeros = {s: np.zeros((1, 1, UNITS), np.float32) for s in states}
-    (wanted,) = whole.run(["y"], {"x": xs.reshape(STEPS, 1, FEATURES), **zeros})
+    (expected,) = whole.run(["y"], {"x": xs.reshape(STEPS, 1, FEATURES), **zeros})
     found = stream(compiled, xs)
-    assert sqnr(found, wanted) > 22
+    assert sqnr(found, expected) > 22
     # Without its memory it would not be.
     loaded = engine.load(compiled.data)
     t, out = m.tensors[m.inputs[0]], m.tensors[m.outputs[0]]
@@ -112,7 +112,7 @@ def test_recurrent_state(tmp_path: Path, op: str) -> None:
         loaded.set_input(0, quantise_input(x, t))
         loaded.run()
         single.append(dequantise_output(loaded.output(0), out))
-    assert sqnr(np.stack(single), wanted) < 15
+    assert sqnr(np.stack(single), expected) < 15
 
 
 def test_window(tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_window(tmp_path: Path) -> None:
     assert m.state_bytes == -(-(length - rows) * FEATURES // 16) * 16
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     past = np.concatenate([np.zeros((length, FEATURES), np.float32), xs.reshape(-1, FEATURES)])
-    wanted = np.stack([session.run(None, {"x": past[None, k * rows :][:, :length]})[0] for k in range(1, STEPS + 1)])
-    assert sqnr(stream(compiled, xs), wanted) > 22
+    expected = np.stack([session.run(None, {"x": past[None, k * rows :][:, :length]})[0] for k in range(1, STEPS + 1)])
+    assert sqnr(stream(compiled, xs), expected) > 22
 
 
 def test_unlike_scales_are_converted(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_unlike_scales_are_converted(tmp_path: Path) -> None:
         ([("h", "y")], [], "the input has shape"),
         ([("h", "h_after"), ("h", "h_after")], [], "named twice"),
         ([], [Window("q", None, 1)], "no input 'q'"),
-        ([], [Window("x", 2, 6)], "6 rows on axis 2; wanted 1 to 5"),
+        ([], [Window("x", 2, 6)], "6 rows on axis 2; expected 1 to 5"),
         ([], [Window("x", 7, 1)], "axis 7"),
     ],
 )

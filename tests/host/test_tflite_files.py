@@ -98,7 +98,7 @@ def test_the_sound_front_end_is_refused_by_operator() -> None:
 @pytest.mark.parametrize("name", INT8)
 def test_each_layer(name: str, tmp_path: Path) -> None:
     """A layer is fed LiteRT's own input tensors. LiteRT refuses a scale per channel of person_detect's biases as the file
-    spells it, so that file is written anew."""
+    spells it, so that file is written again."""
     model = read(FILES / f"{name}.tflite")
     content, _, _ = cut_out(model, 0, len(model.operators) - 1)
     made = litert.interpreter(content, every=True)
@@ -135,8 +135,8 @@ def test_each_svdf_layer(tmp_path: Path) -> None:
         path = tmp_path / "layer.tflite"
         path.write_bytes(content)
         xs = [rng.integers(-128, 128, model.tensors[source].shape).astype(np.int8) for _ in range(40)]
-        wanted = np.array(tflite_micro_svdf(content, tmp_path, xs))
-        d = np.array(run(compile_model(path, warn=no_warning), xs)).reshape(wanted.shape) - wanted
+        expected = np.array(tflite_micro_svdf(content, tmp_path, xs))
+        d = np.array(run(compile_model(path, warn=no_warning), xs)).reshape(expected.shape) - expected
         assert np.abs(d).max() <= 1
         assert np.mean(d == 0) >= 0.995, (k, np.mean(d == 0))
 
@@ -167,6 +167,6 @@ def test_a_float_file() -> None:
     xs = np.linspace(0, 2 * np.pi, 200, dtype=np.float32).reshape(-1, 1)
     compiled = compile_model(path, {"dense_input": xs})
     made, tensor = litert.interpreter(path.read_bytes()), compiled.model.tensors[compiled.model.outputs[0]]
-    wanted = np.array([litert.run(made, [x[None]])[0] for x in xs]).reshape(-1)
+    expected = np.array([litert.run(made, [x[None]])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, [x[None] for x in xs])]).reshape(-1)
-    assert np.sqrt(np.mean((found - wanted) ** 2)) < 0.01 * np.ptp(wanted)
+    assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01 * np.ptp(expected)

@@ -59,8 +59,8 @@ def eights(*shape: int, n: int = 8) -> list[np.ndarray]:
 def same_as_litert(content: bytes, folder: Path, samples: list[np.ndarray], steps: int = 1) -> Compiled:
     compiled, made = packed(content, folder), litert.interpreter(content)
     for x, q in zip(samples, run(compiled, samples), strict=True):
-        wanted = litert.run(made, [x])[0].astype(int)
-        assert np.abs(q.reshape(-1) - wanted.reshape(-1)).max() <= steps
+        expected = litert.run(made, [x])[0].astype(int)
+        assert np.abs(q.reshape(-1) - expected.reshape(-1)).max() <= steps
     return compiled
 
 
@@ -119,11 +119,11 @@ def test_means_half_way_between_integers(tmp_path: Path) -> None:
     compiled, made = packed(content, tmp_path), litert.interpreter(content)
     assert kernels(compiled) == ["average_pool2d_s8"]
     for x_ in eights(1, 8, 8, 4):
-        wanted, found = litert.run(made, [x_])[0].reshape(-1), run(compiled, [x_])[0].reshape(-1)
+        expected, found = litert.run(made, [x_])[0].reshape(-1), run(compiled, [x_])[0].reshape(-1)
         sums = x_.reshape(4, 2, 4, 2, 4).astype(int).sum(axis=(1, 3)).reshape(-1)
         tie = (sums % 4 == 2) & (sums > 0)
         assert tie.any()
-        assert np.array_equal(found + tie, wanted)
+        assert np.array_equal(found + tie, expected)
 
 
 def test_scales_are_kept(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def test_uint8_weights(tmp_path: Path, zero: int) -> None:
     compiled, made = packed(content, tmp_path), litert.interpreter(content)
     xs = eights(1, 12)
     for x, q in zip(xs, run(compiled, xs), strict=True):
-        wanted = litert.run(made, [(x.astype(int) + 128).astype(np.uint8)])[0].astype(int) - 128
-        assert np.abs(q - wanted).max() <= 1
+        expected = litert.run(made, [(x.astype(int) + 128).astype(np.uint8)])[0].astype(int) - 128
+        assert np.abs(q - expected).max() <= 1
     stored = compiled.model.steps[0].blobs["weights"].reshape(5, 12).astype(int)
     assert np.array_equal(stored, w.astype(int) - zero) == (zero == 128)
 
@@ -179,9 +179,9 @@ def test_dynamic_range_weights_are_kept(tmp_path: Path) -> None:
     xs = [x.astype(np.float32) / 50 for x in eights(1, 8, n=40)]
     compiled, made = packed(content, tmp_path, {"t0": np.concatenate(xs)}), litert.interpreter(content)
     tensor = compiled.model.tensors[compiled.model.outputs[0]]
-    wanted = np.array([litert.run(made, [x])[0] for x in xs]).reshape(-1)
+    expected = np.array([litert.run(made, [x])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, xs)]).reshape(-1)
-    assert np.abs(found - wanted).max() < 0.03 * np.ptp(wanted)
+    assert np.abs(found - expected).max() < 0.03 * np.ptp(expected)
 
 
 def test_float_weights_of_half_precision(tmp_path: Path) -> None:
@@ -231,9 +231,9 @@ def tflite_micro_svdf(content: bytes, folder: Path, samples: list[np.ndarray]) -
 @pytest.mark.parametrize(("rank", "memory"), ((1, 5), (2, 5), (1, 1)))
 def test_svdf(tmp_path: Path, rank: int, memory: int) -> None:
     content, xs = svdf(rank=rank, memory=memory), eights(1, 8, n=60)
-    wanted = np.array(tflite_micro_svdf(content, tmp_path, xs))
-    d = np.array(run(packed(content, tmp_path), xs)).reshape(wanted.shape) - wanted
-    assert np.ptp(wanted) > 60
+    expected = np.array(tflite_micro_svdf(content, tmp_path, xs))
+    d = np.array(run(packed(content, tmp_path), xs)).reshape(expected.shape) - expected
+    assert np.ptp(expected) > 60
     assert np.abs(d).max() <= 1
     assert np.mean(d == 0) > 0.95
 
@@ -259,24 +259,24 @@ def test_lstm(tmp_path: Path, coupled: bool) -> None:
     xs = [x.astype(np.float32) / 64 for x in eights(1, 6, 3, n=30)]
     compiled, made = packed(content, tmp_path, {"t0": np.stack(xs)}), litert.interpreter(content)
     tensor = compiled.model.tensors[compiled.model.outputs[0]]
-    wanted = np.array([litert.run(made, [x])[0] for x in xs]).reshape(-1)
+    expected = np.array([litert.run(made, [x])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, xs)]).reshape(-1)
-    noise = np.sqrt(np.mean((found - wanted) ** 2) / np.mean(wanted**2))
+    noise = np.sqrt(np.mean((found - expected) ** 2) / np.mean(expected**2))
     assert noise < 0.03
     assert [t.dims for t in compiled.model.tensors if t.space == "state"] == [(1, 1, 4)] * 2
 
 
 def test_int8_lstm(tmp_path: Path) -> None:
-    """No calibration: the file says how far the cell state goes. Its runs begin anew, so that errors do not add up."""
+    """No calibration: the file says how far the cell state goes. Its runs begin again, so that errors do not add up."""
     content = NETS["int8 lstm"]()
     compiled = packed(content, tmp_path)
-    found, wanted = [], []
+    found, expected = [], []
     for x in eights(1, 6, 3, n=30):
         made = litert.interpreter(content)
-        wanted.append(litert.run(made, [x])[0].reshape(-1).astype(int))
+        expected.append(litert.run(made, [x])[0].reshape(-1).astype(int))
         found.append(run(compiled, [x])[0].reshape(-1).astype(int))
-    d = np.array(found) - np.array(wanted)
-    assert np.ptp(wanted) > 100
+    d = np.array(found) - np.array(expected)
+    assert np.ptp(expected) > 100
     assert np.abs(d).max() <= 3
     assert np.mean(np.abs(d) <= 1) > 0.97
 

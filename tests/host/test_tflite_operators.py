@@ -325,7 +325,9 @@ def samples(case: Case, dtype: str) -> list[list[np.ndarray]]:
     return [[one(s) for s in shapes] for _ in range(SAMPLES)]
 
 
-def expected(case: Case, path: Path, inputs: list[list[np.ndarray]], compiled: Compiled) -> list[list[np.ndarray]]:
+def expected_outputs(
+    case: Case, path: Path, inputs: list[list[np.ndarray]], compiled: Compiled
+) -> list[list[np.ndarray]]:
     """LiteRT's outputs, without it ONNX Runtime's of the importer's ONNX form; integers where the file has them."""
     if HAS_LITERT:
         made = litert.interpreter(path.read_bytes(), case.reference)
@@ -362,9 +364,9 @@ def difference(case: Case, dtype: str, folder: Path) -> np.ndarray:
     calibration = {f"t{k}": np.stack(x) for k, x in zip(_places(case), zip(*inputs, strict=True), strict=True)}
     compiled = compile_model(path, calibration if dtype == "float32" else None, plain=True)
     loaded, model, found = engine.load(compiled.data), compiled.model, []
-    wanted = expected(case, path, inputs, compiled)
-    reach = max(float(np.ptp([w[k] for w in wanted])) for k in range(len(wanted[0]))) if dtype == "float32" else 1.0
-    for xs, ys in zip(inputs, wanted, strict=True):
+    expected = expected_outputs(case, path, inputs, compiled)
+    reach = max(float(np.ptp([w[k] for w in expected])) for k in range(len(expected[0]))) if dtype == "float32" else 1.0
+    for xs, ys in zip(inputs, expected, strict=True):
         for k, x in enumerate(xs):
             t = model.tensors[model.inputs[k]]
             q = quantise_input(x, t) if x.dtype == np.float32 else as_int8(x)

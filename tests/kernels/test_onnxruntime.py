@@ -66,13 +66,13 @@ def qdq(op: str, xs: list[tuple[Array, float, int]], y: tuple[float, int], **att
     return session(nodes, {f"x{i}": x for i, (x, _, _) in enumerate(xs)}, arrays)
 
 
-def close(got: Array, wanted: Array) -> None:
+def close(got: Array, expected: Array) -> None:
     """At most 1 apart, and no more than 1 % of the elements."""
-    apart = np.abs(got.astype(int) - wanted.astype(int))
-    assert got.shape == wanted.shape
+    apart = np.abs(got.astype(int) - expected.astype(int))
+    assert got.shape == expected.shape
     assert apart.max() <= 1, f"{apart.max()} apart at {np.argmax(apart)}"
     assert (apart > 0).mean() < 0.01, f"{(apart > 0).mean():.2%} differ"
-    assert len(np.unique(wanted)) > 3, "the case says something"
+    assert len(np.unique(expected)) > 3, "the case says something"
 
 
 def nchw(x: Array) -> Array:
@@ -134,16 +134,16 @@ def test_conv(
         ),
         helper.make_node("QuantizeLinear", ["f", "sy", "zy"], ["y"]),
     ]
-    wanted = nhwc(session(nodes, {"x": nchw(x)}, constants))
+    expected = nhwc(session(nodes, {"x": nchw(x)}, constants))
 
     folded = (bias - zx * weights.reshape(cout, -1).astype(np.int64).sum(axis=1)).astype(np.int32)
     p = window(kernel, stride, pads, dilation)
     real = np.float64(sx) * sw.astype(np.float64) / np.float32(sy)
-    q = Output(wanted.shape, zx, zy)
+    q = Output(expected.shape, zx, zy)
     blobs = {"weights": weights, "bias": folded, **multipliers(real)}
-    close(conv.conv2d_s8([x], blobs, p | {"groups": groups}, q), wanted)
+    close(conv.conv2d_s8([x], blobs, p | {"groups": groups}, q), expected)
     if groups == cin:
-        close(conv.depthwise_conv2d_s8([x], blobs | {"weights": weights[..., 0]}, p, q), wanted)
+        close(conv.depthwise_conv2d_s8([x], blobs | {"weights": weights[..., 0]}, p, q), expected)
 
 
 def test_fully_connected() -> None:
@@ -162,14 +162,14 @@ def test_fully_connected() -> None:
         "sx": np.array(sx), "zx": np.array(zx, np.int8), "sw": np.array(sw), "zw": np.array(0, np.int8), "w": weights,
         "b": bias.astype(np.float32) * sx * sw, "sy": np.array(sy, np.float32), "zy": np.array(zy, np.int8),
     }  # fmt: skip
-    wanted = session(nodes, {"x": x}, constants)
+    expected = session(nodes, {"x": x}, constants)
     folded = (bias - zx * weights.astype(np.int64).sum(axis=1)).astype(np.int32)
     real = np.full(50, np.float64(sx) * np.float64(sw) / sy)
     close(
         dense.fully_connected_s8(
             [x], {"weights": weights, "bias": folded, **multipliers(real)}, {}, Output((40, 50), zx, zy)
         ),
-        wanted,
+        expected,
     )
 
 
@@ -186,17 +186,17 @@ POOLS = [
 def test_max_pool(kernel: Any, stride: Any, pads: Any, ceil: int) -> None:
     x = np.random.default_rng(1).integers(-128, 128, (1, 15, 14, 5), dtype=np.int8)
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=kernel, strides=stride, pads=pads, ceil_mode=ceil)
-    wanted = nhwc(session([node], {"x": nchw(x)}, {}))
-    got = pool.max_pool2d_s8([x], {}, window(kernel, stride, pads, (1, 1)), Output(wanted.shape))
-    np.testing.assert_array_equal(got, wanted)
+    expected = nhwc(session([node], {"x": nchw(x)}, {}))
+    got = pool.max_pool2d_s8([x], {}, window(kernel, stride, pads, (1, 1)), Output(expected.shape))
+    np.testing.assert_array_equal(got, expected)
 
 
 def test_dilated_max_pool() -> None:
     x = np.random.default_rng(2).integers(-128, 128, (1, 9, 9, 3), dtype=np.int8)
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=(3, 3), dilations=(2, 2), pads=(2, 2, 2, 2))
-    wanted = nhwc(session([node], {"x": nchw(x)}, {}))
-    got = pool.max_pool2d_s8([x], {}, window((3, 3), (1, 1), (2, 2), (2, 2)), Output(wanted.shape))
-    np.testing.assert_array_equal(got, wanted)
+    expected = nhwc(session([node], {"x": nchw(x)}, {}))
+    got = pool.max_pool2d_s8([x], {}, window((3, 3), (1, 1), (2, 2), (2, 2)), Output(expected.shape))
+    np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("include", [0, 1])
@@ -212,14 +212,14 @@ def test_average_pool(kernel: Any, stride: Any, pads: Any, ceil: int, include: i
         "ceil_mode": ceil,
         "count_include_pad": include,
     }
-    wanted = nhwc(qdq("AveragePool", [(nchw(x), sx, zx)], (sy, zy), **attributes))
+    expected = nhwc(qdq("AveragePool", [(nchw(x), sx, zx)], (sy, zy), **attributes))
     real = np.float64(np.float32(sx)) / np.float32(sy) / (np.arange(kernel[0] * kernel[1]) + 1)
     p = window(kernel, stride, pads, (1, 1)) | {
         "pad_bottom": pads[2],
         "pad_right": pads[3],
         "count_include_pad": include,
     }
-    close(pool.average_pool2d_s8([x], multipliers(real), p, Output(wanted.shape, zx, zy)), wanted)
+    close(pool.average_pool2d_s8([x], multipliers(real), p, Output(expected.shape, zx, zy)), expected)
 
 
 @pytest.mark.parametrize("op", ["Add", "Sub"])
@@ -228,37 +228,37 @@ def test_add(op: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
     rng = np.random.default_rng(4)
     xs = [rng.integers(-128, 128, shape, dtype=np.int8) for shape in (a, b)]
     (sa, za), (sb, zb), (sy, zy) = (0.05171, 3), (0.02133, -100), (0.06377, 20)
-    wanted = qdq(op, [(xs[0], sa, za), (xs[1], sb, zb)], (sy, zy))
+    expected = qdq(op, [(xs[0], sa, za), (xs[1], sb, zb)], (sy, zy))
     # The factors with 20 bits behind the point: the error of a sum is below 255 * 2**-21, far from 1.
     shift, sign = 20, -1 if op == "Sub" else 1
     mult_a, mult_b = round(sa / sy * 2**shift), sign * round(sb / sy * 2**shift)
     offset = (1 << (shift - 1)) - za * mult_a - zb * mult_b
     p = {"mult_a": mult_a, "mult_b": mult_b, "offset": offset, "shift": shift}
-    close(elementwise.add_s8(xs, {}, p, Output(wanted.shape, 0, zy)), wanted)
+    close(elementwise.add_s8(xs, {}, p, Output(expected.shape, 0, zy)), expected)
 
 
 @pytest.mark.parametrize("scale", [0.02, 0.1, 0.5])
 def test_softmax(scale: float) -> None:
     x = np.random.default_rng(5).integers(-128, 128, (200, 12), dtype=np.int8)
-    wanted = qdq("Softmax", [(x, scale, 4)], (1 / 256, -128), axis=-1)
+    expected = qdq("Softmax", [(x, scale, 4)], (1 / 256, -128), axis=-1)
     table = np.round(2.0**23 * np.exp(-np.float64(np.float32(scale)) * np.arange(256))).astype(np.uint32)
-    close(softmax.softmax_s8([x], {"table": table}, {}, Output((200, 12), 4, -128)), wanted)
+    close(softmax.softmax_s8([x], {"table": table}, {}, Output((200, 12), 4, -128)), expected)
 
 
 @pytest.mark.parametrize(("op", "scale", "zero"), [("Sigmoid", 1 / 256, -128), ("Tanh", 1 / 128, 0)])
 def test_lut(op: str, scale: float, zero: int) -> None:
     x = np.arange(-128, 128, dtype=np.int8)
-    wanted = qdq(op, [(x, 0.05, 10)], (scale, zero))
+    expected = qdq(op, [(x, 0.05, 10)], (scale, zero))
     real = np.float64(np.float32(0.05)) * (np.arange(-128, 128) - 10)
     value = 1 / (1 + np.exp(-real)) if op == "Sigmoid" else np.tanh(real)
     table = np.clip(np.floor(value / scale + 0.5) + zero, -128, 127).astype(np.int8)
-    close(elementwise.lut_s8([x], {"table": table}, {}, Output((256,))), wanted)
+    close(elementwise.lut_s8([x], {"table": table}, {}, Output((256,))), expected)
 
 
 @pytest.mark.parametrize("perm", [(0, 3, 1, 2), (0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)])
 def test_transpose(perm: tuple[int, ...]) -> None:
     x = np.random.default_rng(6).integers(-128, 128, (2, 3, 4, 5), dtype=np.int8)
     # Transpose of ONNX Runtime takes int8 as it is.
-    wanted = session([helper.make_node("Transpose", ["x"], ["y"], perm=perm)], {"x": x}, {})
+    expected = session([helper.make_node("Transpose", ["x"], ["y"], perm=perm)], {"x": x}, {})
     p = {f"perm_{i}": v for i, v in enumerate(perm)}
-    np.testing.assert_array_equal(movement.transpose_s8([x], {}, p, Output(wanted.shape)), wanted)
+    np.testing.assert_array_equal(movement.transpose_s8([x], {}, p, Output(expected.shape)), expected)

@@ -54,11 +54,11 @@ def test_equals_oracle(c: Case) -> None:
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 def test_at_any_address(c: Case) -> None:
     """int8 buffers at every alignment, each another; nothing is written but y."""
-    wanted = np.ascontiguousarray(_oracle(c)).view(np.uint8).reshape(-1)
+    expected = np.ascontiguousarray(_oracle(c)).view(np.uint8).reshape(-1)
     for offset in range(4):
         step = Placed(c, offset)
         step.run()
-        np.testing.assert_array_equal(step.y, wanted)
+        np.testing.assert_array_equal(step.y, expected)
         for x, before in zip(step.xs, c.xs, strict=True):
             np.testing.assert_array_equal(x, np.ascontiguousarray(before).view(np.uint8).reshape(-1))
 
@@ -66,18 +66,18 @@ def test_at_any_address(c: Case) -> None:
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
 def test_in_slices(c: Case) -> None:
     """Cut at any row, the parts make the whole; each part writes only its own rows."""
-    wanted = _oracle(c).reshape(-1)
+    expected = _oracle(c).reshape(-1)
     model = _loaded(c)
     rows, y = model.step_rows(0), len(c.xs)
     assert c.rows in (None, rows)
-    per_row = -(-wanted.size // rows) if wanted.size % rows == 0 else 4  # of one row of a fully connected layer
-    model._model.write(y, b"\x5a" * wanted.nbytes)
+    per_row = -(-expected.size // rows) if expected.size % rows == 0 else 4  # of one row of a fully connected layer
+    model._model.write(y, b"\x5a" * expected.nbytes)
     cuts = sorted({0, rows // 3, rows // 2, rows})
     for begin, end in reversed(list(itertools.pairwise(cuts))):
         model.run_rows(0, begin, end)
         found = model.tensor(y).reshape(-1)
         assert (found[: begin * per_row].view(np.uint8) == 0x5A).all()
-        np.testing.assert_array_equal(found[begin * per_row :], wanted[begin * per_row :])
+        np.testing.assert_array_equal(found[begin * per_row :], expected[begin * per_row :])
 
 
 @pytest.mark.parametrize("c", [c for c in CASES if c.kernel in IN_PLACE], ids=lambda c: c.name)
@@ -111,45 +111,45 @@ def _case(kernel: str) -> Case:
 @pytest.mark.parametrize(
     ("kernel", "params", "text"),
     [
-        ("conv2d_s8", {"stride_h": 0}, "found 0, wanted 1"),
-        ("conv2d_s8", {"kernel_w": 0}, "found 0, wanted 1"),
-        ("conv2d_s8", {"dilation_w": 0}, "found 0, wanted 1"),
+        ("conv2d_s8", {"stride_h": 0}, "found 0, expected 1"),
+        ("conv2d_s8", {"kernel_w": 0}, "found 0, expected 1"),
+        ("conv2d_s8", {"dilation_w": 0}, "found 0, expected 1"),
         ("conv2d_s8", {"groups": 3}, "groups"),
-        ("conv2d_s8", {"groups": 0}, "found 0, wanted 1"),
+        ("conv2d_s8", {"groups": 0}, "found 0, expected 1"),
         ("conv2d_s8", {"kernel_h": 65535, "kernel_w": 65535}, "too many weights"),
         ("conv2d_s8", {"kernel_h": 65535, "dilation_h": 65535}, "reach too far"),
-        ("conv2d_s8", {"pad_top": -1}, "found -1, wanted 0"),
+        ("conv2d_s8", {"pad_top": -1}, "found -1, expected 0"),
         ("conv2d_s8", {"kernel_h": 2}, "bytes of a constant"),
         ("conv2d_s8", {"act_min": 3, "act_max": 2}, "act_min"),
-        ("depthwise_conv2d_s8", {"stride_w": 0}, "found 0, wanted 1"),
+        ("depthwise_conv2d_s8", {"stride_w": 0}, "found 0, expected 1"),
         ("depthwise_conv2d_s8", {"kernel_h": 9}, "bytes of a constant"),
         ("average_pool2d_s8", {"pad_top": 2}, "outside"),
         ("average_pool2d_s8", {"stride_h": 9}, "outside"),
         ("average_pool2d_s8", {"dilation_h": 2}, "dilation"),
         ("average_pool2d_s8", {"kernel_h": 3}, "entries|entry"),
-        ("add_s8", {"shift": 31}, "found 31, wanted 30"),
+        ("add_s8", {"shift": 31}, "found 31, expected 30"),
         ("add_s8", {"mult_a": 2**24, "mult_b": 0}, "overflow"),
         ("add_s8", {"mult_a": -(2**31)}, "overflow"),
         ("add_s8", {"offset": -(2**31)}, "overflow"),
         ("transpose_s8", {"perm_0": 1, "perm_1": 1}, "permuted"),
-        ("mul_s8", {"mult": -1}, "found -1, wanted 0"),
-        ("mul_s8", {"shift": 32}, "found 32, wanted 31"),
+        ("mul_s8", {"mult": -1}, "found -1, expected 0"),
+        ("mul_s8", {"shift": 32}, "found 32, expected 31"),
         ("minmax_s8", {"mult_b": -(2**24), "offset_b": 0}, "overflow"),
-        ("minmax_s8", {"shift": 31}, "found 31, wanted 30"),
+        ("minmax_s8", {"shift": 31}, "found 31, expected 30"),
         ("matmul_s8", {"transpose_b": 1}, "fit"),
-        ("matmul_s8", {"shift": -31}, "found -31, wanted -30"),
-        ("reduce_s8", {"mode": 7}, "found 7, wanted 6"),
+        ("matmul_s8", {"shift": -31}, "found -31, expected -30"),
+        ("reduce_s8", {"mode": 7}, "found 7, expected 6"),
         ("reduce_s8", {"mode": 0, "bias": 1}, "bias"),
         ("reduce_s8", {"mode": 6, "bias": 2**24 + 1}, "bias"),
         ("reduce_s8", {"act_min": 3, "act_max": 2}, "act_min"),
-        ("div_s8", {"factor": 2**21 + 1}, "wanted 2097152"),
-        ("div_s8", {"shift": 23}, "found 23, wanted 22"),
+        ("div_s8", {"factor": 2**21 + 1}, "expected 2097152"),
+        ("div_s8", {"shift": 23}, "found 23, expected 22"),
         ("layer_norm_s8", {"inner": 3}, "channels"),
-        ("layer_norm_s8", {"channels": 0}, "found 0, wanted 1"),
-        ("layer_norm_s8", {"epsilon_high": 2**30}, "wanted 1073741823"),
-        ("layer_norm_s8", {"mode": 3}, "found 3, wanted 2"),
+        ("layer_norm_s8", {"channels": 0}, "found 0, expected 1"),
+        ("layer_norm_s8", {"epsilon_high": 2**30}, "expected 1073741823"),
+        ("layer_norm_s8", {"mode": 3}, "found 3, expected 2"),
         ("log_softmax_s8", {"mult": 2**23, "mult_log": 2**24}, "overflow"),
-        ("log_softmax_s8", {"shift": 31}, "found 31, wanted 30"),
+        ("log_softmax_s8", {"shift": 31}, "found 31, expected 30"),
     ],
 )
 def test_refusals(kernel: str, params: dict[str, int], text: str) -> None:

@@ -76,7 +76,7 @@ def finish(path: Path, calibration: Arrays, test: Arrays, truth: Arrays, about: 
     """
     onnx.checker.check_model(str(path), full_check=True)
     if path.stat().st_size > LARGEST:
-        raise RuntimeError(f"{path.name}: {path.stat().st_size} bytes; wanted at most {LARGEST}")
+        raise RuntimeError(f"{path.name}: {path.stat().st_size} bytes; expected at most {LARGEST}")
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
@@ -90,16 +90,16 @@ def finish(path: Path, calibration: Arrays, test: Arrays, truth: Arrays, about: 
         answers.append([answer(session, test)])
     worst = 0.0
     for answered in answers:
-        for name, wanted in truth.items():
+        for name, expected in truth.items():
             got = np.concatenate([a[name] for a in answered])
-            if got.shape != wanted.shape or got.dtype != wanted.dtype:
+            if got.shape != expected.shape or got.dtype != expected.dtype:
                 raise RuntimeError(
-                    f"{path.name}: {name} is {got.dtype} {got.shape}; wanted {wanted.dtype} {wanted.shape}"
+                    f"{path.name}: {name} is {got.dtype} {got.shape}; expected {expected.dtype} {expected.shape}"
                 )
-            if not np.isfinite(wanted).all():
+            if not np.isfinite(expected).all():
                 raise RuntimeError(f"{path.name}: {name} is not finite")
-            difference = float(np.abs(got.astype(np.float64) - wanted).max())
-            if difference > TOLERANCE * max(1.0, float(np.abs(wanted).max())):
+            difference = float(np.abs(got.astype(np.float64) - expected).max())
+            if difference > TOLERANCE * max(1.0, float(np.abs(expected).max())):
                 raise RuntimeError(f"{path.name}: ONNX Runtime is off by {difference:.2g} in {name}")
             worst = max(worst, difference)
 

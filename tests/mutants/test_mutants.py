@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("m", NAMED, ids=lambda m: m.name)
 def test_named_has_its_place(m: Named) -> None:
-    """The code changes: then the mistake has to be written anew, or taken from the list."""
+    """The code changes: then the mistake has to be written again, or taken from the list."""
     assert (ROOT / m.file).read_text(encoding="utf-8").count(m.before) == 1 and m.before != m.after
     assert all((ROOT / word).exists() for word in SETS[m.tests] if word.startswith("tests/"))
 
@@ -29,7 +29,7 @@ def test_equivalents_have_their_place() -> None:
         assert e["before"] in lines and e["after"] != e["before"] and len(e["reason"]) > 40, e
 
 
-def test_places() -> None:
+def test_argmax() -> None:
     """One seed, the same places; each area and kind has its share; another seed, others."""
     first, again, other = placing.places(ROOT, 1, 8), placing.places(ROOT, 1, 8), placing.places(ROOT, 2, 8)
     assert first == again and first != other

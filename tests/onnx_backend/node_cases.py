@@ -27,7 +27,7 @@ from onnx.reference.op_run import RuntimeImplementationError
 from mica.backend import MicaRep, as_stored
 from mica.errors import MicaError, Unsupported
 from mica.format.values import dequantise_output
-from mica.ir.ops import DEFINED
+from mica.ir.ops import DEFINED_BY_ONNX
 
 TYPES = {"float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"}
 STEPS = 1.5  # largest error of a float case, in steps of the output's scale
@@ -144,7 +144,7 @@ def run_adapted(case: Any, outcome: Outcome, inputs: Arrays, outputs: Arrays, co
 def count_nodes(case: Any) -> int:
     """How many nodes a case is spelled out as, by the tests or by the importer; 1 where it is one operator for both."""
     nodes = case.model.graph.node
-    if len(nodes) > 1 or nodes[0].op_type not in DEFINED:
+    if len(nodes) > 1 or nodes[0].op_type not in DEFINED_BY_ONNX:
         return len(nodes)
     other = cases().get(f"{case.name}_expanded")
     return len(other.model.graph.node) if other else 10
@@ -176,16 +176,16 @@ def verdict(
     packed = rep.compiled.model
     try:
         with np.errstate(all="ignore"):
-            wanted = ReferenceEvaluator(model).run(None, dict(zip(names(rep), seen(rep, arrays), strict=True)))
+            expected = ReferenceEvaluator(model).run(None, dict(zip(names(rep), seen(rep, arrays), strict=True)))
     except RuntimeImplementationError:  # a deprecated operator: only the case itself says what is right
-        wanted = outputs[: len(found)]
+        expected = outputs[: len(found)]
     outcome.result, outcome.reason, outcome.error = "pass", "", 0.0
     outcome.kernels = " ".join(sorted({s.kernel.removesuffix("_s8") for s in packed.steps}))
     side = 0.0  # error of outputs that are spelled out while the first is not
-    for k, (a, b) in enumerate(zip(found, wanted, strict=True)):
+    for k, (a, b) in enumerate(zip(found, expected, strict=True)):
         b = np.asarray(b)
         if a.shape != b.shape:
-            outcome.result, outcome.reason = "fail", f"shape {a.shape}, wanted {b.shape}"
+            outcome.result, outcome.reason = "fail", f"shape {a.shape}, expected {b.shape}"
         elif b.dtype.kind != "f":
             if not np.array_equal(a, b):
                 outcome.result, outcome.reason = "fail", "integers differ"

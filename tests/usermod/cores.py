@@ -19,10 +19,10 @@ def runs(m, n):
 
 print(mica.cores())
 models = [mica.Model(f) for f in (small, many, dense, signal)]
-wanted = [runs(m, 1) for m in models]
+expected = [runs(m, 1) for m in models]
 available = mica.cores(2)
 print(available in (1, 2), mica.cores() == available)
-for m, w in zip(models, wanted):
+for m, w in zip(models, expected):
     print(m.name, runs(m, 20) == w)
 m = models[0]
 raw = memoryview(small_x)
@@ -37,5 +37,5 @@ for bad in (0, 3, -1):
     except ValueError as e:
         print(e)
 print(mica.cores(1), mica.cores())
-print([runs(m, 1) == w for m, w in zip(models[1:], wanted[1:])])
+print([runs(m, 1) == w for m, w in zip(models[1:], expected[1:])])
 print(mica.cores(2) == available, mica.cores(1))

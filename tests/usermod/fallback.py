@@ -18,7 +18,7 @@ def runs(m):
 
 
 m = mica.Model(small, python=True)
-print([layer.runs_in for layer in m.layers], runs(m), m._m.lacking)
+print([layer.runs_in for layer in m.layers], runs(m), m._m.missing_kernels)
 m = mica.Model(small, python=("conv2d", "softmax_s8"))
 print([layer.runs_in for layer in m.layers], runs(m))
 print([s.rows for s in m._m.steps])

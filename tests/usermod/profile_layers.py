@@ -19,6 +19,7 @@ p.trace(text.append)
 trace = json.loads("".join(text))
 events = trace["traceEvents"]
 print(len(events), [(e["name"], e["ts"], e["dur"], e["args"]["macs"], e["args"]["in"]) for e in events])
+print({(e["ph"], e["pid"], e["tid"]) for e in events})
 print(bytes(m.output()) == small_y)
 with m.hook("conv*"):
     print(len(m.profile(1).us))

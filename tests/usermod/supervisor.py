@@ -95,7 +95,7 @@ fails(s.predict, [x])
 print(seen)
 counts(s)
 
-# A flipped bit of a weight, in memory that cannot be read anew: the spare takes over.
+# A flipped bit of a weight, in memory that cannot be read again: the spare takes over.
 block = loose(golden)
 s = mica.Supervisor(block, spare=small, check_every=2)
 print(s.predict([x]) == want)

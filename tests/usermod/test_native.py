@@ -30,11 +30,12 @@ import mica
 from mica.boards import load_board
 from mica.cli import verify
 from mica.cli.main import main
+from mica.format import codec
 from mica.run import board as run_board
 from mica.toolchain import build, mip_package, natmod, sources, xtensa_cc
 from mica.link.emulated import EmulatedBoard, start_emulator
 from mica.link.serial_board import SerialBoard
-from mica.link.board import Board, BoardError
+from mica.link.board import Link, BoardError
 from mica.link.unix_board import UnixBoard
 from mica.toolchain.micropython import DEFAULT, NEWEST, choose
 from mica.resources import data_dir
@@ -62,11 +63,14 @@ def installed(arch: str) -> dict[str, bytes]:
 
 
 @contextlib.contextmanager
-def native_board(name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT) -> Iterator[Board]:
-    """A board with mica installed: on the unix port in its current folder, else in its ROMFS, with `more` files."""
+def native_board(
+    name: str, more: dict[str, bytes] | None = None, version: str = DEFAULT, module: bytes | None = None
+) -> Iterator[Link]:
+    """A board with mica installed, `module` as its native module if given: on the unix port in its current folder, else in
+    its ROMFS, with `more` files."""
     facts = load_board(name)
     image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
-    files = installed(ARCH[name])
+    files = installed(ARCH[name]) | ({} if module is None else {"_mica.mpy": module})
     if facts.port == "unix":
         with UnixBoard(facts, image) as unix:
             folders = sorted({str(Path(path).parent) for path in files} - {"."})
@@ -81,7 +85,7 @@ def native_board(name: str, more: dict[str, bytes] | None = None, version: str =
         yield board
 
 
-def take_native(board: Board) -> None:
+def take_native(board: Link) -> None:
     """Where the firmware has mica in it, put the native module in the place of the built-in one; prove that it is there."""
     if board.name.removesuffix("@emu") not in STOCK:
         aside = ASIDE.replace("/", ".")
@@ -91,20 +95,20 @@ def take_native(board: Board) -> None:
     assert board.exec("import _mica\nprint(_mica.__file__)").strip().endswith(b"_mica.mpy")
 
 
-def run_native(board: Board, name: str, models: dict[str, bytes]) -> str:  # noqa: F811
+def run_native(board: Link, name: str, models: dict[str, bytes]) -> str:  # noqa: F811
     board.soft_reset()
     take_native(board)
     return run(board, name, models)
 
 
 @pytest.fixture(scope="module")
-def native_unix() -> Iterator[Board]:
+def native_unix() -> Iterator[Link]:
     with native_board("UNIX") as board:
         yield board
 
 
 @pytest.fixture(scope="module")
-def native_newest_unix() -> Iterator[Board]:
+def native_newest_unix() -> Iterator[Link]:
     with native_board("UNIX", version=NEWEST) as board:
         assert f"MicroPython v{NEWEST} ".encode() in board.exec("import sys\nprint(sys.version)")
         yield board
@@ -118,7 +122,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return to.read_bytes()
 
 
-def expected(name: str) -> str:
+def expected_lines(name: str) -> str:
     lines = (HERE / f"{name}.exp").read_text().splitlines(keepends=True)
     for number, line in DIFFERENT.get(name, {}).items():
         lines[number - 1] = line + "\n"
@@ -129,8 +133,8 @@ def expected(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
-def test_script(native_unix: Board, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    assert run_native(native_unix, name, models) == expected(name)
+def test_script(native_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
+    assert run_native(native_unix, name, models) == expected_lines(name)
 
 
 # Between them: every kind of argument, a locked heap, the busy flag. The fastest emulator has more.
@@ -139,9 +143,9 @@ ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 
 
 @pytest.mark.parametrize("name", ON_EMULATORS)
-def test_script_on_newest(native_newest_unix: Board, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
+def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
     """What was built with one MicroPython, on the stock firmware of the other."""
-    assert run_native(native_newest_unix, name, models) == expected(name)
+    assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 
 @pytest.mark.parametrize(
@@ -167,12 +171,12 @@ def test_emulated(
                 samples = verify.inputs_for(host, None, None)
                 assert verify.verify(host, runner, samples)["equal"]
                 x = [host.quantise([x]) for x in np.load(DEMO / "digits_test.npz")["x"][:20]]
-                for wanted, got in zip(host.run(x), runner.run(x), strict=True):
-                    np.testing.assert_array_equal(wanted[0], got[0])
+                for expected, got in zip(host.run(x), runner.run(x), strict=True):
+                    np.testing.assert_array_equal(expected[0], got[0])
         for script in ON_EMULATORS + (ON_CORTEX_M3 if name == "MPS2_AN385" else []):
-            assert run_native(board, script, models) == expected(script), script
+            assert run_native(board, script, models) == expected_lines(script), script
         for script in ("soft_reset_before", "soft_reset_after"):
-            assert run_native(board, script, models) == expected(script)
+            assert run_native(board, script, models) == expected_lines(script)
         board.put(models["many"], "many")
         board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")
         with pytest.raises(BoardError, match="silent"):
@@ -238,7 +242,7 @@ def test_mip_install(served: str, digits: bytes) -> None:
     assert said == b"/lib/_mica.mpy None\n"
 
 
-def test_says_what_is_missing(native_unix: Board) -> None:
+def test_says_what_is_missing(native_unix: Link) -> None:
     """`import mica` without the engine, and with that of another processor: one line with the command."""
     native_unix.soft_reset()
     line = "on the computer: mica natmod --package DIR; mpremote mip install DIR/x64.json"
@@ -256,6 +260,25 @@ def test_says_what_is_missing(native_unix: Board) -> None:
     assert native_unix.exec("import mica\nprint(mica.__version__)") == f"{mica.__version__}\n".encode()
 
 
+def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """--for leaves out what the model does not need: the module is smaller, the model runs in C, others say what they miss."""
+    (tmp_path / "digits.mica").write_bytes(digits)
+    words = ["natmod", "--arch", "x64", "--for", str(tmp_path / "digits.mica"), "-o", str(tmp_path), "--json"]
+    assert main(words) == 0
+    facts = json.loads(capsys.readouterr().out)["modules"][0]
+    needed = {step.kernel for step in codec.decode(digits).steps}
+    assert needed.isdisjoint(facts["without"]) and "recurrent_s8" in facts["without"]
+    module = (tmp_path / "_mica.mpy").read_bytes()
+    assert len(module) < 0.8 * len(installed("x64")["_mica.mpy"])
+    with native_board("UNIX", module=module) as board:
+        take_native(board)
+        board.put(digits, "model")
+        board.exec("import mica\nm = mica.Model(model)")
+        assert board.exec("print({l.runs_in for l in m.layers}, m.selftest())") == b"{'C'} None\n"
+        kernels = board.exec("import _mica\nprint(sorted(_mica.info().kernels))").decode()
+        assert kernels == f"{sorted(needed)}\n"
+
+
 def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """mica natmod: a file and its facts; mistakes are one line."""
     assert main(["natmod", "--arch", "x64", "-o", str(tmp_path), "--json"]) == 0
@@ -263,6 +286,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = Path(facts["file"])
     assert file == tmp_path / "_mica.mpy" and facts["size"] == file.stat().st_size
     assert facts["arch"] == "x64" and facts["kernels"] == "ref" and 0 < facts["bss"] < facts["text"] < facts["size"]
+    assert facts["without"] == []
     assert file.read_bytes()[:2] == b"M\x06"
     for words, said in (
         (["--arch", "z80"], "no architecture is called 'z80'"),
@@ -302,8 +326,8 @@ def test_library_for_windows(tmp_path: Path) -> None:
         function.restype, function.argtypes = kind, [kind, ctypes.c_int]
         for i, x in enumerate(numbers):
             value = kind(x).value
-            wanted = kind(value << i % 64).value if name == "ashldi3" else value >> i % 64
-            assert function(value, i % 64) == wanted, (name, value, i % 64)
+            expected = kind(value << i % 64).value if name == "ashldi3" else value >> i % 64
+            assert function(value, i % 64) == expected, (name, value, i % 64)
     code.mica_floatdisf.restype, code.mica_floatdisf.argtypes = ctypes.c_float, [ctypes.c_int64]
     for x in numbers:
         assert code.mica_floatdisf(x) == np.int64(x).astype(np.float32), x
@@ -329,7 +353,7 @@ def test_float_division(tmp_path: Path) -> None:
     bits[0, 1::4] &= 0x80FFFFFF  # small ones
     a, b = np.concatenate([a, bits[0]]).view(np.float32), np.concatenate([b, bits[1]]).view(np.float32)
     with np.errstate(all="ignore"):
-        wanted = a / b
+        expected = a / b
     got = np.array([divide(x, y) for x, y in zip(a, b, strict=True)], dtype=np.float32)
-    same = (got.view(np.uint32) == wanted.view(np.uint32)) | (np.isnan(got) & np.isnan(wanted))
-    assert same.all(), list(zip(a[~same], b[~same], got[~same], wanted[~same], strict=True))[:5]
+    same = (got.view(np.uint32) == expected.view(np.uint32)) | (np.isnan(got) & np.isnan(expected))
+    assert same.all(), list(zip(a[~same], b[~same], got[~same], expected[~same], strict=True))[:5]

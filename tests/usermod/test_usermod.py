@@ -15,7 +15,7 @@ from pathlib import Path
 from mica.link.answers import require_mica
 import mica
 import pytest
-from mica.link.board import Board, BoardError
+from mica.link.board import Link, BoardError
 from mica.boards import load_board
 from mica.toolchain.build import build as build_firmware
 from mica.link.emulated import EmulatedBoard
@@ -54,7 +54,7 @@ def models() -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session", params=DEEP)
-def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Board]:
+def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Link]:
     facts = load_board(request.param)
     image = build_firmware(facts, micropython=choose(NEWEST)).image
     with UnixBoard(facts, image) if facts.port == "unix" else EmulatedBoard(facts, image) as board:
@@ -63,13 +63,13 @@ def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Board]:
 
 
 @pytest.fixture
-def newest_board(newest_of_session: Board) -> Board:
+def newest_board(newest_of_session: Link) -> Link:
     """A board with the newest MicroPython, with an empty heap."""
     newest_of_session.soft_reset()
     return newest_of_session
 
 
-def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
+def put_models(board: Link, script: str, models: dict[str, bytes]) -> None:
     first = script.split("\n", 1)[0]
     for name in first.removeprefix("# models:").split() if first.startswith("# models:") else []:
         for variable in (name, name + "_x", name + "_y"):
@@ -77,7 +77,7 @@ def put_models(board: Board, script: str, models: dict[str, bytes]) -> None:
                 board.put(models[variable], variable)
 
 
-def run(board: Board, name: str, models: dict[str, bytes]) -> str:
+def run(board: Link, name: str, models: dict[str, bytes]) -> str:
     script = (HERE / f"{name}.py").read_text()
     heap = re.search("^# heap: ([0-9]+)$", script, re.MULTILINE)
     if heap and int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())")) < int(heap[1]):
@@ -97,7 +97,7 @@ def test_help(kind: str, request: pytest.FixtureRequest) -> None:
 
     Boards that keep models have looked at them as they started: by mica.slots, which leaves its mark.
     """
-    board: Board = request.getfixturevalue(kind)
+    board: Link = request.getfixturevalue(kind)
     said = board.exec("import mica\nhelp(mica)\nmica.Model\nmica.cores\nhelp(mica)").decode()
     first, second = said.split("object <module 'mica'")[1:]
     listed = [[line.split(" -- ")[0].strip() for line in part.splitlines() if " -- " in line] for part in (first, second)]
@@ -106,23 +106,23 @@ def test_help(kind: str, request: pytest.FixtureRequest) -> None:
     assert "__doc__ -- mica.Model(file): predict([x])" in first
 
 
-def test_version(board: Board) -> None:
+def test_version(board: Link) -> None:
     """Firmware and host tools are of one version."""
     assert require_mica(board) == mica.__version__
 
 
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
-def test_script(board: Board, name: str, models: dict[str, bytes]) -> None:
+def test_script(board: Link, name: str, models: dict[str, bytes]) -> None:
     """One script on a board with an empty heap."""
     check_script(board, name, models)
 
 
 @pytest.mark.parametrize("name", [s for s in SCRIPTS if not s.startswith("soft_reset")])
-def test_script_on_newest(newest_board: Board, name: str, models: dict[str, bytes]) -> None:
+def test_script_on_newest(newest_board: Link, name: str, models: dict[str, bytes]) -> None:
     check_script(newest_board, name, models)
 
 
-def check_script(board: Board, name: str, models: dict[str, bytes]) -> None:
+def check_script(board: Link, name: str, models: dict[str, bytes]) -> None:
     where = name, board.name
     if where in NOT_RUN:
         pytest.skip(NOT_RUN[where])
@@ -136,8 +136,8 @@ def judge(where: tuple[str, str], got: str) -> str | None:
     says_skip = got.endswith("SKIP\n")
     if says_skip != (where in SKIPS):
         return f"{where[0]} skips on {where[1]}: {says_skip}; SKIPS says {where in SKIPS}"
-    wanted = "SKIP\n" if says_skip else (HERE / f"{where[0]}.exp").read_text()
-    return None if got == wanted else f"{where[0]} on {where[1]} printed:\n{got}"
+    expected = "SKIP\n" if says_skip else (HERE / f"{where[0]}.exp").read_text()
+    return None if got == expected else f"{where[0]} on {where[1]} printed:\n{got}"
 
 
 def test_skips() -> None:
@@ -150,16 +150,16 @@ def test_skips() -> None:
     assert {script for script, _ in SKIPS | NOT_RUN} <= set(SCRIPTS) and not set(SKIPS) & set(NOT_RUN)
 
 
-def test_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+def test_soft_reset(board: Link, models: dict[str, bytes]) -> None:
     check_soft_reset(board, models)
 
 
-def test_soft_reset_and_ctrl_c_on_newest(newest_board: Board, models: dict[str, bytes]) -> None:
+def test_soft_reset_and_ctrl_c_on_newest(newest_board: Link, models: dict[str, bytes]) -> None:
     check_soft_reset(newest_board, models)
     check_ctrl_c(newest_board, models)
 
 
-def check_soft_reset(board: Board, models: dict[str, bytes]) -> None:
+def check_soft_reset(board: Link, models: dict[str, bytes]) -> None:
     """A soft reset in mid-run: the next session starts with a free arena."""
     for name in ("soft_reset_before", "soft_reset_after"):
         assert run(board, name, models) == (HERE / f"{name}.exp").read_text()
@@ -167,11 +167,11 @@ def check_soft_reset(board: Board, models: dict[str, bytes]) -> None:
             board.soft_reset()
 
 
-def test_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+def test_ctrl_c(board: Link, models: dict[str, bytes]) -> None:
     check_ctrl_c(board, models)
 
 
-def check_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
+def check_ctrl_c(board: Link, models: dict[str, bytes]) -> None:
     """Ctrl-C in an endless series of runs: model, arena and heap stay usable."""
     board.put(models["many"], "many")
     board.exec("import mica\nm = mica.Model(many)\nwant = m.predict([[0, 1, 2, 3]])")
@@ -181,7 +181,7 @@ def check_ctrl_c(board: Board, models: dict[str, bytes]) -> None:
         assert board.exec("print(m.arena.busy, m.predict([[0, 1, 2, 3]]) == want)") == b"False True\n"
 
 
-def test_two_cores(models: dict[str, bytes], unix_board: Board) -> None:
+def test_two_cores(models: dict[str, bytes], unix_board: Link) -> None:
     """Where there is a second core it is used: many runs beside Python threads that run a model of their own."""
     unix_board.put(models["dense"], "dense")
     unix_board.put(models["small"], "small")
@@ -202,18 +202,18 @@ def once(m, values):
     m.run()
     return bytes(m.output(0))
 
-wanted = once(a, x), once(b, y)
+expected = once(a, x), once(b, y)
 same, ended = [], []
 
 def other():
     for _ in range(100):
-        same.append(once(b, y) == wanted[1])
+        same.append(once(b, y) == expected[1])
     ended.append(True)
 
 print(mica.cores(2))
 _thread.start_new_thread(other, ())
 for _ in range(100):
-    same.append(once(a, x) == wanted[0])
+    same.append(once(a, x) == expected[0])
 while not ended:
     time.sleep_ms(1)
 print(len(same), all(same), mica.cores() == 2, mica.cores(1))

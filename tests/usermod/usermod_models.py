@@ -8,6 +8,7 @@ import numpy as np
 
 from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
+from mica.format.order import Call, Strip
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
@@ -118,14 +119,21 @@ def signal() -> ModelFile:
 
     shapes = [(1, 37, 6), (1, 19, 12), (1, 19, 12), (1, 10, 12), (1, 6, 12), (1, 6, 8), (48,), (18,), (7,)]
     tensors = [
-        TensorRecord(f"t{i}", "int8", (1, *shape), 0.05, 2 * i - 7, offset=256 * (i % 2)) for i, shape in enumerate(shapes)
+        TensorRecord(f"t{i}", "int8", (1, *shape), 0.05, 2 * i - 7, offset=256 * (i % 2))
+        for i, shape in enumerate(shapes)
     ]
     tensors[6].offset = tensors[5].offset  # the same bytes, flat
     tensors[7].offset, tensors[8].offset = 0, 256
     layers = [
         ("conv2d_s8", 0, 1, _channels(rng, (12, 1, 5, 6)), window(5, 2, 2) | {"groups": 1}),
         ("depthwise_conv2d_s8", 1, 2, _channels(rng, (12, 1, 3)), window(3, 1, 1)),
-        ("average_pool2d_s8", 2, 3, thirds, window(3, 2, 1) | {"pad_bottom": 0, "pad_right": 1, "count_include_pad": 1}),
+        (
+            "average_pool2d_s8",
+            2,
+            3,
+            thirds,
+            window(3, 2, 1) | {"pad_bottom": 0, "pad_right": 1, "count_include_pad": 1},
+        ),
         ("max_pool2d_s8", 3, 4, {}, window(3, 2, 2)),
         ("conv2d_s8", 4, 5, _channels(rng, (8, 1, 3, 12)), window(3, 1, 2) | {"dilation_w": 2, "groups": 1}),
         ("fully_connected_s8", 6, 7, _channels(rng, (18, 48)), ACT),
@@ -220,6 +228,62 @@ def places() -> ModelFile:
     )
 
 
+def by_rows() -> ModelFile:
+    """`small` with its first three layers as a strip: four rows of the first are kept, two of the second."""
+    model = small()
+    names = ("conv", "dw", "pool", "logits", "probabilities", "flat")
+    for t, (name, offset) in zip(
+        model.tensors[1:], zip(names, (64, 160, 224, 288, 304, 224), strict=True), strict=True
+    ):
+        assert t.name == name
+        t.offset = offset
+        t.space = "rows" if name in ("conv", "dw") else "arena"
+    calls: list[Call] = []
+    for pool in range(4):
+        for dw in (2 * pool, 2 * pool + 1):
+            for conv in range(0 if dw == 0 else dw + 1, min(dw + 2, 8)):
+                calls.append(Call(0, 1, int(conv > 2)))  # dw reads the rows before, beside and behind its own
+            calls.append(Call(1, 1, 2 if dw == 2 * pool and dw else 0))
+        calls.append(Call(2, 1, 0))
+    model.strips = [Strip(0, 3, tuple(calls))]
+    return golden(lambda: model)
+
+
+def _parts(text: str, outputs: list[int]) -> ModelFile:
+    """The integers of x as they are, in steps of 1, of 1/8 and of 128: three tensors of [2, 3]."""
+    same = np.arange(-128, 128).astype(np.int8)
+    scales = (1.0, 0.125, 128.0)
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (2, 3), 1.0, 0, offset=0),
+            *(
+                TensorRecord(n, "int8", (2, 3), s, 0, offset=16 + 16 * i)
+                for i, (n, s) in enumerate(zip(("sum", "all.0", "all.1"), scales))
+            ),
+        ],
+        steps=[_step(f"lut{i}", "lut_s8", (0,), (i + 1,), blobs={"table": same}) for i in range(3)],
+        inputs=[0],
+        outputs=outputs,
+        metadata={"name": "parts", "joins": text},
+        features=schema.FEATURES["JOINS"],
+    )
+
+
+def joined() -> ModelFile:
+    """Two outputs that are one array along its last axis, and one by itself."""
+    return _parts("2 1 all\n1 0 sum", [2, 3, 1])
+
+
+def stacked() -> ModelFile:
+    """Three outputs that are one array along its first axis."""
+    return _parts("3 0 all", [1, 2, 3])
+
+
+def misjoined() -> ModelFile:
+    """More parts than there are outputs."""
+    return _parts("5 1 all", [1, 2, 3])
+
+
 def golden(make: Callable[[], ModelFile] = small, n: int = 2) -> ModelFile:
     """A model with golden vectors, and checksums of its layers."""
     model = make()
@@ -249,7 +313,11 @@ MODELS = {
     "state": state,
     "big": big,
     "places": places,
+    "joined": joined,
+    "stacked": stacked,
+    "misjoined": misjoined,
     "golden": golden,
+    "by_rows": by_rows,
     "golden_state": golden_state,
     "golden_old": golden_old,
 }

@@ -136,7 +136,7 @@ mp_mica_arena_t *mp_mica_arena_from_obj(mp_obj_t obj) {
     }
     mp_obj_array_t *array = MP_OBJ_TO_PTR(obj);
     if (!plain_typecode(array->typecode)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("arena: an array of numbers is wanted"));
+        mp_raise_TypeError(MP_ERROR_TEXT("arena: an array of numbers is expected"));
     }
     mp_mica_arena_t *self = mp_obj_malloc(mp_mica_arena_t, &mp_mica_arena_type);
     self->source = obj;
@@ -204,7 +204,7 @@ static mp_obj_t arena_make_new(const mp_obj_type_t *type, size_t n_args, size_t 
     }
     mp_int_t bytes = mp_obj_get_int(args[0]);
     if (bytes <= 0) {
-        mp_raise_ValueError(MP_ERROR_TEXT("arena: a size above 0 is wanted"));
+        mp_raise_ValueError(MP_ERROR_TEXT("arena: a size above 0 is expected"));
     }
     mp_mica_arena_t *self = mp_mica_arena_new((size_t)bytes);
     if (self == NULL) {

@@ -63,7 +63,7 @@ static mp_obj_t module_cores(size_t n_args, const mp_obj_t *args) {
     if (n_args > 0) {
         mp_int_t n = mp_mica_get_int(args[0]);
         if (n != 1 && n != 2) {
-            mp_raise_ValueError(MP_ERROR_TEXT("cores: wanted 1 or 2"));
+            mp_raise_ValueError(MP_ERROR_TEXT("cores: expected 1 or 2"));
         }
         if (n == 2) {
             mp_mica_cores_two = mica_worker_ready();

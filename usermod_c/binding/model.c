@@ -32,8 +32,9 @@ typedef struct {
 typedef struct {
     mp_obj_base_t base;
     model_t *model;
-    uint16_t index;
+    uint16_t index; // of a strip its first
     bool last; // with it done, the outputs are there
+    bool strip;
 } step_t; // 16 bytes, one block of the heap on 32-bit boards
 
 // ---- Door ----
@@ -118,8 +119,8 @@ static mp_obj_t new_view(void *head, void *p, size_t bytes, char typecode, bool 
 }
 
 static mp_obj_t tensor_view(const model_t *self, const mica_tensor_t *t, const mp_mica_span_t *arena, bool writable) {
-    void *head = t->space == MICA_SPACE_ARENA ? arena->head : t->space == MICA_SPACE_STATE ? self->state :
-        self->file_head;
+    const bool in_arena = t->space == MICA_SPACE_ARENA || t->space == MICA_SPACE_ROWS;
+    void *head = in_arena ? arena->head : t->space == MICA_SPACE_STATE ? self->state : self->file_head;
     return new_view(head, t->data, t->bytes, mp_mica_typecode(t->dtype),
         writable && t->space != MICA_SPACE_DATA);
 }
@@ -154,7 +155,7 @@ static bool stays_in_place(mp_obj_t obj, const mp_buffer_info_t *buf) {
 
 static void take_file(model_t *self, mp_obj_t obj) {
     if (mp_obj_is_str(obj)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are wanted; mica.Model(path) opens files"));
+        mp_raise_TypeError(MP_ERROR_TEXT("the bytes of a model are expected; mica.Model(path) opens files"));
     }
     mp_buffer_info_t buf;
     mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ);
@@ -167,10 +168,10 @@ static void take_file(model_t *self, mp_obj_t obj) {
         return;
     }
     size_t bytes = buf.len;
-    uint32_t wanted;
+    uint32_t expected;
     if (bytes >= MICA_SIZEOF_HEADER) { // bytes beyond the file need no copy
-        memcpy(&wanted, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(wanted));
-        bytes = MIN(bytes, wanted);
+        memcpy(&expected, (const uint8_t *)buf.buf + MICA_HEADER_FILE_BYTES, sizeof(expected));
+        bytes = MIN(bytes, expected);
     }
     // Aligned, because every block of the heap is (arena.c asserts it). One more byte: a block of none is a null pointer.
     uint8_t *copy = m_malloc_maybe(bytes + 1);
@@ -224,6 +225,24 @@ static mp_obj_t new_steps(model_t *self, uint32_t n) {
     return MP_OBJ_FROM_PTR(steps);
 }
 
+// A strip is one step: the tuple, made before the engine knew of strips, gets shorter. Allocates nothing.
+static void join_strips(model_t *self) {
+    mp_obj_tuple_t *steps = MP_OBJ_TO_PTR(self->steps);
+    const uint32_t n = mica_model_info(self->engine)->n_steps;
+    size_t used = 0;
+    for (uint32_t i = 0; i < n; ++used) {
+        step_t *step = MP_OBJ_TO_PTR(steps->items[used]);
+        step->index = (uint16_t)i;
+        step->strip = mica_is_strip(self->engine, i);
+        i += mica_strip_steps(self->engine, i);
+        step->last = i == n;
+    }
+    for (size_t i = used; i < steps->len; ++i) {
+        steps->items[i] = MP_OBJ_NULL;
+    }
+    steps->len = used;
+}
+
 static void need_instead(model_t *self) {
     if (self->instead == NULL) {
         self->instead = m_new0(mp_obj_t, mica_model_info(self->engine)->n_steps);
@@ -231,11 +250,11 @@ static void need_instead(model_t *self) {
 }
 
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args) {
-    enum { ARG_buf, ARG_arena, ARG_lacking };
+    enum { ARG_buf, ARG_arena, ARG_missing_kernels };
     static const mp_arg_t allowed[] = {
         { MP_QSTR_buf, MP_ARG_OBJ | MP_ARG_REQUIRED, { .u_rom_obj = MP_ROM_NONE } },
         { MP_QSTR_arena, MP_ARG_OBJ, { .u_rom_obj = MP_ROM_NONE } },
-        { MP_QSTR_lacking, MP_ARG_KW_ONLY | MP_ARG_BOOL, { .u_bool = false } },
+        { MP_QSTR_missing_kernels, MP_ARG_KW_ONLY | MP_ARG_BOOL, { .u_bool = false } },
     };
     mp_arg_val_t args[MP_ARRAY_SIZE(allowed)];
     mp_arg_parse_all(n_args, pos_args, kw_args, MP_ARRAY_SIZE(allowed), allowed, args);
@@ -271,12 +290,13 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
             (unsigned)span.bytes, (unsigned)least,
             self->arena->source == MP_OBJ_NULL ? "" : "; a buffer needs up to 31 more");
     }
-    uint32_t options = MICA_LOAD_CHECKED | (args[ARG_lacking].u_bool ? MICA_LOAD_LACKING : 0);
+    uint32_t options = MICA_LOAD_CHECKED | (args[ARG_missing_kernels].u_bool ? MICA_LOAD_MISSING_KERNELS : 0);
     if (mica_load_with(options, self->tables, info.model_bytes, self->file_data, self->file_bytes, span.data, span.bytes, self->state,
         info.state_bytes, &self->engine, &err) != MICA_OK) {
         self->engine = NULL;
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
+    join_strips(self);
     // The engine knows its addresses now. A buffer may grow or shrink in place, as long as it covers what is used.
     for (uint32_t i = 0; i < info.n_steps; i++) {
         if (!mica_step_has_kernel(self->engine, i)) {
@@ -343,15 +363,38 @@ static void run_rows(const model_t *self, uint32_t i, uint32_t begin, uint32_t e
     }
 }
 
+// The same of a strip. A function in the place of one of its steps does all rows of a call at once.
+static void run_strip(const model_t *self, uint32_t i, uint32_t begin, uint32_t end) {
+    while (begin < end) {
+        mica_call_t call;
+        if (!mica_strip_next(self->engine, i, begin, &call)) {
+            mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("row %u of the strip: its rows run from 0 on, one behind the other"),
+                (unsigned)begin);
+        }
+        const uint32_t rows = MIN(call.rows - call.row, end - begin);
+        if (!runs_elsewhere(self, call.step)) {
+            mp_mica_run_rows(self->engine, call.piece, call.row * call.scale, (call.row + rows) * call.scale);
+        } else if (call.row == 0) {
+            run_rows(self, call.step, 0, 1);
+        }
+        mica_strip_ran(self->engine, rows);
+        begin += rows;
+    }
+}
+
 // Runs rows [begin, end) of a step; true when they were the last.
-static bool step_rows(const model_t *model, uint32_t i, const mp_obj_t *range) {
+static bool step_rows(const model_t *model, uint32_t i, bool strip, const mp_obj_t *range) {
     const mp_int_t begin = mp_mica_get_int(range[0]), end = mp_mica_get_int(range[1]);
-    const uint32_t rows = rows_of(model, i);
+    const uint32_t rows = strip ? mica_step_rows(model->engine, i) : rows_of(model, i);
     if (begin < 0 || begin >= end || (mp_uint_t)end > rows) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %d to %d: this layer has %u"), (int)begin, (int)end,
             (unsigned)rows);
     }
-    run_rows(model, i, (uint32_t)begin, (uint32_t)end);
+    if (strip) {
+        run_strip(model, i, (uint32_t)begin, (uint32_t)end);
+    } else {
+        run_rows(model, i, (uint32_t)begin, (uint32_t)end);
+    }
     return (mp_uint_t)end == rows;
 }
 
@@ -367,9 +410,11 @@ static mp_obj_t step_call(mp_obj_t self_in, size_t n_args, size_t n_kw, const mp
         check_arena(model, &span);
     }
     if (n_args != 0) {
-        if (!step_rows(model, self->index, args)) {
+        if (!step_rows(model, self->index, self->strip, args)) {
             return mp_const_none; // there are more rows
         }
+    } else if (self->strip) {
+        run_strip(model, self->index, 0, mica_step_rows(model->engine, self->index));
     } else if (runs_elsewhere(model, self->index)) {
         run_rows(model, self->index, 0, 1);
     } else {
@@ -387,12 +432,21 @@ static void step_print(const mp_print_t *print, mp_obj_t self_in, mp_print_kind_
     mp_printf(print, "<step %u>", (unsigned)self->index);
 }
 
-// rows: into how many pieces step(begin, end) can cut the layer.
+// rows: into how many pieces step(begin, end) can cut the layer. first: its index. strip: of how many layers from there on it is
+// a strip, 0 for a layer alone.
 static void step_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
-    if (dest[0] == MP_OBJ_NULL && attr == MP_QSTR_rows) {
-        const step_t *self = MP_OBJ_TO_PTR(self_in);
+    const step_t *self = MP_OBJ_TO_PTR(self_in);
+    if (dest[0] != MP_OBJ_NULL) {
+        return;
+    }
+    if (attr == MP_QSTR_rows) {
         const model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
-        dest[0] = mp_obj_new_int_from_uint(rows_of(model, self->index));
+        dest[0] = mp_obj_new_int_from_uint(self->strip ? mica_step_rows(model->engine, self->index) : rows_of(model, self->index));
+    } else if (attr == MP_QSTR_first) {
+        dest[0] = MP_OBJ_NEW_SMALL_INT(self->index);
+    } else if (attr == MP_QSTR_strip) {
+        const model_t *model = model_of(MP_OBJ_FROM_PTR(self->model));
+        dest[0] = MP_OBJ_NEW_SMALL_INT(self->strip ? mica_strip_steps(model->engine, self->index) : 0);
     }
 }
 
@@ -506,6 +560,15 @@ static mp_obj_t model_read_into(mp_obj_t self_in, mp_obj_t index, mp_obj_t buffe
 }
 static MP_DEFINE_CONST_FUN_OBJ_3(model_read_into_obj, model_read_into);
 
+// Of all its rows, also where only some are kept.
+static uint32_t whole_bytes(const mica_tensor_t *t) {
+    uint32_t bytes = (uint32_t)element_size(mp_mica_typecode(t->dtype));
+    for (size_t i = 0; i < t->rank; i++) {
+        bytes *= t->dims[i];
+    }
+    return bytes;
+}
+
 static mp_obj_t model_tensor(mp_obj_t self_in, mp_obj_t index) {
     model_t *self = model_of(self_in);
     mica_tensor_t t;
@@ -524,7 +587,7 @@ static mp_obj_t model_tensor(mp_obj_t self_in, mp_obj_t index) {
         mp_obj_new_tuple(t.rank, dims),
         mp_obj_new_float((mp_float_t)t.scale),
         mp_obj_new_int(t.zero_point),
-        mp_obj_new_int_from_uint(t.bytes),
+        mp_obj_new_int_from_uint(whole_bytes(&t)),
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
@@ -550,6 +613,50 @@ static mp_obj_t model_tensor_view(size_t n_args, const mp_obj_t *args) {
     return tensor_view(self, &t, &span, writable);
 }
 static MP_DEFINE_CONST_FUN_OBJ_VAR_BETWEEN(model_tensor_view_obj, 2, 3, model_tensor_view);
+
+// ---- Strips, call by call ----
+
+// call(i, at): in strip i, which begins with step i, the call that row `at` belongs to: its step << 16, plus how many rows of it
+// are left; 0 at the end. What it is to read and write is in place then. 0 begins again.
+static mp_obj_t model_call(mp_obj_t self_in, mp_obj_t index, mp_obj_t at_in) {
+    model_t *self = model_in_place(self_in);
+    const uint32_t i = index_of(index, mica_model_info(self->engine)->n_steps, "step");
+    const mp_int_t at = mp_mica_get_int(at_in);
+    mica_call_t call;
+    if (at < 0 || !mica_strip_next(self->engine, i, (uint32_t)at, &call)) {
+        return MP_OBJ_NEW_SMALL_INT(0);
+    }
+    return mp_obj_new_int_from_uint(call.step << 16 | (call.rows - call.row));
+}
+static MP_DEFINE_CONST_FUN_OBJ_3(model_call_obj, model_call);
+
+// in_strip(i): whether step i is part of a strip.
+static mp_obj_t model_in_strip(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    const uint32_t i = index_of(index, mica_model_info(self->engine)->n_steps, "step");
+    return mp_obj_new_bool(mica_in_strip(self->engine, i));
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_in_strip_obj, model_in_strip);
+
+// ran(n): somebody else has made n rows of the call that call() has named.
+static mp_obj_t model_ran(mp_obj_t self_in, mp_obj_t rows) {
+    model_t *self = model_in_place(self_in);
+    if (mica_has_strips(self->engine)) {
+        mica_strip_ran(self->engine, (uint32_t)mp_mica_get_int(rows));
+    }
+    return mp_const_none;
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_ran_obj, model_ran);
+
+// rows(id): (first, made, have): rows [first, have) of a tensor are in memory, of which the last call made [made, have).
+static mp_obj_t model_rows(mp_obj_t self_in, mp_obj_t index) {
+    model_t *self = model_of(self_in);
+    uint32_t v[3];
+    mica_tensor_rows(self->engine, index_of(index, mica_model_info(self->engine)->n_tensors, "tensor"), &v[0], &v[1], &v[2]);
+    mp_obj_t items[] = { mp_obj_new_int_from_uint(v[0]), mp_obj_new_int_from_uint(v[1]), mp_obj_new_int_from_uint(v[2]) };
+    return mp_obj_new_tuple(3, items);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_rows_obj, model_rows);
 
 // ---- Self-test ----
 
@@ -582,7 +689,7 @@ static mp_obj_t model_check(size_t n_args, const mp_obj_t *args) {
     if (n_args > 1) {
         mp_int_t n = mp_mica_get_int(args[1]);
         if (n < 0) {
-            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes from 0 is wanted"));
+            mp_raise_ValueError(MP_ERROR_TEXT("check: a number of bytes from 0 is expected"));
         }
         if (n == 0) {
             self->check_at = self->check_crc = 0;
@@ -717,7 +824,7 @@ static mp_obj_t model_step_constant(size_t n_args, const mp_obj_t *args) {
     size_t len;
     const char *typecode = mp_obj_str_get_data(args[3], &len);
     if (len != 1 || *typecode == 0 || strchr("bBhHiI", *typecode) == NULL) {
-        mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is wanted"));
+        mp_raise_ValueError(MP_ERROR_TEXT("typecode: one of b B h H i I is expected"));
     }
     const void *data = mica_step_constant(self->engine, i, k, &bytes);
     if (data == NULL || bytes % element_size(*typecode) != 0) {
@@ -733,7 +840,7 @@ static mp_obj_t model_replace(mp_obj_t self_in, mp_obj_t index, mp_obj_t f) {
     model_t *self = model_of(self_in);
     uint32_t i = step_index(self, index);
     if (f != mp_const_none && !mp_obj_is_callable(f)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("a function is wanted, or None"));
+        mp_raise_TypeError(MP_ERROR_TEXT("a function is expected, or None"));
     }
     need_instead(self);
     self->instead[i] = f == mp_const_none ? MP_OBJ_NULL : f;
@@ -793,7 +900,7 @@ static mp_obj_t io_ids(const model_t *self, uint32_t n, uint16_t (*id_of)(const 
 }
 
 // Indices of the steps whose kernel this firmware lacks, whatever replace() did about them.
-static mp_obj_t model_lacking(const model_t *self) {
+static mp_obj_t model_missing_kernels(const model_t *self) {
     mp_obj_t list = mp_obj_new_list(0, NULL);
     for (uint32_t i = 0; i < mica_model_info(self->engine)->n_steps; i++) {
         if (!mica_step_has_kernel(self->engine, i)) {
@@ -810,6 +917,9 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
     switch (attr) {
         case MP_QSTR_steps:
             dest[0] = model_of(self_in)->steps;
+            break;
+        case MP_QSTR_strips:
+            dest[0] = mp_obj_new_bool(mica_has_strips(model_of(self_in)->engine));
             break;
         case MP_QSTR_copied:
             dest[0] = mp_obj_new_bool(model_of(self_in)->copied);
@@ -830,8 +940,8 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
         case MP_QSTR_info:
             dest[0] = model_info(model_of(self_in));
             break;
-        case MP_QSTR_lacking:
-            dest[0] = model_lacking(model_of(self_in));
+        case MP_QSTR_missing_kernels:
+            dest[0] = model_missing_kernels(model_of(self_in));
             break;
         case MP_QSTR_inputs: {
             model_t *self = model_of(self_in);
@@ -878,6 +988,10 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_step_constant), MP_ROM_PTR(&model_step_constant_obj) },
     { MP_ROM_QSTR(MP_QSTR_replace), MP_ROM_PTR(&model_replace_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
+    { MP_ROM_QSTR(MP_QSTR_call), MP_ROM_PTR(&model_call_obj) },
+    { MP_ROM_QSTR(MP_QSTR_in_strip), MP_ROM_PTR(&model_in_strip_obj) },
+    { MP_ROM_QSTR(MP_QSTR_ran), MP_ROM_PTR(&model_ran_obj) },
+    { MP_ROM_QSTR(MP_QSTR_rows), MP_ROM_PTR(&model_rows_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden), MP_ROM_PTR(&model_golden_obj) },
     { MP_ROM_QSTR(MP_QSTR_golden_crcs), MP_ROM_PTR(&model_golden_crcs_obj) },
     { MP_ROM_QSTR(MP_QSTR_check), MP_ROM_PTR(&model_check_obj) },

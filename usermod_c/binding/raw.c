@@ -22,8 +22,8 @@ typedef struct {
 HELPER raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t size) {
     mp_buffer_info_t buf;
     if (mp_obj_is_str(obj) || !mp_get_buffer(obj, &buf, flags)) {
-        mp_raise_msg_varg(&mp_type_TypeError, (flags & MP_BUFFER_WRITE) ? MP_ERROR_TEXT("%s: a writable buffer is wanted")
-            : MP_ERROR_TEXT("%s: a buffer is wanted"), name);
+        mp_raise_msg_varg(&mp_type_TypeError, (flags & MP_BUFFER_WRITE) ? MP_ERROR_TEXT("%s: a writable buffer is expected")
+            : MP_ERROR_TEXT("%s: a buffer is expected"), name);
     }
     bool plain = buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE;
     if (size == 1) {
@@ -32,7 +32,7 @@ HELPER raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t siz
         plain |= mp_binary_get_size('@', (char)buf.typecode, NULL) == size;
     }
     if (!plain) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("%s: an array('%c') is wanted"), name, size == 1 ? 'b' : 'i');
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("%s: an array('%c') is expected"), name, size == 1 ? 'b' : 'i');
     }
     if ((uintptr_t)buf.buf % size != 0 || buf.len % size != 0) {
         mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: not aligned to %u bytes"), name, (unsigned)size);
@@ -44,7 +44,7 @@ HELPER raw_t get_raw(mp_obj_t obj, const char *name, mp_uint_t flags, size_t siz
 HELPER const void *in(mp_obj_t obj, const char *name, size_t bytes, raw_t *raw) {
     *raw = get_raw(obj, name, MP_BUFFER_READ, 1);
     if (raw->bytes != bytes) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u bytes, wanted %u"), name, (unsigned)raw->bytes,
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u bytes, expected %u"), name, (unsigned)raw->bytes,
             (unsigned)bytes);
     }
     return raw->data;
@@ -53,7 +53,7 @@ HELPER const void *in(mp_obj_t obj, const char *name, size_t bytes, raw_t *raw) 
 HELPER const void *in_words(mp_obj_t obj, const char *name, size_t n, raw_t *raw) {
     *raw = get_raw(obj, name, MP_BUFFER_READ, 4);
     if (raw->bytes / 4 != n) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u values, wanted %u"), name,
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: %u values, expected %u"), name,
             (unsigned)(raw->bytes / 4), (unsigned)n);
     }
     return raw->data;
@@ -63,7 +63,7 @@ HELPER const void *in_words(mp_obj_t obj, const char *name, size_t n, raw_t *raw
 HELPER void *out(mp_obj_t obj, size_t bytes, const raw_t *inputs, size_t n, size_t n_in_place) {
     raw_t raw = get_raw(obj, "out", MP_BUFFER_WRITE, 1);
     if (raw.bytes != bytes) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("out: %u bytes, wanted %u"), (unsigned)raw.bytes,
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("out: %u bytes, expected %u"), (unsigned)raw.bytes,
             (unsigned)bytes);
     }
     for (size_t i = 0; i < n; i++) {
@@ -95,7 +95,7 @@ HELPER void get_u16s(mp_obj_t obj, const char *name, size_t n, uint16_t *to) {
         mp_obj_get_array(obj, &len, &items);
     }
     if (len != n) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of %u numbers is wanted"), name, (unsigned)n);
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of %u numbers is expected"), name, (unsigned)n);
     }
     for (size_t i = 0; i < n; i++) {
         to[i] = (uint16_t)ranged(mp_mica_get_int(items[i]), 0, MICA_MAX_DIM, name);
@@ -110,7 +110,7 @@ HELPER uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
         mp_obj_get_array(obj, &len, &items);
     }
     if (len > MICA_MAX_RANK) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of at most 6 numbers is wanted"), name);
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s: a tuple of at most 6 numbers is expected"), name);
     }
     for (size_t i = 0; i < len; i++) {
         dims[i] = (uint32_t)ranged(mp_mica_get_int(items[i]), 1, MICA_MAX_DIM, name);
@@ -161,7 +161,7 @@ HELPER void get_window(const mp_arg_val_t *args, mica_window_t *win) {
     win->out_w = hwc[1];
     win->out_c = hwc[2];
     if (args[2].u_obj == mp_const_none) {
-        mp_raise_ValueError(MP_ERROR_TEXT("kernel: a tuple of 2 numbers is wanted"));
+        mp_raise_ValueError(MP_ERROR_TEXT("kernel: a tuple of 2 numbers is expected"));
     }
     get_pair(args[2].u_obj, "kernel", 1, &win->kernel_h, &win->kernel_w);
     get_pair(args[3].u_obj, "stride", 1, &win->stride_h, &win->stride_w);

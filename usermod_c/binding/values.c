@@ -49,9 +49,9 @@ typedef struct {
 
 #define MAX_DEPTH (16) // above the rank of any tensor
 
-static NORETURN void wrong_count(uint32_t wanted, bool more) {
+static NORETURN void wrong_count(uint32_t expected, bool more) {
     mp_raise_msg_varg(&mp_type_ValueError, more ? MP_ERROR_TEXT("more than the %u values of this input")
-        : MP_ERROR_TEXT("fewer than the %u values of this input"), (unsigned)wanted);
+        : MP_ERROR_TEXT("fewer than the %u values of this input"), (unsigned)expected);
 }
 
 static uint32_t bits_of(float x) {
@@ -141,7 +141,7 @@ static void put_any(sink_t *s, mp_obj_t values) {
     }
     mp_buffer_info_t buf;
     if (mp_obj_is_str(values) || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are wanted, not %s"),
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are expected, not %s"),
             mp_obj_get_type_str(values));
     }
     if (buf.typecode == 'f') {
@@ -164,7 +164,7 @@ static void put_any(sink_t *s, mp_obj_t values) {
             put(s, (float)mp_obj_get_float(mp_binary_get_val_array((char)buf.typecode, buf.buf, i)));
         }
     } else {
-        mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is wanted"));
+        mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is expected"));
     }
 }
 
@@ -243,17 +243,17 @@ void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer) {
     mp_get_buffer_raise(buffer, &buf, MP_BUFFER_WRITE);
     const uint32_t n = t->bytes / (uint32_t)mp_binary_get_size('@', typecode, NULL);
     const bool floats = buf.typecode == 'f' || buf.typecode == 'd';
-    const size_t wanted = !floats ? t->bytes : n * (buf.typecode == 'f' ? sizeof(float) : sizeof(double));
+    const size_t expected = !floats ? t->bytes : n * (buf.typecode == 'f' ? sizeof(float) : sizeof(double));
     if (!floats && buf.typecode != typecode && buf.typecode != 'B' && buf.typecode != BYTEARRAY_TYPECODE) {
-        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is wanted, not '%c'"),
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is expected, not '%c'"),
             typecode, buf.typecode);
     }
-    if (buf.len != wanted) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is wanted for %u values, not of %u"),
-            (unsigned)wanted, (unsigned)n, (unsigned)buf.len);
+    if (buf.len != expected) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
+            (unsigned)expected, (unsigned)n, (unsigned)buf.len);
     }
     if (!floats) {
-        memmove(buf.buf, t->data, wanted);
+        memmove(buf.buf, t->data, expected);
         return;
     }
     for (uint32_t i = 0; i < n; i++) {

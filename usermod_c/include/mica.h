@@ -1,7 +1,7 @@
 // mica: the engine's interface. Portable C99, knows nothing of MicroPython or CPython.
 //
-// Life of a model: mica_check() doubts every byte of the header and the section table and says how much memory the rest
-// needs; mica_load() doubts every record and resolves each step into a function and its addresses; after that
+// Life of a model: mica_check() validates every byte of the header and the section table and says how much memory the rest
+// needs; mica_load() validates every record and resolves each step into a function and its addresses; after that
 // mica_run_step() runs plainly and cannot fail. The engine allocates nothing and keeps no global state: the caller owns
 // the file, the arena and the memory of the model, and keeps all three in place while the model is in use.
 //
@@ -44,7 +44,7 @@ typedef struct {
     int32_t step;
     int32_t tensor;
     uint32_t found;
-    uint32_t wanted;
+    uint32_t expected;
 } mica_error_t;
 
 // What mica_check() learns from the header. Sizes in bytes.
@@ -70,7 +70,7 @@ typedef struct {
     uint32_t dims[MICA_MAX_RANK];
     float scale;
     int32_t zero_point;
-    uint32_t bytes;
+    uint32_t bytes;          // in memory: of a tensor that is kept by rows (MICA_SPACE_ROWS), of those that are there
     void *data;              // in the arena, the state memory, or (read only) the file
 } mica_tensor_t;
 
@@ -90,7 +90,7 @@ enum {
     // The model also loads where this build lacks kernels of its steps: mica_step_has_kernel() is false for these, and running
     // one does nothing. Their names, tensors and scratch are checked like all; their parameters and constants are not, which is
     // up to whoever runs them.
-    MICA_LOAD_LACKING = 1,
+    MICA_LOAD_MISSING_KERNELS = 1,
     // mica_check() has just returned MICA_OK for these bytes: the checksum is not computed a second time. Everything else is
     // checked as always, so that bytes which are others by now can give wrong numbers and nothing worse.
     MICA_LOAD_CHECKED = 2,
@@ -117,6 +117,30 @@ void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t e
 void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts);
 bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts);
 void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts);
+
+// Strips: neighbouring steps that run together, some rows of each in turn, so that of the tensors between them only some rows
+// are kept. A strip runs as its first step: mica_step_rows() of it are the rows of all its steps, mica_run_step() runs it whole,
+// mica_run_rows() a range of its rows, which have to follow each other from 0 on. Its other steps have no rows, and do nothing.
+// mica_strip_steps(): how many steps the strip has whose first step is i; 0 inside of one; 1 where step i runs alone, which
+// mica_is_strip() tells from a strip of one step.
+bool mica_has_strips(const mica_model_t *m);
+bool mica_in_strip(const mica_model_t *m, uint32_t i);
+bool mica_is_strip(const mica_model_t *m, uint32_t i);
+uint32_t mica_strip_steps(const mica_model_t *m, uint32_t i);
+// The same call by call, for those who want to see each, or to run it in their own way: rows of one step.
+typedef struct {
+    uint32_t step;        // whose rows they are
+    uint32_t piece;       // what mica_run_rows() and its like take for a step: the call as a step of its own ...
+    uint32_t scale;       // ... with so many rows of it for each row of the output; 0 where this build lacks the kernel
+    uint32_t row, rows;   // rows of the output that have been run, and that the call has in all
+} mica_call_t;
+// The call in which row `at` of strip i lies; false where the strip is not there, or at its end. 0 begins again.
+bool mica_strip_next(const mica_model_t *m, uint32_t i, uint32_t at, mica_call_t *call);
+void mica_strip_ran(const mica_model_t *m, uint32_t rows);  // so many more rows of that call have been made
+// Tensor id, data and bytes of the rows of it that the last call has made, or is to make.
+bool mica_rows_made(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
+// Rows [first, have) of it are in memory, of which that call makes [made, have); all 0 where no strip makes it.
+void mica_tensor_rows(const mica_model_t *m, uint32_t id, uint32_t *first, uint32_t *made, uint32_t *have);
 
 // Step i as the outside sees it: kernel id, name in the file, MACs, scratch in use; tensor ids as in the file.
 typedef struct {

@@ -24,6 +24,7 @@
 #define MICA_MAX_BLOBS 6
 #define MICA_MAX_PARAMS 16
 #define MICA_MAX_KERNEL_ID 127
+#define MICA_NEW_STRIP 65535
 #define MICA_SHIFT_MIN (-30)
 #define MICA_SHIFT_MAX 31
 
@@ -85,6 +86,11 @@
 #define MICA_METADATA_KEY 0                     // u32
 #define MICA_METADATA_VALUE 4                   // u32
 
+#define MICA_SIZEOF_ORDER 6
+#define MICA_ORDER_STEP 0                       // u16
+#define MICA_ORDER_ROWS 2                       // u16
+#define MICA_ORDER_DROP 4                       // u16
+
 #define MICA_KIND_TENSORS 1
 #define MICA_KIND_STEPS 2
 #define MICA_KIND_IO 3
@@ -93,7 +99,8 @@
 #define MICA_KIND_DATA 6
 #define MICA_KIND_GOLDEN 7
 #define MICA_KIND_LAYER_CRCS 8
-#define MICA_MAX_KIND 8
+#define MICA_KIND_ORDER 9
+#define MICA_MAX_KIND 9
 
 #define MICA_DTYPE_INT8 1                       // 1 bytes
 #define MICA_DTYPE_UINT8 2                      // 1 bytes
@@ -103,13 +110,16 @@
 #define MICA_SPACE_ARENA 0
 #define MICA_SPACE_STATE 1
 #define MICA_SPACE_DATA 2
+#define MICA_SPACE_ROWS 3
 #define MICA_STEP_FLAG_FAST 1
 #define MICA_LAYOUT_PLAIN 0
 #define MICA_LAYOUT_ROWS 1
 #define MICA_LAYOUT_OFFSET_ROWS 2
 #define MICA_ROW_ALIGN 4
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
-#define MICA_FEATURES 0                         // all that this version knows
+#define MICA_FEATURE_STRIPS 1
+#define MICA_FEATURE_JOINS 2
+#define MICA_FEATURES 3                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
 #define MICA_CONV2D_S8_LAYOUTS 3                // bits

@@ -150,7 +150,7 @@ mp_obj_t mp_native_new_int_from_ull(unsigned long long value) {
 const char *mp_native_get_str(mp_obj_t obj) {
     mp_buffer_info_t buf;
     if (!mp_obj_is_str(obj) && !mp_obj_is_exact_type(obj, &mp_type_bytes)) {
-        mp_raise_TypeError(MP_ERROR_TEXT("a str is wanted"));
+        mp_raise_TypeError(MP_ERROR_TEXT("a str is expected"));
     }
     mp_get_buffer_raise(obj, &buf, MP_BUFFER_READ); // ends in a zero: both kinds keep one
     return buf.buf;

@@ -1,12 +1,12 @@
-// mica: the door. Nothing of a file is used before its header, section table and checksum have been doubted here.
+// mica: validates what comes from outside. Nothing of a file is used before its header, section table and checksum have been validated here.
 #include "model.h"
 
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted) {
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected) {
     err->status = status;
     err->what = what;
     err->byte = byte;
     err->found = found;
-    err->wanted = wanted;
+    err->expected = expected;
     return status;
 }
 
@@ -21,6 +21,8 @@ static uint32_t known_record_bytes(uint32_t kind) {
             return MICA_SIZEOF_IO;
         case MICA_KIND_METADATA:
             return MICA_SIZEOF_METADATA;
+        case MICA_KIND_ORDER:
+            return MICA_SIZEOF_ORDER;
         default:
             return 0;
     }
@@ -148,7 +150,8 @@ mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *fil
         file->s[kind] = (mica_section_t) { offset, bytes, (uint16_t)(known ? record_bytes : 1) };
     }
     for (uint32_t kind = 1; kind <= MICA_MAX_KIND; ++kind) {
-        if (kind != MICA_KIND_METADATA && kind != MICA_KIND_GOLDEN && kind != MICA_KIND_LAYER_CRCS && !file->s[kind].offset) {
+        bool may_lack = kind == MICA_KIND_METADATA || kind >= MICA_KIND_GOLDEN;
+        if (!may_lack && !file->s[kind].offset) {
             return mica_fail(err, MICA_ERR_BOUNDS, "a section is missing: kind", at, 0, kind);
         }
     }
@@ -188,7 +191,7 @@ mica_status_t mica_scan(const void *base, size_t len, bool crc, mica_file_t *fil
             ++info->n_outputs;  // load.c looks at the role again
         }
     }
-    info->model_bytes = sizeof(mica_model_t) + info->n_steps * sizeof(mica_step_t);
+    info->model_bytes = sizeof(mica_model_t) + info->n_steps * sizeof(mica_step_t) + mica_order_bytes(file, info);
     return MICA_OK;
 }
 

@@ -2,12 +2,24 @@
 #include "mica_select.h"
 #include "model.h"
 
+// Of a piece, which lies behind the steps, there is no strip.
+static bool in_strip(const mica_model_t *m, uint32_t i) {
+    return i < m->info.n_steps && mica_in_strip(m, i);
+}
+
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i) {
+    if (in_strip(m, i)) {
+        return mica_strip_rows(m, i);
+    }
     const mica_step_t *s = &m->steps[i];
     return s->run(s, 0, 0, NULL, 0);
 }
 
 void mica_run_step(const mica_model_t *m, uint32_t i) {
+    if (in_strip(m, i)) {
+        mica_strip_run(m, i, 0, UINT32_MAX);
+        return;
+    }
     const mica_step_t *s = &m->steps[i];
     s->run(s, 0, UINT32_MAX, m->scratch, m->scratch_bytes);
 }
@@ -18,10 +30,14 @@ static size_t part_bytes(const mica_model_t *m, uint32_t parts) {
 }
 
 bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts) {
-    return mica_step_rows(m, i) >= parts && part_bytes(m, parts) >= m->info.scratch_min;
+    return !in_strip(m, i) && mica_step_rows(m, i) >= parts && part_bytes(m, parts) >= m->info.scratch_min;
 }
 
 void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    if (in_strip(m, i)) {
+        mica_strip_run(m, i, begin, end);
+        return;
+    }
     const mica_step_t *s = &m->steps[i];
     s->run(s, begin, end, m->scratch, m->scratch_bytes);
 }

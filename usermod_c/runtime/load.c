@@ -1,4 +1,4 @@
-// mica: from records to resolved steps. Everything that forms an address is read once, doubted, and kept in memory.
+// mica: from records to resolved steps. Everything that forms an address is read once, validated, and kept in memory.
 #include "model.h"
 
 // ---- names
@@ -109,7 +109,9 @@ bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
     return m->steps[i].run != run_nothing;
 }
 
-static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, mica_step_t *s, mica_error_t *err) {
+static const char by_rows[] = "a tensor that is kept by rows, outside of a strip";
+
+static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, mica_step_t *s, mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
     err->step = (int32_t)i;
@@ -119,7 +121,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     uint32_t kernel = mica_u16(record + MICA_STEP_KERNEL);
     mica_step_loader_t loader = mica_step_loader(kernel);
     kernel_facts_t facts;
-    if (!kernel_facts(kernel, &facts) || (loader == NULL && !lacking)) {
+    if (!kernel_facts(kernel, &facts) || (loader == NULL && !missing_kernels)) {
         return mica_record_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
@@ -130,9 +132,16 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     if (r->y.space == MICA_SPACE_DATA) {
         return mica_record_fail(r, MICA_ERR_STEP, "the output is a constant", MICA_STEP_OUTPUTS, 0, 0);
     }
+    const bool strip = mica_in_strip(m, i);  // whose calls say which rows are where: mica_replay_order() looks at these
+    if (strip ? mica_load_strip_step(r, i) != MICA_OK : r->y.space == MICA_SPACE_ROWS) {
+        return strip ? err->status : mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_OUTPUTS, 0, 0);
+    }
     const uint8_t *y = r->y.data;
-    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+    for (uint32_t k = 0; k < r->n_inputs && !strip; ++k) {
         const uint8_t *x = r->x[k].data;
+        if (r->x[k].space == MICA_SPACE_ROWS) {
+            return mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_INPUTS, 0, 0);
+        }
         bool exactly = x == y && r->x[k].bytes == r->y.bytes;
         if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
             return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
@@ -147,7 +156,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool lacking, 
     r->layout = record[MICA_STEP_LAYOUT];
     *s = (mica_step_t) { .run = run_nothing };
     if (loader == NULL) {
-        return MICA_OK;  // parameters and constants are its caller's to doubt
+        return MICA_OK;  // parameters and constants are its caller's to validate
     }
     mica_status_t status = loader(r, s);
     if (r->layout != MICA_LAYOUT_PLAIN) {  // before what the loader found: with another layout it looked for other bytes
@@ -238,6 +247,9 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
             return err->status;
         }
+        if (t.space == MICA_SPACE_ROWS) {
+            return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is kept by rows", mica_at(f, r), t.space, 0);
+        }
         if (t.space == MICA_SPACE_DATA) {
             return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is a constant", mica_at(f, r), t.space, 0);
         }
@@ -275,13 +287,13 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     return MICA_OK;
 }
 
-static mica_status_t load(mica_model_t *m, bool lacking, mica_error_t *err) {
-    if (check_tables(m, err) != MICA_OK) {
+static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *err) {
+    if (check_tables(m, err) != MICA_OK || mica_load_order(m, err) != MICA_OK) {
         return err->status;
     }
     uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;
     for (uint32_t i = 0; i < m->info.n_steps; ++i) {
-        if (load_step(m, i, lacking, &m->steps[i], err) != MICA_OK) {
+        if (load_step(m, i, missing_kernels, &m->steps[i], err) != MICA_OK) {
             return err->status;
         }
         const uint8_t *r = mica_record(&m->file, MICA_KIND_STEPS, i);
@@ -292,6 +304,9 @@ static mica_status_t load(mica_model_t *m, bool lacking, mica_error_t *err) {
         scratch_want = want > scratch_want ? want : scratch_want;
     }
     err->step = -1;
+    if (mica_replay_order(m, err) != MICA_OK) {
+        return err->status;
+    }
     for (uint32_t i = 0; i < 4; ++i) {
         if (kernels[i] != m->info.kernels[i]) {
             return mica_fail(err, MICA_ERR_BOUNDS, "kernels in the header are not those of the steps", MICA_HEADER_KERNELS + 4 * i,
@@ -330,7 +345,7 @@ mica_status_t mica_load_with(uint32_t options, void *mem, size_t mem_bytes, cons
         .scratch_bytes = arena_bytes - info.arena_bytes,
         .steps = (mica_step_t *)(m + 1),
     };
-    if (load(m, (options & MICA_LOAD_LACKING) != 0, err) == MICA_OK) {
+    if (load(m, (options & MICA_LOAD_MISSING_KERNELS) != 0, err) == MICA_OK) {
         mica_reset_state(m);
         *model = m;
     }

@@ -1,4 +1,4 @@
-// mica: what is asked of a loaded model. Everything read here is doubted afresh, because the file may have changed since it
+// mica: what is asked of a loaded model. Everything read here is validated again, because the file may have changed since it
 // was loaded: names and addresses stay inside whatever it holds.
 #include <string.h>
 
@@ -95,13 +95,17 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
     } else if (t->space == MICA_SPACE_DATA) {
         space = (uint8_t *)(uintptr_t)m->file.base + m->file.s[MICA_KIND_DATA].offset;  // read only, says mica.h
         space_bytes = m->file.s[MICA_KIND_DATA].bytes;
+    } else if (t->space == MICA_SPACE_ROWS && m->file.s[MICA_KIND_ORDER].offset != 0 && t->rank == 4 && t->dims[0] == 1) {
+        space = m->arena;
+        space_bytes = m->info.arena_bytes;
     } else {
         return mica_fail(err, MICA_ERR_TENSOR, "space", at + MICA_TENSOR_SPACE, t->space, MICA_SPACE_DATA);
     }
     if (offset % MICA_BLOB_ALIGN) {
         return mica_fail(err, MICA_ERR_ALIGN, "offset is not aligned", at + MICA_TENSOR_OFFSET, offset, MICA_BLOB_ALIGN);
     }
-    if (offset > space_bytes || t->bytes > space_bytes - offset) {
+    // What is there of a tensor that is kept by rows, the calls of ORDER say.
+    if (offset > space_bytes || (t->space != MICA_SPACE_ROWS && t->bytes > space_bytes - offset)) {
         return mica_fail(err, MICA_ERR_BOUNDS, "passes the end of its space", at + MICA_TENSOR_OFFSET, offset, space_bytes);
     }
     t->data = space + offset;
@@ -111,7 +115,15 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
 
 bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out) {
     mica_error_t ignored = { .step = -1, .tensor = -1 };
-    return id < m->info.n_tensors && mica_read_tensor(m, id, out, &ignored) == MICA_OK;
+    if (id >= m->info.n_tensors || mica_read_tensor(m, id, out, &ignored) != MICA_OK) {
+        return false;
+    }
+    if (out->space == MICA_SPACE_ROWS) {
+        const mica_rows_t *t = &m->order->tensors[id];
+        out->data = t->data;
+        out->bytes = t->some ? (uint32_t)(t->have - t->first) * t->row_bytes : 0;
+    }
+    return true;
 }
 
 void mica_step_info(const mica_model_t *m, uint32_t i, mica_step_info_t *out) {

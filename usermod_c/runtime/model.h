@@ -4,6 +4,7 @@
 
 #include "mica_kernels.h"
 #include "mica_port.h"
+#include "strip.h"
 
 // ---- bytes: one at a time, so that any base works and no core faults on a misaligned word
 
@@ -52,7 +53,7 @@ const char *mica_string(const mica_file_t *f, uint32_t offset);
 uint32_t mica_element_bytes(uint32_t dtype);
 
 // Fills *err, leaving its step and tensor alone, and returns status.
-mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t wanted);
+mica_status_t mica_fail(mica_error_t *err, mica_status_t status, const char *what, uint32_t byte, uint32_t found, uint32_t expected);
 
 // ---- the model in memory
 
@@ -72,10 +73,11 @@ struct mica_model {
     uint8_t *arena, *state;
     void *scratch;        // the rest of the arena
     size_t scratch_bytes;
-    mica_step_t *steps;   // info.n_steps of them, behind this structure
+    mica_step_t *steps;   // info.n_steps of them, behind this structure; with strips one more, for the call at work
+    mica_order_t *order;  // behind them; null where the file has no strips
 };
 
-// Tensor `id`, read and doubted afresh: what it holds agrees with itself and with its space. Fills *err on failure.
+// Tensor `id`, read and validated again: what it holds agrees with itself and with its space. Fills *err on failure.
 mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *t, mica_error_t *err);
 
 // ---- a step's record while it is being loaded. The first failure sticks in err->status; the calls after it do nothing
@@ -102,7 +104,7 @@ static inline bool mica_load_ok(const mica_step_record_t *r) {
 
 // record.c. `field` is the byte of the step's record that is wrong.
 mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t wanted);
+    uint32_t expected);
 
 // Takes the status of a kernel's check, which has left its reason in r->what. True when all is well so far.
 bool mica_load_checked(mica_step_record_t *r, mica_status_t status);
@@ -128,5 +130,22 @@ bool mica_load_rows(mica_step_record_t *r, uint32_t *rows);
 // Whether x[0] and y have one shape; one scale and zero point.
 bool mica_load_same_shape(mica_step_record_t *r);
 bool mica_load_same_scale(mica_step_record_t *r);
+
+// ---- strips (strip.c)
+
+// Bytes behind the steps that strips take: 0 where the file has none.
+static inline size_t mica_order_bytes(const mica_file_t *file, const mica_info_t *info) {
+    return file->s[MICA_KIND_ORDER].offset == 0 ? 0 : sizeof(mica_step_t) + sizeof(mica_order_t)
+           + info->n_tensors * sizeof(mica_rows_t) + info->n_steps * sizeof(mica_strip_step_t);
+}
+// Sets up m->order, before the steps are loaded: which of them are in a strip.
+mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err);
+// Step i, whose operands have been read, as part of its strip.
+mica_status_t mica_load_strip_step(mica_step_record_t *r, uint32_t i);
+// All calls of all strips, once: whether each reads and writes what is there.
+mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err);
+// Of the strip whose first step is i: how many rows its steps make, and running [begin, end) of them.
+uint32_t mica_strip_rows(const mica_model_t *m, uint32_t i);
+void mica_strip_run(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end);
 
 #endif

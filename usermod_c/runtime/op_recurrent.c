@@ -28,7 +28,7 @@ static bool load_tensors(mica_step_record_t *r, mica_recurrent_s8_t *p) {
         const mica_tensor_t *t = &r->x[i];
         sound = t->rank == 3 && t->dims[0] == 1 && t->dims[1] == x->dims[1] && t->dims[2] == y->dims[2];
     }
-    if (!mica_load_require(r, sound, MICA_ERR_SHAPE, "wanted [T, B, I], initial states [1, B, H] and an output [T or 1, B, H]")) {
+    if (!mica_load_require(r, sound, MICA_ERR_SHAPE, "expected [T, B, I], initial states [1, B, H] and an output [T or 1, B, H]")) {
         return false;
     }
     bool zeros = (p->cell_result || p->h_zero == y->zero_point) && (r->n_inputs < 2 || p->h_zero == r->x[1].zero_point);

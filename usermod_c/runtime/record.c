@@ -2,8 +2,8 @@
 #include "model.h"
 
 mica_status_t mica_record_fail(mica_step_record_t *r, mica_status_t status, const char *what, uint32_t field, uint32_t found,
-    uint32_t wanted) {
-    return mica_fail(r->err, status, what, mica_at(&r->m->file, r->record) + field, found, wanted);
+    uint32_t expected) {
+    return mica_fail(r->err, status, what, mica_at(&r->m->file, r->record) + field, found, expected);
 }
 
 bool mica_load_checked(mica_step_record_t *r, mica_status_t status) {

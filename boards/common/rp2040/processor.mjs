@@ -181,7 +181,7 @@ export class Processor {
     return true;
   }
 
-  // Code in RAM was written over: everything translated from RAM is made anew.
+  // Code in RAM was written over: everything translated from RAM is made again.
   codeChanged() {
     this.ram.forget();
     this.marks.fill(0);

@@ -1,4 +1,4 @@
-// Turns Thumb code that runs often into JavaScript: one function for a run of instructions, which rp2040js would decode anew
+// Turns Thumb code that runs often into JavaScript: one function for a run of instructions, which rp2040js would decode again
 // each time. It counts the same cycles as rp2040js does, and everything that is rare (system registers, barriers,
 // exceptions, peripherals) stays with rp2040js.
 //
@@ -51,36 +51,36 @@ function decode(op, op2, pc) {
 
   const plain = (code, reads, writes) => ({ code: () => code, cycles: 1, reads, writes, uses: 0, makes: 0 });
   const logic = (to, value, reads, writes = [to]) => ({
-    code: (k, wanted) => `${writes.length ? `r${to} = ${value};` : ''}${wanted & NZ ? `nz = ${writes.length ? `r${to}` : value};` : ''}`,
+    code: (k, needed) => `${writes.length ? `r${to} = ${value};` : ''}${needed & NZ ? `nz = ${writes.length ? `r${to}` : value};` : ''}`,
     cycles: 1, reads, writes, uses: 0, makes: NZ,
   });
   const shift = (value, carry) => ({
-    code: (k, wanted) => `t = r${mid};${wanted & C ? `cf = ${carry};` : ''}r${low} = ${value};${wanted & NZ ? `nz = r${low};` : ''}`,
+    code: (k, needed) => `t = r${mid};${needed & C ? `cf = ${carry};` : ''}r${low} = ${value};${needed & NZ ? `nz = r${low};` : ''}`,
     cycles: 1, reads: [mid], writes: [low], uses: 0, makes: NZ | C,
   });
   const sum = (to, a, b, reads, carryIn = null) => ({
-    code: (k, wanted) => {
+    code: (k, needed) => {
       const keep = to === null ? '' : `r${to} = u;`;
       const lines = [`t = ${a}; s = ${b};`];
       if (carryIn === null) {
         lines.push('u = (t + s) | 0;');
-        if (wanted & C) lines.push('cf = u >>> 0 < t >>> 0 ? 1 : 0;');
+        if (needed & C) lines.push('cf = u >>> 0 < t >>> 0 ? 1 : 0;');
       } else {
         lines.push('w = (t >>> 0) + (s >>> 0) + cf; u = w | 0;');
-        if (wanted & C) lines.push('cf = w > 4294967295 ? 1 : 0;');
+        if (needed & C) lines.push('cf = w > 4294967295 ? 1 : 0;');
       }
-      if (wanted & V) lines.push('vf = ((t ^ u) & (s ^ u)) >>> 31;');
-      if (wanted & NZ) lines.push('nz = u;');
+      if (needed & V) lines.push('vf = ((t ^ u) & (s ^ u)) >>> 31;');
+      if (needed & NZ) lines.push('nz = u;');
       return lines.join(' ') + keep;
     },
     cycles: 1, reads, writes: to === null ? [] : [to], uses: carryIn === null ? 0 : C, makes: ALL,
   });
   const difference = (to, a, b, reads) => ({
-    code: (k, wanted) => {
+    code: (k, needed) => {
       const lines = [`t = ${a}; s = ${b}; u = (t - s) | 0;`];
-      if (wanted & C) lines.push('cf = t >>> 0 >= s >>> 0 ? 1 : 0;');
-      if (wanted & V) lines.push('vf = ((t ^ s) & (t ^ u)) >>> 31;');
-      if (wanted & NZ) lines.push('nz = u;');
+      if (needed & C) lines.push('cf = t >>> 0 >= s >>> 0 ? 1 : 0;');
+      if (needed & V) lines.push('vf = ((t ^ s) & (t ^ u)) >>> 31;');
+      if (needed & NZ) lines.push('nz = u;');
       return lines.join(' ') + (to === null ? '' : `r${to} = u;`);
     },
     cycles: 1, reads, writes: to === null ? [] : [to], uses: 0, makes: ALL,
@@ -403,7 +403,7 @@ function assemble(start, parts, after, context) {
     if (part.next?.leave !== undefined || part.next?.exchange !== undefined) {
       live = ALL;
     }
-    part.wanted = part.makes & live;
+    part.needed = part.makes & live;
     live = (live & ~part.makes) | part.uses;
   }
   const touched = [...new Set(parts.flatMap((part) => [...part.reads, ...part.writes]))];
@@ -420,7 +420,7 @@ function assemble(start, parts, after, context) {
   const lines = [];
   let cycles = 0;
   for (const part of parts) {
-    lines.push(part.code(cycles, part.wanted));
+    lines.push(part.code(cycles, part.needed));
     cycles += part.cycles;
     const next = part.next;
     if (next === undefined) {

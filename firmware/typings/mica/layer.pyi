@@ -5,7 +5,8 @@ import _mica
 class Layer:
     index: int
     name: str
-    op: str
+    kernel: str
+    op: str  # the same
     input_shape: tuple[tuple[int, ...], ...]
     output_shape: tuple[tuple[int, ...], ...]
     macs: int

@@ -15,9 +15,13 @@ from mica.printable import printable_lines
 from mica.report import layer_bars
 from mica.run.runner import Runner
 
-NAME = "bench"
-HELP = "what a model costs on a target, layer by layer"
 RUNS = 3
+
+JSON_KEYS = (
+    "file, target, unit (cycles, instructions or seconds), total, overhead (outside of layers), free_heap "
+    "(with the model loaded), runs, macs_per_second (null where the unit is no time), layers[] (index, "
+    "name, kernel, macs, cost, share, macs_per_second, runs_in)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,11 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
-        raise MicaError("--runs: at least 1 is wanted")
+        raise MicaError("--runs: at least 1 is expected")
+    custom = target.custom_of(args)
     if args.trace:
         outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
     emulated = emulated_boards().get(args.on)
-    with target.open_model(args.model, args.on, icount=emulated is not None and emulated.port == "qemu") as runner:
+    with target.open_model(
+        args.model, args.on, custom=custom, icount=emulated is not None and emulated.port == "qemu"
+    ) as runner:
         clock = emulated.clock if emulated else 0
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
     if args.trace:
@@ -75,6 +82,7 @@ def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[s
             {
                 "index": i,
                 "name": step.name,
+                "kernel": step.kernel,
                 "op": step.kernel,
                 "macs": step.macs,
                 "cost": round_(cost),
@@ -97,7 +105,7 @@ def report(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["index"],
-            layer["op"],
+            layer["kernel"],
             text.count(layer["macs"]),
             amount(layer["cost"]),
             f"{layer['cost'] / layer['macs']:.1f}" if layer["macs"] and not seconds else "-",

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mica.boards import Board, all_boards
+from mica.boards import BoardSpec, all_boards
 from mica.cli import text
 
-NAME = "boards"
-HELP = "the boards that mica knows"
+JSON_KEYS = "boards[]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def facts(board: Board) -> dict[str, Any]:
+def facts(board: BoardSpec) -> dict[str, Any]:
     """The keys of a board in `mica boards --json`. Sizes in bytes, clock in Hz; null means not applicable."""
     romfs = {"base": board.romfs.base, "size": board.romfs.size} if board.romfs else None
     return {

@@ -7,19 +7,23 @@ import shutil
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from mica.boards import Board, load_board, parse_size
+from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import CUSTOM
+from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
 from mica.toolchain import notices
 from mica.toolchain.micropython import RELEASES, choose
 
-NAME = "build"
-HELP = "build the firmware for a board"
+JSON_KEYS = (
+    "board, image, elf, uf2, notices (null without -o), text, data, bss, arena, kernels[], before (text, "
+    "data, bss of the whole; null without --for), free_heap (at the prompt, of emulated boards), "
+    "micropython, compiler, built, seconds"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -153,7 +157,7 @@ def kernels_of(models: Sequence[str]) -> set[str]:
         try:
             needed |= {step.kernel for step in codec.decode(data).steps}
         except codec.FormatError as error:
-            raise MicaError(f"{path}: {error}") from None
+            raise error.at(path) from None
     return needed - {CUSTOM.name}  # which is in no firmware
 
 
@@ -171,13 +175,13 @@ def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
     return "\n".join(lines)
 
 
-def free_heap(board: Board, image: Path) -> int | None:
+def free_heap(board: BoardSpec, image: Path) -> int | None:
     """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""
     if board.emulator is None or board.port == "unix":
         return None
     try:
         with EmulatedBoard(board, image, rom_files={"there.txt": b"is"}, progress=say) as running:
-            return int(running.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+            return int(running.exec(on_board.source("free_heap")))
     except MicaError as error:
         say(f"free heap: not measured: {error}")
         return None

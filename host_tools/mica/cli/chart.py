@@ -22,7 +22,7 @@ def _svg(name: str) -> str:
 
 
 def draw(args: argparse.Namespace, model: ModelFile) -> str:
-    """Writes the picture where one is wanted; returns the lines for the terminal, or "". Raises MicaError."""
+    """Writes the picture where one is asked for; returns the lines for the terminal, or "". Raises MicaError."""
     from mica.report import arena_chart, svg
 
     found = arena_chart.chart(model) if args.chart or args.chart_file else None

@@ -17,6 +17,7 @@ from mica.cli import target, text
 from mica.demo import pictures
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
+from mica.link import on_board
 from mica.link.targets import check_target
 from mica.run import evaluation
 from mica.run.evaluation import Dataset
@@ -24,9 +25,6 @@ from mica.run.float_model import FloatModel
 from mica.run.host import HostRunner
 from mica.run.open import open_runner
 from mica.run.runner import Runner
-
-NAME = "demo"
-HELP = "handwritten digits, from ONNX to answers at a board's REPL"
 
 DEFAULT_TARGET = "MPS2_AN385"
 # One picture of each digit, and one that even the float model reads wrong.
@@ -38,6 +36,8 @@ REPL_LINES = (
     "m",
     "m.predict([{pixels}])[0]",
 )
+
+JSON_KEYS = "float_value, host_value, board_value, equal, size, arena_bytes, samples"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.on == "host":
-        raise MicaError("the demo compares a board with the host; give --on a board, such as MPS2_AN385")
+        raise MicaError("the demo compares a board with the host", todo="give --on a board, such as MPS2_AN385")
     check_target(args.on)
     folder = Path(pictures.__file__).parent
     say = (lambda line: None) if args.json else print
@@ -114,7 +114,8 @@ def _repl(board: Runner, data: Dataset) -> None:
     if board.target == "UNIX":  # its file system is this computer's
         board.board.exec(f"import os\nos.chdir({tempfile.gettempdir()!r})")
     board.board.put(board.data, "_data")
-    board.board.exec("with open('digits.mica', 'wb') as _f: _f.write(_data)\ndel _f, _data")
+    board.board.exec(on_board.call("write_file", "digits.mica", "wb", on_board.Expression("_data")))
+    board.board.exec("del _data")
     pixels = np.round(data.x[SHOWN[0]].reshape(-1), 4).tolist()
     print(f"\nat the REPL of {board.target}:\n")
     for line in REPL_LINES:

@@ -14,9 +14,9 @@ from mica.boards import load_board
 from mica.cli import target, text
 from mica.errors import MicaError
 
-NAME = "doctor"
-HELP = "what is wrong with a board or its port, and what to do"
 _MARKS = {"ok": "ok", "warning": "note", "bad": "BAD"}
+
+JSON_KEYS = "target, well, findings[] (what, state, text, todo)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.link.diagnosis import BAD, examine
 
     if args.on == "host":
-        raise MicaError("--on host: no board is there to look at; wanted a port, an emulated board, or auto")
+        raise MicaError("--on host: no board is there to look at", todo="expected a port, an emulated board, or auto")
     found = examine(args.on, load_board(args.board) if args.board else None)
     well = all(f.state != BAD for f in found)
     if args.json:

@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from mica.boards import Board, all_boards, load_board
+from mica.boards import BoardSpec, all_boards, load_board
 from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
@@ -18,8 +18,7 @@ from mica.images import romfs
 from mica.link.emulated import start_emulator
 from mica.toolchain.build import build
 
-NAME = "emu"
-HELP = "start an emulated board and print its port"
+JSON_KEYS = "board, port, pid"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     board = _emulated(args.board)
     if args.socket is not None and not 0 <= args.socket < 1 << 16:
-        raise MicaError(f"--socket {args.socket}: wanted a TCP port, 0 to 65535")
+        raise MicaError(f"--socket {args.socket}: expected a TCP port, 0 to 65535")
     rom = None
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0
@@ -57,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _emulated(name: str) -> Board:
+def _emulated(name: str) -> BoardSpec:
     board = load_board(name.removesuffix("@emu"))
     if board.emulator is None:
         names = [b.name for b in all_boards() if b.emulator and b.emulator.machine]
-        raise Unsupported(f"{name} is a real board; emulated are {', '.join(names)}")
+        raise Unsupported(f"{name} is a real board", todo=f"emulated are {', '.join(names)}")
     if not board.emulator.machine:
-        raise Unsupported(f"{name} has no port: it talks to a terminal; type at it with: mica repl --on {name}")
+        raise Unsupported(f"{name} has no port: it talks to a terminal", todo=f"type at it with: mica repl --on {name}")
     return board

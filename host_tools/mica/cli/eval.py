@@ -5,28 +5,37 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 from mica.cli import target, text
 from mica.run import evaluation
+from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
 from mica.run.runner import Runner
 
-NAME = "eval"
-HELP = "accuracy of a model over labelled data"
+MATRIX = 20  # classes whose confusion matrix fits a screen
+WORST = 10  # of more classes, those that are printed
+
+JSON_KEYS = (
+    "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
+    "a column for each answer), classes[] (class, samples, recall, precision)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; see the README for the others")
+    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; host_tools/GUIDE.md has the others")
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     data = evaluation.load(args.data).first(args.samples)
     float_model = FloatModel(args.float_model) if args.float_model else None
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         result = compare(data, runner, float_model)
     if args.json:
         text.emit_json(result)
@@ -47,7 +56,15 @@ def compare(data: Dataset, runner: Runner, float_model: FloatModel | None) -> di
         "inferences": score.inferences,
         "float_value": None,
         "agreement": None,
+        "confusion": None,
+        "classes": None,
     }
+    if score.metric == "top1":
+        found = confusion(data.y, score.decisions, score.classes)
+        names = runner.model.metadata.get("labels", "").split("\n")
+        result["classes"] = found.figures(names if len(names) == len(found.counts) else ())
+        if len(found.counts) <= MOST_CLASSES:
+            result["confusion"] = found.counts.tolist()
     if float_model is not None:
         reference = _score(data, shape, float_model.predict, "evaluating the float model")
         result["float_value"] = reference.value
@@ -67,4 +84,38 @@ def report(r: dict[str, Any]) -> str:
         lines.append(f"{r['metric']} {text.metric(r['metric'], r['float_value'])} float")
     if r["agreement"] is not None:
         lines.append(f"same answer as float on {text.percent(r['agreement'])} of the samples")
+    if r["classes"] is not None and r["confusion"] is not None:
+        lines += ["", *_classes(r)]
     return "\n".join(lines)
+
+
+def _classes(r: dict[str, Any]) -> list[str]:
+    """Each class's figures, beside its row of the confusion matrix where that fits a screen; else the worst classes."""
+    figures, counts = r["classes"], r["confusion"]
+    matrix = len(counts) <= MATRIX
+    order = list(range(len(counts)))
+    if not matrix:
+        seen = [k for k in order if figures[k]["samples"]]
+        order = sorted(seen, key=lambda k: figures[k]["recall"])[:WORST]
+    rows = [
+        (
+            k,
+            figures[k]["class"] if figures[k]["class"] != str(k) else "",
+            figures[k]["samples"],
+            *(_share(figures[k][what]) for what in ("recall", "precision")),
+            *(n or "." for n in (counts[k] if matrix else ())),
+        )
+        for k in order
+    ]
+    head = ("class" if matrix else "worst classes", "", "samples", "recall", "precision")
+    numbers = tuple(str(k) for k in range(len(counts))) if matrix else ()
+    lines = [text.table((*head, *numbers), rows, "rlrrr" + "r" * len(numbers))]
+    if matrix:
+        return [*lines, "columns 0 to " + f"{len(counts) - 1}: how often a class was answered with that one"]
+    name = [f["class"] for f in figures]
+    wrong = [f"{name[i]} as {name[j]} ({n})" for i, j, n in Confusion(np.array(counts)).mistakes(WORST)]
+    return [*lines, "most often taken for another: " + (", ".join(wrong) or "none")]
+
+
+def _share(x: float | None) -> str:
+    return "-" if x is None else text.percent(x)

@@ -11,15 +11,17 @@ import argparse
 import dataclasses
 from typing import Any
 
-from mica.boards import Board, load_board
-from mica.cli import target, text
+from mica.boards import BoardSpec, load_board
+from mica.cli import ram, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
 
-NAME = "fit"
-HELP = "whether a model fits a board, and what it will take there"
+JSON_KEYS = (
+    "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
+    "revision), layers[] (index, name, kernel, macs, cost, error)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,10 +41,15 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
     table = Table.read()
     try:
-        model, data = _model(args, board)
+        model, data, size = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
     prediction = predict(model, data, board, table)
+    if size:
+        prediction.notes.append(
+            f"layer by layer it does not fit; this is with layers in strips: mica pack {args.model} --board {board.name} "
+            f"packs it so, as does --ram {size}"
+        )
     if args.json:
         text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
     else:
@@ -50,35 +57,38 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: Board) -> tuple[ModelFile, bytes]:
-    """The model as it would be packed for the board. Raises MicaError and Unsupported."""
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, int]:
+    """The model as it would be packed for the board, and with strips the bytes it was given, else 0. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
                 raise MicaError(f"--{option} is for .onnx and .tflite files; {args.model} is packed already")
         data = target.read_model(args.model)
         try:
-            return decode(data), data
+            return decode(data), data, 0
         except FormatError as e:
-            raise MicaError(f"{args.model}: {e}") from None
+            raise e.at(args.model) from None
     from mica.calibration import load_calibration
     from mica.cli.pack import parse_shapes
     from mica.compiler import compile_model
     from mica.importer import import_model
 
+    custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
-    imported = import_model(args.model, shapes)
+    imported = import_model(args.model, shapes, custom)
     calibration = None
     if args.calib:
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
     compiled = compile_model(
-        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported
+        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
-    return compiled.model, compiled.data
+    if (found := ram.for_board(compiled, board)) is not None:
+        return found[0].model, found[0].data, found[1]
+    return compiled.model, compiled.data, 0
 
 
-def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
+def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:
     """Operators that are missing, each with its node."""
     if args.json:
         p = Prediction(board.name, False, list(e.reasons) or [str(e)])
@@ -87,7 +97,7 @@ def _refused(e: Unsupported, args: argparse.Namespace, board: Board) -> int:
     raise e
 
 
-def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
+def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str:
     """What a person reads."""
     n = text.count
     lines = []
@@ -98,7 +108,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     ram, flash = p.ram, p.flash
     where = "the static arena" if not ram["arena_on_heap"] else f"a block of {n(ram['arena_on_heap'])} bytes of heap"
     lines.append(
-        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch wanted: in {where}"
+        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch for full speed: in {where}"
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
@@ -111,7 +121,7 @@ def report(name: str, p: Prediction, board: Board, with_layers: bool) -> str:
     return "\n".join(lines)
 
 
-def _time(p: Prediction, board: Board) -> list[str]:
+def _time(p: Prediction, board: BoardSpec) -> list[str]:
     t = p.time
     if t is None:
         return []
@@ -140,7 +150,7 @@ def _layers(p: Prediction) -> str:
         rows.append(
             (
                 layer["index"],
-                layer["op"],
+                layer["kernel"],
                 text.count(layer["macs"]),
                 "?" if cost is None else text.count(cost),
                 "" if cost is None else f"{100 * layer['error']:.0f} %",

@@ -10,13 +10,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from mica.boards import Board, load_board
+from mica.boards import BoardSpec, load_board
 from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import Unsupported
 
-NAME = "flash"
-HELP = "put firmware onto a board"
+JSON_KEYS = (
+    "board, image, bytes, port, mica, files (kept, restored, erased, unseen or none), restored, backup, "
+    "models[], selftest (passed or none of each), seconds"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,19 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from mica.flash import flash
-    from mica.flash.writer import Ui
+    from mica.flash.writer import FlashCallbacks
 
     board = load_board(args.board.removesuffix("@emu"))
     if board.flasher == "none" or args.board != board.name:
         raise Unsupported(
-            f"{args.board} is emulated, and runs what mica builds; there is nothing to flash: mica repl --on {args.board}"
+            f"{args.board} is emulated, and runs what mica builds",
+            todo=f"there is nothing to flash: mica repl --on {args.board}",
         )
     if args.backup:
         outputs.check_folder("--backup", Path(args.backup), new=True)
     drive = Path(args.drive) if args.drive else None
     if not args.image:
         flash.look_for(board, args.on, drive)  # a build takes minutes
-    wish = flash.Wish(
+    request = flash.FlashRequest(
         board=board,
         target=args.on,
         image=Path(args.image) if args.image else _build(board),
@@ -64,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         drive=drive,
         backup=Path(args.backup) if args.backup else None,
     )
-    result = flash.flash(wish, Ui(say, text.Progress))
+    result = flash.flash(request, FlashCallbacks(say, text.Progress))
     if args.json:
         text.emit_json(
             {
@@ -99,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _build(board: Board) -> Path:
+def _build(board: BoardSpec) -> Path:
     from mica.toolchain.build import build
 
     return build(board, progress=say).image

@@ -10,16 +10,22 @@ from mica.cli import chart, outputs, target, text
 from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
-from mica.ir.ops import DEFINED, MICROSOFT_OPS, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
+from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
 
-NAME = "info"
-HELP = "what a .mica file holds"
+JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica", nargs="?")
     parser.add_argument("--ops", action="store_true", help="list the operators that pack supports")
+    parser.add_argument(
+        "--onnx",
+        metavar="OUT.onnx",
+        help="write it as an ONNX model with QuantizeLinear and costs, for Netron and ONNX Runtime",
+    )
+    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="of --onnx: whose costs; default RPI_PICO")
     chart.add_arguments(parser)
 
 
@@ -27,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ops:
         from mica.importer.tflite.operators import OPERATORS
 
-        ops = sorted(ONNX_OPS | DEFINED) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
+        ops = sorted(ONNX_OPS | DEFINED_BY_ONNX) + sorted(f"com.microsoft.{op}" for op in MICROSOFT_OPS)
         tflite = sorted(OPERATORS)
         if args.json:
             text.emit_json({"ops": ops, "tflite_ops": tflite})
@@ -36,14 +42,19 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")
+    if args.onnx:
+        outputs.check("--onnx", Path(args.onnx), [("the model", args.model)])
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [("the model", args.model)])
     data = target.read_model(args.model)
     try:
         model = codec.decode(data)
     except codec.FormatError as e:
-        raise MicaError(f"{args.model}: {e}") from None
+        raise e.at(args.model) from None
     result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
+    if args.onnx:
+        outputs.write(Path(args.onnx), as_onnx(model, data, args.board))
+        result["onnx"] = args.onnx
     drawn = chart.draw(args, model)
     if args.json:
         text.emit_json(result)
@@ -51,6 +62,32 @@ def run(args: argparse.Namespace) -> int:
         print(report(result))
         print(drawn, end="")
     return 0
+
+
+def as_onnx(model: codec.ModelFile, data: bytes, board_name: str) -> bytes:
+    """The model as ONNX, each step's node with its costs on a board. Raises MicaError."""
+    from mica.boards import load_board
+    from mica.cost.prediction import predict
+    from mica.cost.table import Table
+    from mica.exporter import export
+
+    board = load_board(board_name)
+    prediction = predict(model, data, board, Table.read())
+    unit = prediction.time["unit"] if prediction.time else ""
+    notes = []
+    for step, layer in zip(model.steps, prediction.layers, strict=True):
+        note = {"weight_bytes": str(sum(b.nbytes for b in step.blobs.values()))}
+        if layer["cost"] is not None:
+            note |= {unit: str(layer["cost"]), "board": board.name}
+        notes.append(note)
+    whole = {
+        "arena_bytes": str(model.arena_bytes),
+        "file_bytes": str(len(data)),
+        "macs": str(sum(s.macs for s in model.steps)),
+    }
+    if prediction.time:
+        whole |= {unit: str(prediction.time["total"]), "board": board.name}
+    return export(model, notes, whole).SerializeToString()
 
 
 def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
@@ -73,6 +110,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "size": size,
         "version": ".".join(str(v) for v in model.version),
         "arena_bytes": model.arena_bytes,
+        "scratch_want": model.scratch_want,
         "scratch_bytes": model.scratch_want,
         "state_bytes": model.state_bytes,
         "macs": sum(s.macs for s in model.steps),
@@ -82,6 +120,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "layers": [
             {
                 "name": s.name,
+                "kernel": s.kernel,
                 "op": s.kernel,
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
@@ -102,7 +141,7 @@ def report(r: dict[str, Any]) -> str:
     lines = [
         f"{r['file']}: format {r['version']}, {text.count(r['size'])} bytes, {len(r['layers'])} layers, "
         f"{text.count(r['macs'])} MACs",
-        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_bytes'])}, "
+        f"arena {text.count(r['arena_bytes'])} bytes, scratch {text.count(r['scratch_want'])}, "
         f"state {text.count(r['state_bytes'])}; golden vectors: {r['golden']}",
         f"kernels: {', '.join(r['kernels'])}",
     ]
@@ -118,7 +157,7 @@ def report(r: dict[str, Any]) -> str:
         (
             k,
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["inputs"]),
             " + ".join(f"{text.shape(t['shape'])}@{t['offset']}" for t in layer["outputs"]),
             text.count(layer["macs"]),

@@ -9,8 +9,10 @@ from mica.cli import push as push_command
 from mica.cli import text
 from mica.printable import printable
 
-NAME = "ls"
-HELP = "list the models on a board"
+JSON_KEYS = (
+    "target, place (romfs or files), files[] (name, size, crc32), mounted, room, halves[] (state, "
+    "sequence, size, reason)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,8 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
-A command is a module here with NAME, HELP, add_arguments(parser) and run(args) -> exit code. Only the module of the
-command that was typed is imported, so `mica boards` need not wait for onnx.
+A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code, and with
+JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the
+module of the command that was typed is imported, so `mica boards` need not wait for onnx.
 """
 
 from __future__ import annotations
@@ -9,40 +10,39 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
-import re
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import mica
 from mica.cli import signals
 from mica.errors import MicaError
 from mica.printable import printable_lines
 
-# In the order of the help: the way of a model first, then boards.
-COMMANDS = (
-    "pack",
-    "info",
-    "run",
-    "eval",
-    "verify",
-    "bench",
-    "fit",
-    "demo",
-    "doctor",
-    "build",
-    "natmod",
-    "flash",
-    "push",
-    "ls",
-    "rm",
-    "repl",
-    "emu",
-    "boards",
-    "fleet",
-)
+# In the order of the help: the way of a model first, then boards. Here, so that `mica -h` imports no command.
+COMMANDS = {
+    "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
+    "info": "what a .mica file holds",
+    "run": "run one input through a model",
+    "eval": "accuracy of a model over labelled data",
+    "compare": "two packed models side by side: sizes, accuracy, error, time",
+    "verify": "compare every layer on a target with the host, byte for byte",
+    "bench": "what a model costs on a target, layer by layer",
+    "fit": "whether a model fits a board, and what it will take there",
+    "demo": "handwritten digits, from ONNX to answers at a board's REPL",
+    "doctor": "what is wrong with a board or its port, and what to do",
+    "build": "build the firmware for a board",
+    "natmod": "build the engine as a native module, for stock firmware",
+    "flash": "put firmware onto a board",
+    "push": "put models onto a board, to stay there",
+    "ls": "list the models on a board",
+    "rm": "take a model off a board",
+    "repl": "type into a board's MicroPython",
+    "emu": "start an emulated board and print its port",
+    "boards": "the boards that mica knows",
+    "fleet": "many boards as one: what a fleet would do",
+}
 
 _PROGRAM_BROKEN = 70  # sysexits.h, EX_SOFTWARE
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
@@ -52,7 +52,7 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose complaints are errors like all others: one line, exit code 1."""
 
     def error(self, message: str) -> NoReturn:
-        raise MicaError(f"{message}; see {self.prog} -h")
+        raise MicaError(message, todo=f"see {self.prog} -h")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +65,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except MicaError as error:
-        return _fail(str(error), error.exit_code, as_json)
+        values = {"found": error.found, "todo": error.todo, "reasons": list(getattr(error, "reasons", ()))}
+        return _fail(str(error), error.exit_code, as_json, {key: value for key, value in values.items() if value})
     except KeyboardInterrupt:
         return _fail("interrupted", _INTERRUPTED, as_json)
     except BrokenPipeError:
@@ -82,66 +83,67 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
-    parser = _Parser(
-        prog="mica", description="int8 neural networks on MicroPython boards: from an ONNX file to a board's answer"
-    )
-    parser.add_argument("--version", action="version", version=f"mica {mica.__version__}")
+    parser = new_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed is not None and typed not in COMMANDS:
-        raise MicaError(f"there is no command {typed!r}; known are {', '.join(COMMANDS)}")
-    for name in COMMANDS:
-        module = _command(name) if name == typed else None
-        if module is not None:
-            sub = subparsers.add_parser(name, help=module.HELP, description=_about(module))
-            sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
-            module.add_arguments(sub)
-            sub.set_defaults(run=module.run)
-        elif (line := _help_line(name)) is not None:
+        raise MicaError(f"there is no command {typed!r}", todo=f"known are {', '.join(COMMANDS)}")
+    for name, line in COMMANDS.items():
+        if name != typed:
             subparsers.add_parser(name, help=line)
+            continue
+        module = _command(name)
+        add_command(subparsers, name, module)
     if not words:
         parser.print_help()
         return 0
     args = parser.parse_args(words)
-    if custom_files := getattr(args, "custom", None):
-        from mica import custom
-
-        custom.load(custom_files)
     return int(args.run(args))
 
 
-def _command(name: str) -> ModuleType | None:
-    """Import a command; None when it does not exist (yet)."""
-    full = f"{__package__}.{name}"
+def new_parser() -> argparse.ArgumentParser:
+    """`mica`, without its commands."""
+    parser = _Parser(
+        prog="mica", description="int8 neural networks on MicroPython boards: from an ONNX file to a board's answer"
+    )
+    parser.add_argument("--version", action="version", version=f"mica {mica.__version__}")
+    return parser
+
+
+def add_command(subparsers: Any, name: str, module: ModuleType) -> argparse.ArgumentParser:
+    """The parser of one command. JSON_KEYS of its module, if it has some, say what the object of `--json` holds."""
+    keys = getattr(module, "JSON_KEYS", None)
+    epilog = None if keys is None else f"--json has the keys {keys}."
+    sub: argparse.ArgumentParser = subparsers.add_parser(
+        name, help=COMMANDS[name], description=_about(name, module), epilog=epilog
+    )
+    sub.add_argument("--json", action="store_true", help="print one JSON object on stdout")
+    module.add_arguments(sub)
+    sub.set_defaults(run=module.run)
+    return sub
+
+
+def _command(name: str) -> ModuleType:
     try:
-        return importlib.import_module(full)
+        return importlib.import_module(f"{__package__}.{name}")
     except ModuleNotFoundError as error:
-        if error.name == full:
-            return None
-        raise MicaError(f"the Python package {error.name} is missing; install mica again: pip install mica") from None
+        raise MicaError(
+            f"the Python package {error.name} is missing", todo="install mica again: pip install mica"
+        ) from None
 
 
-def _help_line(name: str) -> str | None:
-    """HELP of a command, read from its source so that `mica -h` imports nothing; None when it does not exist."""
-    path = Path(__file__).with_name(f"{name}.py")
-    if not path.exists():
-        return None
-    match = re.search(r'^HELP = "(.*)"$', path.read_text(encoding="utf-8"), flags=re.M)
-    return match[1].replace("%", "%%") if match else ""
+def _about(name: str, module: ModuleType) -> str:
+    """The module's docstring without the command's name, else its line of help."""
+    return (module.__doc__ or COMMANDS[name]).strip().removeprefix(f"mica {name}:").strip()
 
 
-def _about(module: ModuleType) -> str:
-    """The module's docstring without the command's name, else its HELP."""
-    text = (module.__doc__ or module.HELP).strip()
-    return text.removeprefix(f"mica {module.NAME}:").strip()
-
-
-def _fail(message: str, code: int, as_json: bool) -> int:
+def _fail(message: str, code: int, as_json: bool, values: Mapping[str, Any] | None = None) -> int:
+    """values: what the message is made of, for `--json`."""
     print(f"mica: error: {printable_lines(message)}", file=sys.stderr)
     if as_json:
         from mica.cli.text import emit_json
 
-        emit_json({"error": message, "exit_code": code})
+        emit_json({"error": message, **(values or {}), "exit_code": code})
     return code
 
 

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import outputs, text
-from mica.cli.build import add_micropython
+from mica.cli.build import add_micropython, kernels_of
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.toolchain import mip_package, natmod
 from mica.toolchain.micropython import choose
 
-NAME = "natmod"
-HELP = "build the engine as a native module, for stock firmware"
+JSON_KEYS = "package, modules[] (arch, file, size, text, bss: bytes of RAM, kernels, without, compiler, micropython)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +34,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch but xtensawin)"
     )
+    parser.add_argument(
+        "--for",
+        dest="models",
+        metavar="M.mica",
+        nargs="+",
+        default=[],
+        help="leave out every kernel that these models don't need: it takes less RAM",
+    )
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
@@ -42,20 +49,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     jobs = args.jobs or os.cpu_count() or 2
     mp = choose(args.micropython, unpinned=args.unpinned)
+    kernels = kernels_of(args.models) if args.models else None
     archs = list(dict.fromkeys(args.arch or (natmod.USUAL if args.package else ())))
     if args.package:
         if args.output:
             raise MicaError("give either --package or -o: a package has its own place for each file")
         folder = Path(args.package)
         outputs.check_folder("--package", folder)
-        modules = mip_package.write(folder, archs, micropython=mp, jobs=jobs, progress=say)
+        modules = mip_package.write(folder, archs, kernels=kernels, micropython=mp, jobs=jobs, progress=say)
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
         if len(archs) != 1:
-            raise MicaError(f"give one --arch, or --package for several; known are {', '.join(natmod.ARCHS)}")
+            raise MicaError("give one --arch, or --package for several", todo=f"known are {', '.join(natmod.ARCHS)}")
         folder = Path(args.output or ".")
         outputs.check_folder("-o", folder)
-        modules = [natmod.build(archs[0], micropython=mp, jobs=jobs, progress=say)]
+        modules = [natmod.build(archs[0], kernels=kernels, micropython=mp, jobs=jobs, progress=say)]
         files = [_copy(modules[0].file, folder)]
     if args.json:
         text.emit_json(
@@ -67,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
             f"{file}: {text.count(module.size)} bytes; takes {text.count(module.text + module.bss)} of a board's RAM"
             f" ({module.arch.boards}; kernels: {module.kernels})"
         )
+    if kernels is not None:
+        print(f"kernels: {', '.join(sorted(kernels))}; others run in Python, or their model is refused")
     print(f"MicroPython {modules[0].micropython}")
     for module in modules if args.package else ():
         print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")
@@ -81,6 +91,7 @@ def _facts(module: natmod.NativeModule, file: Path) -> dict[str, Any]:
         "text": module.text,
         "bss": module.bss,
         "kernels": module.kernels,
+        "without": list(module.without),
         "compiler": module.compiler,
         "micropython": module.micropython,
     }

@@ -15,10 +15,10 @@ Read = Iterable[tuple[str, str | Path | None]]  # (what it is, its file; None wh
 def check(option: str, path: Path, read: Read = ()) -> None:
     """Raises MicaError where `path` cannot be written or is one of the files read: now, not after minutes of work."""
     if path.is_dir():
-        raise MicaError(f"{option} {path}: is a folder; give the name of a file")
+        raise MicaError(f"{option} {path}: is a folder", todo="give the name of a file")
     for what, file in read:
         if file is not None and _same(path, Path(file)):
-            raise MicaError(f"{option} {path}: is {what}, which would be overwritten; name another file")
+            raise MicaError(f"{option} {path}: is {what}, which would be overwritten", todo="name another file")
     handle, temporary = _temporary(path)
     os.close(handle)
     os.unlink(temporary)
@@ -30,10 +30,10 @@ def check_folder(option: str, folder: Path, *, new: bool = False) -> None:
     A folder that has to be `new` may not be there: so nothing that the command reads is in it.
     """
     if new and folder.exists():
-        raise MicaError(f"{option} {folder} is there already; give another folder")
+        raise MicaError(f"{option} {folder} is there already", todo="give another folder")
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not there.is_dir():
-        raise MicaError(f"{option} {folder}: cannot write there: {there} is a file; give a folder")
+        raise MicaError(f"{option} {folder}: cannot write there: {there} is a file", todo="give a folder")
     handle, temporary = _temporary(there / "mica")
     os.close(handle)
     os.unlink(temporary)

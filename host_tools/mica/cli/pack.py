@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, target, text
+from mica.cli import chart, outputs, ram, target, text
+from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
 from mica.format.codec import ModelFile, encode
@@ -21,14 +22,17 @@ from mica.format.schema import SCRATCH_LIMIT
 from mica.passes import streaming
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
-from mica.run import evaluation, labels
+from mica.run import evaluation, labels, quality
 
 if TYPE_CHECKING:
-    from mica.boards import Board
+    from mica.boards import BoardSpec
     from mica.compiler import Compiled
 
-NAME = "pack"
-HELP = "quantise an ONNX or TensorFlow Lite model and pack it into one flat file"
+JSON_KEYS = (
+    "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
+    "activation_bytes, peak_step, macs, strips[], layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
+    "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--board",
         metavar="B",
         help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
+    )
+    parser.add_argument(
+        "--ram",
+        metavar="N[K]",
+        help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
+        "some rows of each in turn",
     )
     parser.add_argument(
         "--state",
@@ -96,15 +106,16 @@ def run(args: argparse.Namespace) -> int:
     kinds.read_as(model)  # before what is said of other files: this one may be of the wrong kind
     output = Path(args.output) if args.output else model.with_suffix(".mica")
     if fault := file_fault(output.name):
-        raise MicaError(f"'{output.name}': a model's file name {fault}; name another with -o")
+        raise MicaError(f"'{output.name}': a model's file name {fault}", todo="name another with -o")
     key = signature.read_key(args.key) if args.key else None
     read = _files_read(args, output)
     outputs.check("-o", output, read)
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [*read, ("the packed model", output)])
     if args.golden < 0:
-        raise MicaError("--golden: wanted a number of vectors, 0 for none")
+        raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
+    custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
@@ -112,11 +123,19 @@ def run(args: argparse.Namespace) -> int:
     states = [_tie(text) for text in args.state]
     windows = [_window(text) for text in args.window]
     if args.eval and (states or windows):
-        raise MicaError("--eval measures one sample at a time; pack a streaming model without it, then use mica eval")
+        raise MicaError(
+            "--eval measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
+        )
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
-    imported = import_model(model, shapes)
+    imported = import_model(model, shapes, custom)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    warnings: list[str] = []
+
+    def warn(warning: str) -> None:
+        warnings.append(warning)
+        print(f"mica: warning: {warning}", file=sys.stderr)
+
     if args.calib:
         # States are not in the data: they come from the runs before.
         made = {source for source, _ in (*ties, *imported.states)}
@@ -129,12 +148,20 @@ def run(args: argparse.Namespace) -> int:
             shapes,
             metadata,
             lambda what, done, of: progress(done, of),
-            lambda warning: print(f"mica: warning: {warning}", file=sys.stderr),
+            warn,
             args.calib_method,
             args.plain,
             board.scratch if board else SCRATCH_LIMIT,
             ties,
             imported=imported,
+            custom=custom,
+            ram=ram.parse(args.ram, board) if args.ram else None,
+        )
+    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
+        compiled, size = smaller
+        print(
+            f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {size}",
+            file=sys.stderr,
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
@@ -148,20 +175,26 @@ def run(args: argparse.Namespace) -> int:
         "size": len(blob),
         "weight_bytes": compiled.weight_bytes,
         "arena_bytes": compiled.plan.arena_bytes,
+        "scratch_want": packed.scratch_want,
         "scratch_bytes": packed.scratch_want,
+        "scratch_min": packed.scratch_min,
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
+        "strips": [[s.first, s.steps, len(s.calls)] for s in packed.strips],
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
         "macs": compiled.macs,
         "layers": layers(packed, compiled.plan.live_bytes),
     }
+    found = quality.of(compiled, data)
+    result["quality"] = None if found is None else {**found.facts(), "warnings": warnings}
+    result["recipe"] = {"name": compiled.tuned.recipe.name, "tried": compiled.tuned.tried}
     if args.report_error:
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed = with_golden(packed, blob, calibration, args.golden)
+        packed = with_golden(packed, blob, calibration, args.golden, custom)
     if data is not None:
-        result["accuracy"] = _measure(model, blob, data)
+        result["accuracy"] = _measure(model, blob, custom, data)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
     if args.golden or data is not None:
         blob = encode(packed)
@@ -177,6 +210,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+        if args.report_error:
+            print("\n" + error_table(result))
         print(drawn, end="")
     return 0
 
@@ -204,7 +239,7 @@ def _tie(text_: str) -> tuple[str, str]:
     """IN=OUT. Raises MicaError."""
     source, _, result = text_.partition("=")
     if not source or not result:
-        raise MicaError(f"--state {text_}: wanted IN=OUT, an input and an output of the model")
+        raise MicaError(f"--state {text_}: expected IN=OUT, an input and an output of the model")
     return source, result
 
 
@@ -215,7 +250,7 @@ def _window(text_: str) -> streaming.Window:
     if not (stem and axis.isdecimal()):
         stem, axis = name, ""
     if not stem or not rows.isdecimal():
-        raise MicaError(f"--window {text_}: wanted INPUT=N or INPUT:AXIS=N with N a positive number")
+        raise MicaError(f"--window {text_}: expected INPUT=N or INPUT:AXIS=N with N a positive number")
     return streaming.Window(stem, int(axis) if axis else None, int(rows))
 
 
@@ -225,7 +260,7 @@ def parse_shapes(items: list[str]) -> dict[str, int]:
     for item in items:
         name, _, size = item.rpartition("=")
         if not name or not size.isdigit() or int(size) < 1:
-            raise MicaError(f"--shape {item}: wanted NAME=N with N a positive number")
+            raise MicaError(f"--shape {item}: expected NAME=N with N a positive number")
         shapes[name] = int(size)
     return shapes
 
@@ -251,6 +286,7 @@ def command(args: argparse.Namespace) -> str:
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
+        ("--ram", [args.ram] if args.ram else []),
         ("--state", args.state),
         ("--window", args.window),
         ("--golden", [str(args.golden)] if args.golden else []),
@@ -273,7 +309,7 @@ def _pixels(args: argparse.Namespace) -> Pixels:
             try:
                 found[name] = tuple(_number(part) for part in text_.split(","))
             except (ValueError, ZeroDivisionError):
-                raise MicaError(f"--pixel-{name} {text_}: wanted numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
+                raise MicaError(f"--pixel-{name} {text_}: expected numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
     return Pixels(**found)
 
 
@@ -308,24 +344,23 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
     }
 
 
-def _measure(model: Path, blob: bytes, data: evaluation.Dataset) -> dict[str, Any]:
+def _measure(model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset) -> dict[str, Any]:
     from mica.cli.eval import compare
     from mica.run.float_model import FloatModel
     from mica.run.host import HostRunner
 
-    with HostRunner(blob) as runner:
+    with HostRunner(blob, custom) as runner:
         return compare(data, runner, FloatModel(model))
 
 
-def _require_fit(model: ModelFile, data: bytes, board: Board, path: Path) -> None:
+def _require_fit(model: ModelFile, data: bytes, board: BoardSpec, path: Path) -> None:
     """Raises Unsupported where `mica fit` would say of the file `data` that it does not fit, with the same reasons."""
     from mica.cost.prediction import predict
     from mica.cost.table import Table
 
     prediction = predict(model, data, board, Table.read())
     if not prediction.fits:
-        head = f"{path} does not fit {board.name}:" + (" " if len(prediction.reasons) == 1 else "\n  ")
-        raise Unsupported(head + "\n  ".join(prediction.reasons), prediction.reasons)
+        raise Unsupported.because(f"{path} does not fit {board.name}", prediction.reasons)
 
 
 def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
@@ -333,12 +368,14 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
     return [
         {
             "name": s.name,
+            "kernel": s.kernel,
             "op": s.kernel,
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
             "macs": s.macs,
             "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
             "live_bytes": live[k],
+            "scratch_want": s.scratch_want,
             "scratch_bytes": s.scratch_want,
         }
         for k, s in enumerate(model.steps)
@@ -350,11 +387,11 @@ def report(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             text.shape(layer["output"]),
             text.count(layer["macs"]),
             text.count(layer["weight_bytes"]),
-            text.count(layer["scratch_bytes"]),
+            text.count(layer["scratch_want"]),
             text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
         )
         for layer in r["layers"]
@@ -369,14 +406,41 @@ def report(r: dict[str, Any]) -> str:
         f"model       {r['file']}: {text.count(r['size'])} bytes, of which constants {text.count(r['weight_bytes'])}",
         f"MACs        {text.count(r['macs'])}",
         f"arena       {text.count(r['arena_bytes'])} bytes for tensors "
-        f"(lower bound {text.count(r['arena_lower_bound'])}{less})",
-        f"scratch     {text.count(r['scratch_bytes'])} bytes for speed, {text.count(r['scratch_least'])} at least",
+        f"({'layer by layer' if r['strips'] else 'lower bound'} {text.count(r['arena_lower_bound'])}{less})",
+        f"scratch     {text.count(r['scratch_want'])} bytes for speed, {text.count(r['scratch_min'])} at least",
     ]
+    if r["strips"]:
+        each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
+        calls = sum(n for _, _, n in r["strips"])
+        lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
+    if r["recipe"]["tried"]:
+        lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
+    if r["quality"] is not None:
+        lines.append("quality     " + quality_line(r["quality"]))
     if "accuracy" in r:
         a = r["accuracy"]
         real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
         lines.append(f"accuracy    float {real}, int8 {whole} ({a['metric']}, {a['samples']} samples)")
     return "\n".join(lines)
+
+
+_DATA = {
+    "held out": "{n} samples that calibration did not see",
+    "unseen": "{n} samples of --calib, which the model had no use for",
+    "calibration": "the calibration sample itself",
+    "eval": "{n} samples of --eval",
+    "made up": "{n} made-up samples, which says little",
+}
+
+
+def quality_line(q: dict[str, Any]) -> str:
+    """SQNR, agreement, on what, the worst output and layer."""
+    parts = [] if q["sqnr_db"] is None else [f"SQNR {q['sqnr_db']:.1f} dB"]
+    if q["agreement"] is not None:
+        parts.append(f"same answer as float on {text.percent(q['agreement'])}")
+    line = ", ".join(parts or ["unknown"]) + f" ({_DATA[q['data']].format(n=q['samples'])})"
+    worst = [(role, q[f"worst_{role}"]) for role in ("output", "layer") if q[f"worst_{role}"] is not None]
+    return "; ".join([line, *(f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst)])
 
 
 def error_table(r: dict[str, Any]) -> str:
@@ -389,7 +453,7 @@ def error_table(r: dict[str, Any]) -> str:
     rows = [
         (
             layer["name"],
-            layer["op"],
+            layer["kernel"],
             _db(layer["sqnr_db"]),
             _db(layer["own_db"]) + (" <- adds most" if alone and layer["own_db"] == min(alone) else ""),
         )

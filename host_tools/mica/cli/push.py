@@ -15,8 +15,7 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 
-NAME = "push"
-HELP = "put models onto a board, to stay there"
+JSON_KEYS = "target, files[], sent, kept (bytes that were there already), seconds, confirmed, reason"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +41,7 @@ def open_target(args: argparse.Namespace) -> Any:
     from mica.link.targets import open_board
 
     if args.on == "host":
-        raise MicaError("this computer keeps no models; give a board with --on")
+        raise MicaError("this computer keeps no models", todo="give a board with --on")
     facts = emulated_boards().get(args.on)
     if facts is not None and facts.port != "rp2":
         other = f"; one that stays is started by: mica emu {facts.name}" if facts.port == "qemu" else ""
@@ -62,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             decode(data)
         except FormatError as error:
-            raise MicaError(f"{path}: {error}") from None
+            raise error.at(path) from None
         if Path(path).suffix != ".mica":
-            raise MicaError(f"{path}: a model on a board is called *.mica; rename the file")
+            raise MicaError(f"{path}: a model on a board is called *.mica", todo="rename the file")
         if key is not None:
             signature.check(data, key, path)
         if Path(path).name in files:

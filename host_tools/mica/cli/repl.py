@@ -15,9 +15,6 @@ from mica.link.emulated import EmulatedBoard
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
 
-NAME = "repl"
-HELP = "type into a board's MicroPython"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -29,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         raise MicaError("repl: has nothing to say in JSON")
     if args.on == "host":
-        raise MicaError("repl: the host is not a MicroPython; for one on this computer use --on UNIX")
+        raise MicaError("repl: the host is not a MicroPython", todo="for one on this computer use --on UNIX")
     facts = emulated_boards().get(args.on)
     if facts and facts.emulator and facts.port == "unix":
         from mica.toolchain.build import build

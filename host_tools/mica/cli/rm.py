@@ -9,8 +9,7 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError
 
-NAME = "rm"
-HELP = "take a model off a board"
+JSON_KEYS = "target, removed"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

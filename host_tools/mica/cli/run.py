@@ -11,13 +11,13 @@ from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format.values import dequantise_output
+from mica.format import joins
 from mica.printable import printable_lines
 from mica.run.runner import Runner
 
-NAME = "run"
-HELP = "run one input through a model"
 TOP = 5
+
+JSON_KEYS = "target, outputs[]"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    custom = target.custom_of(args)
     arrays = read_arrays(args.input)
-    with target.open_model(args.model, args.on) as runner:
+    with target.open_model(args.model, args.on, custom=custom) as runner:
         sample = pick(runner, arrays, args.sample, args.input)
         for line in saturating(runner, sample):
             say(f"warning: {line}")
@@ -39,17 +40,17 @@ def run(args: argparse.Namespace) -> int:
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
     result: dict[str, Any] = {"target": runner.target, "outputs": []}
-    for tensor_id, q in zip(model.outputs, outputs, strict=True):
-        t = model.tensors[tensor_id]
-        real = dequantise_output(q, t)
-        result["outputs"].append(
-            {
-                "name": t.name,
-                "shape": list(t.dims),
-                t.dtype: q.reshape(-1).tolist(),
-                "values": real.reshape(-1).tolist(),
-            }
-        )
+    for join in joins.read(model):
+        tensors = [model.tensors[t] for t in model.outputs]
+        parts = [
+            {"name": t.name, "shape": list(t.dims), t.dtype: q.reshape(-1).tolist()}
+            for t, q in list(zip(tensors, outputs, strict=True))[join.first : join.first + join.parts]
+        ]
+        values = joins.joined(model, join, outputs).reshape(-1).tolist()
+        if join.parts == 1:
+            result["outputs"].append({**parts[0], "values": values})
+        else:  # integers of unlike scales are not one array
+            result["outputs"].append({"name": join.name, "shape": list(join.shape), "parts": parts, "values": values})
     if args.json:
         text.emit_json(result)
     else:
@@ -67,7 +68,7 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
         elif len(runner.model.inputs) == 1:
             x = decode(arrays, where)
         else:
-            raise MicaError(f"{where}: holds {', '.join(arrays)}; the model needs an array '{t.name}'")
+            raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
         size = int(np.prod(t.dims))
         if x.size == size and k == 0:
             one = x

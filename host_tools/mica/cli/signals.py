@@ -25,7 +25,7 @@ def as_exits(interrupted: Callable[[], object] = lambda: None) -> Iterator[None]
     KeyboardInterrupt, as always.
 
     Python calls a handler between two of its steps, and a product of large matrices is one step that takes minutes. So a
-    thread hears of signals, too. Where the handler is not called for GRACE seconds, the thread ends the process: it
+    thread is told of signals, too. Where the handler is not called for GRACE seconds, the thread ends the process: it
     calls `interrupted` after a Ctrl-C, ends child processes, removes temporary files, and leaves with the same exit code.
     (It cannot while C code holds Python's lock, which products do not.)
     """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mica.cli.say import say
 from mica.cli.text import Progress
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.open import is_fleet, open_fleet
 from mica.format.schema import MAGIC
@@ -31,6 +32,11 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def custom_of(args: argparse.Namespace) -> CustomOps:
+    """The operators of `--custom`. Raises MicaError."""
+    return CustomOps.read(args.custom) if args.custom else NO_CUSTOM
+
+
 def is_packed(path: str) -> bool:
     """Whether a file begins as a .mica file does. Raises MicaError."""
     p = Path(path)
@@ -53,23 +59,23 @@ def read_model(path: str) -> bytes:
     except OSError as e:
         raise MicaError(f"{p}: cannot be read: {e.strerror}") from None
     if data[: len(MAGIC)] != MAGIC:
-        hint = "; make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
-        raise MicaError(f"{p}: not a .mica file{hint}")
+        hint = "make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
+        raise MicaError(f"{p}: not a .mica file", todo=hint)
     return data
 
 
-def open_model(path: str, target: str, *, icount: bool = False) -> Runner:
-    """The model of a file, loaded on a target, with progress on stderr. `icount`: see open_runner."""
+def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:
+    """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner."""
     from mica.format.codec import FormatError
 
     data = read_model(path)
     if is_fleet(target):
         try:
-            return open_fleet(data, target, say)
+            return open_fleet(data, target, say, custom=custom)
         except FormatError as e:
-            raise MicaError(f"{path}: {e}") from None
+            raise e.at(path) from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         try:
-            return open_runner(data, target, say, progress, icount=icount)
+            return open_runner(data, target, say, progress, icount=icount, custom=custom)
         except FormatError as e:
-            raise MicaError(f"{path}: {e}") from None
+            raise e.at(path) from None

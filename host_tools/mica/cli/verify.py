@@ -16,9 +16,9 @@ from mica.run.golden import random_input
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
-NAME = "verify"
-HELP = "compare every layer on a target with the host, byte for byte"
 DEFAULT_SAMPLES = 3
+
+JSON_KEYS = "equal, target, layers, samples, first_difference"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.samples is not None and args.samples < 1:
-        raise MicaError("--samples: at least 1 is wanted")
-    with target.open_model(args.model, args.on) as board:
+        raise MicaError("--samples: at least 1 is expected")
+    custom = target.custom_of(args)
+    with target.open_model(args.model, args.on, custom=custom) as board:
         samples = inputs_for(board, args.data, args.samples)
-        with HostRunner(target.read_model(args.model)) as host, text.Progress("verifying", "samples") as progress:
+        with (
+            HostRunner(target.read_model(args.model), custom) as host,
+            text.Progress("verifying", "samples") as progress,
+        ):
             result = verify(host, board, samples, progress)
     if args.json:
         text.emit_json(result)
@@ -59,8 +63,8 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
     steps = host.model.steps
     difference = None
     for k, inputs in enumerate(samples):
-        wanted, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
-        bad = next((i for i, (a, b) in enumerate(zip(wanted, found, strict=True)) if a != b), None)
+        expected, found = host.layer_hashes(inputs), board.layer_hashes(inputs)
+        bad = next((i for i, (a, b) in enumerate(zip(expected, found, strict=True)) if a != b), None)
         if bad is not None:
             if host.model.state_bytes:
                 for runner in (host, board):  # the state that this sample met
@@ -74,6 +78,7 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
                 "sample": k,
                 "layer": bad,
                 "name": steps[bad].name,
+                "kernel": steps[bad].kernel,
                 "op": steps[bad].kernel,
                 "index": [int(i) for i in np.unravel_index(at, shape)] if at >= 0 else [],
                 "host": int(a.reshape(-1)[at]) if at >= 0 else None,

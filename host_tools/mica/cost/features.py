@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from mica.format.codec import ModelFile, StepRecord
 from mica.kernels import KERNEL_BY_NAME
-from mica.kernels.base import Counts
+from mica.kernels.base import Counts, Step, Tensor, Tensors
 
 
 def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Counts]:
@@ -19,5 +19,10 @@ def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Coun
     Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
     """
     xs = [model.tensors[i] for i in step.inputs]
-    kind, counts = KERNEL_BY_NAME[step.kernel].counts(step, xs, model.tensors[step.outputs[0]], scratch)
-    return f"{step.kernel} {kind}".strip(), {"call": 1.0, **counts}
+    return of_shapes(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)
+
+
+def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> tuple[str, Counts]:
+    """The same of a step whose tensors are given."""
+    kind, counts = KERNEL_BY_NAME[kernel].counts(step, xs, y, scratch)
+    return f"{kernel} {kind}".strip(), {"call": 1.0, **counts}

@@ -6,12 +6,13 @@ measured in an emulator also what the interpreter's loop adds. Nothing here open
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.cost.table import StepCost, Table
 from mica.format.codec import ModelFile
+from mica.format.order import CALL_COST, call_dims
 from mica.images import romfs
 
 
@@ -29,7 +30,7 @@ class Prediction:
     layers: list[dict[str, Any]] = field(default_factory=list)
 
 
-def predict(model: ModelFile, data: bytes, board: Board, table: Table) -> Prediction:
+def predict(model: ModelFile, data: bytes, board: BoardSpec, table: Table) -> Prediction:
     """What the file `data`, decoded as `model`, will take on a board."""
     p = Prediction(board.name, True)
     copied = _flash(p, data, board)
@@ -39,7 +40,7 @@ def predict(model: ModelFile, data: bytes, board: Board, table: Table) -> Predic
     return p
 
 
-def _flash(p: Prediction, data: bytes, board: Board) -> bool:
+def _flash(p: Prediction, data: bytes, board: BoardSpec) -> bool:
     """Where the file lies; returns whether it is copied into RAM."""
     window = board.romfs.size if board.romfs else 0
     image = len(romfs.build({"model.mica": data}))
@@ -71,18 +72,19 @@ def _flash(p: Prediction, data: bytes, board: Board) -> bool:
     return True
 
 
-def _ram(p: Prediction, model: ModelFile, data: bytes, board: Board, table: Table, copied: bool) -> int:
+def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: Table, copied: bool) -> int:
     """The arena and the heap; returns the bytes of scratch that the kernels get."""
     tensors = model.arena_bytes or 0
     least, want = tensors + model.scratch_min, tensors + model.scratch_want
     facts = table.board(board)
     heap, exact = table.heap(board)
-    python = round(facts["heap_fixed"] + facts["heap_step"] * len(model.steps))
+    python = round(facts["heap_fixed"] + facts["heap_step"] * len(model.steps)) + strip_tables(model)
     state = model.state_bytes or 0
     around = python + state + (len(data) if copied else 0)
     p.ram = {
         "tensors": tensors,
         "scratch": model.scratch_want,
+        "scratch_min": model.scratch_min,
         "scratch_least": model.scratch_min,
         "state": state,
         "tables": python,
@@ -121,16 +123,35 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: Board, table: Tabl
     return scratch
 
 
-def _time(p: Prediction, model: ModelFile, board: Board, table: Table, scratch: int) -> None:
+def strip_tables(model: ModelFile) -> int:
+    """Bytes of heap that the engine's tables of rows take, on a board with 32 bits."""
+    return 192 + 28 * len(model.steps) + 20 * len(model.tensors) if model.strips else 0
+
+
+def room(p: Prediction, model: ModelFile) -> int:
+    """Bytes of tensors and scratch that would fit beside the rest, were the model in strips; 0 where the heap was never measured."""
+    if p.ram["heap"] is None:
+        return int(p.ram["arena"])
+    rest = p.ram["tables"] + p.ram["state"] + p.ram["copy"] + 192 + 28 * len(model.steps) + 20 * len(model.tensors)
+    return max(int(p.ram["arena"]), int(p.ram["heap"]) - rest - SPARE)
+
+
+SPARE = 2048  # bytes of heap that no plan takes
+
+
+def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scratch: int) -> None:
     """Costs by layer, and their sum."""
     core = table.core_of(board)
     costs: list[StepCost | None] = [table.step(core, model, s, scratch) if core else None for s in model.steps]
+    if core:
+        _add_calls(costs, model, core, table, scratch)
     facts = table.board(board)
     for i, (step, cost) in enumerate(zip(model.steps, costs, strict=True)):
         p.layers.append(
             {
                 "index": i,
                 "name": step.name,
+                "kernel": step.kernel,
                 "op": step.kernel,
                 "macs": step.macs,
                 "cost": round(cost.cost + facts["call"]) if cost else None,
@@ -158,3 +179,32 @@ def _time(p: Prediction, model: ModelFile, board: Board, table: Table, scratch: 
         "milliseconds": 1000 * total / board.clock if board.clock else None,
         "revision": table.revision(core),
     }
+
+
+def _add_calls(costs: list[StepCost | None], model: ModelFile, core: str, table: Table, scratch: int) -> None:
+    """Of steps in strips: the sum of their calls, each a picture of its own."""
+    price = table.price(core)
+    known: dict[tuple[int, int], float] = {}
+
+    def call(step: int, rows: int) -> float:
+        s = model.steps[step]
+        y = model.tensors[s.outputs[0]]
+        tensors = [
+            replace(t, dims=call_dims(s.kernel, t.dims, y.dims, s.params, rows)[k])
+            for k, ids in enumerate((s.inputs, s.outputs))
+            for t in (model.tensors[i] for i in ids)
+        ]
+        part = s.params | ({"pad_top": 0} if "pad_top" in s.params else {})
+        record = replace(s, params=part, macs=s.macs * rows // y.dims[1])
+        return price(s.kernel, record, tensors[:-1], tensors[-1], scratch) + CALL_COST
+
+    for strip in model.strips:
+        for i in range(strip.first, strip.first + strip.steps):
+            if (whole := costs[i]) is not None:
+                total = 0.0
+                for c in strip.calls:
+                    if c.step == i:
+                        if (i, c.rows) not in known:
+                            known[i, c.rows] = call(i, c.rows)
+                        total += known[i, c.rows]
+                costs[i] = replace(whole, cost=total)

@@ -7,15 +7,15 @@ they were fitted, and the revision of the kernels that were measured. Boards wit
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.cost import features
 from mica.errors import MicaError
-from mica.format.codec import ModelFile, StepRecord
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.isa import isas
 
 PATH = Path(__file__).with_name("table.json")
@@ -23,6 +23,8 @@ PATH = Path(__file__).with_name("table.json")
 # Of a board, in units of its core: "call" a step's call from Python, "run" and "layer" what a run adds outside of its steps, once and
 # for each of them; in bytes of heap: "heap_fixed" the runtime and a model's object, "heap_step" tables and callable of a step.
 BOARD_FACTS = ("call", "run", "layer", "heap_fixed", "heap_step")
+
+GUESS = 4.0  # cycles for a multiplication, or a byte that is read or written, where nothing was measured
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Table:
         except (OSError, ValueError):
             raise MicaError(f"{PATH} is missing or damaged: install mica again") from None
 
-    def core_of(self, board: Board) -> str | None:
+    def core_of(self, board: BoardSpec) -> str | None:
         """The core whose costs a board's are; None where none was measured."""
         isa = isas().get(board.isa)
         core = isa.cost_of.get(board.core, isa.cost) if isa else None
@@ -62,7 +64,7 @@ class Table:
         """Of the kernels that were measured."""
         return str(self.content["cores"][core]["revision"])
 
-    def board(self, board: Board) -> dict[str, float]:
+    def board(self, board: BoardSpec) -> dict[str, float]:
         """What MicroPython adds on a board (`BOARD_FACTS`); where it was not measured what it adds on another with the same core.
 
         Bytes of heap are about the same on every 32-bit board.
@@ -76,7 +78,7 @@ class Table:
         }
         return {name: float(facts[name]) for name in BOARD_FACTS}
 
-    def heap(self, board: Board) -> tuple[int | None, bool]:
+    def heap(self, board: BoardSpec) -> tuple[int | None, bool]:
         """Bytes of heap that are free at the prompt, and whether they were measured on this board.
 
         A board of the same port that was measured lends what MicroPython keeps for itself. None where there is neither.
@@ -89,6 +91,18 @@ class Table:
                 kept = facts["ram"] - facts["arena"] - facts["free_heap"]
                 return max(0, board.ram - board.arena - kept), False
         return None, False
+
+    def price(self, core: str) -> Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]:
+        """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares; of a kind that was never measured a guess."""
+        kinds = self.content["cores"][core]["kinds"]
+
+        def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
+            kind, counts = features.of_shapes(kernel, step, xs, y, scratch)
+            if kind not in kinds:
+                return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
+            return sum(counts.get(name, 0.0) * factor for name, factor in kinds[kind]["factors"].items())
+
+        return cost
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""

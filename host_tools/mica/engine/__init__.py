@@ -8,10 +8,12 @@ y = model.output(0)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
+from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
 from ..format.schema import DTYPES, HEADER, record_bytes
@@ -55,6 +57,9 @@ class LoadedModel(Protocol):
     def run_step(self, i: int) -> None:
         """One step."""
 
+    def layers(self) -> Iterator[Array]:
+        """Runs all steps; yields a copy of each one's output, in their order: right after it, or after its strip."""
+
     def output(self, i: int) -> Array:
         """A copy of model output i."""
 
@@ -82,7 +87,7 @@ class NativeModel:
         name, dtype, dims = self._shape(t)
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[dtype]) or a.size != int(np.prod(dims)):
-            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, wanted {dtype} {list(dims)}")
+            raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, expected {dtype} {list(dims)}")
         self._model.write(t, np.ascontiguousarray(a).tobytes())
 
     def run(self) -> None:
@@ -106,6 +111,30 @@ class NativeModel:
         except _engine.Error as e:
             raise EngineError(str(e)) from None
 
+    def layers(self) -> Iterator[Array]:
+        """Runs all steps; yields a copy of each one's output, in their order: right after it, or after its strip."""
+        for i in range(self.steps):
+            n = self._model.strip_steps(i)
+            if n == 1 and self._model.strip_next(i, 0) is None:
+                self.run_step(i)
+                yield self.tensor(self._model.step_info(i)[7][0])
+            elif n > 0:
+                yield from self._strip(i, n)
+
+    def _strip(self, first: int, n: int) -> Iterator[Array]:
+        """The outputs of a strip's n steps, put together from the rows that its calls make."""
+        outputs = [self._model.step_info(i)[7][0] for i in range(first, first + n)]
+        made = [bytearray() for _ in outputs]
+        at = 0
+        while (call := self._model.strip_next(first, at)) is not None:
+            step, rows = call
+            self._model.run_rows(first, at, at + rows)
+            at += rows
+            made[step - first] += self._model.rows_made(outputs[step - first])
+        for t, data in zip(outputs, made, strict=True):
+            _, dtype, dims = self._shape(t)
+            yield np.frombuffer(bytes(data), DTYPE_NUMPY[dtype]).reshape(dims)
+
     def reset_state(self) -> None:
         """Set the state tensors back to their zero points."""
         self._model.reset_state()
@@ -118,8 +147,11 @@ class NativeModel:
         """A copy of tensor i as it is in memory now."""
         if not 0 <= i < self.info["n_tensors"]:
             raise EngineError(f"tensor {i}: the model has {self.info['n_tensors']}")
-        _, dtype, dims = self._shape(i)
-        return np.frombuffer(self._model.read(i), DTYPE_NUMPY[dtype]).reshape(dims).copy()
+        name, dtype, dims = self._shape(i)
+        found = np.frombuffer(self._model.read(i), DTYPE_NUMPY[dtype])
+        if found.size != int(np.prod(dims)):
+            raise EngineError(f"tensor {i} ({name}) is kept by rows; layers() has all of them")
+        return found.reshape(dims).copy()
 
     def metadata(self, key: str) -> str | None:
         """Value of a metadata key, or None."""
@@ -135,19 +167,19 @@ class NativeModel:
         return tensor
 
 
-def load(data: bytes) -> LoadedModel:
+def load(data: bytes, custom: CustomOps = NO_CUSTOM) -> LoadedModel:
     """A model from the bytes of a .mica file. Raises FormatError where they break a rule.
 
-    The engine has no operators of the user's own, so a model with such runs in numpy.
+    The engine has no operators of the user's own, so a model with such runs in numpy, with those of `custom`.
     """
     if not AVAILABLE:
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
     try:
         return NativeModel(data)
     except FormatError:
         if not _has_custom(data):
             raise
-        return ReferenceModel(data)
+        return ReferenceModel(data, custom)
 
 
 def _has_custom(data: bytes) -> bool:

@@ -134,6 +134,27 @@ static PyObject *model_run_rows(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
+static PyObject *model_strip_steps(PyObject *self, PyObject *args) {
+    unsigned i;
+    if (!PyArg_ParseTuple(args, "I", &i) || !step_exists(self, i)) {
+        return NULL;
+    }
+    return PyLong_FromUnsignedLong(mica_strip_steps(model_of(self), i));
+}
+
+// (step, rows): the call in which row `at` of strip i lies, and how many rows of it are still to be made; None at the end.
+static PyObject *model_strip_next(PyObject *self, PyObject *args) {
+    unsigned i, at;
+    if (!PyArg_ParseTuple(args, "II", &i, &at) || !step_exists(self, i)) {
+        return NULL;
+    }
+    mica_call_t call;
+    if (at >= mica_step_rows(model_of(self), i) || !mica_strip_next(model_of(self), i, at, &call)) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("II", call.step, call.rows - call.row);
+}
+
 static PyObject *model_run(PyObject *self, PyObject *unused) {
     (void)unused;
     for (uint32_t i = 0; i < mica_model_info(model_of(self))->n_steps; ++i) {
@@ -179,6 +200,17 @@ static PyObject *model_read(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "I", &id) || !find_tensor(self, id, &t)) {
         return NULL;
     }
+    return PyBytes_FromStringAndSize(t.data, t.bytes);
+}
+
+// The rows of a tensor that the last call has made.
+static PyObject *model_rows_made(PyObject *self, PyObject *args) {
+    unsigned id;
+    mica_tensor_t t;
+    if (!PyArg_ParseTuple(args, "I", &id) || !find_tensor(self, id, &t)) {
+        return NULL;
+    }
+    mica_rows_made(model_of(self), id, &t);
     return PyBytes_FromStringAndSize(t.data, t.bytes);
 }
 
@@ -265,6 +297,9 @@ static PyMethodDef model_methods[] = {
     { "run_step", model_run_step, METH_VARARGS, NULL },
     { "step_rows", model_step_rows, METH_VARARGS, NULL },
     { "run_rows", model_run_rows, METH_VARARGS, NULL },
+    { "strip_steps", model_strip_steps, METH_VARARGS, NULL },
+    { "strip_next", model_strip_next, METH_VARARGS, NULL },
+    { "rows_made", model_rows_made, METH_VARARGS, NULL },
     { "reset_state", model_reset_state, METH_NOARGS, NULL },
     { "tensor_info", model_tensor_info, METH_VARARGS, NULL },
     { "read", model_read, METH_VARARGS, NULL },

@@ -11,45 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.link.answers import ask, name, one_of, size
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress
 
 _BLOCK = 4096  # of the board's file system
 _SLOWEST = 1000  # bytes a second that a file takes at least
 _PIECE = 8192  # bytes sent at a time: the board holds one
-
-# A path goes over the wire in hexadecimal: it may have blanks and any character. A mount point in the top folder, such
-# as /rom or /sd, is no file of this file system; MicroPython lists those without an inode.
-# LittleFS tells any number as the size of a folder.
-_LIST = """\
-def _mica_list(folder):
-    import binascii, os
-    for e in os.ilistdir(folder):
-        path = folder + e[0]
-        if len(e) > 3:
-            d = e[1] & 0x4000
-            print("mica:entry", "dir" if d else "file", 0 if d else os.stat(path)[6], str(binascii.hexlify(path.encode()), "ascii"))
-            if d:
-                _mica_list(path + "/")
-"""
-
-# The content in base64, if it is wanted, and the hash of it.
-_READ = """\
-def _mica_read(path, show):
-    import binascii, hashlib, sys
-    b = bytearray(384)
-    m = memoryview(b)
-    h = hashlib.sha256()
-    with open(path, "rb") as f:
-        while True:
-            n = f.readinto(b)
-            if not n:
-                break
-            h.update(m[:n])
-            if show:
-                sys.stdout.write(str(binascii.b2a_base64(m[:n]), "ascii"))
-    print("mica:sha256", str(binascii.hexlify(h.digest()), "ascii"))
-"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +41,9 @@ class Backup:
         parts = path.strip("/").split("/")
         # Not for a name to say: in which folder of this computer it is written.
         if any(part in ("", ".", "..") or (os.name == "nt" and set("\\:") & set(part)) for part in parts):
-            raise MicaError(f"a file on the board is called {path!r}, which this computer cannot keep; rename it first")
+            raise MicaError(
+                f"a file on the board is called {path!r}, which this computer cannot keep", todo="rename it first"
+            )
         return self.folder.joinpath(*parts)
 
     def discard(self) -> None:
@@ -81,9 +51,9 @@ class Backup:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def listing(board: Board, top: str = "/") -> list[Entry]:
+def listing(board: Link, top: str = "/") -> list[Entry]:
     """All files and folders of the board's file system, a folder before what is in it; `top` ends in "/"."""
-    answer = ask(board, f"{_LIST}_mica_list({top!r})")
+    answer = ask(board, on_board.call("list_files", top))
     rows = answer.all("entry", one_of("dir", "file"), size, name)
     if any(not path.startswith("/") for *_, path in rows):
         raise BoardError(f"{board.name}: lists a path that does not begin with a slash")
@@ -96,16 +66,16 @@ def space_needed(entries: list[Entry]) -> int:
     return (files + 2 * (1 + sum(entry.folder for entry in entries))) * _BLOCK
 
 
-def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
+def back_up(board: Link, entries: list[Entry], folder: Path, progress: PutProgress) -> Backup:
     """Copy the files into a new folder. Raises MicaError, and leaves no folder behind, when one cannot be copied whole."""
     backup = Backup(folder, tuple(entry.path for entry in entries if entry.folder), {})
     if folder.exists():
-        raise MicaError(f"{folder} is there already; give another folder for the board's files with --backup")
+        raise MicaError(f"{folder} is there already", todo="give another folder for the board's files with --backup")
     try:
         folder.mkdir(parents=True)
     except OSError as error:
         raise MicaError(
-            f"cannot make {folder} for the board's files: {error.strerror}; give one with --backup"
+            f"cannot make {folder} for the board's files: {error.strerror}", todo="give one with --backup"
         ) from None
     try:
         _copy(board, entries, backup, progress)
@@ -115,15 +85,15 @@ def back_up(board: Board, entries: list[Entry], folder: Path, progress: PutProgr
     return backup
 
 
-def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
+def read_rom(board: Link, progress: PutProgress) -> dict[str, bytes]:
     """The files in a board's ROMFS, by their paths below /rom; none where it has no ROMFS."""
-    if board.exec("import os\nprint('rom' in os.listdir('/'))").strip() != b"True":
+    if board.exec(on_board.source("has_rom")).strip() != b"True":
         return {}
     try:
         entries = [entry for entry in listing(board, "/rom/") if not entry.folder]
     except BoardError:  # a file of that name, say
         return {}
-    board.exec(_READ)
+    board.exec(on_board.source("read_file"))
     found: dict[str, bytes] = {}
     for entry in entries:
         found[entry.path.removeprefix("/rom/")] = _read(board, entry)
@@ -131,10 +101,10 @@ def read_rom(board: Board, progress: PutProgress) -> dict[str, bytes]:
     return found
 
 
-def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:
+def _copy(board: Link, entries: list[Entry], backup: Backup, progress: PutProgress) -> None:
     total = sum(entry.size for entry in entries)
     done = 0
-    board.exec(_READ)
+    board.exec(on_board.source("read_file"))
     for entry in entries:
         local = backup.local(entry.path)
         try:
@@ -142,7 +112,7 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
                 local.mkdir()
                 continue
             if local.exists():  # names that differ in case only, on Windows or macOS
-                raise MicaError(f"{local}: two files of the board have this name here; rename one")
+                raise MicaError(f"{local}: two files of the board have this name here", todo="rename one")
             data = _read(board, entry)
             local.write_bytes(data)
         except OSError as error:
@@ -152,26 +122,26 @@ def _copy(board: Board, entries: list[Entry], backup: Backup, progress: PutProgr
         progress(done, total)
 
 
-def _read(board: Board, entry: Entry) -> bytes:
+def _read(board: Link, entry: Entry) -> bytes:
     """A file's content, whose hash on the board was the same."""
     path = entry.path
     limit, seconds = ANSWER_BYTES + 2 * entry.size, SILENCE * 10 + entry.size / _SLOWEST
     try:
-        *lines, last = board.exec(f"_mica_read({path!r}, True)", limit=limit, total=seconds).split(b"\n")[:-1]
+        *lines, last = board.exec(on_board.again("read_file", path, True), limit=limit, total=seconds).split(b"\n")[:-1]
         data = b"".join(base64.b64decode(line) for line in lines)
     except ValueError:
         data, last = b"", b""
     if last.decode(errors="replace") != f"mica:sha256 {hashlib.sha256(data).hexdigest()}":
-        raise MicaError(f"{board.name}: {path} was damaged on its way; nothing was flashed; try again")
+        raise MicaError(f"{board.name}: {path} was damaged on its way; nothing was flashed", todo="try again")
     return data
 
 
-def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
+def restore(board: Link, backup: Backup, progress: PutProgress) -> None:
     """Put all files back and compare their hashes on the board. Raises MicaError naming the first that differs."""
     total = sum(backup.local(path).stat().st_size for path in backup.hashes)
     done = 0
     for path in backup.folders:
-        board.exec(f"import os\ntry:\n    os.mkdir({path!r})\nexcept OSError as e:\n    if e.errno != 17: raise")
+        board.exec(on_board.call("make_folder", path))
     for path in backup.hashes:
         data = backup.local(path).read_bytes()
         # At least one piece: an empty file is a file.
@@ -179,13 +149,13 @@ def restore(board: Board, backup: Backup, progress: PutProgress) -> None:
             piece = data[at : at + _PIECE]
             board.put(piece, "_mica_d")
             mode = "ab" if at else "wb"
-            answer = board.exec(f"with open({path!r}, {mode!r}) as _mica_f: print(_mica_f.write(_mica_d))")
+            answer = board.exec(on_board.call("write_file", path, mode, on_board.Expression("_mica_d")))
             if (written := answer.decode(errors="replace").strip()) != str(len(piece)):
                 raise BoardError(f"{board.name}: {path}: {len(piece)} bytes were to be written; it said {written!r}")
             done += len(piece)
             progress(done, total)
-    board.exec(_READ)
-    for path, wanted in backup.hashes.items():
-        said = board.exec(f"_mica_read({path!r}, False)").decode(errors="replace").strip()
-        if said != f"mica:sha256 {wanted}":
+    board.exec(on_board.source("read_file"))
+    for path, expected in backup.hashes.items():
+        said = board.exec(on_board.again("read_file", path, False)).decode(errors="replace").strip()
+        if said != f"mica:sha256 {expected}":
             raise BoardError(f"{board.name}: {path} is not what was backed up")

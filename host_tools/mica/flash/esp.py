@@ -11,8 +11,8 @@ from mica.errors import MicaError
 from mica.flash import flash_map
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Partition, Span
-from mica.flash.writer import Ui, Writer
-from mica.link.board import Board
+from mica.flash.writer import FlashCallbacks, Writer
+from mica.link.board import Link
 
 _BAUD = 460800  # what every USB bridge on these boards can
 _DETECTIONS = 3
@@ -21,15 +21,15 @@ _FORMATTED_BY = 2 * _SECTOR  # of an empty file system: MicroPython formats it o
 
 
 class EspWriter(Writer):
-    def __init__(self, image: Image, port: str, erase_all: bool, ui: Ui) -> None:
+    def __init__(self, image: Image, port: str, erase_all: bool, callbacks: FlashCallbacks) -> None:
         self.image = image
         self.port = port
         self.erase_all = erase_all
-        self.ui = ui
+        self.callbacks = callbacks
         self.partitions: list[Partition] | None = None  # of the board, as it was
         _import_esptool()
 
-    def files_of_board(self, board: Board) -> Span | None:
+    def files_of_board(self, board: Link) -> Span | None:
         self.partitions = flash_map.partitions_of_board(board)
         return flash_map.find_files(self.partitions)
 
@@ -42,7 +42,7 @@ class EspWriter(Writer):
             return None if not table.strip(b"\xff") else "what is in its flash is no partition table"
         return flash_map.find_files(self.partitions)
 
-    def write(self, board: Board | None, moved: bool) -> None:
+    def write(self, board: Link | None, moved: bool) -> None:
         if board:
             board.close()
         parts = self._parts()
@@ -70,28 +70,28 @@ class EspWriter(Writer):
     def _connected(self) -> Iterator[Any]:
         """The chip with esptool's loader running on it; esptool's complaints are MicaErrors of one line."""
         assert self.image.board.esptool is not None
-        wanted = self.image.board.esptool.chip
+        expected = self.image.board.esptool.chip
         from esptool import cmds
         from esptool.util import FatalError
         from serial import SerialException
 
         esp = None
-        with _as_our_progress(self.ui):
+        with _as_our_progress(self.callbacks):
             try:
                 esp = _detect_chip(self.port)
                 name = esp.CHIP_NAME.lower().replace("-", "")
-                if name != wanted:
+                if name != expected:
                     raise MicaError(
-                        f"{self.port} is an {esp.CHIP_NAME}; {self.image.board.name} has an {_pretty(wanted)}"
+                        f"{self.port} is an {esp.CHIP_NAME}; {self.image.board.name} has an {_pretty(expected)}"
                     )
                 esp = cmds.run_stub(esp)
                 esp.change_baud(_BAUD)
                 cmds.attach_flash(esp)
                 yield esp
             except FatalError as error:
-                raise MicaError(f"{self.port}: {_explain(str(error))}") from None
+                raise _explain(str(error)).at(self.port) from None
             except (SerialException, OSError) as error:
-                raise MicaError(f"{self.port}: the connection broke ({error}); was it unplugged?") from None
+                raise MicaError(f"{self.port}: the connection broke ({error})", todo="was it unplugged?") from None
             finally:
                 if esp is not None:
                     with contextlib.suppress(Exception):
@@ -121,30 +121,32 @@ def _pretty(chip: str) -> str:
     return "ESP32" + (f"-{chip[5:].upper()}" if chip[5:] else "")
 
 
-def _explain(message: str) -> str:
+def _explain(message: str) -> MicaError:
     """esptool's first line, and what to do where it does not say."""
     first = message.strip().splitlines()[0].rstrip(".") if message.strip() else "esptool gave up"
     if "Failed to connect" in first:
-        return "no ESP32 answers; hold its BOOT button, press reset, and try again (" + first + ")"
+        return MicaError("no ESP32 answers", todo=f"hold its BOOT button, press reset, and try again ({first})")
     if "MD5" in first:
-        return "what was written reads back different; try again, with --erase (" + first + ")"
+        return MicaError("what was written reads back different", todo=f"try again, with --erase ({first})")
     if "No more data" in first or "No serial data" in first or "Timed out" in first:
-        return "the board fell silent; check its cable, and try again"
-    return f"{first}; try again"
+        return MicaError("the board fell silent", todo="check its cable, and try again")
+    return MicaError(first, todo="try again")
 
 
 def _import_esptool() -> None:
     try:
         import esptool
     except ImportError:
-        raise MicaError('esptool is not installed; type: pip install "esptool>=5,<6"') from None
+        raise MicaError("esptool is not installed", todo='type: pip install "esptool>=5,<6"') from None
     version = str(esptool.__version__)
     if version.partition(".")[0] != "5":
-        raise MicaError(f'esptool {version} is installed, and mica works with 5; type: pip install "esptool>=5,<6"')
+        raise MicaError(
+            f"esptool {version} is installed, and mica works with 5", todo='type: pip install "esptool>=5,<6"'
+        )
 
 
 @contextlib.contextmanager
-def _as_our_progress(ui: Ui) -> Iterator[None]:
+def _as_our_progress(callbacks: FlashCallbacks) -> Iterator[None]:
     """Have esptool report to our meter rather than print."""
     from esp_pylib.logger import EspLog, EspLogBase
 
@@ -163,7 +165,7 @@ def _as_our_progress(ui: Ui) -> Iterator[None]:
 
             def progress_bar(self, cur_iter: int, total_iters: int, *args: Any, **kwargs: Any) -> None:
                 if self.meter is None:
-                    self.meter = stack.enter_context(ui.meter("writing flash", "bytes"))
+                    self.meter = stack.enter_context(callbacks.meter("writing flash", "bytes"))
                 self.meter(cur_iter, total_iters)
 
         before = EspLog.instance

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
 from mica.flash import flash_map
 from mica.flash.flash_map import Span
@@ -17,7 +17,7 @@ class Image:
     """A firmware for a board, taken apart: what goes where in flash, offsets from its start."""
 
     where: str  # the file, for messages
-    board: Board
+    board: BoardSpec
     parts: tuple[tuple[int, bytes], ...]
     files: Span | None  # the file system of this firmware; None when it does not say
     models: Span | None  # its ROMFS window
@@ -43,7 +43,7 @@ class Image:
         return bytes(whole)
 
 
-def combined_image(board: Board, models: Sequence[Path], firmware: Path | None = None) -> bytes:
+def combined_image(board: BoardSpec, models: Sequence[Path], firmware: Path | None = None) -> bytes:
     """One file with a firmware and models: `/rom/NAME.mica` is there when the board starts.
 
     UF2 for RP2040 and RP2350; for the ESP32 family bytes that belong at the offset `board.esptool.offset`. `firmware`
@@ -56,7 +56,7 @@ def combined_image(board: Board, models: Sequence[Path], firmware: Path | None =
     return with_models(read(board, firmware), read_models(models)).as_file()
 
 
-def read(board: Board, path: Path) -> Image:
+def read(board: BoardSpec, path: Path) -> Image:
     """A firmware image for this board; MicaError when it is none, or is for another chip."""
     try:
         data = path.read_bytes()
@@ -68,16 +68,16 @@ def read(board: Board, path: Path) -> Image:
         return _read_uf2(board, data, str(path))
     if board.flasher == "esptool":
         return _read_esp(board, data, str(path))
-    raise Unsupported(f"{board.name} is not a board that is flashed; try: mica emu {board.name}")
+    raise Unsupported(f"{board.name} is not a board that is flashed", todo=f"try: mica emu {board.name}")
 
 
-def _read_uf2(board: Board, data: bytes, where: str) -> Image:
+def _read_uf2(board: BoardSpec, data: bytes, where: str) -> Image:
     assert board.uf2 is not None
     blocks = uf2.parse(data, where)
     uf2.check_family(blocks, board.uf2.family, board.name, where)
     own = [(block.address, block.data) for block in blocks if block.family in (board.uf2.family, None)]
     if not own or min(address for address, _ in own) != board.uf2.base:
-        raise MicaError(f"{where}: no program begins at {board.uf2.base:#x}; wanted a firmware")
+        raise MicaError(f"{where}: no program begins at {board.uf2.base:#x}", todo="expected a firmware")
     end = board.uf2.base + board.flash
     for address, piece in own:
         if not board.uf2.base <= address <= end - len(piece):
@@ -88,7 +88,7 @@ def _read_uf2(board: Board, data: bytes, where: str) -> Image:
         models = Span(board.romfs.base - flash_map.XIP_BASE, board.romfs.size)
     parts = tuple((address - flash_map.XIP_BASE, piece) for address, piece in _joined(own))
     if files and any(files.overlaps(at, len(piece)) for at, piece in parts):
-        raise MicaError(f"{where}: writes into its own file system; is it a dump of a whole flash?")
+        raise MicaError(f"{where}: writes into its own file system", todo="is it a dump of a whole flash?")
     return Image(where, board, parts, files, models, family=board.uf2.family)
 
 
@@ -108,12 +108,12 @@ _ESP_MAGIC = 0xE9
 _ESP_CHIPS = {0: "esp32", 2: "esp32s2", 5: "esp32c3", 9: "esp32s3", 13: "esp32c6", 16: "esp32h2"}
 
 
-def _read_esp(board: Board, data: bytes, where: str) -> Image:
+def _read_esp(board: BoardSpec, data: bytes, where: str) -> Image:
     assert board.esptool is not None
     offset = board.esptool.offset
     if len(data) < 32 or data[0] != _ESP_MAGIC:
         raise MicaError(
-            f"{where}: not a firmware for an ESP32; wanted firmware.bin, with boot loader and partition table"
+            f"{where}: not a firmware for an ESP32", todo="expected firmware.bin, with boot loader and partition table"
         )
     chip = _ESP_CHIPS.get(int.from_bytes(data[12:14], "little"), "another chip")
     if chip != board.esptool.chip:
@@ -121,7 +121,9 @@ def _read_esp(board: Board, data: bytes, where: str) -> Image:
     table = flash_map.PARTITION_TABLE - offset
     rows = flash_map.partitions(data[table : table + flash_map.PARTITION_TABLE_BYTES])
     if not rows:
-        raise MicaError(f"{where}: has no partition table; wanted firmware.bin, with boot loader and partition table")
+        raise MicaError(
+            f"{where}: has no partition table", todo="expected firmware.bin, with boot loader and partition table"
+        )
     if offset + len(data) > board.flash:
         raise MicaError(f"{where}: {len(data):,} bytes do not fit into the flash of {board.name} ({board.flash:,})")
     files, models = flash_map.find_files(rows), flash_map.find_models(rows)
@@ -133,7 +135,9 @@ def with_models(image: Image, models: Mapping[str, bytes]) -> Image:
     if not models:
         return image
     if image.models is None:
-        raise MicaError(f"{image.where}: has no ROMFS as {image.board.name}'s, for models; flash mica's own firmware")
+        raise MicaError(
+            f"{image.where}: has no ROMFS as {image.board.name}'s, for models", todo="flash mica's own firmware"
+        )
     rom = romfs.rom_window_image(models, image.models.size)
     # Without them, what `mica push` has put there could be newer than this.
     logs = [(image.models.start + at, blank) for at, blank in romfs.blank_logs(len(rom), image.models.size)]
@@ -160,9 +164,9 @@ def read_models(models: Sequence[Path]) -> dict[str, bytes]:
         except OSError as error:
             raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
         except FormatError as error:
-            hint = "; make one with `mica pack`" if path.suffix == ".onnx" else ""
-            raise MicaError(f"{path}: {error}{hint}") from None
+            hint = "make one with `mica pack`" if path.suffix == ".onnx" else ""
+            raise error.at(str(path)).then(hint) from None
         if path.name in found:
-            raise MicaError(f"{path}: there is another {path.name}; models on a board need names of their own")
+            raise MicaError(f"{path}: there is another {path.name}", todo="models on a board need names of their own")
         found[path.name] = data
     return found

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import serial.tools.list_ports
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
 from mica.flash import board_files, firmware_image
 from mica.flash.board_files import Backup, Entry
@@ -22,21 +22,22 @@ from mica.flash.esp import EspWriter
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
 from mica.flash.uf2_drive import Uf2Writer, find_drive
-from mica.flash.writer import Ui, Writer
+from mica.flash.writer import FlashCallbacks, Writer
+from mica.link import on_board
 from mica.link.answers import ask, number, one_of, require_mica, text
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 from mica.link.ports import check_port, is_port_name, the_only_port, usb_ports
 from mica.link.serial_board import SerialBoard
 
 BACK_SECONDS = 45.0  # for a board to come back with its new firmware
-_OBEYS_SECONDS = 3.0  # for a board to say that it starts anew
+_OBEYS_SECONDS = 3.0  # for a board to say that it starts again
 
 
 @dataclass(frozen=True)
-class Wish:
+class FlashRequest:
     """What is asked for. `target` is a port, `auto`, or None for a board that is in its boot loader."""
 
-    board: BoardFacts
+    board: BoardSpec
     target: str | None
     image: Path
     models: Sequence[Path] = ()
@@ -62,7 +63,7 @@ class Result:
     seconds: float
 
 
-def look_for(facts: BoardFacts, target: str | None, drive: Path | None) -> None:
+def look_for(facts: BoardSpec, target: str | None, drive: Path | None) -> None:
     """Raise MicaError where no such board can be seen. For callers that would work long before they flash it."""
     port = _port(facts, target, drive)
     if port:
@@ -71,59 +72,59 @@ def look_for(facts: BoardFacts, target: str | None, drive: Path | None) -> None:
         find_drive(facts, drive)
 
 
-def flash(wish: Wish, ui: Ui) -> Result:
+def flash(request: FlashRequest, callbacks: FlashCallbacks) -> Result:
     """Do all of it. Raises MicaError; where files of the user's are in a folder by then, the message names it."""
     begun = time.monotonic()
-    image = firmware_image.read(wish.board, wish.image)
-    models = firmware_image.read_models(wish.models)
+    image = firmware_image.read(request.board, request.image)
+    models = firmware_image.read_models(request.models)
     image = firmware_image.with_models(image, models)
     backup: Backup | None = None
-    port = _port(wish.board, wish.target, wish.drive)
+    port = _port(request.board, request.target, request.drive)
     before = frozenset(usb_ports())
     known = _serial_number(port)
-    writer = _writer(wish, image, port, ui)
-    running = _open_repl(port, wish.board) if port else None
+    writer = _writer(request, image, port, callbacks)
+    running = _open_repl(port, request.board) if port else None
     try:
         if running:
-            _check_chip(wish.board, running)
-        moved, fate, entries = _look(wish, image, writer, running, ui)
+            _check_chip(request.board, running)
+        moved, fate, entries = _look(request, image, writer, running, callbacks)
         if running and moved and not models:
-            models = _models_on(wish, image, running, ui)
+            models = _models_on(request, image, running, callbacks)
             writer.image = firmware_image.with_models(image, models)
         if running and entries:
-            backup = _back_up(wish, running, entries, ui)
+            backup = _back_up(request, running, entries, callbacks)
         try:
             writer.write(running, moved)
             if running:
                 running.close()
-            running = wait_for_board(port, before, known, wish.board.name)
+            running = wait_for_board(port, before, known, request.board.name)
             if backup:
-                with ui.meter("putting the files back", "bytes") as progress:
+                with callbacks.meter("putting the files back", "bytes") as progress:
                     board_files.restore(running, backup, progress)
         except MicaError as error:
             if backup is None:
                 raise
-            raise MicaError(f"{error}; {_whereabouts(backup)}") from None
+            raise error.then(_whereabouts(backup)) from None
         except BaseException:
             if backup:
-                ui.say(_whereabouts(backup))
+                callbacks.say(_whereabouts(backup))
             raise
-        if backup and wish.backup is None:
+        if backup and request.backup is None:
             backup.discard()
         version = require_mica(running)
-        tried = {path.name: _try_model(running, path.name) for path in wish.models}
+        tried = {path.name: _try_model(running, path.name) for path in request.models}
         _start_program(running)
     finally:
         if running:
             running.close()
     return Result(
-        image=str(wish.image),
+        image=str(request.image),
         size=writer.image.size,
         port=running.port or "",
         mica=version,
         files=fate,
         restored=len(backup.hashes) if backup else 0,
-        backup=wish.backup if backup else None,
+        backup=request.backup if backup else None,
         models=sorted(models),
         selftest=tried,
         seconds=time.monotonic() - begun,
@@ -133,35 +134,36 @@ def flash(wish: Wish, ui: Ui) -> Result:
 # --- before ---------------------------------------------------------------------------------------------
 
 
-def _port(facts: BoardFacts, target: str | None, drive: Path | None) -> str | None:
+def _port(facts: BoardSpec, target: str | None, drive: Path | None) -> str | None:
     """The port that the target stands for; None for a drive."""
     if target is None:
         return the_only_port() if facts.flasher == "esptool" else None
     if drive:
         raise MicaError(
-            "--drive is for a board that is in BOOTSEL mode, and --on for one that is not; give one of them"
+            "--drive is for a board that is in BOOTSEL mode, and --on for one that is not", todo="give one of them"
         )
     if target == "auto":
         return the_only_port()
     if not is_port_name(target):
         raise Unsupported(
-            f"{target!r} is not a port that a board is plugged in at; wanted such as /dev/ttyACM0, COM5 or auto"
+            f"{target!r} is not a port that a board is plugged in at",
+            todo="expected such as /dev/ttyACM0, COM5 or auto",
         )
     return target
 
 
-def _writer(wish: Wish, image: Image, port: str | None, ui: Ui) -> Writer:
-    if wish.board.flasher == "uf2":
-        if wish.erase_all:
+def _writer(request: FlashRequest, image: Image, port: str | None, callbacks: FlashCallbacks) -> Writer:
+    if request.board.flasher == "uf2":
+        if request.erase_all:
             raise MicaError("--erase: a boot loader's drive cannot erase; the image replaces what it covers")
-        return Uf2Writer(image, wish.drive, ui)
-    if wish.drive:
-        raise MicaError(f"--drive: a {wish.board.name} has none; give its port with --on")
+        return Uf2Writer(image, request.drive, callbacks)
+    if request.drive:
+        raise MicaError(f"--drive: a {request.board.name} has none", todo="give its port with --on")
     assert port is not None
-    return EspWriter(image, port, wish.erase_all, ui)
+    return EspWriter(image, port, request.erase_all, callbacks)
 
 
-def _open_repl(port: str, facts: BoardFacts) -> SerialBoard | None:
+def _open_repl(port: str, facts: BoardSpec) -> SerialBoard | None:
     """The board at a port, if MicroPython answers there. Raises MicaError when the port itself cannot be used, or when
     the board can be written only with MicroPython's help."""
     check_port(port)
@@ -171,82 +173,82 @@ def _open_repl(port: str, facts: BoardFacts) -> SerialBoard | None:
         if facts.flasher == "esptool":
             return None
         raise MicaError(
-            f"no MicroPython answers at {port}; hold the board's BOOTSEL button while you plug it in, and leave out --on"
+            f"no MicroPython answers at {port}",
+            todo="hold the board's BOOTSEL button while you plug it in, and leave out --on",
         ) from None
 
 
-_WHO = """\
-import os, sys
-print(sys.implementation.name, getattr(sys.implementation, "_machine", None) or os.uname().machine)
-"""
-
-
-def _check_chip(facts: BoardFacts, board: Board) -> None:
+def _check_chip(facts: BoardSpec, board: Link) -> None:
     """Refuse a board with another chip, which would not start with this firmware, and one that we cannot talk to."""
-    name, _, said = board.exec(_WHO).decode(errors="replace").strip().partition(" ")
+    name, _, said = board.exec(on_board.source("who")).decode(errors="replace").strip().partition(" ")
     if name != "micropython":
         raise MicaError(
-            f"{board.name} runs {name}, not MicroPython; put the board into its boot loader, and leave out --on"
+            f"{board.name} runs {name}, not MicroPython", todo="put the board into its boot loader, and leave out --on"
         )
     chip = said.rpartition(" with ")[2].partition("-")[0]  # RP2350-RISCV is the same chip
     if facts.port == "rp2" and chip != facts.mcu:
         raise MicaError(f"{board.name} is a {said or 'board of another kind'}; {facts.name} has an {facts.mcu}")
 
 
-def _look(wish: Wish, image: Image, writer: Writer, board: Board | None, ui: Ui) -> tuple[bool, str, list[Entry]]:
+def _look(
+    request: FlashRequest, image: Image, writer: Writer, board: Link | None, callbacks: FlashCallbacks
+) -> tuple[bool, str, list[Entry]]:
     """Whether the file system moves, what becomes of the files, and which of them to copy first."""
     if board is None:
         old = writer.files_without_repl()
         if old is None:
             return True, "none", []
-        if isinstance(old, Span) and old == image.files and not wish.erase_all:
+        if isinstance(old, Span) and old == image.files and not request.erase_all:
             return False, "kept", []
-        if wish.erase_files:
+        if request.erase_files:
             return True, "unseen", []
         why = old if isinstance(old, str) else f"its file system ({old}) would be formatted, and no MicroPython answers"
         raise MicaError(
-            f"the files on this board may be lost: {why}; a new board has none: add --erase-files. To keep them, plug it "
-            "in while it runs MicroPython and give its port with --on"
+            f"the files on this board may be lost: {why}",
+            todo=(
+                "a new board has none: add --erase-files. To keep them, plug it "
+                "in while it runs MicroPython and give its port with --on"
+            ),
         )
     old = writer.files_of_board(board)
-    if old is not None and old == image.files and not wish.erase_all:
+    if old is not None and old == image.files and not request.erase_all:
         return False, "kept", []
     entries = board_files.listing(board)
     count = sum(not entry.folder for entry in entries)
     if not entries:
         return True, "none", []
     place = f"from {old or 'its place'} to {image.files or 'another'}"
-    change = "the whole flash is erased" if wish.erase_all else f"the file system moves {place}"
-    if wish.erase_files:
-        ui.say(f"{change}: {count} files on the board will be gone, as --erase-files says")
+    change = "the whole flash is erased" if request.erase_all else f"the file system moves {place}"
+    if request.erase_files:
+        callbacks.say(f"{change}: {count} files on the board will be gone, as --erase-files says")
         return True, "erased", []
     needed = board_files.space_needed(entries)
     if image.files and needed > image.files.size:
         raise MicaError(
-            f"{change}, and the {count} files on the board may need {needed:,} bytes of its {image.files.size:,}; "
-            "remove some, or add --erase-files"
+            f"{change}, and the {count} files on the board may need {needed:,} bytes of its {image.files.size:,}",
+            todo="remove some, or add --erase-files",
         )
-    ui.say(f"{change}: copying {count} files from the board first")
+    callbacks.say(f"{change}: copying {count} files from the board first")
     return True, "restored", entries
 
 
-def _models_on(wish: Wish, image: Image, board: Board, ui: Ui) -> dict[str, bytes]:
+def _models_on(request: FlashRequest, image: Image, board: Link, callbacks: FlashCallbacks) -> dict[str, bytes]:
     """What is in the board's /rom and would be lost with its old place: it goes along in the new image."""
-    if wish.erase_files:
+    if request.erase_files:
         return {}
-    with ui.meter("copying models from the board", "bytes") as progress:
+    with callbacks.meter("copying models from the board", "bytes") as progress:
         found = board_files.read_rom(board, progress)
     if found and image.models is None:
         raise MicaError(
-            f"{image.where} has no ROMFS as {wish.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost; "
-            "add --erase-files"
+            f"{image.where} has no ROMFS as {request.board.name}'s, and {', '.join(sorted(found))} in /rom would be lost",
+            todo="add --erase-files",
         )
     return found
 
 
-def _back_up(wish: Wish, board: Board, entries: list[Entry], ui: Ui) -> Backup:
-    folder = wish.backup or Path.cwd() / f"mica-backup-{datetime.now():%Y%m%d-%H%M%S}"
-    with ui.meter("copying files from the board", "bytes") as progress:
+def _back_up(request: FlashRequest, board: Link, entries: list[Entry], callbacks: FlashCallbacks) -> Backup:
+    folder = request.backup or Path.cwd() / f"mica-backup-{datetime.now():%Y%m%d-%H%M%S}"
+    with callbacks.meter("copying files from the board", "bytes") as progress:
         return board_files.back_up(board, entries, folder, progress)
 
 
@@ -276,15 +278,15 @@ def _came_back(port: str | None, before: frozenset[str], known: str | None) -> l
 def wait_for_board(port: str | None, before: frozenset[str], known: str | None, name: str) -> SerialBoard:
     """The board, once its REPL answers. `before`: ports of other boards, where its own is not known."""
     end = time.monotonic() + BACK_SECONDS
-    last = "no new serial port appeared"
+    last = MicaError("no new serial port appeared")
     while True:
         for candidate in _came_back(port, before, known):
             try:
                 return _settled(candidate)
             except MicaError as error:  # not there yet, or its permissions are not
-                last = str(error)
+                last = error
         if time.monotonic() > end:
-            raise MicaError(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s: {last}")
+            raise last.at(f"the image is written, but {name} did not come back within {BACK_SECONDS:.0f} s")
         time.sleep(0.2)
 
 
@@ -300,23 +302,12 @@ def _settled(port: str) -> SerialBoard:
     return board
 
 
-_TRY = """\
-def _mica_try(path):
-    import binascii, mica
-    m = mica.Model(path)
-    bad = m.selftest() if m._m.info.n_golden else None
-    print("mica:selftest", "none" if not m._m.info.n_golden else "bad" if bad else "passed")
-    if bad:
-        print("mica:layer", bad.index, str(binascii.hexlify(bad.name.encode()), "ascii"))
-"""
-
-
-def _try_model(board: Board, name: str) -> str:
+def _try_model(board: Link, name: str) -> str:
     """Load a model from /rom and have it check its golden vectors: passed, or none where it has none."""
     try:
-        answer = ask(board, f"{_TRY}_mica_try('/rom/' + {name!r})")
+        answer = ask(board, on_board.call("try_model", f"/rom/{name}"))
     except BoardError as error:
-        raise MicaError(f"{name} is in /rom of {board.name}, but does not load there: {error}") from None
+        raise error.at(f"{name} is in /rom of {board.name}, but does not load there") from None
     (result,) = answer.one("selftest", one_of("passed", "none", "bad"))
     if result == "bad":
         index, layer = answer.one("layer", number, text)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.link.answers import ask, data, number, up_to, words
-from mica.link.board import Board, BoardError
+from mica.link.board import BoardError, Link
 
 XIP_BASE = 0x10000000
 
@@ -84,25 +85,18 @@ def rp2_files_of_image(blocks: Iterable[tuple[int, bytes]]) -> Span | None:
     return rp2_files(read)
 
 
-def rp2_files_of_board(board: Board) -> Span | None:
+def rp2_files_of_board(board: Link) -> Span | None:
     """The same, of the program that a board runs."""
 
     def read(places: Sequence[tuple[int, int]]) -> list[bytes]:
         # One call for all: each takes a while. What is no address of flash could fault.
         inside = [(at, size if XIP_BASE <= at < XIP_BASE + (16 << 20) else 0) for at, size in places]
-        found = [piece for (piece,) in ask(board, _READ.format(places=inside)).all("bytes", data)]
+        found = [piece for (piece,) in ask(board, on_board.call("read_memory", inside)).all("bytes", data)]
         if [len(piece) for piece in found] != [size for _, size in inside]:
             raise BoardError(f"{board.name}: gave other bytes of its flash than it was asked for")
         return found
 
     return rp2_files(read)
-
-
-_READ = """\
-import binascii, uctypes
-for a, n in {places}:
-    print("mica:bytes", str(binascii.hexlify(uctypes.bytearray_at(a, n)), "ascii"))
-"""
 
 
 # --- esp32 ----------------------------------------------------------------------------------------------
@@ -133,20 +127,12 @@ def partitions(table: bytes) -> list[Partition]:
     return rows
 
 
-_ASK = """\
-import esp32
-for t in (esp32.Partition.TYPE_APP, esp32.Partition.TYPE_DATA):
-    for p in esp32.Partition.find(t):
-        print("mica:partition", *p.info()[:4], p.info()[4])
-"""
-
-
-def partitions_of_board(board: Board) -> list[Partition]:
+def partitions_of_board(board: Link) -> list[Partition]:
     """The rows of the table that a board runs with."""
     try:
-        answer = ask(board, _ASK)
+        answer = ask(board, on_board.source("partitions"))
     except BoardError as error:
-        if "ImportError" not in error.traceback:
+        if error.exception != "ImportError":
             raise
         raise MicaError(f"{board.name} is no ESP32: its MicroPython has no module esp32") from None
     fields = (up_to(255), up_to(255), number, number, words)

@@ -5,15 +5,15 @@ import os
 import time
 from pathlib import Path
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.flash import flash_map
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
-from mica.flash.writer import Ui, Writer
+from mica.flash.writer import FlashCallbacks, Writer
 from mica.images import uf2
-from mica.link import drives
-from mica.link.board import Board, BoardError
+from mica.link import drives, on_board
+from mica.link.board import BoardError, Link
 from mica.link.drives import Drive
 
 _NAME = "mica.uf2"
@@ -23,33 +23,33 @@ _TICK = 0.2
 
 
 class Uf2Writer(Writer):
-    def __init__(self, image: Image, drive: Path | None, ui: Ui) -> None:
+    def __init__(self, image: Image, drive: Path | None, callbacks: FlashCallbacks) -> None:
         self.image = image
         self.facts = image.board
         self.drive = drive
-        self.ui = ui
+        self.callbacks = callbacks
 
-    def files_of_board(self, board: Board) -> Span | None:
+    def files_of_board(self, board: Link) -> Span | None:
         return flash_map.rp2_files_of_board(board)
 
     def files_without_repl(self) -> Span | str | None:
         find_drive(self.facts, self.drive)  # first of all: is there a board?
         return "they cannot be seen in BOOTSEL mode, and a firmware with another layout formats them"
 
-    def write(self, board: Board | None, moved: bool) -> None:
+    def write(self, board: Link | None, moved: bool) -> None:
         drive = self._enter(board) if board else find_drive(self.facts, self.drive)
-        copy(self.image.as_file(), drive, self.ui)
+        copy(self.image.as_file(), drive, self.callbacks)
 
-    def _enter(self, board: Board) -> Drive:
+    def _enter(self, board: Link) -> Drive:
         """Put a running board into BOOTSEL mode, and wait for its drive."""
         before = drives.find()
-        self.ui.say(f"{board.name}: into BOOTSEL mode")
+        self.callbacks.say(f"{board.name}: into BOOTSEL mode")
         try:
             # It does not answer any more.
-            board.exec("import machine\nmachine.bootloader()", timeout=3)
+            board.exec(on_board.source("bootloader"), timeout=3)
         except BoardError as error:
-            if error.traceback:
-                raise MicaError(f"{board.name} does not go into BOOTSEL mode: {error}") from None
+            if error.exception:
+                raise error.at(f"{board.name} does not go into BOOTSEL mode") from None
         board.close()
         end = time.monotonic() + _DRIVE_SECONDS
         while time.monotonic() < end:
@@ -59,12 +59,12 @@ class Uf2Writer(Writer):
             time.sleep(_TICK)
         hint = next((f"; it is not mounted: udisksctl mount -b {device}" for device in drives.unmounted()), "")
         raise MicaError(
-            f"{board.name} went into BOOTSEL mode, but no drive appeared within {_DRIVE_SECONDS:.0f} s{hint}; "
-            "when it is there, the same command without --on goes on"
+            f"{board.name} went into BOOTSEL mode, but no drive appeared within {_DRIVE_SECONDS:.0f} s{hint}",
+            todo="when it is there, the same command without --on goes on",
         )
 
 
-def find_drive(facts: BoardFacts, folder: Path | None) -> Drive:
+def find_drive(facts: BoardSpec, folder: Path | None) -> Drive:
     """The drive of a board that is in BOOTSEL mode already, at `folder` or anywhere. Raises MicaError."""
     if folder is None:
         return drives.choose(facts.mcu, facts.name, drives.find())
@@ -74,7 +74,7 @@ def find_drive(facts: BoardFacts, folder: Path | None) -> Drive:
     return drives.choose(facts.mcu, facts.name, [found])
 
 
-def copy(image: bytes, drive: Drive, ui: Ui) -> None:
+def copy(image: bytes, drive: Drive, callbacks: FlashCallbacks) -> None:
     """Copy a UF2 file onto a boot loader's drive, whole blocks at a time.
 
     A board restarts as soon as it has the last block, and its drive is gone before we can close the file: that is
@@ -84,7 +84,7 @@ def copy(image: bytes, drive: Drive, ui: Ui) -> None:
     done = 0
     total = len(image) // uf2.BLOCK
     try:
-        with ui.meter(f"writing to {drive.path}", "blocks") as progress, path.open("wb", buffering=0) as file:
+        with callbacks.meter(f"writing to {drive.path}", "blocks") as progress, path.open("wb", buffering=0) as file:
             while done < len(image):
                 written = file.write(image[done : done + _CHUNK])
                 done += written
@@ -92,7 +92,7 @@ def copy(image: bytes, drive: Drive, ui: Ui) -> None:
                 progress(done // uf2.BLOCK, total)
     except OSError as error:
         if done < len(image):
-            raise MicaError(_explain(error, drive, done // uf2.BLOCK, len(image))) from None
+            raise _explain(error, drive, done // uf2.BLOCK, len(image)) from None
 
 
 def _bring(descriptor: int) -> None:
@@ -104,14 +104,18 @@ def _bring(descriptor: int) -> None:
             raise
 
 
-def _explain(error: OSError, drive: Drive, blocks: int, size: int) -> str:
+def _explain(error: OSError, drive: Drive, blocks: int, size: int) -> MicaError:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"no permission to write to {drive.path}; mount it as your own user, as a desktop does: udisksctl mount"
-    if error.errno == errno.ENOSPC:
-        return (
-            f"{drive.path} is full: the image has {size:,} bytes; unplug the board, plug it in with BOOTSEL, try again"
+        return MicaError(
+            f"no permission to write to {drive.path}",
+            todo="mount it as your own user, as a desktop does: udisksctl mount",
         )
-    return (
-        f"the drive {drive.path} vanished after {blocks} of {size // uf2.BLOCK} blocks ({error.strerror}); "
-        "plug the board in with BOOTSEL again and repeat"
+    if error.errno == errno.ENOSPC:
+        return MicaError(
+            f"{drive.path} is full: the image has {size:,} bytes",
+            todo="unplug the board, plug it in with BOOTSEL, try again",
+        )
+    return MicaError(
+        f"the drive {drive.path} vanished after {blocks} of {size // uf2.BLOCK} blocks ({error.strerror})",
+        todo="plug the board in with BOOTSEL again and repeat",
     )

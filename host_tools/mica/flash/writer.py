@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from mica.flash.firmware_image import Image
 from mica.flash.flash_map import Span
-from mica.link.board import Board, PutProgress
+from mica.link.board import Link, PutProgress
 
 
 @dataclass(frozen=True)
-class Ui:
+class FlashCallbacks:
     """How we are heard: remarks, and a meter `with meter(what, unit) as progress: progress(done, of)`."""
 
     say: Callable[[str], None]
@@ -24,7 +24,7 @@ class Writer(abc.ABC):
     image: Image
 
     @abc.abstractmethod
-    def files_of_board(self, board: Board) -> Span | None:
+    def files_of_board(self, board: Link) -> Span | None:
         """Where the firmware that runs keeps its files; None when it does not tell."""
 
     @abc.abstractmethod
@@ -32,5 +32,5 @@ class Writer(abc.ABC):
         """The same of a board whose REPL does not answer: a place, None for surely no files, or why it is unknown."""
 
     @abc.abstractmethod
-    def write(self, board: Board | None, moved: bool) -> None:
+    def write(self, board: Link | None, moved: bool) -> None:
         """Write the image and start it; `board` is the open REPL, if there is one. `moved`: the files' place is new."""

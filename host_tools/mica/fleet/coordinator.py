@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.links import Answered, Birth, Death, Event, Events, Link, Unreachable, joined, split
@@ -37,13 +38,14 @@ class FleetRunner(Runner):
         open_links: OpenLinks,
         say: Say | None = None,
         settings: Settings | None = None,
+        custom: CustomOps = NO_CUSTOM,
     ) -> None:
         super().__init__(data, target)
         if self.model.state_bytes:
-            raise MicaError(f"{target}: a model with state goes on from sample to sample; run it on one board")
+            raise MicaError(f"{target}: a model with state goes on from sample to sample", todo="run it on one board")
         self._say = say or (lambda line: None)
         self._events: Events = queue.SimpleQueue()
-        self._host = HostRunner(data)
+        self._host = HostRunner(data, custom)
         self._crc = zlib.crc32(data)
         self._job = 0
         self._dispatcher = Dispatcher(settings)

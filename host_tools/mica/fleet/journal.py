@@ -59,7 +59,7 @@ class Journal:
         """Offset of the end of the last whole record."""
         data = self._file.read()
         if len(data) >= len(_MAGIC) and not data.startswith(_MAGIC):
-            raise MicaError(f"{self.path} is no journal of mica's; give another name")
+            raise MicaError(f"{self.path} is no journal of mica's", todo="give another name")
         at = len(_MAGIC)
         if len(data) < at + 4:
             return 0
@@ -68,7 +68,7 @@ class Journal:
         if len(data) < end + 4 or zlib.crc32(data[at:end]) != int.from_bytes(data[end : end + 4], "little"):
             return 0
         if json.loads(data[at + 4 : end]) != json.loads(json.dumps(about)):
-            raise MicaError(f"{self.path} is the journal of another job; give another name, or take it away")
+            raise MicaError(f"{self.path} is the journal of another job", todo="give another name, or take it away")
         at = end + 4
         while (end := self._one(data, at)) is not None:
             at = end

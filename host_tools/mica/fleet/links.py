@@ -144,9 +144,9 @@ def joined(arrays: Sequence[np.ndarray]) -> bytes:
 def split(model: ModelFile, ids: Sequence[int], data: bytes) -> Inputs:
     """The reverse of `joined`. Raises ValueError where the sizes differ."""
     tensors: list[TensorRecord] = [model.tensors[t] for t in ids]
-    wanted = sum(t.bytes for t in tensors)
-    if len(data) != wanted:
-        raise ValueError(f"{len(data)} bytes of inputs; the model takes {wanted}")
+    expected = sum(t.bytes for t in tensors)
+    if len(data) != expected:
+        raise ValueError(f"{len(data)} bytes of inputs; the model takes {expected}")
     arrays, at = [], 0
     for t in tensors:
         arrays.append(np.frombuffer(data[at : at + t.bytes], DTYPE_NUMPY[t.dtype]).reshape(t.dims))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mica.boards import emulated_boards
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.coordinator import FleetRunner, Say
 from mica.fleet.dispatch import Settings
@@ -38,7 +39,7 @@ def targets_of(target: str) -> dict[str, str]:
             )
         ports = usb_ports()
         if not ports:
-            raise MicaError("usb:all: no board is plugged in; mica doctor says what it sees")
+            raise MicaError("usb:all: no board is plugged in", todo="mica doctor says what it sees")
         return {port: port for port in ports}
     found: dict[str, str] = {}
     for word in filter(None, (w.strip() for w in listed.split(","))):
@@ -48,23 +49,25 @@ def targets_of(target: str) -> dict[str, str]:
         if not 1 <= times <= _MOST:
             raise MicaError(f"{word}: expected *1 to *{_MOST}")
         if times > 1 and name not in emulated_boards() and name != "host":
-            raise MicaError(f"{word}: {name} is one board; *n starts an emulated one n times")
+            raise MicaError(f"{word}: {name} is one board", todo="*n starts an emulated one n times")
         if name != "host":
             check_target(name)
         for i in range(times):
             label = f"{name}#{i + 1}" if times > 1 else name
             if label in found:
-                raise MicaError(f"{target}: {label} is named twice; {name}*2 starts it twice")
+                raise MicaError(f"{target}: {label} is named twice", todo=f"{name}*2 starts it twice")
             found[label] = name
     if not found:
-        raise MicaError(f"{target!r} names no board; expected such as fleet:UNIX*3,MPS2_AN385")
+        raise MicaError(f"{target!r} names no board", todo="expected such as fleet:UNIX*3,MPS2_AN385")
     if len(found) > _MOST:
-        raise MicaError(f"{len(found)} boards; one command drives {_MOST} at most")
+        raise MicaError(f"{len(found)} boards", todo=f"one command drives {_MOST} at most")
     return found
 
 
-def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Settings | None = None) -> FleetRunner:
-    """The model on all boards of a fleet. Raises MicaError; a board that fails later is the fleet's to get over."""
+def open_fleet(
+    data: bytes, target: str, say: Say | None = None, settings: Settings | None = None, custom: CustomOps = NO_CUSTOM
+) -> FleetRunner:
+    """The model on all boards of a fleet; custom: operators of the user's own. Raises MicaError; a board that fails later is the fleet's to get over."""
     boards = targets_of(target)
     known = emulated_boards()
     for one in dict.fromkeys(boards.values()):
@@ -72,6 +75,8 @@ def open_fleet(data: bytes, target: str, say: Say | None = None, settings: Setti
             build(known[one], progress=say or quiet)
 
     def links(events: Events) -> Sequence[Link]:
-        return [RunnerLink(name, partial(open_runner, data, one), events) for name, one in boards.items()]
+        return [
+            RunnerLink(name, partial(open_runner, data, one, custom=custom), events) for name, one in boards.items()
+        ]
 
-    return FleetRunner(data, target, links, say, settings)
+    return FleetRunner(data, target, links, say, settings, custom)

@@ -50,14 +50,14 @@ def constants(
     if "mult" in blobs:
         require(blobs["mult"].shape == blobs["shift"].shape, "mult and shift differ in length")
         for i in np.flatnonzero(blobs["mult"] < schema.MULT_MIN)[:1]:
-            raise Broken(f"mult[{i}] is {blobs['mult'][i]}; wanted {schema.MULT_MIN} to {schema.MULT_MAX}")
+            raise Broken(f"mult[{i}] is {blobs['mult'][i]}; expected {schema.MULT_MIN} to {schema.MULT_MAX}")
         shift = blobs["shift"]
         for i in np.flatnonzero((shift < schema.SHIFT_MIN) | (shift > schema.SHIFT_MAX))[:1]:
-            raise Broken(f"shift[{i}] is {shift[i]}; wanted {schema.SHIFT_MIN} to {schema.SHIFT_MAX}")
+            raise Broken(f"shift[{i}] is {shift[i]}; expected {schema.SHIFT_MIN} to {schema.SHIFT_MAX}")
     if "weights" in blobs:
         bound = np.abs(blobs["bias"].astype(np.int64)) + reduction(blobs["weights"])
         for i in np.flatnonzero(bound >= INT32_LIMIT)[:1]:
-            raise Broken(f"channel {i} can reach {bound[i]}; wanted |bias| + 128 * sum|w| < 2**31")
+            raise Broken(f"channel {i} can reach {bound[i]}; expected |bias| + 128 * sum|w| < 2**31")
     KERNEL_BY_NAME[kernel].constants(x, y, p, blobs)
     if flags & schema.STEP_FLAGS["FAST"]:
         require(fast_is_true(blobs), "the step claims FAST, and its constants do not allow it")

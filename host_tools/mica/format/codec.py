@@ -1,7 +1,7 @@
 """Bytes of a .mica file <-> ModelFile. The layout comes from `schema`; this module holds no offset of its own.
 
 `encode` lays the constants out, computes the header and ends by decoding what it made, so that it cannot write a file
-that the loader refuses.  `decode` doubts everything, as `usermod_c/runtime/load.c` does.
+that the loader refuses.  `decode` validates everything, as `usermod_c/runtime/load.c` does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import check, names, schema
+from mica.format import check, names, order, schema
 from mica.format.schema import Field
 from mica.format.weights import LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
@@ -43,10 +43,10 @@ _ZERO_RANGE = {
 
 
 class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format. The text names the place and the remedy, in one line."""
+    """A file, or a ModelFile, that breaks a rule of the format: what and where, and the remedy. Both are one line."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(printable(message))
+    def __init__(self, found: str, *, todo: str = "") -> None:
+        super().__init__(printable(found), todo=printable(todo))
 
 
 @dataclass
@@ -110,6 +110,9 @@ class ModelFile:
     outputs: list[int]
     metadata: dict[str, str] = field(default_factory=dict)
     golden: list[GoldenVector] = field(default_factory=list)
+    strips: list[order.Strip] = field(
+        default_factory=list
+    )  # steps that run together by rows, in the order of the steps
     arena_bytes: int | None = None  # activations; None: encode takes the end of the last tensor
     state_bytes: int | None = None
     features: int = 0
@@ -258,7 +261,8 @@ def encode(model: ModelFile) -> bytes:
                 raise FormatError(f"{what}: a constant needs values of shape {list(t.dims)}")
             offset = data.add(_array_bytes(t.values, DTYPE_NUMPY[t.dtype], what), schema.BLOB_ALIGN)
         else:
-            spaces[t.space] = max(spaces[t.space], offset + t.bytes)
+            if t.space != "rows":  # which a caller has to give an arena_bytes
+                spaces[t.space] = max(spaces[t.space], offset + t.bytes)
         tensors += _packed(
             what,
             schema.TENSOR,
@@ -326,6 +330,9 @@ def encode(model: ModelFile) -> bytes:
         sections["METADATA"] = metadata
     sections["STRINGS"] = bytes(strings.data)
     sections["DATA"] = data.data
+    if model.strips:
+        records = order.to_records(model.strips)
+        sections["ORDER"] = b"".join(_packed(f"record {i} of ORDER", schema.ORDER, r) for i, r in enumerate(records))
     if model.golden:
         sections["GOLDEN"] = _golden_bytes(model)
     if any(g.layer_crcs for g in model.golden):
@@ -364,7 +371,7 @@ def encode(model: ModelFile) -> bytes:
             "section_bytes": schema.record_bytes(schema.SECTION),
             "n_sections": len(sections),
             "reserved": 0,
-            "features": model.features,
+            "features": model.features | (schema.FEATURES["STRIPS"] if model.strips else 0),
             "flags": 0,
             "kernels": kernels,
             "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
@@ -382,7 +389,7 @@ def encode(model: ModelFile) -> bytes:
     try:
         decode(out)
     except FormatError as e:
-        raise FormatError(str(e).removesuffix(f"; {_DAMAGED}")) from None
+        raise FormatError(e.found) from None  # what to do about a file that somebody else made is no help here
     return out
 
 
@@ -400,7 +407,7 @@ def _golden_bytes(model: ModelFile) -> bytes:
     for i, g in enumerate(model.golden):
         what = f"golden vector {i}"
         if len(g.inputs) != len(model.inputs) or len(g.outputs) != len(model.outputs):
-            raise FormatError(f"{what}: wanted {len(model.inputs)} inputs and {len(model.outputs)} outputs")
+            raise FormatError(f"{what}: expected {len(model.inputs)} inputs and {len(model.outputs)} outputs")
         for t, values in zip([*model.inputs, *model.outputs], [*g.inputs, *g.outputs], strict=True):
             record = model.tensors[t]
             if np.asarray(values).size != math.prod(record.dims):
@@ -415,7 +422,7 @@ def _layer_crc_bytes(model: ModelFile) -> bytes:
     n = len(model.steps)
     for i, g in enumerate(model.golden):
         if len(g.layer_crcs) != n:
-            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers; wanted {n}")
+            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers", todo=f"expected {n}")
     return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
 
 
@@ -425,7 +432,7 @@ _DAMAGED = "the file is damaged or was made by another program: pack or copy it 
 
 
 def _bad(text: str, remedy: str = _DAMAGED) -> NoReturn:
-    raise FormatError(f"{text}; {remedy}")
+    raise FormatError(text, todo=remedy)
 
 
 @dataclass
@@ -461,7 +468,7 @@ def _sections(data: bytes, header: dict[str, Any]) -> dict[str, _Section]:
         if name in schema.TABLES:
             known = schema.record_bytes(schema.TABLES[name])
             if s["record_bytes"] < known:
-                _bad(f"{what} has records of {s['record_bytes']} bytes; wanted {known} or more")
+                _bad(f"{what} has records of {s['record_bytes']} bytes; expected {known} or more")
             if s["record_bytes"] * s["count"] != s["bytes"]:
                 _bad(f"{what} has {s['count']} records of {s['record_bytes']} bytes in {s['bytes']} bytes")
         out[name] = _Section(s["offset"], s["bytes"], s["record_bytes"], s["count"])
@@ -475,13 +482,13 @@ def decode(data: bytes) -> ModelFile:
     data = bytes(data)
     known = schema.record_bytes(schema.HEADER)
     if data[:4] != schema.MAGIC:
-        _bad(f"byte 0: found {data[:4]!r}, wanted {schema.MAGIC!r}", "this is not a .mica file")
+        _bad(f"byte 0: found {data[:4]!r}, expected {schema.MAGIC!r}", "this is not a .mica file")
     if len(data) < known:
         _bad(f"the file has {len(data)} bytes, its header {known}", "it was cut short: copy it again")
     h = unpack_record(schema.HEADER, data, 0)
     if h["version_major"] != schema.VERSION_MAJOR:
         _bad(
-            f"byte 4: format version {h['version_major']}.{h['version_minor']}, wanted {schema.VERSION_MAJOR}.x",
+            f"byte 4: format version {h['version_major']}.{h['version_minor']}, expected {schema.VERSION_MAJOR}.x",
             "update mica, or pack the model again",
         )
     if h["header_bytes"] < known or h["section_bytes"] < schema.record_bytes(schema.SECTION):
@@ -517,7 +524,8 @@ class _Reader:
             _bad("section STRINGS does not end in a zero")
         if (at := names.texts_fault(self.strings)) >= 0:
             _bad(f"byte {s.offset + at}: section STRINGS has control characters other than the line feed")
-        self.space_bytes = {"arena": header["arena_bytes"], "state": header["state_bytes"], "data": len(self.constants)}
+        arena = header["arena_bytes"]
+        self.space_bytes = {"arena": arena, "rows": arena, "state": header["state_bytes"], "data": len(self.constants)}
         self.tensors: list[TensorRecord] = []
 
     def model(self) -> ModelFile:
@@ -528,7 +536,7 @@ class _Reader:
             ("IO", 0, schema.MAX_IO),
         ):
             if not low <= self.sections[table].count <= high:
-                _bad(f"section {table} has {self.sections[table].count} records; wanted {low} to {high}")
+                _bad(f"section {table} has {self.sections[table].count} records; expected {low} to {high}")
         for i, (at, r) in enumerate(self._records("TENSORS")):
             self.tensors.append(self._tensor(at, i, r))
         inputs, outputs = self._io()
@@ -536,14 +544,21 @@ class _Reader:
         for at, r in self._records("METADATA"):
             key = self._name(r["key"], f"byte {at}, metadata key")
             metadata.setdefault(key, self._string(r["value"], f"byte {at}, metadata value"))
-        steps = [self._step(at, i, r) for i, (at, r) in enumerate(self._records("STEPS"))]
+        strips = self._strips()
+        inside = {i for s in strips for i in range(s.first, s.first + s.steps)}
+        steps = [self._step(at, i, r, i in inside) for i, (at, r) in enumerate(self._records("STEPS"))]
         h = self.header
+        try:
+            order.check(strips, self.tensors, steps, h["arena_bytes"])
+        except Broken as e:
+            _bad(str(e))
         model = ModelFile(
             tensors=self.tensors,
             steps=steps,
             inputs=inputs,
             outputs=outputs,
             metadata=metadata,
+            strips=strips,
             arena_bytes=h["arena_bytes"],
             state_bytes=h["state_bytes"],
             features=h["features"],
@@ -562,6 +577,14 @@ class _Reader:
         if (h["scratch_min"], h["scratch_want"]) != (model.scratch_min, model.scratch_want):
             _bad("the scratch sizes in the header are not the largest of the steps")
         return model
+
+    def _strips(self) -> list[order.Strip]:
+        if ("ORDER" in self.sections) != bool(self.header["features"] & schema.FEATURES["STRIPS"]):
+            _bad("the section ORDER and the feature STRIPS go together")
+        try:
+            return order.from_records([r for _, r in self._records("ORDER")])
+        except Broken as e:
+            _bad(str(e))
 
     def _records(self, table: str) -> list[tuple[int, dict[str, Any]]]:
         if (s := self.sections.get(table)) is None:
@@ -592,19 +615,22 @@ class _Reader:
         dims = r["dims"]
         if not all(1 <= d <= schema.MAX_DIM for d in dims) or any(d != 1 for d in dims[r["rank"] :]):
             _bad(
-                f"{what} has dimensions {list(dims)}, rank {r['rank']}; wanted 1 to {schema.MAX_DIM}, beyond the rank 1"
+                f"{what} has dimensions {list(dims)}, rank {r['rank']}; expected 1 to {schema.MAX_DIM}, beyond the rank 1"
             )
         if not (math.isfinite(r["scale"]) and r["scale"] > 0):
-            _bad(f"{what} has scale {r['scale']}; wanted a finite positive number")
+            _bad(f"{what} has scale {r['scale']}; expected a finite positive number")
         low, high = _ZERO_RANGE[dtype]
         if not low <= r["zero_point"] <= high:
-            _bad(f"{what} has zero point {r['zero_point']}; wanted {low} to {high}")
+            _bad(f"{what} has zero point {r['zero_point']}; expected {low} to {high}")
         t = TensorRecord(name, dtype, dims[: r["rank"]], r["scale"], r["zero_point"], space, r["offset"])
         if t.bytes != r["bytes"]:
             _bad(f"{what} has shape {list(t.dims)}, which is {t.bytes} bytes, and says {r['bytes']}")
         if t.offset % schema.BLOB_ALIGN:
-            _bad(f"{what} lies at {t.offset}; wanted a multiple of {schema.BLOB_ALIGN}")
-        if t.offset + t.bytes > self.space_bytes[space]:
+            _bad(f"{what} lies at {t.offset}; expected a multiple of {schema.BLOB_ALIGN}")
+        if space == "rows" and not (order.is_image(t.dims) and "ORDER" in self.sections):
+            _bad(f"{what} is kept by rows, has shape {list(t.dims)}; expected [1, H, W, C], and a section ORDER")
+        # What is there of a tensor that is kept by rows, the calls of ORDER say.
+        if t.offset + (0 if space == "rows" else t.bytes) > self.space_bytes[space]:
             _bad(f"{what} ends at {t.offset + t.bytes}, its space ({space}) at {self.space_bytes[space]}")
         if space == "data":
             t.values = np.frombuffer(self.constants, DTYPE_NUMPY[dtype], math.prod(t.dims), t.offset).reshape(t.dims)
@@ -616,8 +642,8 @@ class _Reader:
             what = f"byte {at}: model input or output"
             if r["role"] > 1 or r["tensor"] >= len(self.tensors):
                 _bad(f"{what} has role {r['role']} and tensor {r['tensor']} of {len(self.tensors)}")
-            if self.tensors[r["tensor"]].space == "data":
-                _bad(f"{what} is tensor {r['tensor']}, which is a constant")
+            if self.tensors[r["tensor"]].space in ("data", "rows"):
+                _bad(f"{what} is tensor {r['tensor']}, which is a constant, or kept by rows")
             if r["tensor"] in lists[r["role"]]:
                 _bad(f"{what} names tensor {r['tensor']} twice")
             lists[r["role"]].append(r["tensor"])
@@ -629,10 +655,10 @@ class _Reader:
         n = next((i for i in range(least, most) if ids[i] == schema.NO_TENSOR), most)
         if any(t >= len(self.tensors) for t in ids[:n]) or any(t != schema.NO_TENSOR for t in ids[n:]):
             number = f"{least} to {most}" if least < most else f"{least}"
-            _bad(f"{what}: tensors {list(ids)}; wanted {number} of {len(self.tensors)}")
+            _bad(f"{what}: tensors {list(ids)}; expected {number} of {len(self.tensors)}")
         return ids[:n]
 
-    def _step(self, at: int, i: int, r: dict[str, Any]) -> StepRecord:
+    def _step(self, at: int, i: int, r: dict[str, Any], strip: bool) -> StepRecord:
         name = self._name(r["name"], f"byte {at}: step {i}")
         what = f"byte {at}: step {i} ({name})"
         k = KERNEL_BY_ID.get(r["kernel"])
@@ -660,12 +686,12 @@ class _Reader:
         x, y = [self.tensors[t] for t in s.inputs], self.tensors[s.outputs[0]]
         if y.space == "data":
             _bad(f"{what} writes tensor {s.outputs[0]}, which is a constant")
-        for t, wanted in (*((t, k.x_type) for t in x), (y, k.y_type)):
-            if t.dtype != wanted:
-                _bad(f"{what}: {t.name} is {t.dtype}; wanted {wanted}")
+        for t, expected in (*((t, k.x_type) for t in x), (y, k.y_type)):
+            if t.dtype != expected:
+                _bad(f"{what}: {t.name} is {t.dtype}; expected {expected}")
         for t in x:
             share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
-            if share and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
+            if share and not strip and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
                 _bad(f"{what}: input {t.name} and output {y.name} share bytes")
         try:
             shapes = check.geometry(k.name, x, y, s.params)
@@ -680,7 +706,7 @@ class _Reader:
             _bad(f"{what}: {e}")
         need = scratch_min(k.name, y.dims[-1] if y.dims else 1)
         if s.scratch_min < need or s.scratch_want < s.scratch_min:
-            _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; wanted {need} or more")
+            _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; expected {need} or more")
         return s
 
     def _blob(self, what: str, place: tuple[int, int], kind: str, shape: tuple[int, ...], weights: bool) -> Array:
@@ -689,10 +715,10 @@ class _Reader:
         lengths = (1, -shape[0]) if shape[0] < 0 else (math.prod(shape),)
         known = not shape or shape[0] != ANY_LENGTH
         if size % itemsize or (known and size // itemsize not in lengths):
-            _bad(f"{what} has {size} bytes; wanted {' or '.join(str(n * itemsize) for n in lengths)}")
+            _bad(f"{what} has {size} bytes; expected {' or '.join(str(n * itemsize) for n in lengths)}")
         align = schema.ALIGN if weights else schema.BLOB_ALIGN
         if offset % align:
-            _bad(f"{what} lies at {offset} in DATA; wanted a multiple of {align}")
+            _bad(f"{what} lies at {offset} in DATA; expected a multiple of {align}")
         if offset + size > len(self.constants):
             _bad(f"{what} ends at {offset + size}, DATA at {len(self.constants)}")
         a = np.frombuffer(self.constants, NUMPY_TYPE[kind], size // itemsize, offset)

@@ -82,7 +82,9 @@ TENSOR = (
     Field("name", "u32", "offset of a zero-terminated UTF-8 string in STRINGS"),
     Field("dtype", "u8", "element type, see the table of element types"),
     Field("rank", "u8", "number of dimensions in use, 0 to 6; rank 0 is one element"),
-    Field("space", "u8", "where the bytes live: 0 arena, 1 state, 2 DATA (read only)"),
+    Field(
+        "space", "u8", "where the bytes live: 0 arena, 1 state, 2 DATA (read only), 3 rows (arena, some rows at a time)"
+    ),
     Field("reserved", "u8", "zero"),
     Field("dims", "u32", "dimensions, outermost first, 1 to 65535; unused ones are 1", MAX_RANK),
     Field("scale", "f32", "real = scale * (q - zero_point); finite and positive"),
@@ -110,6 +112,12 @@ IO = (
     Field("role", "u16", "0 model input, 1 model output; in the order of the ONNX graph"),
 )
 
+ORDER = (
+    Field("step", "u16", "step of which rows are made; 0xFFFF: a strip begins"),
+    Field("rows", "u16", "how many rows; of a strip its first step"),
+    Field("drop", "u16", "oldest rows of the output that leave the memory before; of a strip the number of its steps"),
+)
+
 METADATA = (
     Field("key", "u32", "offset of a zero-terminated UTF-8 string in STRINGS"),
     Field("value", "u32", "offset of a zero-terminated UTF-8 string in STRINGS"),
@@ -126,15 +134,20 @@ SECTIONS = {
     "DATA": 6,
     "GOLDEN": 7,
     "LAYER_CRCS": 8,
+    "ORDER": 9,
 }
 REQUIRED_SECTIONS = ("TENSORS", "STEPS", "IO", "STRINGS", "DATA")
-TABLES = {"TENSORS": TENSOR, "STEPS": STEP, "IO": IO, "METADATA": METADATA}
+TABLES = {"TENSORS": TENSOR, "STEPS": STEP, "IO": IO, "METADATA": METADATA, "ORDER": ORDER}
 
 DTYPES = {"int8": 1, "uint8": 2, "int16": 3, "int32": 4, "float32": 5}
 DTYPE_BYTES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "float32": 4}
-SPACES = {"arena": 0, "state": 1, "data": 2}
+SPACES = {"arena": 0, "state": 1, "data": 2, "rows": 3}
+NEW_STRIP = 0xFFFF  # `step` of the record of ORDER that begins a strip
 
-FEATURES: dict[str, int] = {}  # name -> bit; none is required by version 1.0
+# name -> bit; none is required by version 1.0.
+# STRIPS: there is a section ORDER, and only then.
+# JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
+FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2}
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.
@@ -149,6 +162,7 @@ METADATA_KEYS = {
     "labels": "class names, one per line",
     "input_scale": "float input = raw * input_scale + input_offset, as the evaluation data stores it",
     "input_offset": "see input_scale",
+    "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",

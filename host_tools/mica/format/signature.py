@@ -30,7 +30,7 @@ def read_key(path: str | Path) -> bytes:
     if not LEAST <= len(key) <= _MOST:
         size = f"more than {_MOST}" if len(key) > _MOST else str(len(key))
         raise MicaError(
-            f"{path}: a key of {size} bytes; {LEAST} to {_MOST} are expected: head -c 32 /dev/urandom > {path}"
+            f"{path}: a key of {size} bytes", todo=f"{LEAST} to {_MOST} are expected: head -c 32 /dev/urandom > {path}"
         )
     return key
 
@@ -58,7 +58,7 @@ def is_signed(data: bytes) -> bool:
 def check(data: bytes, key: bytes, where: str) -> None:
     """Raises MicaError, which begins with `where`, unless the file is signed with the key."""
     if not is_signed(data):
-        raise MicaError(f"{where}: the model is not signed; pack it with mica pack --key")
+        raise MicaError(f"{where}: the model is not signed", todo="pack it with mica pack --key")
     n = _file_bytes(data)
     if not hmac.compare_digest(data[n + len(MAGIC) : n + _SIZE], hmac.digest(key, data[:n], hashlib.sha256)):
         raise MicaError(f"{where}: the model is signed with another key, or was changed since")

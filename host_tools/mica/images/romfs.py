@@ -58,7 +58,7 @@ def build(files: Mapping[str, bytes], *, align: int = ALIGN, size: int | None = 
         if len(image) % 2 == 0:
             break
     if size is not None and len(image) > size:
-        raise MicaError(f"the ROMFS image has {len(image):,} bytes, and its partition {size:,}; leave files out")
+        raise MicaError(f"the ROMFS image has {len(image):,} bytes, and its partition {size:,}", todo="leave files out")
     return image
 
 
@@ -168,7 +168,9 @@ def _tree(files: Mapping[str, bytes]) -> dict[str, _Node]:
     for name, data in sorted(files.items()):
         *folders, last = PurePosixPath(name).parts or ("",)
         if last in ("", "/") or {"/", ".."} & {*folders, last}:
-            raise MicaError(f"{name!r} is not a path in a ROMFS; wanted one such as 'net.mica' or 'lib/net.mica'")
+            raise MicaError(
+                f"{name!r} is not a path in a ROMFS", todo="expected one such as 'net.mica' or 'lib/net.mica'"
+            )
         at = top
         for part in folders:
             below = at.setdefault(part, {})

@@ -52,7 +52,7 @@ def parse(image: bytes, where: str) -> list[Block]:
     """The blocks of a UF2 file that are meant for flash. Raises MicaError for anything else."""
     blocks = []
     if not image or len(image) % BLOCK:
-        raise MicaError(f"{where}: not a UF2 file ({len(image):,} bytes; wanted a multiple of {BLOCK})")
+        raise MicaError(f"{where}: not a UF2 file ({len(image):,} bytes; expected a multiple of {BLOCK})")
     for at in range(0, len(image), BLOCK):
         first, second, flags, address, size, number, count, family = struct.unpack_from("<8I", image, at)
         (last,) = struct.unpack_from("<I", image, at + BLOCK - 4)
@@ -64,14 +64,14 @@ def parse(image: bytes, where: str) -> list[Block]:
     return blocks
 
 
-def check_family(blocks: list[Block], wanted: int, board: str, where: str) -> None:
+def check_family(blocks: list[Block], expected: int, board: str, where: str) -> None:
     """Raise MicaError unless the blocks are for this family, or for none in particular."""
-    for family in sorted({block.family for block in blocks if block.family not in (wanted, None)}, key=str):
-        if family == ABSOLUTE and wanted in (RP2350, RP2350_RISCV):
+    for family in sorted({block.family for block in blocks if block.family not in (expected, None)}, key=str):
+        if family == ABSOLUTE and expected in (RP2350, RP2350_RISCV):
             continue  # the block that works round erratum RP2350-E10
         assert family is not None
         name = FAMILIES.get(family, f"another chip (family {family:#010x})")
-        raise MicaError(f"{where}: is for {name}; {board} has an {FAMILIES.get(wanted, hex(wanted))}")
+        raise MicaError(f"{where}: is for {name}; {board} has an {FAMILIES.get(expected, hex(expected))}")
 
 
 def build(parts: Iterable[tuple[int, bytes]], family: int) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.importer import kinds
 from mica.importer.onnx_file import import_onnx
@@ -14,10 +15,13 @@ from mica.ir.graph import Graph
 __all__ = ["import_model", "import_onnx", "import_tflite"]
 
 
-def import_model(path: str | Path, shapes: Mapping[str, int] | None = None) -> Graph:
-    """Reads a file of any kind that mica packs; shapes: sizes of an ONNX file's dynamic dimensions. Raises MicaError."""
+def import_model(path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM) -> Graph:
+    """Reads a file of any kind that mica packs. Raises MicaError.
+
+    Of an ONNX file, shapes: sizes of dynamic dimensions; custom: operators of the user's own.
+    """
     if kinds.read_as(path) == "tflite":
         if shapes:
             raise MicaError(f"{path}: --shape {next(iter(shapes))}: a .tflite file has fixed shapes")
         return import_tflite(path)
-    return import_onnx(path, shapes)
+    return import_onnx(path, shapes, custom)

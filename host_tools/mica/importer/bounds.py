@@ -32,7 +32,7 @@ class Bound:
             size = math.prod(shape) * _item_bytes(dtype)
             if size > self.each:
                 raise ValueError(
-                    f"it would fold to a constant of shape {list(shape)}, {size:,} bytes; wanted at most {self.each:,} "
+                    f"it would fold to a constant of shape {list(shape)}, {size:,} bytes; expected at most {self.each:,} "
                     "(64 MB and 4 times the file)"
                 )
 
@@ -40,7 +40,9 @@ class Bound:
         """Counts constants that are there. Raises ValueError where they are too many."""
         self.taken += sum(a.nbytes for a in arrays)
         if self.taken > self.together:
-            raise ValueError(f"the constants folded so far take {self.taken:,} bytes; wanted at most {self.together:,}")
+            raise ValueError(
+                f"the constants folded so far take {self.taken:,} bytes; expected at most {self.together:,}"
+            )
 
 
 def _item_bytes(dtype: str) -> int:
@@ -64,4 +66,4 @@ def range_size(*ends: np.ndarray) -> tuple[Shape, str]:
 def check_activation(shape: Shape) -> None:
     """Raises ValueError where no board could hold such a tensor, and this computer need not try."""
     if (size := math.prod(shape)) > MAX_ELEMENTS:
-        raise ValueError(f"a tensor of shape {list(shape)} has {size:,} elements; wanted at most {MAX_ELEMENTS:,}")
+        raise ValueError(f"a tensor of shape {list(shape)} has {size:,} elements; expected at most {MAX_ELEMENTS:,}")

@@ -1,7 +1,7 @@
 """Constants that come as integers: real numbers that remember the step they are multiples of.
 
-DequantizeLinear(int8 w, s, z)              =>   constant (w - z) * s with steps s
-Transpose, Reshape ... of such a constant   =>   constant with its steps moved alike
+DequantizeLinear(int8 w, s, z)              =>   constant (w - z) * s with weight scale s
+Transpose, Reshape ... of such a constant   =>   constant with its weight scale moved alike
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def dequantised(
 
     float32, as ONNX gives it; float64 of 32-bit integers (a bias), which float32 would round.
     """
-    steps = _spread(scale.astype(np.float64), q, attrs, "scale")
-    if not (np.all(np.isfinite(steps)) and np.all(steps > 0)):
+    weight_scale = _spread(scale.astype(np.float64), q, attrs, "scale")
+    if not (np.all(np.isfinite(weight_scale)) and np.all(weight_scale > 0)):
         raise ValueError("a scale that is not a positive number")
     integers = q.astype(np.int64)
     if zero is not None:
         integers = integers - _spread(zero.astype(np.int64), q, attrs, "zero point")
-    data = integers * steps
+    data = integers * weight_scale
     value = Value(name, tuple(q.shape), "float32", data if q.dtype.itemsize > 2 else data.astype(np.float32))
-    value.steps = steps
+    value.weight_scale = weight_scale
     if scale.size == 1 and q.dtype in (np.int8, np.uint8):
         z = 0 if zero is None else int(zero.reshape(-1)[0])
-        value.quant = Quant(float(steps.reshape(-1)[0]), z - 128 if q.dtype == np.uint8 else z)
+        value.quant = Quant(float(weight_scale.reshape(-1)[0]), z - 128 if q.dtype == np.uint8 else z)
     return value
 
 
@@ -56,7 +56,7 @@ def _spread(p: np.ndarray, q: np.ndarray, attrs: Mapping[str, Any], what: str) -
     return p.reshape(shape)
 
 
-def moved_steps(value: Value, move: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def moved_weight_scale(value: Value, move: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Steps of `value` after an operator that moves its elements."""
-    assert value.steps is not None
-    return move(np.ascontiguousarray(np.broadcast_to(value.steps, value.shape)))
+    assert value.weight_scale is not None
+    return move(np.ascontiguousarray(np.broadcast_to(value.weight_scale, value.shape)))

@@ -38,6 +38,10 @@ SAVED = Kind(
     'To convert it, in Python: tf.lite.TFLiteConverter.from_saved_model("{name}").convert() gives a .tflite',
 )
 
+SAFETENSORS = Kind(
+    "a safetensors file: weights without a network", "To convert it, in Python, with the model's class: " + _TORCH
+)
+
 # First files of archives that torch.save, torch.jit.save and torch.export.save write.
 TORCH_FILES = (b"data.pkl", b"constants.pkl", b"version", b"byteorder", b".format_version", b"archive_format")
 
@@ -53,6 +57,7 @@ _STARTS = (
         for start in (b"x\x01", b"x\x5e", b"x\x9c", b"x\xda", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"]\x00\x00")
     ),
     (b"\x04\x22\x4d\x18", PICKLE),
+    (b"\x93NUMPY", Kind("a NumPy array", "--calib, run and eval take it; the model is another file")),
     (b"GGUF", Kind("a GGUF file of a language model", "mica takes networks as ONNX files")),
 )
 
@@ -65,7 +70,7 @@ def read_as(path: str | Path) -> str:
     if path.is_dir():
         if (path / "saved_model.pb").exists():
             raise _refusal(path, SAVED)
-        raise MicaError(f"{path}: is a folder; give the .onnx or .tflite file")
+        raise MicaError(f"{path}: is a folder", todo="give the .onnx or .tflite file")
     head = head_of(path)
     if head[4:8] == schema.IDENTIFIER:
         return "tflite"
@@ -86,7 +91,7 @@ def head_of(path: Path) -> bytes:
 
 def _refusal(path: Path, kind: Kind) -> MicaError:
     line = kind.convert.format(name=path.name)
-    return MicaError(f"{path}: is {kind.name}; mica packs .onnx and .tflite files. {line}")
+    return MicaError(f"{path}: is {kind.name}", todo=f"mica packs .onnx and .tflite files. {line}")
 
 
 def _other(head: bytes) -> Kind | None:
@@ -95,7 +100,7 @@ def _other(head: bytes) -> Kind | None:
     for start, kind in _STARTS:
         if head.startswith(start):
             return kind
-    return None
+    return SAFETENSORS if head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 32 else None
 
 
 def _archive(head: bytes) -> Kind:

@@ -23,18 +23,20 @@ import onnx.shape_inference
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
-from mica import custom
+from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import ml_form, tidy_names
+from mica.importer import loops, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
-from mica.importer.definitions import spelled_out
 from mica.importer.evaluate import evaluate
-from mica.importer.integers import STEPPED_MOVES, dequantised, moved_steps
-from mica.importer.operator_form import Speller
+from mica.importer.expand import ml
+from mica.importer.expand.definitions import expanded_definition
+from mica.importer.expand.operators import Expander
+from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
 from mica.ir.graph import Graph, Node, Value
-from mica.ir.ops import DEFINED, MICROSOFT_OPS, MOVES, NOT_SUPPORTED, ONNX_OPS
+from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
+from mica.passes.supported import ONNX_OPS
 
 OLDEST_OPSET = 7
 # A constant larger than this takes no part in shape inference: it is data, not a shape.
@@ -52,8 +54,8 @@ INTEGER_OPS = MOVES.union(
 )
 
 
-def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Graph:
-    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`.
+def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM) -> Graph:
+    """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
 
     Operators that mica does not know stay in the graph, for the passes to refuse together with what they cannot take.
     Raises MicaError where the file cannot be read, Unsupported where no graph can be made of it.
@@ -64,17 +66,24 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None) -> Gr
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), newest)
     if not OLDEST_OPSET <= opset <= newest:
         raise Unsupported(
-            f"{path}: ONNX opset {opset}; mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset."
+            f"{path}: ONNX opset {opset}",
+            todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
-    return import_proto(path, model, opset, shapes)
+    return import_proto(path, model, opset, shapes, custom)
 
 
-def import_proto(path: Path, model: onnx.ModelProto, opset: int, shapes: Mapping[str, int] | None = None) -> Graph:
+def import_proto(
+    path: Path,
+    model: onnx.ModelProto,
+    opset: int,
+    shapes: Mapping[str, int] | None = None,
+    custom: CustomOps = NO_CUSTOM,
+) -> Graph:
     """The graph of a model that has been read and checked; path: what errors call it."""
-    return _Importer(path, model, opset, dict(shapes or {})).run()
+    return _Importer(path, model, opset, dict(shapes or {}), custom).run()
 
 
 def external_files(path: str | Path) -> list[Path]:
@@ -100,7 +109,7 @@ def _read(path: Path) -> onnx.ModelProto:
     if not path.exists():
         raise MicaError(f"{path}: no such file")
     if path.is_dir():
-        raise MicaError(f"{path}: is a folder; give the .onnx file")
+        raise MicaError(f"{path}: is a folder", todo="give the .onnx file")
     invalid: Exception | None = None
     by_name = True
     try:
@@ -135,19 +144,23 @@ def _first_line(e: Exception) -> str:
 class _Importer:
     """The state of one import: the graph as far as it has grown."""
 
-    def __init__(self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int]) -> None:
+    def __init__(
+        self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int], custom: CustomOps
+    ) -> None:
         self.path = path
         self.model = model
         self.opset = opset
         self.shapes = shapes
+        self.custom = custom
         self.used_shapes: set[str] = set()
         self.graph = Graph(model.graph.name or path.stem)
         self.problems: list[str] = []
         self.fatal = False  # a problem that leaves no graph behind, so that the passes cannot name it with theirs
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
-        self.speller = Speller(opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes)
-        self.told_precision = False
+        self.expander = Expander(
+            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes
+        )
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 
@@ -163,11 +176,12 @@ class _Importer:
         unknown = set(self.shapes) - self.used_shapes
         if unknown:
             raise MicaError(
-                f"{self.path}: --shape {sorted(unknown)[0]}: the model has no such dimension" + self._dimension_hint()
+                f"{self.path}: --shape {sorted(unknown)[0]}: the model has no such dimension",
+                todo=self._dimension_hint(),
             )
         self._raise_problems()
         for n in proto.node:
-            for part in self._spelled_out(n):
+            for part in self._expanded(n):
                 self._add_node(part)
         self._raise_problems()
         for o in proto.output:
@@ -175,7 +189,9 @@ class _Importer:
         self._raise_problems()
         if not g.inputs or not g.outputs:
             raise Unsupported(f"{self.path}: the model has no {'outputs' if g.inputs else 'inputs'}")
-        del self.speller  # it knows the importer: both, and the file, would stay in memory until the collector comes by
+        del (
+            self.expander
+        )  # it knows the importer: both, and the file, would stay in memory until the collector comes by
         return g
 
     def _stop(self, problem: str) -> None:
@@ -184,27 +200,13 @@ class _Importer:
 
     def _raise_problems(self) -> None:
         if self.fatal:
-            head = f"{self.path}: " + ("cannot be packed: " if len(self.problems) == 1 else "cannot be packed:\n  ")
-            raise Unsupported(head + "\n  ".join(self.problems), self.problems)
+            raise Unsupported.because(f"{self.path}: cannot be packed", self.problems)
 
     # Values
 
     def _add_constant(self, name: str, array: np.ndarray) -> None:
-        if array.dtype in (np.float16, np.float64) and array.ndim > 0 and array.size > 1:
-            self._stop_on_precision(f"constant '{name}'", str(array.dtype))
-        if array.dtype in (np.float16, np.float64):
-            array = array.astype(np.float32)
+        array = precision.single(array)
         self.graph.values[name] = Value(name, tuple(array.shape), str(array.dtype), array)
-
-    def _stop_on_precision(self, what: str, dtype: str) -> None:
-        """Notes that the model is not float32: once, for all its values have one type."""
-        if not self.told_precision:
-            self.told_precision = True
-            kind = "float64 (double)" if dtype == "float64" else dtype
-            self._stop(
-                f"{what} is {kind}; mica reads float32 models: convert the model before the export "
-                "(in PyTorch: model.float())"
-            )
 
     def _constant(self, name: str) -> np.ndarray | None:
         return self.graph.values[name].data if name in self.graph.values else None
@@ -229,10 +231,7 @@ class _Importer:
         if not info.type.HasField("tensor_type"):
             self._stop(f"input '{info.name}' is not a tensor")
             return
-        dtype = _dtype_name(tensor.elem_type)
-        if dtype in ("float16", "float64"):
-            self._stop_on_precision(f"input '{info.name}'", dtype)
-            return
+        dtype = precision.single_name(_dtype_name(tensor.elem_type))
         if dtype not in ("float32", "int8", "uint8", "int32", "int64", "bool"):
             self._stop(f"input '{info.name}' is {dtype}; mica takes float32 inputs, and integers")
             return
@@ -271,7 +270,7 @@ class _Importer:
             for axis, d in enumerate(i.type.tensor_type.shape.dim)
             if d.dim_value <= 0
         ]
-        return f"; its dynamic dimensions are: {', '.join(dict.fromkeys(names))}" if names else "; all are fixed"
+        return f"its dynamic dimensions are: {', '.join(dict.fromkeys(names))}" if names else "all are fixed"
 
     def _add_output(self, name: str) -> None:
         g = self.graph
@@ -285,13 +284,13 @@ class _Importer:
 
     # Nodes
 
-    def _spelled_out(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
+    def _expanded(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
         """The nodes of a quantised operator; any other node as it is."""
-        of_ml = proto.domain == ml_form.DOMAIN and proto.op_type in ml_form.FORMS
+        of_ml = proto.domain == ml.DOMAIN and proto.op_type in ml.FORMS
         if proto.domain not in ("", "ai.onnx") and not of_ml and (proto.domain, proto.op_type) not in _MICROSOFT:
             return [proto]
         try:
-            return self.speller.spell(proto)
+            return self.expander.spell(proto)
         except ValueError as e:
             self._stop(f"{_where(proto)}: {e}")
             return []
@@ -299,14 +298,17 @@ class _Importer:
     def _add_node(self, proto: onnx.NodeProto) -> None:
         g = self.graph
         name, where = _name(proto), _where(proto)
-        if proto.op_type in custom.OPERATORS and proto.domain not in ("", "ai.onnx"):
-            self._add_custom(proto, name, where)
+        operator = self.custom.operators.get(proto.op_type)
+        if operator is not None and proto.domain not in ("", "ai.onnx"):
+            self._add_custom(proto, operator, name, where)
         elif proto.domain not in ("", "ai.onnx"):
             self._stop(
                 f"{where}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
             )
         elif proto.op_type == "If" and (condition := self._constant(proto.input[0])) is not None:
             self._add_branch(proto, bool(condition.any()))
+        elif proto.op_type in ("Loop", "Scan"):
+            self._add_loop(proto, where)
         elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
             self._stop(f"{where}: control flow; export the model without it")
         elif all(not i or i in g.values for i in proto.input):
@@ -317,7 +319,7 @@ class _Importer:
             self.problems.append(f"{where}: {NOT_SUPPORTED}")
         self.unknown.update(o for o in proto.output if o and o not in g.values)
 
-    def _add_custom(self, proto: onnx.NodeProto, name: str, where: str) -> None:
+    def _add_custom(self, proto: onnx.NodeProto, operator: Operator, name: str, where: str) -> None:
         """An operator of the user's own: one core node already, whose shape the user's file says."""
         g = self.graph
         values = [g.values.get(i) for i in proto.input]
@@ -325,17 +327,18 @@ class _Importer:
         if len(shapes) < len(values):
             self._stop(f"{where}: a constant input; give it as an attribute")
         elif not 1 <= len(shapes) <= MAX_INPUTS or len(proto.output) != 1:
-            self._stop(f"{where}: {len(shapes)} inputs, {len(proto.output)} outputs; wanted 1 to {MAX_INPUTS}, and 1")
+            self._stop(f"{where}: {len(shapes)} inputs, {len(proto.output)} outputs; expected 1 to {MAX_INPUTS}, and 1")
         else:
             try:
                 attributes = _attributes(proto)
-                definition = custom.define(proto.op_type, attributes)
-                shape = custom.output_shape(proto.op_type, attributes, shapes)
+                definition = define(operator.name, attributes)
+                shape = operator.output_shape(attributes, shapes)
             except ValueError as e:
                 self._stop(f"{where}: {e}")
                 return
             g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
-            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), {"definition": definition}))
+            attrs = {"definition": definition, "operator": operator}
+            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), attrs))
 
     def _add_rows(self, op: str, proto: onnx.NodeProto, out: str, width: int, attrs: dict[str, Any]) -> str:
         """An operator on rows of features that ONNX has no definition of: [..., F] -> [..., width], or the same shape."""
@@ -355,15 +358,35 @@ class _Importer:
 
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""
-        wanted = "then_branch" if taken else "else_branch"
-        branch = next(a.g for a in proto.attribute if a.name == wanted)
+        expected = "then_branch" if taken else "else_branch"
+        branch = next(a.g for a in proto.attribute if a.name == expected)
         for init in branch.initializer:
             self._add_constant(init.name, numpy_helper.to_array(init))
         for n in branch.node:
-            for spelled in self._spelled_out(n):
-                self._add_node(spelled)
+            for part in self._expanded(n):
+                self._add_node(part)
         for inner, outer in zip(branch.output, proto.output, strict=True):
             self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
+
+    def _add_loop(self, proto: onnx.NodeProto, where: str) -> None:
+        g = self.graph
+
+        def add(node: onnx.NodeProto) -> bool:
+            before = len(self.problems)
+            for part in self._expanded(node):
+                self._add_node(part)
+            return len(self.problems) == before and self.unknown.isdisjoint(node.output)
+
+        if any(i and i not in g.values for i in proto.input):
+            return  # behind something unknown
+        place = loops.Place(
+            self.opset, self._fresh, self._constant, lambda x: g.values[x].shape, self._add_constant, add
+        )
+        try:
+            loops.unroll(proto, place)
+        except ValueError as e:
+            self._stop(f"{where}: {e}")
+        self.fatal |= any(o and o not in g.values for o in proto.output)
 
     def _add_plain_node(self, proto: onnx.NodeProto, name: str, where: str) -> None:
         g = self.graph
@@ -378,6 +401,7 @@ class _Importer:
             # numbers themselves give the same products, and the quantiser chooses a scale of its own.
             self._add_constant(proto.output[1], np.array(1, np.float32))
             self._add_constant(proto.output[2], np.array(0, np.uint8))
+        proto = precision.with_single(proto)
         if proto.op_type == "CastLike":  # the second input is there for its type only
             to = _elem_type(g.values[proto.input[1]].dtype)
             proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)
@@ -388,7 +412,7 @@ class _Importer:
         if len(known) == len({i for i in proto.input if i}) and not _is_random(proto.op_type):
             self._fold(proto, known, where)
             return
-        if proto.op_type in DEFINED:
+        if proto.op_type in DEFINED_BY_ONNX:
             self._add_definition(proto, where)
             return
         supported = proto.op_type in ONNX_OPS
@@ -453,7 +477,7 @@ class _Importer:
             for v in values
         ]
         try:
-            parts = spelled_out(proto, self.opset, types, self._fresh)
+            parts = expanded_definition(proto, self.opset, types, self._fresh)
         except (ValueError, RuntimeError, onnx.onnx_cpp2py_export.defs.SchemaError) as e:
             self._stop(f"{where}: {_first_line(e)}")
             return
@@ -474,11 +498,13 @@ class _Importer:
     def _move_steps(self, proto: onnx.NodeProto) -> None:
         """A constant that came as integers is still one after a Transpose."""
         source = self.graph.values.get(proto.input[0]) if proto.input else None
-        if source is None or source.steps is None or proto.op_type not in STEPPED_MOVES:
+        if source is None or source.weight_scale is None or proto.op_type not in STEPPED_MOVES:
             return
         rest = {i: self._constant(i) for i in proto.input[1:] if i}
         result = self.graph.values[proto.output[0]]
-        result.steps = moved_steps(source, lambda a: evaluate(proto, {source.name: a, **rest}, self.opset)[0])
+        result.weight_scale = moved_weight_scale(
+            source, lambda a: evaluate(proto, {source.name: a, **rest}, self.opset)[0]
+        )
         result.quant = source.quant
 
     def _infer(self, proto: onnx.NodeProto) -> dict[str, tuple[tuple[int, ...], str]]:

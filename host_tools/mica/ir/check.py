@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from mica.format.schema import MAX_INPUTS
-from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import BROADCASTING, CORE_BY_NAME, UNARY_FUNCTIONS
+from mica.ir.strided_copy import axis_indices
 
 
 class BrokenGraph(AssertionError):
@@ -47,17 +47,17 @@ def core(g: Graph) -> None:
         missing = set(op.attrs) - set(node.attrs)
         if missing:
             raise BrokenGraph(f"node '{node.name}' ({node.op}): attributes {sorted(missing)} are missing")
-        wanted_inputs = op.activations + len(op.constants)
-        most = MAX_INPUTS + len(op.constants) if op.variadic else wanted_inputs
-        if not wanted_inputs <= len(node.inputs) <= most:
+        least_inputs = op.activations + len(op.constants)
+        most = MAX_INPUTS + len(op.constants) if op.variadic else least_inputs
+        if not least_inputs <= len(node.inputs) <= most:
             raise BrokenGraph(f"node '{node.name}' ({node.op}): {len(node.inputs)} inputs")
         for i in node.inputs[len(node.inputs) - len(op.constants) :]:
             if not g.is_const(i):
                 raise BrokenGraph(f"node '{node.name}' ({node.op}): '{i}' must be constant")
         found = g.value(node.outputs[0]).shape
-        wanted = output_shape(g, node)
-        if wanted is not None and tuple(found) != tuple(wanted):
-            raise BrokenGraph(f"node '{node.name}' ({node.op}): output {found}, its inputs give {wanted}")
+        expected = output_shape(g, node)
+        if expected is not None and tuple(found) != tuple(expected):
+            raise BrokenGraph(f"node '{node.name}' ({node.op}): output {found}, its inputs give {expected}")
 
 
 def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
@@ -73,7 +73,7 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     if node.op == "FullyConnected":
         n, k = g.value(node.inputs[1]).shape
         return (*x[:-1], n) if x[-1] == k else ()
-    if node.op in BROADCASTING:
+    if node.op in (*BROADCASTING, "Mask"):
         return tuple(np.broadcast_shapes(*(g.value(i).shape for i in node.inputs)))
     if node.op == "MatMul":
         b = g.value(node.inputs[1]).shape
@@ -86,7 +86,7 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
         return tuple(x[p] for p in node.attrs["perm"])
     if node.op == "Reshape":
         return y if g.value(node.inputs[0]).size == g.value(node.outputs[0]).size else ()
-    if node.op in ("Remap", "Move", "Gather", "Concat", "Pad", "ResizeLinear", "Embedding"):
+    if node.op in ("Remap", "StridedCopy", "Gather", "Concat", "Pad", "ResizeLinear", "Embedding"):
         return _moved_shape(g, node)
     if node.op == "Ranks":
         return (*x[:-1], g.value(node.inputs[3]).shape[0])
@@ -111,7 +111,7 @@ def _moved_shape(g: Graph, node: Node) -> tuple[int, ...]:
         indices = [axis_indices(axis) for axis in a["axes"]]
         inside = all(i.min() >= 0 and i.max() < n for i, n in zip(indices, x, strict=True))
         return tuple(len(i) for i in indices) if inside else ()
-    if node.op == "Move":
+    if node.op == "StridedCopy":
         reach = [(n - 1) * step for n, step in a["places"]]
         low, high = (a["begin"] + sum(f(0, r) for r in reach) for f in (min, max))
         whole = math.prod(n for n, _ in a["places"]) == math.prod(y)

@@ -43,7 +43,7 @@ class Value:
     """One tensor. `shape` is always fully known; `data` is a constant's array, `quant` an int8 activation's scale.
 
     In a float graph `quant` is what an already quantised model says: it binds the quantiser, and a pass may not drop a
-    value that has one. `steps` belong to a float constant that came as integers: what one step of each of its elements
+    value that has one. `weight_scale` belongs to a float constant that came as integers: what one step of each of its elements
     is worth, an array that broadcasts to the data. `whole` inputs are integers that count as real numbers.
     """
 
@@ -52,7 +52,7 @@ class Value:
     dtype: str = "float32"
     data: np.ndarray | None = None
     quant: Quant | None = None
-    steps: np.ndarray | None = None
+    weight_scale: np.ndarray | None = None
     whole: bool = False
 
     @property

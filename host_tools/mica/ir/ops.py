@@ -51,6 +51,7 @@ CORE = (
     Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True),
     Op("Greater", 2, (), (), "add_s8"),  # 1 where a > b, else 0
     Op("Where", 3, (), ("clip",), "mul_s8", clips=True),  # c, a, b: a where c is 1, b where it is 0
+    Op("Mask", 2, (), ("axis",), "add_s8"),  # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
     Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True),  # x, slope
     Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True),
     Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True),
@@ -65,15 +66,15 @@ CORE = (
         "recurrent_s8",
         variadic=True,
     ),
-    Op("Custom", 1, (), ("definition",), "custom_s8", variadic=True),  # the user's own: mica/custom.py
+    Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True),  # the user's own: mica/custom.py
     Op("Softmax", 1, (), (), "softmax_s8"),
     Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),
     Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True),
     Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
     Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True),
     Op("Reshape", 1, (), (), None, keeps_quant=True),  # no kernel: two names for the same bytes
-    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.flat_moves.AxisMap a dimension
-    Op("Move", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.flat_moves.FlatMove
+    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.strided_copy.AxisMap a dimension
+    Op("StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.strided_copy.StridedCopy
     Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
@@ -146,11 +147,11 @@ BROADCASTING = POINTWISE[1:]
 # Functions whose results are 0 and 1.
 TRUTH_FUNCTIONS = ("equal", "greater", "less", "not", "not_zero")
 
-# What a person hears of any other ONNX operator.
+# What a person is told of any other ONNX operator.
 NOT_SUPPORTED = "operator not supported (`mica info --ops` lists the supported ones)"
 
-# ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/definitions.py`).
-DEFINED = frozenset(
+# ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/expand/definitions.py`).
+DEFINED_BY_ONNX = frozenset(
     (
         "Attention",
         "CausalConvWithState",
@@ -159,139 +160,6 @@ DEFINED = frozenset(
         "RotaryEmbedding",
         "SoftmaxCrossEntropyLoss",
         "SwiGLU",
-    )
-)
-
-# ONNX operators that the passes turn into core operators. `lower` refuses all others, all at once.
-ONNX_OPS = frozenset(
-    (
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "ArgMax",
-        "ArgMin",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "AveragePool",
-        "BatchNormalization",
-        "Cast",
-        "CastLike",
-        "Ceil",
-        "Celu",
-        "Clip",
-        "Concat",
-        "Conv",
-        "ConvInteger",
-        "ConvTranspose",
-        "Cos",
-        "Cosh",
-        "CumSum",
-        "DepthToSpace",
-        "DequantizeLinear",
-        "Div",
-        "Dropout",
-        "DynamicQuantizeLinear",
-        "Einsum",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Expand",
-        "Flatten",
-        "Floor",
-        "GRU",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "Gelu",
-        "Gemm",
-        "GlobalAveragePool",
-        "GlobalLpPool",
-        "GlobalMaxPool",
-        "Greater",
-        "GreaterOrEqual",
-        "GroupNormalization",
-        "HardSigmoid",
-        "HardSwish",
-        "Identity",
-        "InstanceNormalization",
-        "LSTM",
-        "LayerNormalization",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "LogSoftmax",
-        "LpNormalization",
-        "MatMul",
-        "MatMulInteger",
-        "Max",
-        "MaxPool",
-        "Mean",
-        "MeanVarianceNormalization",
-        "Min",
-        "Mish",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "PRelu",
-        "Pad",
-        "Pow",
-        "QLinearConv",
-        "QLinearMatMul",
-        "QuantizeLinear",
-        "RMSNormalization",
-        "RNN",
-        "Reciprocal",
-        "ReduceL1",
-        "ReduceL2",
-        "ReduceLogSum",
-        "ReduceLogSumExp",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceMin",
-        "ReduceSum",
-        "ReduceSumSquare",
-        "Relu",
-        "Reshape",
-        "Resize",
-        "ReverseSequence",
-        "Round",
-        "Scatter",
-        "ScatterElements",
-        "ScatterND",
-        "Selu",
-        "Shrink",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Slice",
-        "Softmax",
-        "Softplus",
-        "Softsign",
-        "SpaceToDepth",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Sum",
-        "Swish",
-        "Tan",
-        "Tanh",
-        "ThresholdedRelu",
-        "Tile",
-        "Transpose",
-        "Trilu",
-        "Unsqueeze",
-        "Upsample",
-        "Where",
-        "Xor",
     )
 )
 

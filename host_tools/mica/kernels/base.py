@@ -106,7 +106,7 @@ class Kernel:
     rules: Callable[[Tensors, Tensor, Params], Shapes]
     oracle: Callable[[Sequence[Array], Blobs, Params, Output], Array] = no_oracle
     group: str = ""  # of the board's hooks: what belongs together for a user
-    min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are wanted
+    min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are needed
     x_type: str = "int8"  # element type of the inputs
     y_type: str = "int8"  # and of the output
     layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first

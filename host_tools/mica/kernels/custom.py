@@ -19,7 +19,7 @@ def custom_definition(definition: bytes) -> tuple[str, dict[str, Any]]:
     found = json.loads(definition)
     sound = isinstance(found, dict) and isinstance(found.get("op"), str) and isinstance(found.get("attributes"), dict)
     if not sound:
-        raise ValueError("wanted an object with op and attributes")
+        raise ValueError("expected an object with op and attributes")
     return found["op"], found["attributes"]
 
 

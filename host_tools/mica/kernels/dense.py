@@ -89,7 +89,7 @@ MATMUL_MOST = 33025  # products that can be summed: 255 * 255 * 33025 < 2**31
 def _matmul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     requant(p)
-    require(p["transpose_b"] in (0, 1), f"transpose_b is {p['transpose_b']}; wanted 0 or 1")
+    require(p["transpose_b"] in (0, 1), f"transpose_b is {p['transpose_b']}; expected 0 or 1")
     a, b = x[0].dims, x[1].dims
     require(min(len(a), len(b), len(y.dims)) >= 2, f"{list(a)} times {list(b)}: matrices have two dimensions at least")
     k, n = b[-2:] if not p["transpose_b"] else b[:-3:-1]

@@ -41,8 +41,8 @@ def _add_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     broadcast(x[0].dims, x[1].dims, y.dims)
     bound = 128 * (abs(p["mult_a"]) + abs(p["mult_b"])) + abs(p["offset"])
-    require(bound < INT32_LIMIT, f"the sum can reach {bound}; wanted less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
+    require(bound < INT32_LIMIT, f"the sum can reach {bound}; expected less than 2**31")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
     return {}
 
 
@@ -104,9 +104,9 @@ def _minmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     broadcast(x[0].dims, x[1].dims, y.dims)
     for side in "ab":
         bound = 128 * abs(p[f"mult_{side}"]) + abs(p[f"offset_{side}"])
-        require(bound < INT32_LIMIT, f"{side} can reach {bound}; wanted less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
-    require(p["larger"] in (0, 1), f"larger is {p['larger']}; wanted 0 or 1")
+        require(bound < INT32_LIMIT, f"{side} can reach {bound}; expected less than 2**31")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
+    require(p["larger"] in (0, 1), f"larger is {p['larger']}; expected 0 or 1")
     return {}
 
 
@@ -139,8 +139,8 @@ MINMAX = Kernel(
 def _div_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     broadcast(x[0].dims, x[1].dims, y.dims)
-    require(0 <= p["factor"] <= 2**21, f"factor is {p['factor']}; wanted 0 to 2**21")
-    require(0 <= p["shift"] <= 22, f"shift is {p['shift']}; wanted 0 to 22")
+    require(0 <= p["factor"] <= 2**21, f"factor is {p['factor']}; expected 0 to 2**21")
+    require(0 <= p["shift"] <= 22, f"shift is {p['shift']}; expected 0 to 22")
     return {}
 
 

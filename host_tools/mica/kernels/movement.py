@@ -52,8 +52,8 @@ TRANSPOSE = Kernel(
 
 
 def _move_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
-    require(0 <= p["begin"] <= MAX_BYTES, f"begin is {p['begin']}; wanted 0 to {MAX_BYTES}")
-    require(1 <= p["rank"] <= MAX_RANK, f"rank is {p['rank']}; wanted 1 to {MAX_RANK}")
+    require(0 <= p["begin"] <= MAX_BYTES, f"begin is {p['begin']}; expected 0 to {MAX_BYTES}")
+    require(1 <= p["rank"] <= MAX_RANK, f"rank is {p['rank']}; expected 1 to {MAX_RANK}")
     same_quantisation(x[0], y)
     return {"map": (p["rank"], 2)}
 
@@ -150,8 +150,8 @@ CONCAT = Kernel(
 def _pad_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     a, b = x[0].dims, y.dims
     require(len(a) == len(b), f"input {list(a)} and output {list(b)} differ in rank")
-    require(0 <= p["mode"] <= 3, f"mode is {p['mode']}; wanted 0 to 3")
-    require(-128 <= p["value"] <= 127, f"value is {p['value']}; wanted an int8")
+    require(0 <= p["mode"] <= 3, f"mode is {p['mode']}; expected 0 to 3")
+    require(-128 <= p["value"] <= 127, f"value is {p['value']}; expected an int8")
     for i, (n, wide) in enumerate(zip(a, b, strict=True)):
         before = p[f"begin_{i}"]
         behind = wide - before - n

@@ -24,9 +24,9 @@ def _layer_norm_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     sizes = 1 <= inner <= MAX_DIM and 1 <= channels <= MAX_DIM
     divides = sizes and n % inner == 0 and channels % (n // inner) == 0
     require(divides, f"{channels} channels of {inner} do not divide rows of {n}")
-    require(0 <= p["mode"] <= 2, f"mode is {p['mode']}; wanted 0 to 2")
-    require(0 <= p["epsilon_high"] < 2**30, f"epsilon_high is {p['epsilon_high']}; wanted 0 to 2**30 - 1")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
+    require(0 <= p["mode"] <= 2, f"mode is {p['mode']}; expected 0 to 2")
+    require(0 <= p["epsilon_high"] < 2**30, f"epsilon_high is {p['epsilon_high']}; expected 0 to 2**30 - 1")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
     return {"gamma": (channels,), "beta": (channels,)}
 
 
@@ -39,7 +39,7 @@ def norm_reach(n: int) -> int:
 def _layer_norm_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     gamma, beta = (np.abs(blobs[b].astype(np.int64)) for b in ("gamma", "beta"))
     most = int((gamma * norm_reach(math.prod(y.dims[p["axis"] :])) + beta).max()) + ((1 << p["shift"]) >> 1)
-    require(most < INT32_LIMIT - 1, f"a result can reach {most}; wanted less than 2**31 - 1")
+    require(most < INT32_LIMIT - 1, f"a result can reach {most}; expected less than 2**31 - 1")
 
 
 def layer_norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:

@@ -65,9 +65,9 @@ def _average_pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     require(c == cout, f"{c} input and {cout} output channels")
     require(p["dilation_h"] == 1 and p["dilation_w"] == 1, "dilation is not 1")
-    require(p["count_include_pad"] in (0, 1), f"count_include_pad is {p['count_include_pad']}; wanted 0 or 1")
+    require(p["count_include_pad"] in (0, 1), f"count_include_pad is {p['count_include_pad']}; expected 0 or 1")
     for axis, size, osize, begin, end in (("h", h, oh, "pad_top", "pad_bottom"), ("w", w, ow, "pad_left", "pad_right")):
-        require(0 <= p[end] <= MAX_DIM, f"{end} is {p[end]}; wanted 0 to {MAX_DIM}")
+        require(0 <= p[end] <= MAX_DIM, f"{end} is {p[end]}; expected 0 to {MAX_DIM}")
         last = (osize - 1) * p[f"stride_{axis}"] - p[begin]
         require(p[begin] < p[f"kernel_{axis}"] and last < size, f"a window lies wholly outside the input along {axis}")
     taps = p["kernel_h"] * p["kernel_w"]

@@ -21,24 +21,24 @@ _RECURRENT_NUMBERS = ("cell_shift", "output_shift", "hidden_zero", "in_mult", "i
 
 def _recurrent_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     require(
-        len(x[0].dims) == len(y.dims) == 3, f"input {list(x[0].dims)} and output {list(y.dims)}; wanted 3 dimensions"
+        len(x[0].dims) == len(y.dims) == 3, f"input {list(x[0].dims)} and output {list(y.dims)}; expected 3 dimensions"
     )
     time, batch, n = x[0].dims
     rows, batches, units = y.dims
     require(batches == batch and rows in (1, time), f"input {list(x[0].dims)} does not make {list(y.dims)}")
     flags = dict.fromkeys(("reverse", "result", "coupled", "peepholes"), 1)
     for name, most in ({"cell": 3, "cell_shift": 15, "output_shift": 13} | flags).items():
-        require(0 <= p[name] <= most, f"{name} is {p[name]}; wanted 0 to {most}")
+        require(0 <= p[name] <= most, f"{name} is {p[name]}; expected 0 to {most}")
     lstm = p["cell"] == LSTM
     require(
         lstm or not (len(x) > 2 or p["result"] or p["coupled"] or p["peepholes"]),
         "only an LSTM has a cell state, peepholes and coupled gates",
     )
     require(not p["result"] or rows == 1, f"the cell state makes one row, not {rows}")
-    require(-128 <= p["hidden_zero"] <= 127, f"hidden_zero is {p['hidden_zero']}; wanted an int8")
+    require(-128 <= p["hidden_zero"] <= 127, f"hidden_zero is {p['hidden_zero']}; expected an int8")
     require(bool(p["result"]) or p["hidden_zero"] == y.zero_point, "hidden_zero is not the output's zero point")
     for t in x[1:]:
-        require(t.dims == (1, batch, units), f"an initial state of shape {list(t.dims)}; wanted {[1, batch, units]}")
+        require(t.dims == (1, batch, units), f"an initial state of shape {list(t.dims)}; expected {[1, batch, units]}")
     require(len(x) < 2 or x[1].zero_point == p["hidden_zero"], "the initial state's zero point is not hidden_zero")
     for name in ("in", "out"):
         mult, shift = p[f"{name}_mult"], p[f"{name}_shift"]
@@ -58,7 +58,7 @@ def _recurrent_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None
     for part, b, most in ((matrix[:, : x[0].dims[2]], bias[0], 128), (matrix[:, x[0].dims[2] :], bias[1], STATE_MOST)):
         bound = np.abs(b) + most * np.abs(part.astype(np.int64)).sum(axis=1)
         for i in np.flatnonzero(bound >= INT32_LIMIT)[:1]:
-            raise Broken(f"row {i} can reach {bound[i]}; wanted |bias| + {most} * sum|w| < 2**31")
+            raise Broken(f"row {i} can reach {bound[i]}; expected |bias| + {most} * sum|w| < 2**31")
     require(bool(((factors >= 0) & (factors < 2**30)).all()), "a factor outside 0 to 2**30 - 1")
     require(bool(((blobs["shifts"] >= 1) & (blobs["shifts"] <= 60)).all()), "a shift outside 1 to 60")
     for name in ("gate", "candidate", "output"):

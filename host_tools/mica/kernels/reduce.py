@@ -24,7 +24,7 @@ def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     n = math.prod(dims[axis : axis + axes])
     rest = math.prod(dims) == n * math.prod(y.dims)
     require(rest, f"{list(dims)} without {axes} dimensions from {axis} on is not {list(y.dims)}")
-    require(0 <= p["mode"] < len(REDUCE_MODES), f"mode is {p['mode']}; wanted 0 to {len(REDUCE_MODES) - 1}")
+    require(0 <= p["mode"] < len(REDUCE_MODES), f"mode is {p['mode']}; expected 0 to {len(REDUCE_MODES) - 1}")
     mode = REDUCE_MODES[p["mode"]]
     if mode in ("max", "min"):
         same_quantisation(x[0], y)
@@ -32,7 +32,7 @@ def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         most = MATMUL_MOST if mode in ("squares", "root") else 2**23
         require(n <= most, f"{n} numbers can overflow; the limit is {most}")
     bias = abs(p["bias"])
-    require(bias <= (2**24 if mode == "log" else 0), f"bias is {p['bias']}; wanted 0, for logarithms at most 2**24")
+    require(bias <= (2**24 if mode == "log" else 0), f"bias is {p['bias']}; expected 0, for logarithms at most 2**24")
     return {}
 
 

@@ -20,7 +20,7 @@ def _resize_linear_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     oh, ow, cout = image(y, "output")
     require(c == cout, f"{c} input and {cout} output channels")
     for name, size in (("row_taps", h), ("column_taps", w)):
-        require(1 <= p[name] <= min(255, size), f"{name} is {p[name]}; wanted 1 to {min(255, size)}")
+        require(1 <= p[name] <= min(255, size), f"{name} is {p[name]}; expected 1 to {min(255, size)}")
     same_quantisation(x[0], y)
     a, b = p["row_taps"], p["column_taps"]
     return {"rows": (oh,), "row_weights": (oh, a), "columns": (ow,), "column_weights": (ow, b)}

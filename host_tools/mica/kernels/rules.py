@@ -12,7 +12,7 @@ ANY_LENGTH = -(2**31)  # of a constant whose length nothing else says
 
 
 class Broken(Exception):
-    """A rule that the step breaks: what was found, what was wanted."""
+    """A rule that the step breaks: what was found, what was expected."""
 
 
 def require(true: bool, text: str) -> None:
@@ -23,7 +23,7 @@ def require(true: bool, text: str) -> None:
 
 def image(t: Tensor, what: str) -> tuple[int, int, int]:
     """Height, width and channels of an NHWC tensor with batch 1."""
-    require(len(t.dims) == 4 and t.dims[0] == 1, f"{what} has shape {list(t.dims)}; wanted [1, H, W, C]")
+    require(len(t.dims) == 4 and t.dims[0] == 1, f"{what} has shape {list(t.dims)}; expected [1, H, W, C]")
     return t.dims[1], t.dims[2], t.dims[3]
 
 
@@ -66,9 +66,9 @@ def requant(p: Params) -> None:
     """One mult and one shift among the parameters."""
     require(
         MULT_MIN <= p["mult"] <= MULT_MAX,
-        f"mult is {p['mult']}; wanted {MULT_MIN} to {MULT_MAX}",
+        f"mult is {p['mult']}; expected {MULT_MIN} to {MULT_MAX}",
     )
     require(
         SHIFT_MIN <= p["shift"] <= SHIFT_MAX,
-        f"shift is {p['shift']}; wanted {SHIFT_MIN} to {SHIFT_MAX}",
+        f"shift is {p['shift']}; expected {SHIFT_MIN} to {SHIFT_MAX}",
     )

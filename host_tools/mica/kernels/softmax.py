@@ -63,14 +63,14 @@ def _log_softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     dims = x[0].dims
     require(len(dims) >= 1, "the softmax of a single element")
-    require(p["sum"] in (0, 1), f"sum is {p['sum']}; wanted 0 or 1")
+    require(p["sum"] in (0, 1), f"sum is {p['sum']}; expected 0 or 1")
     if p["sum"]:
         require(math.prod(y.dims) == math.prod(dims[:-1]), f"{list(dims)} without its last axis is not {list(y.dims)}")
     else:
         same(x[0], y)
     bound = 255 * abs(p["mult"]) + 32 * abs(p["mult_log"]) + abs(p["offset"])
-    require(bound < INT32_LIMIT, f"the sum can reach {bound}; wanted less than 2**31")
-    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; wanted 0 to 30")
+    require(bound < INT32_LIMIT, f"the sum can reach {bound}; expected less than 2**31")
+    require(0 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 0 to 30")
     return {"table": (256,)}
 
 

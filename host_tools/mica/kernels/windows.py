@@ -26,7 +26,7 @@ def window_rules(p: Params, oh: int, ow: int) -> None:
             ("dilation", dilation, 1),
             ("pad", pad, 0),
         ):
-            require(low <= value <= MAX_DIM, f"{name}_{axis} is {value}; wanted {low} to {MAX_DIM}")
+            require(low <= value <= MAX_DIM, f"{name}_{axis} is {value}; expected {low} to {MAX_DIM}")
         reach = (size - 1) * stride + (kernel - 1) * dilation
         require(reach <= WINDOW_LIMIT, f"the windows reach {reach} along {axis}; the limit is {WINDOW_LIMIT}")
 

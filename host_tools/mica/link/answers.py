@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mica.errors import MicaError
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError
+from mica.link import on_board
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link
 from mica.printable import printable
 
 Field = Callable[[str], Any]  # a field's text -> its value; raises ValueError, which says what was expected
@@ -106,7 +107,7 @@ def read(rest: str, fields: tuple[Field, ...]) -> tuple[Any, ...]:
 def unreadable(board: str, line: str, expected: str) -> BoardError:
     """The error for a line that is not as it should be."""
     shown = line if len(line) <= _QUOTED else line[:_QUOTED] + "..."
-    return BoardError(f"{board}: answered '{shown}'; expected {expected}")
+    return BoardError(f"{board}: answered '{shown}'", todo=f"expected {expected}")
 
 
 class Answer:
@@ -154,7 +155,7 @@ class Answer:
 
 
 def ask(
-    board: Board,
+    board: Link,
     code: str,
     timeout: float | None = SILENCE,
     *,
@@ -165,15 +166,15 @@ def ask(
     return Answer(board.exec(code, timeout, limit=limit, total=total), board.name)
 
 
-def require_mica(board: Board) -> str:
+def require_mica(board: Link) -> str:
     """The version of mica on the board. Raises MicaError that says how to get it there."""
     try:
-        answer = ask(board, "import mica\nprint('mica:version', getattr(mica, '__version__', '?'))")
+        answer = ask(board, on_board.source("version"))
     except BoardError as error:
-        if "ImportError" not in error.traceback:
+        if error.exception != "ImportError":
             raise
         raise MicaError(
-            f"{board.name} runs MicroPython without mica; build a firmware with it: mica build, then flash it"
+            f"{board.name} runs MicroPython without mica", todo="build a firmware with it: mica build, then flash it"
         ) from None
     (found,) = answer.one("version", version)
     return str(found)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from mica.errors import MicaError
+from mica.link import on_board
 from mica.printable import printable
 
 # Seconds without a byte from the board after which it counts as hung.
@@ -29,11 +30,13 @@ PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
 class BoardError(MicaError):
     """A MicroPython exception, or a board that does not do as asked.
 
-    The text is the exception's last line, printable; `traceback` has all of it, as the board sent it.
+    Of an exception, the text is its last line, printable; `exception` is its class, such as "ImportError", and `traceback`
+    all of it, as the board sent it. Of anything else both are "".
     """
 
-    def __init__(self, message: str, traceback: str = "") -> None:
-        super().__init__(printable(message))
+    def __init__(self, found: str, *, todo: str = "", exception: str = "", traceback: str = "") -> None:
+        super().__init__(printable(found), todo=printable(todo))
+        self.exception = exception
         self.traceback = traceback
 
 
@@ -45,10 +48,15 @@ def board_exception(text: str) -> BoardError:
     """Make a BoardError of the traceback that MicroPython has printed."""
     lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
     last = lines[-1].strip() if lines else "unknown exception"
-    return BoardError(last if len(last) <= _LONGEST else last[:_LONGEST] + "...", text.replace("\r", ""))
+    kind = last.partition(":")[0]
+    return BoardError(
+        last if len(last) <= _LONGEST else last[:_LONGEST] + "...",
+        exception=kind if kind.isidentifier() else "",
+        traceback=text.replace("\r", ""),
+    )
 
 
-class Board(abc.ABC):
+class Link(abc.ABC):
     """A MicroPython that executes what we send. Use as a context manager, or call close().
 
     Line ends in what a board prints are always "\\n" here. `timeout` is the longest silence in seconds, None for
@@ -95,7 +103,7 @@ class Board(abc.ABC):
 
     def get(self, expr: str, limit: int = ANSWER_BYTES) -> bytes:
         """Return the bytes of a buffer on the board, given by an expression; checked by CRC-32. `limit`: see exec."""
-        text = self.exec(_GET.format(expr=expr), limit=limit)
+        text = self.exec(on_board.call("get", on_board.Expression(f"memoryview({expr})")), limit=limit)
         try:
             *lines, crc = text.split()
             data = b"".join(base64.b64decode(line) for line in lines)
@@ -103,35 +111,24 @@ class Board(abc.ABC):
         except ValueError:
             sound = False
         if not sound:
-            raise BoardError(f"{self.name}: {expr} was damaged on its way; try again")
+            raise BoardError(f"{self.name}: {expr} was damaged on its way", todo="try again")
         return data
 
     @abc.abstractmethod
     def soft_reset(self) -> None:
-        """Start MicroPython anew: an empty heap, no variables; files stay."""
+        """Start MicroPython again: an empty heap, no variables; files stay."""
 
     @abc.abstractmethod
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> "Link":
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-# Base64 because the raw REPL ends output with a byte that data could have, and some ports change line ends.
-_GET = """\
-def _mica_get(v):
-    import binascii, sys
-    for i in range(0, len(v), 240):
-        sys.stdout.write(str(binascii.b2a_base64(v[i:i + 240]), "ascii"))
-    print(binascii.crc32(v))
-_mica_get(memoryview({expr}))
-"""
 
 
 def check_name(name: str) -> str:

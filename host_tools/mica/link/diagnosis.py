@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import mica
-from mica.boards import Board as BoardFacts
-from mica.boards import all_boards
+from mica.boards import BoardSpec, all_boards
 from mica.errors import MicaError
 from mica.format import schema
 from mica.kernels import KERNELS
-from mica.link import ports
+from mica.link import on_board, ports
 from mica.link.answers import (
     Answer,
     Field,
@@ -34,7 +33,7 @@ from mica.link.answers import (
     version,
     words,
 )
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.printable import printable
 
@@ -51,58 +50,7 @@ class Finding:
     todo: str = ""
 
 
-# Prints lines "mica:<key> <value>"; what a firmware lacks stays away.
-PROBE = """\
-import gc, sys
-gc.collect()
-def _say(k, *v):
-    print("mica:" + k, *v)
-_say("heap", gc.mem_free(), gc.mem_alloc())
-_i = sys.implementation
-_say("micropython", ".".join([str(v) for v in _i.version[:3]]))
-_say("machine", getattr(_i, "_machine", sys.platform))
-_say("build", getattr(_i, "_build", ""))
-try:
-    import machine
-    _f = machine.freq()
-    _say("clock", _f if isinstance(_f, int) else _f[0])
-except (ImportError, AttributeError):
-    pass
-try:
-    import _mica
-    _f = _mica.info()
-    _say("engine", ".".join([str(v) for v in _f.format]), _f.isa, _f.arena_bytes, ",".join(_f.kernels) or "-")
-except ImportError:
-    pass
-try:
-    import mica
-    _say("mica", getattr(mica, "__version__", "?"))
-except ImportError as _e:
-    _say("nomica", _e)
-try:
-    import vfs
-    _say("romfs", len(memoryview(vfs.rom_ioctl(2, 0))))  # of an RP2 a block device that is memory, too
-except (ImportError, AttributeError, OSError, TypeError):
-    pass
-import os
-for _d in ("/rom", "/"):
-    try:
-        for _n in os.ilistdir(_d):
-            if _n[0].endswith(".mica"):
-                _n, _s = _d.rstrip("/") + "/" + _n[0], _n[3] if len(_n) > 3 else 0
-                _say("model", _s, "".join(["%02x" % b for b in _n.encode()]))
-    except (AttributeError, OSError):
-        pass
-"""
-
-
-ENGINE = """\
-import _mica
-print("mica:engine", ".".join([str(v) for v in _mica.info().format]))
-"""
-
-
-def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
+def examine(target: str, expected: BoardSpec | None = None) -> list[Finding]:
     """Everything about a target of `--on`. `expected`: the board that the person says it is.
 
     A program that runs on the board is interrupted. Raises nothing for what is wrong with a board or its port.
@@ -111,15 +59,14 @@ def examine(target: str, expected: BoardFacts | None = None) -> list[Finding]:
         port = ports.the_only_port() if target == "auto" else target
         found = [Finding("port", OK, port)] if ports.is_port_name(port) else [Finding("board", OK, f"emulated {port}")]
         with open_board(port) as board:
-            return found + judge(parse(ask(board, PROBE)), expected)
+            return found + judge(parse(ask(board, on_board.call("probe"))), expected)
     except MicaError as error:
         return [failed(error)]
 
 
 def failed(error: MicaError) -> Finding:
-    """The finding that an error of a port or a board is: what was found stands before its first semicolon."""
-    text, _, todo = str(error).partition("; ")
-    return Finding("port", BAD, text, todo)
+    """The finding that an error of a port or a board is."""
+    return Finding("port", BAD, error.found, error.todo)
 
 
 def parse(answer: Answer) -> dict[str, list[str]]:
@@ -138,7 +85,7 @@ def _read(one: Mapping[str, str], key: str, *fields: Field) -> tuple[Any, ...]:
         raise unreadable("the board", f"mica:{key} {one.get(key, '')}", str(error)) from None
 
 
-def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list[Finding]:
+def judge(answers: Mapping[str, list[str]], expected: BoardSpec | None) -> list[Finding]:
     """Findings from what the board has answered."""
     one = {key: values[0] for key, values in answers.items()}
     python, machine = printable(one.get("micropython", "?")), printable(one.get("machine", "?"))
@@ -154,12 +101,12 @@ def judge(answers: Mapping[str, list[str]], expected: BoardFacts | None) -> list
     return [*found, *_memory(one), *_models(one, answers.get("model", []))]
 
 
-def board_of(one: Mapping[str, str]) -> BoardFacts | None:
+def board_of(one: Mapping[str, str]) -> BoardSpec | None:
     """The board of `mica boards` that the firmware was built for; None for firmware of others."""
     return next((b for b in all_boards() if b.name == one.get("build")), None)
 
 
-def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFacts | None) -> list[Finding]:
+def _board(one: Mapping[str, str], facts: BoardSpec | None, expected: BoardSpec | None) -> list[Finding]:
     if expected is None or "build" not in one:
         return []
     built = printable(one["build"]) or "a board that it does not name"
@@ -175,7 +122,7 @@ def _board(one: Mapping[str, str], facts: BoardFacts | None, expected: BoardFact
     ]
 
 
-def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
+def _no_mica(one: Mapping[str, str], facts: BoardSpec | None) -> Finding:
     half = "half of mica" if "engine" in one or "mica" in one else "no mica"
     return Finding(
         "mica",
@@ -185,7 +132,7 @@ def _no_mica(one: Mapping[str, str], facts: BoardFacts | None) -> Finding:
     )
 
 
-def flash_line(facts: BoardFacts | None) -> str:
+def flash_line(facts: BoardSpec | None) -> str:
     """What to type to put mica onto a board."""
     return f"flash a firmware with it: mica flash --board {facts.name if facts else 'B'} --on auto"
 
@@ -196,7 +143,7 @@ def compare(found: str) -> int:
     return (board > here) - (board < here)
 
 
-def _version(found: str, facts: BoardFacts | None) -> Finding:
+def _version(found: str, facts: BoardSpec | None) -> Finding:
     order = compare(found)
     if order < 0:
         return Finding(
@@ -208,7 +155,7 @@ def _version(found: str, facts: BoardFacts | None) -> Finding:
     return Finding("mica", OK, found)
 
 
-def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardFacts | None) -> list[Finding]:
+def _engine(form: str, isa: str, arena: int, kernels: list[str], facts: BoardSpec | None) -> list[Finding]:
     found = []
     if int(form.split(".")[0]) != schema.VERSION_MAJOR:
         text = f"it reads files of format {form}; mica pack writes {schema.VERSION_MAJOR}.{schema.VERSION_MINOR}"
@@ -266,10 +213,10 @@ def _models(one: Mapping[str, str], models: list[str]) -> list[Finding]:
     return found
 
 
-def check_board(board: Board, data: bytes) -> None:
+def check_board(board: Link, data: bytes) -> None:
     """Raises MicaError where the mica on a board cannot work with this one, or cannot read the model `data`."""
     found = [_version(require_mica(board), None)]
-    (form,) = ask(board, ENGINE).one("engine", format_version)
+    (form,) = ask(board, on_board.source("engine_format")).one("engine", format_version)
     major, minor = struct.unpack_from("<HH", data, 4)
     reads = int(form.split(".")[0])
     if major != reads:
@@ -279,17 +226,18 @@ def check_board(board: Board, data: bytes) -> None:
         )
     for finding in found:
         if finding.state == BAD:
-            raise MicaError(f"{board.name}: {finding.text}; {finding.todo}")
+            raise MicaError(f"{board.name}: {finding.text}", todo=finding.todo)
 
 
-def out_of_memory(board: Board, working: int, size: int) -> MicaError:
+def out_of_memory(board: Link, working: int, size: int) -> MicaError:
     """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file."""
     try:
-        free = int(board.exec("import gc\ngc.collect()\nprint(gc.mem_free())"))
+        free = int(board.exec(on_board.source("free_heap")))
         has = f"its heap has {free:,} free"
     except (MicaError, ValueError):
         has = "its heap has less"
     return MicaError(
         f"{board.name} is out of memory: the model takes {working:,} bytes for tensors and scratch, and {size:,} for a copy "
-        f"of the file unless it is read in flash; {has}. See mica fit, or put it into flash: mica push"
+        f"of the file unless it is read in flash; {has}",
+        todo="see mica fit, or put it into flash: mica push",
     )

@@ -88,16 +88,18 @@ def choose(chip: str, board: str, found: Sequence[Drive]) -> Drive:
         return suitable[0]
     if suitable:
         names = ", ".join(str(drive.path) for drive in suitable)
-        raise MicaError(f"several boards are in BOOTSEL mode: {names}; choose one with --drive, or unplug the others")
+        raise MicaError(
+            f"several boards are in BOOTSEL mode: {names}", todo="choose one with --drive, or unplug the others"
+        )
     if found:
         raise MicaError(f"{found[0]} is not the drive of an {chip}, which {board} has")
     if sys.platform == "linux" and (devices := unmounted()):
         raise MicaError(
-            f"a board is in BOOTSEL mode, but its drive is not mounted; type: udisksctl mount -b {devices[0]}"
+            "a board is in BOOTSEL mode, but its drive is not mounted", todo=f"type: udisksctl mount -b {devices[0]}"
         )
     raise MicaError(
-        f"no {board} is in BOOTSEL mode: hold its BOOTSEL button while you plug it in; "
-        "or give the port of one that runs MicroPython with --on"
+        f"no {board} is in BOOTSEL mode",
+        todo="hold its BOOTSEL button while you plug it in, or give the port of one that runs MicroPython with --on",
     )
 
 

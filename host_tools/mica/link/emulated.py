@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.images import romfs
 from mica.link.board import SILENCE, BoardError, PutProgress
 from mica.link.qemu import Emulator
@@ -14,7 +14,7 @@ from mica.toolchain.cache import Progress, quiet
 
 
 def start_emulator(
-    board: BoardFacts,
+    board: BoardSpec,
     image: Path,
     *,
     icount: bool = False,
@@ -39,7 +39,7 @@ class EmulatedBoard(SerialBoard):
 
     def __init__(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path,
         *,
         icount: bool = False,

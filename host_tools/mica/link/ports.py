@@ -32,24 +32,25 @@ def the_only_port() -> str:
     """The port that `auto` stands for."""
     ports = usb_ports()
     if not ports:
-        raise MicaError(_no_board())
+        raise _no_board()
     if len(ports) > 1:
-        raise MicaError(f"several boards are plugged in: {', '.join(ports)}; choose one: --on {ports[0]}")
+        raise MicaError(f"several boards are plugged in: {', '.join(ports)}", todo=f"choose one: --on {ports[0]}")
     return ports[0]
 
 
-def _no_board() -> str:
+def _no_board() -> MicaError:
     """Why there is no port: a board in its boot loader shows a drive instead."""
     from mica.link import drives
 
     for drive in drives.find():
-        return (
-            f"a board in BOOTSEL mode shows the drive {drive}, and no port; put firmware onto it: mica flash --board "
-            f"{'RPI_PICO' if drive.chip == 'RP2040' else 'RPI_PICO2'}, or unplug it and plug it in without the button"
+        board = "RPI_PICO" if drive.chip == "RP2040" else "RPI_PICO2"
+        return MicaError(
+            f"a board in BOOTSEL mode shows the drive {drive}, and no port",
+            todo=f"put firmware onto it: mica flash --board {board}, or unplug it and plug it in without the button",
         )
-    return (
-        "no board is plugged in by USB; plug one in with a cable that carries data, or give its port, such as "
-        f"--on {example_port()}"
+    return MicaError(
+        "no board is plugged in by USB",
+        todo=f"plug one in with a cable that carries data, or give its port, such as --on {example_port()}",
     )
 
 
@@ -62,16 +63,16 @@ def check_port(port: str) -> None:
         mode_ok = os.access(path, os.R_OK | os.W_OK)
         path.stat()
     except FileNotFoundError:
-        raise MicaError(f"there is no port {port}; {_plugged()}") from None
+        raise MicaError(f"there is no port {port}", todo=_plugged()) from None
     except OSError as error:
         raise MicaError(f"cannot use port {port}: {error.strerror}") from None
     if not path.is_char_device() or not _is_tty(path):
         raise MicaError(f"{port} is not a serial port")
     if not mode_ok:
-        raise MicaError(f"no permission for {port}; {_permission_hint(path)}")
+        raise MicaError(f"no permission for {port}", todo=_permission_hint(path))
     holder = _holder(path)
     if holder:
-        raise MicaError(f"port {port} is held by {holder}; end that program first")
+        raise MicaError(f"port {port} is held by {holder}", todo="end that program first")
 
 
 def explain_failure(port: str, error: Exception | None = None) -> MicaError:
@@ -85,22 +86,22 @@ def explain_failure(port: str, error: Exception | None = None) -> MicaError:
         if os.name != "posix":
             return _explain_windows(port, found)
         if isinstance(found, PermissionError) or getattr(found, "errno", None) in (errno.EACCES, errno.EPERM):
-            return MicaError(f"no permission for {port}; {_permission_hint(Path(port))}")
+            return MicaError(f"no permission for {port}", todo=_permission_hint(Path(port)))
         if getattr(found, "errno", None) in (errno.EAGAIN, errno.EBUSY):
-            return MicaError(f"port {port} is held by another program; end that program first")
+            return MicaError(f"port {port} is held by another program", todo="end that program first")
         if "://" in port:
-            return MicaError(f"nothing answers at {port}; is the program there running?")
+            return MicaError(f"nothing answers at {port}", todo="is the program there running?")
         return MicaError(f"cannot open port {port}: {found}")
-    return MicaError(f"cannot open port {port}{f': {error}' if error else ''}; try again")
+    return MicaError(f"cannot open port {port}{f': {error}' if error else ''}", todo="try again")
 
 
 def _explain_windows(port: str, error: Exception) -> MicaError:
     """pyserial passes Windows's own error on as text. There, only a port that is in use is refused."""
     text = str(error)
     if "PermissionError" in text:
-        return MicaError(f"port {port} is held by another program; end that program first")
+        return MicaError(f"port {port} is held by another program", todo="end that program first")
     if "FileNotFoundError" in text:
-        return MicaError(f"there is no port {port}; {_plugged()}")
+        return MicaError(f"there is no port {port}", todo=_plugged())
     return MicaError(f"cannot open port {port}: {text}")
 
 

@@ -24,7 +24,7 @@ from mica.images import romfs
 from mica.images.romfs import BLOCK
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of, require_mica, up_to
-from mica.link.board import SILENCE, Board, BoardError, PutProgress
+from mica.link.board import SILENCE, BoardError, Link, PutProgress
 
 _LONGEST_NAME = 64  # bytes: what a LittleFS with short names takes, and a half's list of names
 _BATCH = 16 * 1024  # bytes sent to the board at once
@@ -85,7 +85,7 @@ class Pushed:
     reason: str = ""
 
 
-def _call(board: Board, code: str, timeout: float = SILENCE) -> Answer:
+def _call(board: Link, code: str, timeout: float = SILENCE) -> Answer:
     return ask(board, f"remote_push.{code}", timeout)
 
 
@@ -94,15 +94,17 @@ def _hex(name: str) -> str:
     return repr(name.encode().hex())
 
 
-def listing(board: Board) -> Listing:
+def listing(board: Link) -> Listing:
     """What is on the board. Raises MicaError where its firmware has no mica, or one that knows no push."""
     version = require_mica(board)
     try:
         board.exec("from mica import remote_push")
     except BoardError as error:
-        if "ImportError" not in error.traceback and "AttributeError" not in error.traceback:
+        if error.exception not in ("ImportError", "AttributeError"):
             raise
-        raise MicaError(f"{board.name} has mica {version}, which knows no push; flash a newer firmware") from None
+        raise MicaError(
+            f"{board.name} has mica {version}, which knows no push", todo="flash a newer firmware"
+        ) from None
     answer = _call(board, "where()")
     window = answer.all("window", answers.size)
     bytes_of_files = answers.size if window else up_to(2**31 - 1)
@@ -126,7 +128,7 @@ def listing(board: Board) -> Listing:
 
 
 def push(
-    board: Board, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
+    board: Link, files: Mapping[str, bytes], *, say: Say, progress: PutProgress | None = None, key: bytes | None = None
 ) -> Pushed:
     """Put models onto the board beside those that are there, and have the board try them. With a key the board confirms
     only what is signed with it.
@@ -136,7 +138,8 @@ def push(
     for name in files:
         if fault := file_fault(name, _LONGEST_NAME):
             raise MicaError(
-                f"'{printable(name)}': a model has the file's name on the board, and this one {fault}; rename the file"
+                f"'{printable(name)}': a model has the file's name on the board, and this one {fault}",
+                todo="rename the file",
             )
     there = listing(board)
     for name, data in files.items():
@@ -148,12 +151,12 @@ def push(
     return _write_half(board, there, kept, files, list(files), say, progress, key)
 
 
-def remove(board: Board, name: str, *, say: Say) -> Pushed:
+def remove(board: Link, name: str, *, say: Say) -> Pushed:
     """Take a file off the board. What stays is not tried again."""
     there = listing(board)
     if name not in (file.name for file in there.files):
         names = ", ".join(file.name for file in there.files) or "nothing"
-        raise MicaError(f"{board.name} has no {name}; there is {names}")
+        raise MicaError(f"{board.name} has no {name}", todo=f"there is {names}")
     if not there.window:
         _call(board, f"remove({_hex(name)})")
         return Pushed(0, 0, 0.0, True)
@@ -176,25 +179,26 @@ class _Piece:
         return self.size if self.source >= 0 else len(self.data)
 
 
-def _idle(there: Listing, board: Board) -> int:
+def _idle(there: Listing, board: Link) -> int:
     """The half to write."""
     index = 1 if there.mounted in ("0", "plain") else 0
     half = romfs.half_size(there.window)
     if there.mounted == "plain" and there.base[0] > half:
         raise Unsupported(
             f"{board.name}: the ROMFS image at /rom has {there.base[0]:,} bytes, more than a half of its window "
-            f"({half:,}); flash the board with fewer models, or none, and push them"
+            f"({half:,})",
+            todo="flash the board with fewer models, or none, and push them",
         )
     if there.used >> index & 1:
         raise MicaError(
-            f"{board.name}: models of the half that would be written may be in use since the last push; "
-            "reset the board, or push without --no-reset"
+            f"{board.name}: models of the half that would be written may be in use since the last push",
+            todo="reset the board, or push without --no-reset",
         )
     return index
 
 
 def _write_half(
-    board: Board,
+    board: Link,
     there: Listing,
     kept: list[File],
     new: Mapping[str, bytes],
@@ -212,7 +216,8 @@ def _write_half(
         largest = sorted(sizes, key=lambda name: -sizes[name])[:3]
         raise Unsupported(
             f"{board.name}: {len(image):,} bytes are needed, {there.room:,} are there (half of its ROMFS window); the largest "
-            f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}; mica rm takes one away"
+            f"are {', '.join(f'{name} ({sizes[name]:,})' for name in largest)}",
+            todo="mica rm takes one away",
         )
     places = romfs.places(image)
     copies = sorted(((places[file.name][0], file) for file in kept if file.size), key=lambda copy: copy[0])
@@ -238,7 +243,7 @@ def _write_half(
         done = _send(board, index, batch, done, total, progress)
     (found,) = _call(board, f"check({index}, {len(image)})").one("crc", answers.crc32)
     if found != crc:
-        raise BoardError(f"{board.name}: the image was damaged on its way; push again")
+        raise BoardError(f"{board.name}: the image was damaged on its way", todo="push again")
     sequence = 1 + max((half.sequence for half in there.halves), default=0)
     page = romfs.commit_page(sequence, len(image), crc, there.base, on_trial)
     _call(board, f"commit({index}, {page!r})")
@@ -249,7 +254,7 @@ def _write_half(
     return Pushed(sent, len(image) - sent, time.monotonic() - begun, confirmed, reason)
 
 
-def _with_key(board: Board, key: bytes | None) -> str:
+def _with_key(board: Link, key: bytes | None) -> str:
     """Gives the board the key of a trial; the argument for it. Whoever has the port has the board, and so the key."""
     if key is None:
         return ""
@@ -296,7 +301,7 @@ def _pieces(image: bytes, copies: list[tuple[int, File]], start: int, end: int) 
 
 
 def _send(
-    board: Board,
+    board: Link,
     index: int,
     batch: list[tuple[int, list[_Piece], bytes]],
     done: int,
@@ -327,7 +332,7 @@ def _part_of(progress: PutProgress | None, done: int, total: int) -> PutProgress
 
 
 def _push_files(
-    board: Board, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
+    board: Link, files: Mapping[str, bytes], progress: PutProgress | None, key: bytes | None = None
 ) -> Pushed:
     """To the file system: each under a temporary name until it has passed its trial."""
     begun = time.monotonic()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.link import child
 from mica.toolchain.process import need_program
@@ -28,7 +28,7 @@ class Emulator:
 
     def __init__(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path,
         *,
         icount: bool = False,
@@ -52,7 +52,7 @@ class Emulator:
             command += ["-icount", "shift=0"]
         for path in (image, *(path for path, _ in load)):
             if not path.is_file():
-                raise MicaError(f"{path} is not there; wanted a file to run on {board.name}")
+                raise MicaError(f"{path} is not there", todo=f"expected a file to run on {board.name}")
         for path, address in load:
             command += ["-device", f"loader,file={str(path).replace(',', ',,')},addr={address:#x},force-raw=on"]
         self.name = board.name
@@ -172,12 +172,12 @@ def _listener(port: int) -> socket.socket:
         listener.listen(1)
     except (OSError, OverflowError) as error:
         listener.close()
-        reason = getattr(error, "strerror", None) or "wanted a number from 0 to 65535"
+        reason = getattr(error, "strerror", None) or "expected a number from 0 to 65535"
         raise MicaError(f"cannot listen at port {port}: {reason}") from None
     return listener
 
 
-def rom_window(board: BoardFacts, size: int) -> int:
+def rom_window(board: BoardSpec, size: int) -> int:
     """Address of the board's ROMFS, if an image of `size` bytes fits."""
     if board.romfs is None:
         raise MicaError(f"{board.name} has no ROMFS")

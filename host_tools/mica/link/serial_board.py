@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 
-from mica.link.board import ANSWER_BYTES, SILENCE, Board, BoardError, PutProgress, board_exception, check_name
+from mica.link import on_board
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 from mica.link.ports import check_port, explain_failure
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
@@ -26,31 +27,6 @@ _MANY = 10  # times a wait for words that keep coming, without those that are wa
 _PIECE = 256
 
 _PATIENCE = 3.0  # seconds that a board waits for the next piece before it gives up
-
-# Reads straight into a fresh bytes object: a bytearray and a copy of it would need the RAM twice. Ctrl-C is off
-# because byte 3 is data. Should the host vanish between two pieces, the poll ends the wait.
-_PUT = """\
-def _mica_put(n):
-    import binascii, micropython, select, sys, uctypes
-    b = bytes(n)
-    m = memoryview(uctypes.bytearray_at(uctypes.addressof(b), n))
-    p = select.poll()
-    p.register(sys.stdin, select.POLLIN)
-    r = sys.stdin.buffer.readinto
-    w = sys.stdout.write
-    micropython.kbd_intr(-1)
-    try:
-        for i in range(0, n, {piece}):
-            w("+")
-            if not p.poll({patience}):
-                raise OSError("no data")
-            r(m[i:i + {piece}])
-    finally:
-        micropython.kbd_intr(3)
-    print(binascii.crc32(b))
-    return b
-{name} = _mica_put({size})
-"""
 
 
 class _Port:
@@ -210,7 +186,7 @@ class _RawRepl(SerialTransport):
         return False
 
 
-class SerialBoard(Board):
+class SerialBoard(Link):
     """A board at a port. The port is locked while it is open, against other mica and mpremote processes."""
 
     def __init__(self, port: str, *, name: str = "", reset: bool = True) -> None:
@@ -243,7 +219,8 @@ class SerialBoard(Board):
             raise BoardError(f"{self.name}: the connection broke: {error}") from None
         if not answered:
             raise BoardError(
-                f"no MicroPython answers at {self.name}; is it flashed, and is this its port? Press reset and try again"
+                f"no MicroPython answers at {self.name}",
+                todo="is it flashed, and is this its port? Press reset and try again",
             )
 
     def _open_repl(self) -> _RawRepl:
@@ -268,7 +245,7 @@ class SerialBoard(Board):
         repl = self._open_repl()
         view = memoryview(data)
         with self._guarded():
-            repl.send_program(_PUT.format(name=name, size=len(data), piece=_PIECE, patience=int(_PATIENCE * 1000)))
+            repl.send_program(on_board.call("put", len(data), _PIECE, int(_PATIENCE * 1000), into=name))
             for start in range(0, len(data), _PIECE):
                 answer = repl.read_byte(_ANSWER)
                 if answer != b"+":
@@ -283,12 +260,12 @@ class SerialBoard(Board):
         if error:
             raise board_exception(error.decode(errors="replace"))
         if answer.strip() != b"%d" % binascii.crc32(data):
-            raise BoardError(f"{self.name}: {len(data)} bytes were damaged on their way; try again")
+            raise BoardError(f"{self.name}: {len(data)} bytes were damaged on their way", todo="try again")
 
     def soft_reset(self) -> None:
         with self._guarded():
             if not self._open_repl().restart():
-                raise BoardError(f"{self.name} does not come back from a soft reset; press its reset button")
+                raise BoardError(f"{self.name} does not come back from a soft reset", todo="press its reset button")
 
     def friendly_repl(self) -> "_RawRepl":
         """Leave the raw REPL and hand over mpremote's transport, for a person to type."""
@@ -317,7 +294,7 @@ class SerialBoard(Board):
         repl = self._open_repl()
         if repl.raw_repl():
             raise BoardError(f"{self.name} {why}; its program was interrupted")
-        raise BoardError(f"{self.name} {why} and does not react; press its reset button")
+        raise BoardError(f"{self.name} {why} and does not react", todo="press its reset button")
 
     @contextlib.contextmanager
     def _guarded(self) -> Any:
@@ -329,7 +306,7 @@ class SerialBoard(Board):
         except TransportError as error:
             raise BoardError(f"{self.name}: {error}") from None
         except OSError as error:
-            raise BoardError(f"{self.name}: the connection broke ({error}); was it unplugged?") from None
+            raise BoardError(f"{self.name}: the connection broke ({error})", todo="was it unplugged?") from None
         except BaseException:  # Ctrl-C here, or a consumer of output that has had enough
             with contextlib.suppress(Exception):
                 self._open_repl().raw_repl()

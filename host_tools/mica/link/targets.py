@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from mica.boards import board_names, did_you_mean, emulated_boards
 from mica.errors import MicaError
 from mica.images import romfs
-from mica.link.board import Board
+from mica.link.board import Link
 from mica.link.ports import check_port, is_port_name, the_only_port
 from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import build
@@ -22,7 +22,7 @@ def open_board(
     reset: bool = True,
     rom_files: Mapping[str, bytes] | None = None,
     progress: Progress = quiet,
-) -> Board:
+) -> Link:
     """Open a target: the name of an emulated board, a port, or `auto` for the one board that is plugged in.
 
     An emulated board's firmware is built first when it is not up to date. With `icount` the emulator's clock counts
@@ -55,16 +55,16 @@ def _port_of(target: str) -> str:
     """The port that a target which is no emulated board stands for."""
     emulated = emulated_boards()
     if target in board_names():
-        other = f"; emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
-        raise MicaError(
-            f"{target} is a real board: plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto){other}"
-        )
+        other = f"emulated, it is --on {target}@emu" if f"{target}@emu" in emulated else ""
+        plug = "plug it in and give its port, such as --on /dev/ttyACM0 (or --on auto)"
+        raise MicaError(f"{target} is a real board", todo=plug).then(other)
     if target == "auto":
         return the_only_port()
     if not is_port_name(target):
         raise MicaError(
-            f"{target!r} is neither a board nor a port{did_you_mean(target, ['host', 'auto', *emulated, *board_names()])}; "
-            f"known are host, auto, {', '.join(emulated)}, "
-            "and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
+            f"{target!r} is neither a board nor a port",
+            todo=did_you_mean(target, ["host", "auto", *emulated, *board_names()]),
+        ).then(
+            f"known are host, auto, {', '.join(emulated)}, and ports such as /dev/ttyACM0, COM5 or socket://127.0.0.1:5000"
         )
     return target

@@ -16,54 +16,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from mica.boards import Board as BoardFacts
-from mica.link import child
-from mica.link.board import SILENCE, Board, BoardError, PutProgress, board_exception, check_name
-
-# Runs on MicroPython. A request is a kind, two lengths, a name and a body: X executes the body, P makes it a
-# variable. An answer is a length and the text of an exception, or nothing (X) or the CRC-32 (P) if there was none.
-_SERVER = """\
-def _serve(requests, answers):
-    import binascii, io, struct, sys
-    inp = open(requests, "rb")
-    out = open(answers, "wb")
-    names = {"__name__": "__main__"}
-    while True:
-        try:
-            head = inp.read(9)
-        except KeyboardInterrupt:  # meant for a program that has just ended
-            continue
-        if len(head) < 9:
-            return
-        kind, name, size = struct.unpack("<BII", head)
-        name = str(inp.read(name), "utf-8")
-        answer = ""
-        try:
-            body = inp.read(size)
-            size = 0
-            if kind == 80:
-                names[name] = body
-                answer = str(binascii.crc32(body))
-            else:
-                exec(body, names)
-        except BaseException as error:
-            text = io.StringIO()
-            sys.print_exception(error, text)
-            answer = text.getvalue()
-        body = None
-        while size > 0:  # it had no memory for the body: step over it
-            size -= len(inp.read(min(size, 4096)))
-        answer = answer.encode()
-        out.write(struct.pack("<I", len(answer)) + answer)
-import sys
-_serve(int(sys.argv[1]), int(sys.argv[2]))
-"""
+from mica.boards import BoardSpec
+from mica.link import child, on_board
+from mica.link.board import SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 
 
-class UnixBoard(Board):
+class UnixBoard(Link):
     """MicroPython on this computer. Its current folder is a temporary one that lives as long as the board."""
 
-    def __init__(self, board: BoardFacts, image: Path) -> None:
+    def __init__(self, board: BoardSpec, image: Path) -> None:
         self.name = board.name
         self._command = [str(image), *(board.emulator.args if board.emulator else ())]
         # It is removed at the end of the process, too, however that ends.
@@ -81,7 +42,7 @@ class UnixBoard(Board):
         self._answers, their_answers = os.pipe()
         try:
             self._process = child.start(
-                [*self._command, "-c", _SERVER, str(their_requests), str(their_answers)],
+                [*self._command, "-c", on_board.call("serve", their_requests, their_answers)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

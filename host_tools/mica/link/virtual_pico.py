@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from mica.boards import Board as BoardFacts
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.images import uf2
 from mica.link import child
@@ -91,7 +91,7 @@ def _install_modules(source: Path, folder: Path, progress: Progress) -> None:
         run_logged(command, "fetching rp2040js by npm", log, cwd=folder, progress=progress)
     except MicaError:
         (folder / "package-lock.json").unlink(missing_ok=True)
-        raise MicaError(f"npm could not fetch rp2040js; is there a network? The log is {log}") from None
+        raise MicaError("npm could not fetch rp2040js", todo=f"is there a network? The log is {log}") from None
 
 
 def _install_files(files: Sequence[Path], folder: Path) -> None:
@@ -136,7 +136,7 @@ def _open_flash(path: Path, name: str) -> IO[bytes]:
     except BlockingIOError:
         file.close()
         raise MicaError(
-            f"{path}: another virtual {name} runs with this flash; end it, or name another file in MICA_FLASH"
+            f"{path}: another virtual {name} runs with this flash", todo="end it, or name another file in MICA_FLASH"
         ) from None
     size = file.seek(0, os.SEEK_END)
     if size == 0:
@@ -144,7 +144,9 @@ def _open_flash(path: Path, name: str) -> IO[bytes]:
         file.flush()
     elif size != FLASH_BYTES:
         file.close()
-        raise MicaError(f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}; remove it to begin anew")
+        raise MicaError(
+            f"{path}: has {size} bytes, a {name}'s flash has {FLASH_BYTES}", todo="remove it to begin again"
+        )
     return file
 
 
@@ -167,7 +169,7 @@ class VirtualPico(Emulator):
 
     def __init__(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path | None,
         *,
         load: Sequence[tuple[Path, int]] = (),
@@ -188,7 +190,7 @@ class VirtualPico(Emulator):
         self._text = b""
         for path in (image, *(path for path, _ in load)):
             if path is not None and not path.is_file():
-                raise MicaError(f"{path} is not there; wanted a file to run on {self.name}")
+                raise MicaError(f"{path} is not there", todo=f"expected a file to run on {self.name}")
         folder = install(progress)
         # Once Node.js has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
@@ -199,7 +201,7 @@ class VirtualPico(Emulator):
 
     def _start(
         self,
-        board: BoardFacts,
+        board: BoardSpec,
         image: Path | None,
         load: Sequence[tuple[Path, int]],
         rom: bytes | None,

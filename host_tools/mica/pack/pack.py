@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mica.format import codec
+from mica.format import codec, joins
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
-from mica.format.schema import SCRATCH_LIMIT
+from mica.format.order import call_dims
+from mica.format.schema import FEATURES, SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
@@ -42,7 +43,7 @@ def pack(
                 dims=value.shape,
                 scale=value.quant.scale,
                 zero_point=value.quant.zero_point,
-                space="arena" if value.data is None else "data",
+                space="rows" if name in plan.by_rows else "arena" if value.data is None else "data",
                 offset=0 if value.data is not None else plan.offsets[name],
                 values=value.data,
             )
@@ -53,6 +54,8 @@ def pack(
         inputs=[ids[i] for i in g.inputs],
         outputs=[ids[o] for o in g.outputs],
         metadata=dict(metadata),
+        features=FEATURES["JOINS"] if joins.KEY in metadata else 0,
+        strips=list(plan.strips),
         arena_bytes=plan.arena_bytes,
     )
     set_scratch(model, scratch_limit)
@@ -61,8 +64,14 @@ def pack(
 
 def set_scratch(model: ModelFile, limit: int) -> None:
     """Gives every step the scratch it cannot do without, and what it wants of about `limit` bytes (scratch_want)."""
-    for s in model.steps:
+    rows: dict[int, int] = {}  # step of a strip -> the most that a call of it makes
+    for strip in model.strips:
+        for c in strip.calls:
+            rows[c.step] = max(rows.get(c.step, 0), c.rows)
+    for k, s in enumerate(model.steps):
         x, y = model.tensors[s.inputs[0]].dims, model.tensors[s.outputs[0]].dims
+        if k in rows:
+            x, y = call_dims(s.kernel, x, y, s.params, rows[k])
         s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1)
         s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit)
 

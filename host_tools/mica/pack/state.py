@@ -14,14 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import schema
+from mica.format import order, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import HIGH, LOW, saturate
 
-Tie = tuple[str, str]  # names of the input and the output that are one
+StateLink = tuple[str, str]  # names of the input and the output that are one
 
 
-def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
+def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
     """The model, with each tie's input and output taken from its inputs and outputs. Raises MicaError.
 
     An output stays where it is the only one. Where the two have unlike scales the last copy converts.
@@ -37,8 +37,8 @@ def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
         a, b = tensors[x], tensors[y]
         if a.dims != b.dims or a.dtype != "int8" or b.dtype != "int8":
             raise MicaError(
-                f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}; "
-                "wanted int8 of one shape"
+                f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}",
+                todo="expected int8 of one shape",
             )
         state = len(tensors)
         tensors.append(TensorRecord(f"{source}.state", "int8", a.dims, a.scale, a.zero_point, "state", offset))
@@ -48,13 +48,14 @@ def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
         inputs.remove(x)
         outputs.remove(y)
     if not inputs:
-        raise MicaError("--state: nothing is left that goes in; a model needs an input that is no state")
+        raise MicaError("--state: nothing is left that goes in", todo="a model needs an input that is no state")
     return ModelFile(
         tensors=tensors,
         steps=[*first, *model.steps, *last],
         inputs=inputs,
         outputs=outputs or model.outputs,
         metadata=model.metadata,
+        strips=[order.moved(s, len(first)) for s in model.strips],
         arena_bytes=model.arena_bytes,
         state_bytes=offset,
     )
@@ -63,7 +64,9 @@ def with_state(model: ModelFile, ties: Sequence[Tie]) -> ModelFile:
 def _id(model: ModelFile, ids: Sequence[int], name: str, what: str, role: str) -> int:
     names = {model.tensors[t].name: t for t in ids}
     if name not in names:
-        raise MicaError(f"{what}: the model has no {role} '{name}' that is free; its {role}s are {', '.join(names)}")
+        raise MicaError(
+            f"{what}: the model has no {role} '{name}' that is free", todo=f"its {role}s are {', '.join(names)}"
+        )
     return names[name]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mica.ir.flat_moves import AxisMap, same
 from mica.ir.graph import Node
+from mica.ir.strided_copy import AxisMap, same
 
 AXIS_OPS = ("Remap", "Pad", "Gather")
 

@@ -83,7 +83,7 @@ def _is_linear(g: Graph, node: Node) -> bool:
 
 
 def _own_constants(g: Graph, node: Node) -> bool:
-    return all(g.is_const(i) and g.value(i).quant is None and g.value(i).steps is None for i in node.inputs[1:])
+    return all(g.is_const(i) and g.value(i).quant is None and g.value(i).weight_scale is None for i in node.inputs[1:])
 
 
 def _is_by_channel(g: Graph, node: Node) -> bool:

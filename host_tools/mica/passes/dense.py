@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes import given_weights
+from mica.passes import prequantised_weights
 
 
 def run(g: Graph) -> Graph:
@@ -48,4 +48,4 @@ def _rewrite(g: Graph, node: Node) -> None:
         g.new_const(f"{b_name}.dense", np.ascontiguousarray(b.T, np.float32)),
         g.new_const(f"{node.name}.bias", np.array(bias)),
     ]
-    node.attrs = {"clip": (None, None), **given_weights.attributes(node, node.attrs.get("alpha", 1.0))}
+    node.attrs = {"clip": (None, None), **prequantised_weights.attributes(node, node.attrs.get("alpha", 1.0))}

@@ -108,10 +108,10 @@ class _Writer:
         self.nodes.append(Node(op, self.node.name, inputs, [y], attrs))
         return y
 
-    def transposed(self, x: str, order: str, wanted: str) -> str:
-        if order == wanted:
+    def transposed(self, x: str, order: str, expected: str) -> str:
+        if order == expected:
             return x
-        perm = [order.index(c) for c in wanted]
+        perm = [order.index(c) for c in expected]
         data = self.g.data(x)
         if data is not None:
             return self.g.new_const(f"{x}.transposed", np.ascontiguousarray(data.transpose(perm)))

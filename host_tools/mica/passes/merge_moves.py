@@ -1,12 +1,12 @@
 """Copies in a row become one.
 
-Transpose(Move(Transpose(x)))      =>   Move(x); likewise Remap, with Reshapes between, and for all of several readers
-Move(x) that changes nothing       =>   Reshape(x)
+Transpose(StridedCopy(Transpose(x)))      =>   StridedCopy(x); likewise Remap, with Reshapes between, and for all of several readers
+StridedCopy(x) that changes nothing       =>   Reshape(x)
 """
 
 from __future__ import annotations
 
-from mica.ir import flat_moves
+from mica.ir import strided_copy
 from mica.ir.graph import Graph, Node
 
 
@@ -19,16 +19,16 @@ def run(g: Graph) -> Graph:
 def _step(g: Graph) -> bool:
     producers, consumers = g.producers(), g.consumers()
     for node in g.nodes:
-        if node.op not in flat_moves.OPS:
+        if node.op not in strided_copy.OPS:
             continue
         before = copied_by(g, node.inputs[0], producers, consumers)
         if before is not None:
-            move = flat_moves.compose(flat_moves.of(g, before), flat_moves.of(g, node))
+            move = strided_copy.compose(strided_copy.of(g, before), strided_copy.of(g, node))
             if move is not None and move.fits:
-                node.op, node.inputs = "Move", before.inputs[:1]
+                node.op, node.inputs = "StridedCopy", before.inputs[:1]
                 node.attrs = {"begin": move.begin, "places": move.places or ((1, 0),)}
                 return True
-        if node.op == "Move" and _is_nothing(g, node):
+        if node.op == "StridedCopy" and _is_nothing(g, node):
             node.op, node.attrs = "Reshape", {}
             return True
     return False
@@ -39,8 +39,8 @@ def copied_by(g: Graph, x: str, producers: dict[str, Node], consumers: dict[str,
     while x in producers and x not in g.outputs:
         before = producers[x]
         readers = consumers.get(x, [])
-        if before.op in flat_moves.OPS:
-            alone = len(readers) == 1 or all(n.op in flat_moves.OPS for n in readers)
+        if before.op in strided_copy.OPS:
+            alone = len(readers) == 1 or all(n.op in strided_copy.OPS for n in readers)
             return before if alone else None
         if before.op != "Reshape" or len(readers) != 1:
             return None
@@ -50,4 +50,4 @@ def copied_by(g: Graph, x: str, producers: dict[str, Node], consumers: dict[str,
 
 def _is_nothing(g: Graph, node: Node) -> bool:
     size = g.value(node.inputs[0]).size
-    return flat_moves.of(g, node) == flat_moves.simplify(flat_moves.FlatMove(0, ((size, 1),)))
+    return strided_copy.of(g, node) == strided_copy.simplify(strided_copy.StridedCopy(0, ((size, 1),)))

@@ -23,19 +23,21 @@ from mica.passes import (
     fold_pad,
     fold_scale,
     fuse_clip,
-    given_quants,
-    given_weights,
     index_inputs,
     limits,
     lower,
+    masks,
     merge_moves,
     merge_unary,
     pick_from_concat,
+    prequantised_activations,
+    prequantised_weights,
     quantise_above_pad,
     quantised_values,
     recognise_activations,
     recognise_layer_norm,
     recognise_reductions,
+    sound_weights,
     transposes,
 )
 
@@ -48,8 +50,10 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("cumsum", cumsum.run),
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
+    ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
+    ("sound_weights", sound_weights.run),  # after masks, which may hold infinity
     ("quantise_above_pad", quantise_above_pad.run),  # before fold_pad
-    ("given_weights", given_weights.run),  # before weights change their layout
+    ("prequantised_weights", prequantised_weights.run),  # before weights change their layout
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces
     ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
     ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
@@ -71,7 +75,10 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("pick_from_concat", pick_from_concat.run),  # after transposes, which takes the Reshapes between them away
     ("transposes", transposes.run),  # the Reshapes that are left where a part is picked whole
     ("recognise_reductions", recognise_reductions.run),  # after transposes, which brings functions and sums together
-    ("given_quants", given_quants.run),  # before fuse_clip, which may then fuse what has the same scale
+    (
+        "prequantised_activations",
+        prequantised_activations.run,
+    ),  # before fuse_clip, which may then fuse what has the same scale
     ("fuse_clip", fuse_clip.run),
     ("merge_unary", merge_unary.run),  # after fuse_clip: a clamp inside a convolution costs nothing
     ("recognise_activations", recognise_activations.run),

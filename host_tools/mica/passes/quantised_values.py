@@ -2,7 +2,7 @@
 
     Dequantize(Quantize(x, s, z), s, z)       =>   Unary(x, quantise s z)
     MaxPool(int8), Reshape(int8) ...          =>   the same on real numbers
-    Dequantize(int8 x, s', z'), another scale =>   Unary(Unary(x, affine), quantise s' z'): the same integers, read anew
+    Dequantize(int8 x, s', z'), another scale =>   Unary(Unary(x, affine), quantise s' z'): the same integers, read again
     int8 or uint8 graph input                 =>   Unary(input, quantise), scale as its first reader has it, or 1
     ConvInteger(x, w, zx, zw)                 =>   Conv(x, (w - zw) / sx), likewise MatMulInteger
     DynamicQuantizeLinear(x)                  =>   x: its range comes from calibration like that of any float tensor
@@ -198,18 +198,18 @@ class _Rewriter:
         else:
             self.g.replace_uses(y, x)
 
-    def _reread(self, x: str, wanted: View, node: Node) -> str:
-        """The integers x as real numbers by the parameters of `wanted`."""
+    def _reread(self, x: str, expected: View, node: Node) -> str:
+        """The integers x as real numbers by the parameters of `expected`."""
         has, real = self.views[x], self.reals[x]
-        if (has.scale, has.zero_point) == (wanted.scale, wanted.zero_point):
+        if (has.scale, has.zero_point) == (expected.scale, expected.zero_point):
             return real
         # real' = scale' * (q - zero'), q = real / scale + zero
-        arguments = (wanted.scale / has.scale, (has.zero_point - wanted.zero_point) * wanted.scale)
+        arguments = (expected.scale / has.scale, (has.zero_point - expected.zero_point) * expected.scale)
         shape = self.g.value(x).shape
         affine = self.g.new_value(f"{x}.reread", shape)
         y = self.g.new_value(f"{x}.reread", shape)
         self.nodes.append(Node("Unary", node.name, [real], [affine], {"function": "affine", "arguments": arguments}))
-        self.nodes.append(quantise(affine, y, node.name, wanted.grid))
+        self.nodes.append(quantise(affine, y, node.name, expected.grid))
         return y
 
     def _product(self, node: Node) -> None:
@@ -232,7 +232,7 @@ class _Rewriter:
             zw = zw.reshape((-1,) + (1,) * (w.ndim - 1)) if node.op == "ConvInteger" else zw.reshape(-1)
         integers = integers - zw.astype(np.int64)
         weights = self.g.new_const(f"{w_name}.real", (integers / view.scale).astype(np.float32))
-        self.g.value(weights).steps = np.full((1,) * w.ndim, 1.0 / view.scale)
+        self.g.value(weights).weight_scale = np.full((1,) * w.ndim, 1.0 / view.scale)
         y = self._integers(node.outputs[0], View(1.0, 0, "int32"))
         self.nodes.append(Node(INTEGER_PRODUCTS[node.op], node.name, [real, weights], [y], node.attrs))
 

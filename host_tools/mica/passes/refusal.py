@@ -1,4 +1,4 @@
-"""Collects what a pass cannot take, so that a person hears of all of it at once."""
+"""Collects what a pass cannot take, so that a person is told of all of it at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Refusals:
             self.reasons.append(f"node '{node.name}' ({node.op}): {e}")
 
     def stop(self) -> None:
-        """Raises Unsupported with one line a node, where there were any."""
+        """Raises Unsupported with one line a cause, where there were any."""
         if self.reasons:
-            head = "cannot be packed: " if len(self.reasons) == 1 else "cannot be packed:\n  "
-            raise Unsupported(head + "\n  ".join(self.reasons), self.reasons)
+            raise Unsupported.because("cannot be packed", self.reasons)

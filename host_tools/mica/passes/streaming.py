@@ -30,14 +30,16 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
     """Rewrites the graph, as it was imported; returns the tie. Raises MicaError."""
     what = f"--window {w.name}={w.rows}"
     if w.name not in g.inputs:
-        raise MicaError(f"{what}: the model has no input '{w.name}'; its inputs are {', '.join(g.inputs)}")
+        raise MicaError(f"{what}: the model has no input '{w.name}'", todo=f"its inputs are {', '.join(g.inputs)}")
     whole = g.value(w.name)
     axis = next((i for i, n in enumerate(whole.shape) if n > 1), 0) if w.axis is None else w.axis
     if not 0 <= axis < len(whole.shape):
         raise MicaError(f"{what}: axis {axis} of an input of shape {list(whole.shape)}")
     length = whole.shape[axis]
     if not 0 < w.rows < length:
-        raise MicaError(f"{what}: the input has {length} rows on axis {axis}; wanted 1 to {length - 1} new ones a run")
+        raise MicaError(
+            f"{what}: the input has {length} rows on axis {axis}", todo=f"expected 1 to {length - 1} new ones a run"
+        )
 
     def part(rows: int) -> tuple[int, ...]:
         return (*whole.shape[:axis], rows, *whole.shape[axis + 1 :])
@@ -45,7 +47,7 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
     # The new rows keep the input's name, so calibration data and programs need no other.
     joined, old = g.fresh(f"{w.name}.window"), g.fresh(f"{w.name}.before")
     g.values[joined] = Value(joined, whole.shape, whole.dtype, None, whole.quant)
-    g.values[w.name] = Value(w.name, part(w.rows), whole.dtype, None, whole.quant, whole.steps, whole.whole)
+    g.values[w.name] = Value(w.name, part(w.rows), whole.dtype, None, whole.quant, whole.weight_scale, whole.whole)
     g.values[old] = Value(old, part(length - w.rows), whole.dtype, None, whole.quant)
     after = g.new_value(f"{w.name}.after", part(length - w.rows), whole.dtype)
     for node in g.nodes:
@@ -65,7 +67,8 @@ def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
         for role, name, names in (("input", source, g.inputs), ("output", result, g.outputs)):
             if name not in names:
                 raise MicaError(
-                    f"--state {source}={result}: the model has no {role} '{name}'; its {role}s are {', '.join(names)}"
+                    f"--state {source}={result}: the model has no {role} '{name}'",
+                    todo=f"its {role}s are {', '.join(names)}",
                 )
         a, b = g.value(source).shape, g.value(result).shape
         if a != b:
@@ -78,9 +81,9 @@ def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
 def play(g: Graph, samples: Sequence[dict[str, np.ndarray]], ties: Sequence[tuple[str, str]]) -> None:
     """Gives consecutive samples the states that a float run of the core graph comes to, the first of them 0."""
     state = {source: np.zeros(g.value(source).shape, np.float32) for source, _ in ties}
-    wanted = {result: source for source, result in ties}
+    expected = {result: source for source, result in ties}
     for sample in samples:
         sample.update(state)
         for name, array in float_ops.stream(g, sample):
-            if name in wanted:
-                state[wanted[name]] = np.array(array, np.float32).reshape(state[wanted[name]].shape)
+            if name in expected:
+                state[expected[name]] = np.array(array, np.float32).reshape(state[expected[name]].shape)

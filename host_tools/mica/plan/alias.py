@@ -1,4 +1,4 @@
-"""Steps that need not run, because the bytes can be where they are wanted.
+"""Steps that need not run, because the bytes can be where they are needed.
 
     y = move_s8(x), one run of x's bytes   =>   y = View(x, offset): y is a part of x
     y = concat_s8(a, b), one behind the other in memory
@@ -77,19 +77,19 @@ def run_of_bytes(g: Graph, node: Node) -> int | None:
     return begin if alone and begin % BLOB_ALIGN == 0 else None
 
 
-def alias(g: Graph, wanted: Callable[[Node], bool] = lambda node: True) -> tuple[Graph, list[Node]]:
-    """A copy of g with aliases for all steps that can be one and are `wanted`; and the steps that it replaced."""
+def alias(g: Graph, chosen: Callable[[Node], bool] = lambda node: True) -> tuple[Graph, list[Node]]:
+    """A copy of g with aliases for all steps that can be one and are `chosen`; and the steps that it replaced."""
     out = Graph(g.name, g.inputs, g.outputs)
     out.values = dict(g.values)
     places = Places(g)
     replaced = []
     for node in g.nodes:
         new = node
-        if node.op == "move_s8" and wanted(node):
+        if node.op == "move_s8" and chosen(node):
             offset = run_of_bytes(g, node)
             if offset is not None:
                 new = Node("View", node.name, node.inputs[:1], node.outputs, {"offset": offset})
-        elif node.op == "concat_s8" and wanted(node) and places.can_join(node):
+        elif node.op == "concat_s8" and chosen(node) and places.can_join(node):
             new = Node("Join", node.name, node.inputs, node.outputs)
         if new is not node:
             replaced.append(node)

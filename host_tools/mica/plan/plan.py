@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mica.format.order import Strip
 from mica.ir.graph import Graph, Node
 from mica.plan.alias import alias
 from mica.plan.arena import lower_bound, place
@@ -23,6 +24,9 @@ class Plan:
     peak_step: str  # name of the first step at which the lower bound is reached
     activation_bytes: int  # every activation stored once: what it would take without a plan
     live_bytes: list[int]  # alive while step k runs
+    strips: tuple[Strip, ...] = ()  # steps that run together by rows (plan/strips.py)
+    by_rows: frozenset[str] = frozenset()  # activations of which only some rows are kept
+    scratch: int | None = None  # bytes that the steps may want of it; None: nothing was decided
 
 
 TRIES = 8  # steps for which best_plan compares running them with aliasing their bytes
@@ -46,6 +50,16 @@ def best_plan(g: Graph) -> tuple[Graph, Plan]:
 
 def _aliased_but(g: Graph, kept: set[int]) -> Graph:
     return alias(g, lambda node: id(node) not in kept)[0]
+
+
+def apart(g: Graph) -> Plan:
+    """Every activation at a place of its own, without a search: enough to run a model once, on a computer."""
+    lifetimes = analyse(g)
+    at = 0
+    for storage in lifetimes.storages:
+        storage.offset, at = at, at + storage.bytes
+    offsets = {name: lifetimes.offset(name) for name in lifetimes.of_value}
+    return Plan(lifetimes.steps, offsets, at, at, "", at, [at] * len(lifetimes.steps))
 
 
 def plan(g: Graph) -> Plan:

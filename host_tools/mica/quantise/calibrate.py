@@ -67,12 +67,13 @@ def _finite(g: Graph, sample: Mapping[str, np.ndarray], k: int) -> Iterator[tupl
                 yield name, np.nan_to_num(array, nan=0.0)
                 continue
             if not (np.isfinite(array.min()) and np.isfinite(array.max())):
-                raise MicaError(_not_finite(g, name, k))
+                raise _not_finite(g, name, k)
             yield name, array
 
 
-def _not_finite(g: Graph, name: str, sample: int) -> str:
+def _not_finite(g: Graph, name: str, sample: int) -> MicaError:
+    where = f"calibration sample {sample}: "
     if name in g.inputs:
-        return f"calibration sample {sample}: input '{name}' holds NaN or infinity; clean the calibration data"
+        return MicaError(f"{where}input '{name}' holds NaN or infinity", todo="clean the calibration data")
     node = g.producers()[name]
-    return f"calibration sample {sample}: node '{node.name}' ({node.op}) computes NaN or infinity from it"
+    return MicaError(f"{where}node '{node.name}' ({node.op}) computes NaN or infinity from it")

@@ -199,8 +199,8 @@ def _error(
         (x,) = apply(g, node, [x])
     bias = np.asarray(g.data(p.second.inputs[2]))
     (y,) = apply(g, p.second, [x, _wide(g, p, s) if wide is None else wide, bias])
-    wanted = values[p.second.outputs[0]].astype(np.float64)
-    return float(np.sum((y - wanted) ** 2) / max(float(np.sum(wanted**2)), 1e-30))
+    expected = values[p.second.outputs[0]].astype(np.float64)
+    return float(np.sum((y - expected) ** 2) / max(float(np.sum(expected**2)), 1e-30))
 
 
 def _rounded_rows(w: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from mica.ir.graph import Graph, Value
 from mica.ir.reals import real_inputs
 from mica.passes.refusal import Refusals
 from mica.quantise.calibrate import Range
+from mica.quantise.kernels import STEPS
 from mica.quantise.params import choose_quants
-from mica.quantise.steps import STEPS
 
 
 def quantise(g: Graph, ranges: Mapping[str, Range]) -> Graph:

@@ -129,9 +129,9 @@ def _error(
     return total
 
 
-def _relative(found: np.ndarray, wanted: np.ndarray) -> float:
-    size = float(np.sum(wanted.astype(np.float64) ** 2))
-    return float(np.sum((found.astype(np.float64) - wanted) ** 2)) / max(size, 1e-30)
+def _relative(found: np.ndarray, expected: np.ndarray) -> float:
+    size = float(np.sum(expected.astype(np.float64) ** 2))
+    return float(np.sum((found.astype(np.float64) - expected) ** 2)) / max(size, 1e-30)
 
 
 def input_grids(g: Graph, samples: Samples) -> dict[str, Range]:

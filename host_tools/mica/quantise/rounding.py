@@ -22,8 +22,8 @@ import numpy as np
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.equalise import LINEAR
+from mica.quantise.kernels.linear import weight_scales
 from mica.quantise.moments import Moments
-from mica.quantise.steps.linear import weight_scales
 from mica.reference import exact
 from mica.reference.exact import ROOM, Whole
 
@@ -133,20 +133,20 @@ def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) 
     # [groups, K, n * Cout / groups], in steps: a weight of all channels is one row of memory.
     step = steps.reshape(n, groups, -1).transpose(1, 0, 2).reshape(groups, -1)
     grouped = np.take_along_axis(rows.reshape(groups, -1, taps), order[:, None, :], 2).transpose(0, 2, 1)
-    wanted = np.rint(np.tile(grouped, (1, 1, n)) / step[:, None] * FINE) / FINE
+    expected = np.rint(np.tile(grouped, (1, 1, n)) / step[:, None] * FINE) / FINE
     # Weights, errors and what is handed on are whole numbers of FINE-ths and of units of `low`, few enough that no sum
     # below is rounded: see reference/exact.py.
-    reach = float(np.abs(wanted).max()) + 128.0
+    reach = float(np.abs(expected).max()) + 128.0
     most = ROOM - 17 - math.frexp(reach * (1.0 + taps * float(np.abs(low).max())))[1]
     low = np.ldexp(np.rint(np.ldexp(low, most)), -most)
-    left, q = wanted.copy(), np.empty_like(wanted)
+    left, q = expected.copy(), np.empty_like(expected)
     # Errors reach the block's own weights at once, all others when the block is done, by one product.
     for end in range(taps, 0, -BLOCK):
         start = max(end - BLOCK, 0)
         for j in range(end - 1, start - 1, -1):
             q[:, j] = INT8.round(left[:, j])
-            left[:, start:j] += low[:, j, start:j, None] * (wanted[:, j] - q[:, j])[:, None]
-        error = wanted[:, start:end] - q[:, start:end]
+            left[:, start:j] += low[:, j, start:j, None] * (expected[:, j] - q[:, j])[:, None]
+        error = expected[:, start:end] - q[:, start:end]
         left[:, :start] += low[:, start:end, :start].transpose(0, 2, 1) @ error
     result = np.empty((groups, taps, n, len(rows) // groups))
     np.put_along_axis(result, order[:, :, None, None], q.reshape(result.shape), 1)

@@ -42,7 +42,8 @@ def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
 def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
     """float32 -> float32: to the nearest value that an int8 stands for."""
     scale = np.float32(q.scale)
-    y = np.rint(x / scale)
+    with np.errstate(over="ignore"):  # what is far outside of the range is cut off below
+        y = np.rint(x / scale)
     np.clip(y, LOW - q.zero_point, HIGH - q.zero_point, out=y)
     y *= scale
     return np.asarray(y)
@@ -69,8 +70,8 @@ def noise(exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samp
     """
     names = [n for n in watched(exact) if all(n in quants for _, quants in tried)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
-    for sample, wanted in zip(samples, runs(exact, samples), strict=True):
-        real = [wanted[name].astype(np.float64) for name in names]
+    for sample, expected in zip(samples, runs(exact, samples), strict=True):
+        real = [expected[name].astype(np.float64) for name in names]
         size += [np.sum(w**2) for w in real]
         for e, (g, quants) in zip(error, tried, strict=True):
             found = run(g, sample, quants)

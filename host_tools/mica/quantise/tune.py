@@ -9,15 +9,19 @@ all is asked in the same way: each recipe below is carried out on half of the sa
 the network's outputs is measured on the other half (both ways round where that is cheap). The best one, or a simpler
 one that is as good, is then carried out with all samples. So no network gets worse, as far as its samples can tell.
 
-Samples that are few (below 8) or made up are not asked such questions, and neither are networks above 100 million
-multiplications, where each pass takes long: those get ranges and nearest integers. Networks that come near it are asked
-with fewer samples than there are.
+Samples that are few (below 8) or made up are not asked such questions: those networks get ranges and nearest integers.
+Above 100 million multiplications, where each pass takes long, the ranges still come from all samples, and a few say whether
+rounding weights by their effect serves the network; networks that come near it are asked with fewer samples than there are.
+`Tuned.tried` says what was asked, so that nothing is left out in silence.
+
+All samples make the result, so none is left to say how good it is. That is measured as in cross-validation, on a network
+made in the same way of some of the samples, and on others: `Tuned.unseen`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +29,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.ir.graph import Graph, Node
 from mica.quantise import equalise, moments, ranges, rounding, simulate
-from mica.quantise.calibrate import Progress, Samples, calibrate, observe
+from mica.quantise.calibrate import Progress, Samples, observe
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
 from mica.quantise.params import choose_quants
@@ -40,6 +44,8 @@ ALL = 3_000_000_000  # multiplications of one run over all samples; above, some 
 TRIED = 80_000_000  # candidates for one pair or activation
 MOMENTS = 150_000_000  # covariances, of each half
 COMPARED = 250_000_000  # recipes
+
+FEW = 4_000_000_000  # recipes of a network above MAX_MACS: 8 samples at least, 32 at most
 
 TWICE = 500_000_000  # multiplications of one run over all samples, up to which both halves take turns
 MARGIN = 0.2  # dB; what is simpler wins below that
@@ -56,9 +62,10 @@ class Recipe:
 
 
 PLAIN = Recipe("plain")
+ROUNDED = Recipe("rounded", round=True)
 RECIPES = (
     PLAIN,
-    Recipe("rounded", round=True),
+    ROUNDED,
     Recipe("rounded, ranges by error", round=True, auto=True),
     Recipe("equalised, rounded", equalise=True, round=True),
     Recipe("equalised, rounded, ranges by error", equalise=True, round=True, auto=True),
@@ -67,23 +74,42 @@ RECIPES = (
 
 @dataclass(frozen=True)
 class Tuned:
-    """graph: what to quantise, with weights on their grids. exact: the float graph with the same activations."""
+    """graph: what to quantise, with weights on their grids. exact: the float graph with the same activations.
+
+    tried: which recipes were compared, for a person. unseen: to measure quality with.
+    """
 
     graph: Graph
     exact: Graph
     ranges: Mapping[str, Range]
     methods: Mapping[str, str]  # activation -> calibration method
     recipe: Recipe
+    tried: str = ""
+    unseen: Unseen | None = None
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """A network made with the same recipe of some samples, and others, which it did not see: "held out". Where there is
+    but one sample, that one: "calibration"."""
+
+    tuned: Tuned
+    samples: Samples
+    kind: str = "held out"
 
 
 def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, progress: Progress | None = None) -> Tuned:
     """full: False for ranges alone. Raises MicaError where the samples cannot be used."""
     if method not in CHOICES:
-        raise MicaError(f"calibration method '{method}' is not known; wanted one of {', '.join(CHOICES)}")
+        raise MicaError(f"calibration method '{method}' is not known", todo=f"expected one of {', '.join(CHOICES)}")
     simple = "minmax" if method == AUTO else method
-    if not full or len(samples) < MIN_SAMPLES or macs(g) > MAX_MACS:
-        found = calibrate(g, samples, progress, simple)
-        return Tuned(g, g, found, dict.fromkeys(found, simple), PLAIN)
+    if not full or len(samples) < MIN_SAMPLES:
+        tried = (
+            "" if not full else f"{len(samples)} samples are too few to choose a recipe; expected {MIN_SAMPLES} or more"
+        )
+        return _ranges_only(g, samples, simple, tried, _Stages(progress, len(samples)))
+    if macs(g) > MAX_MACS:
+        return _large(g, samples, simple, progress)
     samples = thin(samples, _number(g, ALL, 32, len(samples)))
     recipes = [r for r in RECIPES if method == AUTO or not r.auto]
     work = macs(g) * len(samples)
@@ -93,18 +119,76 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     bench.look  # noqa: B018 - first of all, refuses bad samples by their numbers
     noise = np.zeros(len(recipes))
     for some, others in folds:
-        noise += _noise(_Bench(g, some, simple, stages), recipes, thin(others, _number(g, COMPARED, 16, 128)))
+        some_bench = _Bench(g, some, simple, stages)
+        built = [some_bench.build(recipe) for recipe in recipes]
+        held = thin(others, _number(g, COMPARED, 16, 128))
+        noise += _noise(built, held)
     noise /= len(folds)
-    best = recipes[int(np.argmax(noise <= noise.min() + MARGIN))]
-    tuned = bench.build(best)
+    best = int(np.argmax(noise <= noise.min() + MARGIN))
+    unseen = Unseen(built[best], held)
+    del built, some_bench
+    tuned = bench.build(recipes[best])
     stages.end()
-    return tuned
+    return replace(tuned, tried=f"best of {len(recipes)} on {len(samples)} samples", unseen=unseen)
 
 
-def _noise(bench: _Bench, recipes: Sequence[Recipe], samples: Samples) -> np.ndarray:
-    """Error of the outputs on other samples than the bench's, in dB, for each recipe."""
-    built = [bench.build(recipe) for recipe in recipes]
-    result = np.zeros(len(recipes))
+def _ranges_only(g: Graph, samples: Samples, method: str, tried: str, stages: _Stages) -> Tuned:
+    """Ranges by one method, and nearest integers."""
+    held = range(3, len(samples), 4) if len(samples) > 3 else range(1, len(samples))
+    rest = [k for k in range(len(samples)) if k not in held]
+    found, some = _found(g, samples, method, rest, held, stages)
+    stages.end()
+    known = dict.fromkeys(found, method)
+    others, kind = ([samples[k] for k in held], "held out") if held else (samples, "calibration")
+    return Tuned(g, g, found, known, PLAIN, tried, Unseen(Tuned(g, g, some, known, PLAIN), others, kind))
+
+
+def _found(
+    g: Graph, samples: Samples, method: str, rest: Sequence[int], held: Sequence[int], stages: _Stages
+) -> tuple[dict[str, Range], dict[str, Range]]:
+    """Ranges from all samples, and from those that are not held out."""
+    seen = [
+        observe(g, [samples[k] for k in part], stages.next(len(part)), numbers=part) for part in (rest, held) if part
+    ]
+    some = {name: METHODS[method](h) for name, h in seen[0].items()}
+    if len(seen) == 1:
+        return some, some
+    return {name: METHODS[method](h.merged(seen[1][name])) for name, h in seen[0].items()}, some
+
+
+def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -> Tuned:
+    """Ranges from all samples; a few say whether weights rounded by their effect are better than the nearest."""
+    n = min(_number(g, FEW, MIN_SAMPLES, 32), len(samples))
+    chosen = [k * len(samples) // n for k in range(n)]
+    held = chosen[1::2]
+    rest = [k for k in range(len(samples)) if k not in held]
+    fit, others = [samples[k] for k in chosen[0::2]], [samples[k] for k in held]
+    stages = _Stages(progress, len(samples) + 3 * n)
+    found, some = _found(g, samples, method, rest, held, stages)
+    quants = choose_quants(g, some)
+    plain = Tuned(rounding.plain(copy(g), quants), g, some, dict.fromkeys(some, method), PLAIN)
+    noise = [_noise([plain], others)[0]]
+    stages.next(n // 2)
+    a, b = (moments.measure(g, part, quants) for part in (fit[0::2], fit[1::2]))
+    rounded = replace(plain, graph=rounding.run(copy(g), a, b, quants), recipe=ROUNDED)
+    stages.next(n // 2)
+    noise.append(_noise([rounded], others)[0])
+    stages.next(n)
+    tried = f"best of {PLAIN.name} and {ROUNDED.name}, the others being left out above {MAX_MACS:,} multiplications, "
+    tried += f"on {n} of {len(samples)} samples"
+    if noise[0] <= noise[1] + MARGIN:
+        stages.end()
+        return Tuned(g, g, found, plain.methods, PLAIN, tried, Unseen(plain, others))
+    quants = choose_quants(g, found)
+    a, b = (moments.measure(g, part, quants) for part in (fit, others))
+    graph = rounding.run(copy(g), a, b, quants)
+    stages.end()
+    return Tuned(graph, g, found, plain.methods, ROUNDED, tried, Unseen(rounded, others))
+
+
+def _noise(built: Sequence[Tuned], samples: Samples) -> np.ndarray:
+    """Error of the outputs on samples that had no part in making the networks, in dB, for each of them."""
+    result = np.zeros(len(built))
     for exact in {id(v.exact): v.exact for v in built}.values():  # most share it, and then its runs
         same = [k for k, v in enumerate(built) if v.exact is exact]
         tried = [(built[k].graph, choose_quants(built[k].graph, built[k].ranges)) for k in same]
@@ -112,9 +196,10 @@ def _noise(bench: _Bench, recipes: Sequence[Recipe], samples: Samples) -> np.nda
     return result
 
 
-def untouched(g: Graph) -> Tuned:
-    """Of a model that came with all its scales."""
-    return Tuned(g, g, {}, {}, PLAIN)
+def untouched(g: Graph, samples: Samples = ()) -> Tuned:
+    """Of a model that came with all its scales, so that it saw none of the samples."""
+    tuned = Tuned(g, g, {}, {}, PLAIN)
+    return replace(tuned, unseen=Unseen(tuned, samples)) if samples else tuned
 
 
 Halves = tuple[dict[str, Histogram], dict[str, Histogram]]

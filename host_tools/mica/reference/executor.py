@@ -6,24 +6,26 @@ engine gives other bytes than this one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .. import custom
+from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format import codec
 from ..format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
-from ..kernels import KERNEL_BY_NAME
+from ..kernels import CUSTOM, KERNEL_BY_NAME
 from ..kernels.integers import Output
 
 Array = np.ndarray
 
 
 class ReferenceModel:
-    """A model in numpy, with the interface of `mica.engine`'s models."""
+    """A model in numpy, with the interface of `mica.engine`'s models. custom: the operators of the user's own that it needs."""
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes, custom: CustomOps = NO_CUSTOM):
+        self.custom = custom
         self.file: ModelFile = codec.decode(data)
         self._values: dict[int, Array] = {}
         # A tensor that no step writes is another shape of one that lies on the same bytes (a Reshape), a part of one
@@ -67,7 +69,7 @@ class ReferenceModel:
         t = self.file.tensors[self.file.inputs[i]]
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[t.dtype]) or a.size * a.itemsize != t.bytes:
-            raise MicaError(f"input {i} ({t.name}): found {a.dtype} {list(a.shape)}, wanted {t.dtype} {list(t.dims)}")
+            raise MicaError(f"input {i} ({t.name}): found {a.dtype} {list(a.shape)}, expected {t.dtype} {list(t.dims)}")
         self._write(self.file.inputs[i], a.reshape(t.dims).copy())
 
     def output(self, i: int) -> Array:
@@ -87,15 +89,21 @@ class ReferenceModel:
         for i in range(self.steps):
             self.run_step(i)
 
+    def layers(self) -> Iterator[Array]:
+        """Runs all steps; yields a copy of each one's output."""
+        for i, step in enumerate(self.file.steps):
+            self.run_step(i)
+            yield self.tensor(step.outputs[0])
+
     def run_step(self, i: int) -> None:
         """One step."""
         if not 0 <= i < self.steps:
             raise MicaError(f"step {i}: the model has {self.steps}")
         s = self.file.steps[i]
         x, y = [self.file.tensors[t] for t in s.inputs], self.file.tensors[s.outputs[0]]
-        if s.kernel == custom.KERNEL:
+        if s.kernel == CUSTOM.name:
             values = [self._read(t) for t in s.inputs]
-            self._write(s.outputs[0], custom.compute_s8(s.blobs["definition"].tobytes(), values, x, y))
+            self._write(s.outputs[0], self.custom.values_s8(s.blobs["definition"].tobytes(), values, x, y))
             return
         out = Output(tuple(y.dims), x[0].zero_point, y.zero_point, x[-1].zero_point)
         xs = [self._read(t) for t in s.inputs]

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mica import custom
-from mica.ir.flat_moves import axis_indices
 from mica.ir.graph import Graph, Node
+from mica.ir.strided_copy import axis_indices
+from mica.kernels.custom import custom_definition
 from mica.reference import exact, functions, pointwise, recurrent, reductions, unary
 
 Arrays = list[np.ndarray]
@@ -222,11 +222,34 @@ def _ranks(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
+def _custom(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    y: np.ndarray = node.attrs["operator"].values(custom_definition(node.attrs["definition"].encode())[1], a, shape)
+    return y
+
+
 def _recurrent(node: Node, a: Arrays, shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is wanted."""
+    """Hidden states; of an LSTM also what its integers have to hold, and the last cell state where that is needed."""
     states, inner = recurrent.run(node.attrs, a[0], a[1:-5], a[-5:])
     y = states if shape[0] == len(states) else recurrent.last(node.attrs, states)
     return [y, inner, recurrent.last(node.attrs, inner[0])][: len(node.outputs)]
+
+
+def _mask(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    """What is left out becomes the least of the rest, or so far below each row's largest that a Softmax makes it 0.
+
+    By e**-8 of the row's largest, all of what is left out in a row together.
+    """
+    x, out = np.broadcast_to(a[0], shape), np.broadcast_to(a[1] > 0.5, shape)
+    if out.all():
+        return np.zeros(shape, np.float32)
+    least = float(np.where(out, np.inf, x).min())
+    axis = node.attrs["axis"]
+    if axis < 0:
+        least -= 8.0 + float(np.log(max(shape)))
+    else:
+        tops = np.where(out, -np.inf, x).max(axis=axis)
+        least = min(least, float(tops[np.isfinite(tops)].min()) - 8.0 - float(np.log(shape[axis])))
+    return np.where(out, np.float32(least), x)
 
 
 # Operators with more than one output; OPS has the first.
@@ -240,15 +263,16 @@ OPS: dict[str, Operator] = {
     "ConvTranspose2d": _conv_transpose2d,
     "FullyConnected": _fully_connected,
     "Recurrent": lambda node, a, shape: _recurrent(node, a, shape)[0],
+    "Mask": _mask,
     "MaxPool2d": _max_pool,
     "AveragePool2d": _average_pool,
-    "Custom": lambda node, a, shape: custom.compute(node.attrs["definition"].encode(), a, shape),
+    "Custom": _custom,
     "Softmax": lambda node, a, shape: softmax(a[0]),
     "Unary": lambda node, a, shape: unary.finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"])),
     "Transpose": lambda node, a, shape: a[0].transpose(node.attrs["perm"]),
     "Reshape": lambda node, a, shape: a[0].reshape(shape),
     "Remap": _remap,
-    "Move": _move,
+    "StridedCopy": _move,
     "Gather": lambda node, a, shape: np.take(a[0], a[1].astype(np.int64), axis=node.attrs["axis"]),
     "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
     "Pad": _pad,

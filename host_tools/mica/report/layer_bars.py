@@ -41,9 +41,18 @@ def trace(r: dict[str, Any], clock: int) -> dict[str, Any]:
     for layer in r["layers"]:
         took = layer["cost"] * each
         arguments = {key: layer[key] for key in ("index", "op", "macs", "cost", "runs_in")}
-        name = layer["name"] or layer["op"]
+        name = layer["name"] or layer["kernel"]
         events.append(
-            {"name": name, "cat": layer["op"], "ph": "X", "pid": 1, "tid": 1, "ts": at, "dur": took, "args": arguments}
+            {
+                "name": name,
+                "cat": layer["kernel"],
+                "ph": "X",
+                "pid": 1,
+                "tid": 1,
+                "ts": at,
+                "dur": took,
+                "args": arguments,
+            }
         )
         at += took
     unit = "microseconds" if each != 1.0 else f"one microsecond stands for one of: {r['unit']}"

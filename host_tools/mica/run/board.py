@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mica import custom
 from mica.boards import emulated_boards
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY
 from mica.link import answers
@@ -37,6 +37,7 @@ class BoardRunner(Runner):
         progress: Callable[[int, int], None] | None = None,
         *,
         icount: bool = False,
+        custom: CustomOps = NO_CUSTOM,
     ) -> None:
         super().__init__(data, target)
         self.facts = emulated_boards().get(target)
@@ -47,8 +48,8 @@ class BoardRunner(Runner):
         try:
             check_board(self.board, data)
             self.board.exec("from mica import remote")
-            if source := custom.board_source():
-                self.board.exec(source)
+            if custom.board_source:
+                self.board.exec(custom.board_source)
             if _ROM_NAME in self.board.rom_files:
                 # It came through emulated memory, and is read there.
                 answer = self._call(f"remote.load('/rom/{_ROM_NAME}')")
@@ -67,8 +68,8 @@ class BoardRunner(Runner):
             raise
 
     def _explain(self, error: BoardError) -> MicaError:
-        if not str(error).startswith("MemoryError"):
-            return MicaError(f"{self.target}: {error}")
+        if error.exception != "MemoryError":
+            return error.at(self.target)
         working = (self.model.arena_bytes or 0) + self.model.scratch_want
         return out_of_memory(self.board, working, len(self.data))
 
@@ -81,7 +82,7 @@ class BoardRunner(Runner):
         return ask(self.board, "\n".join(lines), limit=limit, total=SILENCE * max(10, steps + 1))
 
     def _damaged(self) -> BoardError:
-        return BoardError(f"{self.target}: its answer was damaged on the way; try again")
+        return BoardError(f"{self.target}: its answer was damaged on the way", todo="try again")
 
     def _send(self, arrays: Sequence[np.ndarray], name: str = "_x") -> None:
         self.board.put(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays), name)

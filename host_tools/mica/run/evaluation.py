@@ -4,7 +4,7 @@ A data file (.npz) holds `x`, `y`, and optionally `scale` and `offset` (float in
 and `stride` each entry of x is a series; it is cut into windows of that many values of the flattened series. `metric`
 is one of
 
-    top1  share of samples whose largest output is entry y; the default
+    top1  share of samples whose largest output is entry y; the default. y: class numbers from 0 on, or one-hot rows
     auc   area under the ROC curve of the mean squared reconstruction error of a series, y = 1 for anomalies
     mse   mean squared difference between output and y
 """
@@ -12,7 +12,7 @@ is one of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,20 +27,21 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Dataset:
-    """x: float32 samples [n, ...] or series; y: labels or targets [n]."""
+    """x: float32 samples [n, ...] or series; y: labels or targets [n]. classes: length of one-hot rows that y was, else 0."""
 
     x: np.ndarray
     y: np.ndarray
     metric: str
     window: int = 0
     stride: int = 0
+    classes: int = 0
 
     def __len__(self) -> int:
         return len(self.x)
 
     def first(self, n: int | None) -> Dataset:
         """The first n samples; all of them where n is None."""
-        return self if n is None else Dataset(self.x[:n], self.y[:n], self.metric, self.window, self.stride)
+        return self if n is None else replace(self, x=self.x[:n], y=self.y[:n])
 
     def inputs(self, shape: tuple[int, ...], name: str = "input") -> Iterator[np.ndarray]:
         """For each sample, the model inputs it becomes: [1 or number of windows, *shape]."""
@@ -56,12 +57,14 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Score:
-    """value: of the metric; decisions: one number a sample (class, error), for comparing two systems."""
+    """value: of the metric; decisions: one number a sample (class, error), for comparing two systems; classes: numbers
+    that an output has, 1 where the class itself is the output."""
 
     metric: str
     value: float
     decisions: np.ndarray
     inferences: int
+    classes: int = 0
 
 
 def load(path: str | Path) -> Dataset:
@@ -79,17 +82,55 @@ def load(path: str | Path) -> Dataset:
         raise MicaError(f"{path}: 'x' holds NaN or infinity")
     metric = str(arrays["metric"]) if "metric" in arrays else "top1"
     if metric not in METRICS:
-        raise MicaError(f"{path}: metric '{metric}' is not known; wanted one of {', '.join(METRICS)}")
+        raise MicaError(f"{path}: metric '{metric}' is not known", todo=f"expected one of {', '.join(METRICS)}")
     if ("window" in arrays) != ("stride" in arrays):
         raise MicaError(f"{path}: 'window' and 'stride' go together")
     window, stride = int(arrays.get("window", 0)), int(arrays.get("stride", 0))
     if "window" in arrays and not 0 < window <= x[0].size:
         raise MicaError(f"{path}: windows of {window} values, in series of {x[0].size}")
     if "stride" in arrays and stride < 1:
-        raise MicaError(f"{path}: stride {stride}; wanted 1 or more")
+        raise MicaError(f"{path}: stride {stride}", todo="expected 1 or more")
     if metric == "auc" and set(np.unique(y).tolist()) != {0, 1}:
         raise MicaError(f"{path}: metric auc needs both labels 0 and 1")
-    return Dataset(x, y, metric, window, stride)
+    classes = 0
+    if metric == "top1":
+        y, classes = _class_numbers(y, str(path))
+    elif y.dtype.kind not in "fiub":
+        raise MicaError(f"{path}: 'y' has type {y.dtype}; metric {metric} wants numbers")
+    return Dataset(x, y, metric, window, stride, classes)
+
+
+def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
+    """Labels of metric top1 as whole numbers [n], and the length of one-hot rows, 0 where they were numbers already.
+
+    Raises MicaError where they are something else.
+    """
+    expected = "expected one class number for each sample, from 0 on, or one-hot rows"
+    if y.dtype.kind not in "fiub":
+        what = "strings" if y.dtype.kind in "US" else f"type {y.dtype}"
+        raise MicaError(f"{where}: 'y' holds {what}", todo=f"{expected}: their places in the list of --labels")
+    rows = y.reshape(len(y), -1)
+    if rows.shape[1] > 1:
+        if y.ndim != 2 or not (np.all((y == 0) | (y == 1)) and np.all(y.sum(axis=1) == 1)):
+            raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot", todo=expected)
+        return np.argmax(rows, axis=1), rows.shape[1]
+    if y.dtype.kind == "f":
+        raise MicaError(
+            f"{where}: 'y' holds floats ({y.dtype})", todo=f"{expected}: y.astype(int), or metric mse for targets"
+        )
+    if rows.min() < 0:
+        raise MicaError(f"{where}: 'y' holds {rows.min()}", todo=expected)
+    return rows[:, 0].astype(np.int64), 0
+
+
+def _check_classes(data: Dataset, classes: int) -> None:
+    """Raises MicaError where the labels are not those of a model with so many classes."""
+    if data.classes and data.classes != classes:
+        raise MicaError(f"'y' has one-hot rows of {data.classes}; the model has {classes} classes")
+    low, high = int(data.y.min()), int(data.y.max())
+    if high >= classes:
+        hint = "they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
+        raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}", todo=hint)
 
 
 def evaluate(
@@ -100,15 +141,18 @@ def evaluate(
 ) -> Score:
     """Runs `predict` over all samples of a model with input `shape` and scores its outputs."""
     decisions: list[float] = []
-    inferences = 0
+    inferences = classes = 0
     pending: list[np.ndarray] = []
 
     def flush() -> None:
-        nonlocal inferences
+        nonlocal inferences, classes
         if not pending:
             return
         outputs = predict(np.concatenate(pending))
         inferences += len(outputs)
+        classes = outputs[0].size
+        if data.metric == "top1" and classes > 1:
+            _check_classes(data, classes)
         at = 0
         for inputs in pending:
             y = outputs[at : at + len(inputs)].reshape(len(inputs), -1)
@@ -125,7 +169,7 @@ def evaluate(
             flush()
     flush()
     found = np.array(decisions)
-    return Score(data.metric, _value(data, found), found, inferences)
+    return Score(data.metric, _value(data, found), found, inferences, classes)
 
 
 def _decide(data: Dataset, k: int, x: np.ndarray, y: np.ndarray) -> float:
@@ -150,7 +194,7 @@ def auc(scores: np.ndarray, labels: np.ndarray) -> float:
     """Probability that a positive scores higher than a negative, ties counting half (Mann and Whitney's U)."""
     positive, negative = scores[labels == 1], np.sort(scores[labels == 0])
     if not len(positive) or not len(negative):
-        raise MicaError("metric auc: all samples have the same label; take more of them")
+        raise MicaError("metric auc: all samples have the same label", todo="take more of them")
     below = np.searchsorted(negative, positive, "left")
     not_above = np.searchsorted(negative, positive, "right")
     return float(np.mean((below + not_above) / 2.0) / len(negative))

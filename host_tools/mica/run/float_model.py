@@ -8,7 +8,12 @@ import numpy as np
 
 from mica.errors import MicaError
 
-_NUMPY = {"tensor(int32)": np.int32, "tensor(int64)": np.int64}
+_NUMPY = {
+    "tensor(int32)": np.int32,
+    "tensor(int64)": np.int64,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+}
 
 
 class FloatModel:
@@ -34,4 +39,5 @@ class FloatModel:
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """float32 [n, 1, ...input] -> float32 [n, ...output of the first output], one sample at a time."""
-        return np.stack([self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x])
+        answers = [self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
+        return np.stack([a.astype(np.float32) if a.dtype.kind == "f" else a for a in answers])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from mica import engine
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.format.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica.kernels import tabular
@@ -16,22 +17,22 @@ from mica.kernels import tabular
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def with_golden(model: ModelFile, data: bytes, arrays: Mapping[str, np.ndarray] | None, n: int) -> ModelFile:
+def with_golden(
+    model: ModelFile, data: bytes, arrays: Mapping[str, np.ndarray] | None, n: int, custom: CustomOps = NO_CUSTOM
+) -> ModelFile:
     """The model with n vectors: its first calibration samples, or random inputs where there are none.
 
-    data: the model as a file, without vectors, to run. Each vector has the CRC-32 of every layer's output, so that a self-test can say which layer is wrong.
+    data: the model as a file, without vectors, to run. custom: operators of the user's own. Each vector has the CRC-32 of
+    every layer's output, so that a self-test can say which layer is wrong.
     """
-    loaded = engine.load(data)
+    loaded = engine.load(data, custom)
     rng = np.random.default_rng(0)
     vectors = []
     for k in range(n):
         inputs = [_sample(model, model.tensors[t], arrays, k, rng) for t in model.inputs]
         for i, q in enumerate(inputs):
             loaded.set_input(i, q)
-        crcs = []
-        for i, step in enumerate(model.steps):
-            loaded.run_step(i)
-            crcs.append(zlib.crc32(loaded.tensor(step.outputs[0]).tobytes()))
+        crcs = [zlib.crc32(y.tobytes()) for y in loaded.layers()]
         vectors.append(GoldenVector(inputs, [loaded.output(i) for i in range(len(model.outputs))], crcs))
     return dataclasses.replace(model, golden=vectors)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from mica import engine
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.run.runner import Inputs, Runner, Times
 
@@ -17,10 +18,10 @@ from mica.run.runner import Inputs, Runner, Times
 class HostRunner(Runner):
     """The C engine in this process, or the numpy reference where the package was built without a compiler."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, custom: CustomOps = NO_CUSTOM) -> None:
         super().__init__(data, "host")
         self.engine_name = engine.NAME
-        self.loaded = engine.load(data)
+        self.loaded = engine.load(data, custom)
 
     def _set(self, inputs: Inputs) -> None:
         for i, x in enumerate(inputs):
@@ -39,9 +40,7 @@ class HostRunner(Runner):
 
     def _outputs(self, inputs: Inputs) -> Iterator[np.ndarray]:
         self._set(inputs)
-        for k, step in enumerate(self.model.steps):
-            self.loaded.run_step(k)
-            yield self.loaded.tensor(step.outputs[0])
+        yield from self.loaded.layers()
 
     def layer_hashes(self, inputs: Inputs) -> list[int]:
         return [zlib.crc32(np.ascontiguousarray(y).tobytes()) for y in self._outputs(inputs)]

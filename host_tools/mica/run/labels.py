@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import codecs
-import math
 from pathlib import Path
 
 from mica.errors import MicaError
+from mica.format import joins
 from mica.format.codec import ModelFile
 
 # A mark at the beginning says what the encoding is; that of UTF-32 begins as that of UTF-16 does.
@@ -25,18 +25,18 @@ def read(path: Path) -> list[str]:
     if not path.is_file():
         raise MicaError(f"{path}: no such file")
     if path.stat().st_size > MOST_BYTES:
-        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes; wanted one class name on each line")
+        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes", todo="expected one class name on each line")
     data = path.read_bytes()
     encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as e:
-        raise MicaError(f"{path}: is not in UTF-8 (byte {e.start}); save it with that encoding") from None
+        raise MicaError(f"{path}: is not in UTF-8 (byte {e.start})", todo="save it with that encoding") from None
     if "\0" in text:
-        raise MicaError(f"{path}: is not in UTF-8 (it holds zeros); save it with that encoding")
+        raise MicaError(f"{path}: is not in UTF-8 (it holds zeros)", todo="save it with that encoding")
     lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
     if lines == [""]:
-        raise MicaError(f"{path}: holds no names; wanted one class name on each line")
+        raise MicaError(f"{path}: holds no names", todo="expected one class name on each line")
     return lines
 
 
@@ -46,13 +46,13 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
     Classes are all values of an output or those along one dimension, as in a segmented picture. How many classes an ArgMax
     chose from its result does not say, and one number may stand for two.
     """
-    outputs = [model.tensors[t] for t in model.outputs]
-    for t in outputs:
+    outputs = joins.read(model)
+    for join in outputs:
         if (
-            t.dtype == "int32"
-            or len(labels) in (math.prod(t.dims), *t.dims)
-            or (math.prod(t.dims) == 1 and len(labels) == 2)
+            model.tensors[model.outputs[join.first]].dtype == "int32"
+            or len(labels) in (joins.size(join), *join.shape)
+            or (joins.size(join) == 1 and len(labels) == 2)
         ):
             return
-    sizes = ", ".join(f"'{t.name}' has {math.prod(t.dims)}" for t in outputs)
-    raise MicaError(f"{path}: {len(labels)} names; wanted one for each value of an output: {sizes}")
+    sizes = ", ".join(f"'{join.name}' has {joins.size(join)}" for join in outputs)
+    raise MicaError(f"{path}: {len(labels)} names", todo=f"expected one for each value of an output: {sizes}")

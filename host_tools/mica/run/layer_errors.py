@@ -20,10 +20,10 @@ from mica.ir.reals import real_inputs
 from mica.quantise import simulate
 from mica.quantise.params import choose_quants
 from mica.reference import float_ops
+from mica.run.output_errors import LARGEST, Sums
 
 SAMPLES = 16
 MAX_MACS = 2_000_000_000  # of all samples together; one sample always
-LARGEST = 120.0  # dB; what is exact
 
 
 @dataclass(frozen=True)
@@ -36,28 +36,9 @@ class LayerError:
     own_db: float | None
 
 
-class _Sums:
-    """Energy of a signal and of its error, by name."""
-
-    def __init__(self) -> None:
-        self.signal: dict[str, float] = {}
-        self.noise: dict[str, float] = {}
-
-    def add(self, name: str, exact: np.ndarray, found: np.ndarray) -> None:
-        wanted = exact.reshape(-1).astype(np.float64)
-        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(wanted**2))
-        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - wanted) ** 2))
-
-    def db(self, name: str) -> float | None:
-        signal, noise = self.signal.get(name, 0.0), self.noise.get(name, 0.0)
-        if signal <= 0:
-            return None
-        return LARGEST if noise <= 0 else min(LARGEST, float(10 * np.log10(signal / noise)))
-
-
 def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
     """Of whole outputs, in dB."""
-    sums = _Sums()
+    sums = Sums()
     sums.add("", exact, found)
     result = sums.db("")
     return LARGEST if result is None else result
@@ -66,11 +47,11 @@ def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
 def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> list[LayerError]:
     """Errors of all steps, in order of execution, over some of the samples, evenly spread."""
     n = max(1, min(SAMPLES, len(samples), MAX_MACS // max(compiled.macs, 1)))
-    model, loaded = compiled.model, engine.load(compiled.data)
+    model, loaded = compiled.model, engine.load(compiled.data, compiled.custom)
     exact, tuned = compiled.core, compiled.tuned
     quants = choose_quants(tuned.graph, tuned.ranges)
     nodes = {node.outputs[0]: node for node in tuned.graph.nodes}
-    whole, own = _Sums(), _Sums()
+    whole, own = Sums(), Sums()
     for k in range(n):
         sample = samples[k * len(samples) // n]
         values = float_ops.run(exact, sample)

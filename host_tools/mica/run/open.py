@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mica.custom import NO_CUSTOM, CustomOps
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
@@ -17,16 +18,17 @@ def open_runner(
     progress: Callable[[int, int], None] | None = None,
     *,
     icount: bool = False,
+    custom: CustomOps = NO_CUSTOM,
 ) -> Runner:
-    """A runner on `target`: "host", an emulated board, or a port. `say` hears of slow preparations.
+    """A runner on `target`: "host", an emulated board, or a port. `say` is told of slow preparations.
 
-    With `icount` the clock of a board in QEMU counts instructions.
+    With `icount` the clock of a board in QEMU counts instructions. custom: operators of the user's own.
     """
     if target == "host":
-        runner = HostRunner(data)
+        runner = HostRunner(data, custom)
         if say is not None and "reference" in runner.engine_name:
             say(f"running in the {runner.engine_name}")
         return runner
     from mica.run.board import BoardRunner
 
-    return BoardRunner(data, target, say, progress, icount=icount)
+    return BoardRunner(data, target, say, progress, icount=icount, custom=custom)

@@ -10,9 +10,9 @@ from types import TracebackType
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import codec
+from mica.format import codec, joins
 from mica.format.codec import ModelFile
-from mica.format.values import dequantise_output, quantise_input
+from mica.format.values import quantise_input
 
 Inputs = Sequence[np.ndarray]  # int8 (int32 of row numbers), one array a model input
 
@@ -79,9 +79,9 @@ class Runner(abc.ABC):
         return [quantise_input(x, self.model.tensors[t]) for x, t in zip(sample, self.model.inputs, strict=True)]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
-        """float32 [n, ...input shape] -> float32 [n, ...output shape], first output of a model with one input."""
+        """float32 [n, ...input shape] -> float32 [n, ...output shape], first output of a model with one input, its parts joined."""
         if len(self.model.inputs) != 1:
             raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
-        out = self.model.tensors[self.model.outputs[0]]
+        first = joins.read(self.model)[0]
         results = self.run([self.quantise([sample]) for sample in x])
-        return np.stack([dequantise_output(r[0], out) for r in results])
+        return np.stack([joins.joined(self.model, first, r) for r in results])

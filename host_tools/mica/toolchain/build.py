@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
 from mica.isa import toolchain
 from mica.kernels import KERNELS
@@ -60,7 +60,7 @@ class BuildResult:
 class _Job:
     """One firmware to build: the board, its settings and its folder in the cache."""
 
-    board: Board
+    board: BoardSpec
     arena: int
     manifests: tuple[Path, ...]
     without: tuple[str, ...]  # kernels that are left out
@@ -98,7 +98,7 @@ class _Job:
 
 
 def build(
-    board: Board,
+    board: BoardSpec,
     *,
     arena: int | None = None,
     manifests: Sequence[Path] = (),
@@ -167,16 +167,16 @@ def build(
     )
 
 
-def _fetch(board: Board, mp: MicroPython, jobs: int, progress: Progress) -> Path:
+def _fetch(board: BoardSpec, mp: MicroPython, jobs: int, progress: Progress) -> Path:
     try:
         rp2 = board.port == "rp2"
         return sources.fetch(mp, rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
     except Unsupported as error:
-        raise Unsupported(f"{board.name}: {error}") from None
+        raise error.at(board.name) from None
 
 
 def _make_job(
-    board: Board,
+    board: BoardSpec,
     arena: int | None,
     manifests: Sequence[Path],
     kernels: Collection[str] | None,
@@ -191,7 +191,7 @@ def _make_job(
     paths = tuple(path.resolve() for path in manifests)
     for path in paths:
         if not path.is_file():
-            raise MicaError(f"{path} is not there; wanted a MicroPython manifest (a .py file)")
+            raise MicaError(f"{path} is not there", todo="expected a MicroPython manifest (a .py file)")
     unknown = set(kernels or ()) - set(_KERNELS)
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
@@ -264,12 +264,12 @@ def _prepare(job: _Job) -> None:
 # --- tools ----------------------------------------------------------------------------------------------
 
 
-def _prefix(board: Board) -> str:
+def _prefix(board: BoardSpec) -> str:
     """What the names of the board's compiler and binutils begin with."""
     return toolchain(board.isa).prefix
 
 
-def _need_tools(board: Board, mp: MicroPython) -> str:
+def _need_tools(board: BoardSpec, mp: MicroPython) -> str:
     """Check that the programs of a build are there; return the compiler's first line of --version."""
     if board.port == "esp32":
         need_program("make", "make")
@@ -299,7 +299,9 @@ def _need_header(compiler: str, header: str, package: str, *flags: str) -> None:
     command = [compiler, *flags, "-x", "c", "-E", "-"]
     result = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+        raise MicaError(
+            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
+        )
 
 
 def _need_specs(compiler: str, package: str) -> None:
@@ -307,10 +309,12 @@ def _need_specs(compiler: str, package: str) -> None:
     command = [compiler, "--print-file-name=picolibc.specs"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if not Path(result.stdout.strip()).is_absolute():
-        raise MicaError(f"{Path(compiler).name} has no C library; on Debian and Ubuntu: sudo apt install {package}")
+        raise MicaError(
+            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
+        )
 
 
-def _chip(board: Board) -> str:
+def _chip(board: BoardSpec) -> str:
     """What ESP-IDF calls the chip: ESP32-S3 is esp32s3."""
     return board.mcu.lower().replace("-", "")
 
@@ -324,7 +328,7 @@ def _sizes(job: _Job) -> tuple[int, int, int]:
     return int(text), int(data), int(bss)
 
 
-def kernels_of(board: Board) -> str:
+def kernels_of(board: BoardSpec) -> str:
     """The folder of usermod_c/kernels/isa for a board's instruction set; "ref" where there is none."""
     folder = data_dir("usermod_c") / "kernels" / "isa" / board.isa
     return board.isa if (folder / "mica_select.h").is_file() else "ref"

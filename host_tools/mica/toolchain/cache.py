@@ -24,7 +24,9 @@ def cache_dir() -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise MicaError(f"cannot make {folder}: {error.strerror}; set MICA_CACHE to a folder you can write") from None
+        raise MicaError(
+            f"cannot make {folder}: {error.strerror}", todo="set MICA_CACHE to a folder you can write"
+        ) from None
     return folder
 
 
@@ -37,7 +39,7 @@ def locked(name: str, progress: Progress = quiet) -> Iterator[None]:
     try:
         import fcntl
     except ImportError:
-        raise MicaError("firmware is built on Linux or macOS; on Windows use WSL") from None
+        raise MicaError("firmware is built on Linux or macOS", todo="on Windows use WSL") from None
     path = cache_dir() / f"{name}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:

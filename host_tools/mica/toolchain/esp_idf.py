@@ -17,7 +17,7 @@ def find(chip: str, micropython: MicroPython | None = None) -> Path:
     if os.environ.get("IDF_PATH"):
         folder = Path(os.environ["IDF_PATH"])
         if not _is_idf(folder):
-            raise Unsupported(f"IDF_PATH is {folder}, where no ESP-IDF is; to get one: {_commands(chip, mp)}")
+            raise Unsupported(f"IDF_PATH is {folder}, where no ESP-IDF is", todo=f"to get one: {_commands(chip, mp)}")
         _check_version(folder, chip, mp)
         return folder
     found = [folder for folder in _usual_places() if _is_idf(folder)]
@@ -27,7 +27,7 @@ def find(chip: str, micropython: MicroPython | None = None) -> Path:
     if found:
         _check_version(found[0], chip, mp)
     raise Unsupported(
-        f"an {chip.upper()} needs Espressif's ESP-IDF, which is not here; to get it: {_commands(chip, mp)}"
+        f"an {chip.upper()} needs Espressif's ESP-IDF, which is not here", todo=f"to get it: {_commands(chip, mp)}"
     )
 
 
@@ -55,10 +55,10 @@ def _is_idf(folder: Path) -> bool:
 def _check_version(folder: Path, chip: str, mp: MicroPython) -> None:
     found = version(folder)
     if not mp.idf.first <= found <= mp.idf.last:
-        wanted = " to ".join(f"{major}.{minor}" for major, minor in (mp.idf.first, mp.idf.last))
+        expected = " to ".join(f"{major}.{minor}" for major, minor in (mp.idf.first, mp.idf.last))
         raise Unsupported(
-            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython {mp.version} wants {wanted}; "
-            f"to get one: {_commands(chip, mp)}"
+            f"{folder} is ESP-IDF {found[0]}.{found[1]}, and MicroPython {mp.version} wants {expected}",
+            todo=f"to get one: {_commands(chip, mp)}",
         )
 
 

@@ -117,12 +117,14 @@ class MicroPython:
             return
         if not (self.tree / "ports" / port).is_dir():
             raise MicaError(f"{self.tree} has no ports/{port}")
-        wanted = ("lib/micropython-lib", *_SUBMODULES.get(port, ()), *submodules)
-        missing = [name for name in wanted if not (self.tree / name).is_dir() or not any((self.tree / name).iterdir())]
+        expected = ("lib/micropython-lib", *_SUBMODULES.get(port, ()), *submodules)
+        missing = [
+            name for name in expected if not (self.tree / name).is_dir() or not any((self.tree / name).iterdir())
+        ]
         if missing:
             raise MicaError(
-                f"{self.tree} has no {' and no '.join(missing)}, which ports/{port} needs; "
-                f"git -C {self.tree} submodule update --init {' '.join(missing)}"
+                f"{self.tree} has no {' and no '.join(missing)}, which ports/{port} needs",
+                todo=f"git -C {self.tree} submodule update --init {' '.join(missing)}",
             )
 
     def state(self, port: str) -> tuple[str, str]:
@@ -174,7 +176,7 @@ def version_of(tree: Path) -> str:
         raise MicaError(f"{tree} is no MicroPython tree: it has no py/mpconfig.h") from None
     found = dict(re.findall(r"^#define MICROPY_VERSION_(MAJOR|MINOR|MICRO|PRERELEASE) (\d+)$", text, flags=re.M))
     if not {"MAJOR", "MINOR", "MICRO"} <= set(found):
-        raise MicaError(f"{tree}/py/mpconfig.h names no version; wanted a tree of MicroPython 1.25 or later")
+        raise MicaError(f"{tree}/py/mpconfig.h names no version", todo="expected a tree of MicroPython 1.25 or later")
     if (int(found["MAJOR"]), int(found["MINOR"])) < (1, 25):
-        raise MicaError(f"{tree} is MicroPython {found['MAJOR']}.{found['MINOR']}; wanted 1.25 or later")
+        raise MicaError(f"{tree} is MicroPython {found['MAJOR']}.{found['MINOR']}", todo="expected 1.25 or later")
     return "{MAJOR}.{MINOR}.{MICRO}".format(**found) + ("-preview" if found.get("PRERELEASE", "0") != "0" else "")

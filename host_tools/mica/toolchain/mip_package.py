@@ -11,7 +11,7 @@ For a stock firmware, the line is  mpremote mip install FOLDER/armv6m.json , or 
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import mica
@@ -44,24 +44,25 @@ def _refuse_sources(replaced: Path) -> None:
     """Raises MicaError where this folder, which a package replaces, has something in it that was not compiled."""
     for path in sorted(replaced.rglob("*")):
         if path.is_file() and path.suffix != ".mpy":
-            raise MicaError(f"{path} would be lost: a package replaces {replaced}; name another folder")
+            raise MicaError(f"{path} would be lost: a package replaces {replaced}", todo="name another folder")
 
 
 def write(
     folder: Path,
     archs: Sequence[str],
     *,
+    kernels: Collection[str] | None = None,
     micropython: MicroPython | None = None,
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> list[NativeModule]:
-    """Build the native modules for `archs` and write the package into `folder`, which is made where it is missing.
+    """Build the native modules for `archs`, with these `kernels` (None: all), and write the package into `folder`, which is made where it is missing.
 
     Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
     """
     _refuse_sources(folder / "mica")
-    modules = [build(arch, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
+    modules = [build(arch, kernels=kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
     files = runtime(micropython=micropython, jobs=jobs, progress=progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,12 +12,13 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from mica.errors import MicaError
 from mica.isa import isas
+from mica.kernels import KERNELS
 from mica.resources import data_dir
 from mica.source_lists import listed
 from mica.toolchain import sources, xtensa_cc
@@ -56,6 +57,8 @@ USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 _FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG", "-fno-jump-tables", "-fno-tree-switch-conversion")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
+_KERNELS = tuple(k.name for k in KERNELS)
+
 # What the firmware was built with as far as it shows in the layout of objects, and what the binding uses.
 _CONFIG = """\
 #include <stdint.h>
@@ -83,15 +86,23 @@ class NativeModule:
     text: int
     bss: int
     kernels: str  # folder of usermod_c/kernels/isa
+    without: tuple[str, ...]  # kernels that are left out
     compiler: str  # its first line of --version
     micropython: str  # version
     seconds: float
 
 
 def build(
-    name: str, *, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet
+    name: str,
+    *,
+    kernels: Collection[str] | None = None,
+    micropython: MicroPython | None = None,
+    jobs: int = 2,
+    progress: Progress = quiet,
 ) -> NativeModule:
     """Build `_mica.mpy` for the architecture `name`, or find that it is up to date. `micropython` is choose()'s by default.
+
+    kernels: names of those to build in (None: all); a model that needs another runs it in Python, or is refused.
 
     The version of native code has been the same since 1.23, so one build is loaded by every release since.
 
@@ -99,7 +110,11 @@ def build(
     """
     begun = time.monotonic()
     if name not in ARCHS:
-        raise MicaError(f"no architecture is called {name!r}; known are {', '.join(ARCHS)}")
+        raise MicaError(f"no architecture is called {name!r}", todo=f"known are {', '.join(ARCHS)}")
+    unknown = sorted(set(kernels or ()) - set(_KERNELS))
+    if unknown:
+        raise MicaError(f"{unknown[0]} is no kernel")
+    without = tuple(k for k in _KERNELS if kernels is not None and k not in kernels)
     arch = ARCHS[name]
     need_program("make", "make")
     if arch.prefix != WINDOWED:
@@ -109,7 +124,7 @@ def build(
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
     mp = micropython or choose()
     tree = sources.fetch(mp, jobs=jobs, progress=progress)
-    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key)).encode()).hexdigest()[:8]
+    key = hashlib.sha256(repr((str(data_dir("usermod_c")), mp.key, *without)).encode()).hexdigest()[:8]
     folder = cache_dir() / "natmod" / f"{name}-{key}"
     with locked(f"natmod/{folder.name}", progress):
         (folder / "obj").mkdir(parents=True, exist_ok=True)
@@ -119,7 +134,7 @@ def build(
             compiler = xtensa_cc.compiler(folder, progress, unpinned=mp.unpinned)
         _write(folder / "types.h", _CONFIG)
         _write_names(folder, tree, [compiler, *arch.flags])
-        _write(folder / "Makefile", _makefile(arch, folder, tree, compiler))
+        _write(folder / "Makefile", _makefile(arch, folder, tree, compiler, without))
         progress(f"building the native module for {name}")
         run_logged(["make", "-C", folder, f"-j{jobs}"], f"building for {name}", log, progress=progress)
         linked = (folder / "link.log").read_text(encoding="utf-8")
@@ -132,6 +147,7 @@ def build(
         text=_linked_size(linked, "text") + _linked_size(linked, "rodata"),
         bss=_linked_size(linked, "bss"),
         kernels=arch.isa,
+        without=without,
         compiler=version.partition("\n")[0],
         micropython=mp.version,
         seconds=time.monotonic() - begun,
@@ -213,13 +229,15 @@ def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
     _write(folder / "qstrs.h", f'#include "types.h"\n{constants}#define NATIVE_NAMES_COUNT ({n + 1})\n')
 
 
-def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
+def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
     root = data_dir("usermod_c")
-    common = [*arch.flags, *_FLAGS, *_WARNINGS]
+    common = [*arch.flags, *_FLAGS, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
     # A module's constants are in RAM: the small table.
     engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
     binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
-    rules, objects = [], []
+    rules: list[str] = []
+    objects: list[str] = []
+    members: list[str] = []  # of engine.a, from which only what is asked for is taken: loops that several kernels share
     for source in [*_engine(arch), *_binding()]:
         name = "_".join((source.relative_to(root) if source.is_relative_to(root) else Path(source.name)).parts)
         if source in _binding():
@@ -229,7 +247,7 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         else:
             flags = [*engine, "-O2" if "kernels" in source.parts else "-Os"]
         target = f"obj/{name}.o"
-        objects.append(target)
+        (members if without and "kernels" in source.parts else objects).append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
         if source.suffix == ".S" and arch.prefix == ARM:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
@@ -246,15 +264,19 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str) -> str:
         arch.name,
         "--qstrs",
         "names.h",
+        *(["-l", "engine.a"] if members else []),
         *(["-vvv"] if arch.prefix == WINDOWED else ["-l", "libgcc.a"]),
     ]
     # The module's file name is among its names: so in this folder, without a path.
     link += ["-o", "_mica.mpy", "$(OBJ)"]
+    libraries = [*(["engine.a"] if members else []), *([] if arch.prefix == WINDOWED else ["libgcc.a"])]
     lines = [
         "# written by mica natmod",
         f"OBJ = {' '.join(objects)}",
-        f"_mica.mpy: $(OBJ) names.h {'' if arch.prefix == WINDOWED else 'libgcc.a'} Makefile",
+        f"MEMBERS = {' '.join(members)}",
+        f"_mica.mpy: $(OBJ) names.h {' '.join(libraries)} Makefile",
         f"\t@echo linking; rm -f $@; {' '.join(link)} >link.log || {{ cat link.log; rm -f $@; exit 1; }}",
+        f"engine.a: $(MEMBERS)\n\t@rm -f $@; {arch.prefix}ar rcs $@ $(MEMBERS)",
         "libgcc.a: Makefile",
         # Without what we have ourselves: mpy_ld.py would take both.
         f"\tcp {libgcc} $@; {arch.prefix}ar d $@ {' '.join(arch.own)}",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mica.boards import Board
+from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain.build import BuildResult
@@ -50,7 +50,7 @@ class Linked:
     unknown: set[str] = field(default_factory=set)
 
 
-def write(board: Board, result: BuildResult, image: Path) -> Path:
+def write(board: BoardSpec, result: BuildResult, image: Path) -> Path:
     """Write the notices of a firmware that was built beside `image`, a copy of it, and return the file."""
     path = image.with_name(f"{image.name}.NOTICES.txt")
     found = linked(result.elf.parent, result.tree / "ports" / board.port, result.tree)
@@ -70,7 +70,9 @@ def linked(obj: Path, port: Path, tree: Path) -> Linked:
     """What the linker's maps below `obj`, the build's folder, name. `port` is where the port's makefile runs."""
     maps = sorted(obj.rglob("*.map"))
     if not maps:
-        raise MicaError(f"{obj} has no linker map, which the notices are made of; remove the folder and build again")
+        raise MicaError(
+            f"{obj} has no linker map, which the notices are made of", todo="remove the folder and build again"
+        )
     found = Linked()
     commands = _compile_commands(obj)
     for path in maps:

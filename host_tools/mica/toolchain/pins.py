@@ -40,11 +40,11 @@ def is_pinned(path: Path) -> bool:
     return path.is_file() and sums().get(path.name) == digest_of(path)
 
 
-def refuse(where: str, name: str, digest: str, wanted: str) -> Unsupported:
-    """The error for an archive `name` that is not `wanted`: what is there, its hash, what to do."""
-    pinned = sums().get(wanted)
-    want = f"{wanted} ({pinned})" if pinned else "a file with a known SHA-256"
-    return Unsupported(f"{where} has {name} with SHA-256 {digest}; wanted {want}; {OPTION}")
+def refuse(where: str, name: str, digest: str, expected: str) -> Unsupported:
+    """The error for an archive `name` that is not `expected`: what is there, its hash, what to do."""
+    pinned = sums().get(expected)
+    want = f"{expected} ({pinned})" if pinned else "a file with a known SHA-256"
+    return Unsupported(f"{where} has {name} with SHA-256 {digest}", todo=f"expected {want}; {OPTION}")
 
 
 def check_all(paths: list[Path], where: str) -> None:

@@ -36,7 +36,7 @@ def need_program(program: str, package: str) -> str:
     """Return the path of `program`, or say which apt package has it."""
     path = shutil.which(program)
     if path is None:
-        raise MicaError(f"{program} is not installed; on Debian and Ubuntu: sudo apt install {package}")
+        raise MicaError(f"{program} is not installed", todo=f"on Debian and Ubuntu: sudo apt install {package}")
     return path
 
 
@@ -49,6 +49,14 @@ def telling_lines(text: str, count: int = 6) -> list[str]:
     return [line[:500] for line in found[:count] or lines[-count:]]
 
 
+class ProgramFailed(MicaError):
+    """A program ended badly. `lines`: those of its output that tell why."""
+
+    def __init__(self, what: str, lines: Sequence[str], log: Path) -> None:
+        super().__init__("\n  ".join([f"{what} failed:", *lines, f"the whole log: {log}"]))
+        self.lines = tuple(lines)
+
+
 def run_logged(
     command: Command,
     what: str,
@@ -58,7 +66,7 @@ def run_logged(
     env: Mapping[str, str] | None = None,
     progress: Progress = quiet,
 ) -> None:
-    """Run a command with its output appended to `log`; on failure raise MicaError with the telling lines.
+    """Run a command with its output appended to `log`; on failure raise ProgramFailed with the telling lines.
 
     Every few seconds `progress` hears that work goes on.
     """
@@ -91,5 +99,4 @@ def run_logged(
         with log.open("rb") as file:
             file.seek(start)
             text = file.read().decode(errors="replace")
-        lines = "\n  ".join(telling_lines(text))
-        raise MicaError(f"{what} failed:\n  {lines}\n  the whole log: {log}")
+        raise ProgramFailed(what, telling_lines(text), log)

@@ -20,7 +20,7 @@ from mica.errors import MicaError, Unsupported
 from mica.toolchain import pins
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, Release, choose
-from mica.toolchain.process import Command, clean_environment, need_program, run_logged
+from mica.toolchain.process import Command, ProgramFailed, clean_environment, need_program, run_logged
 
 _UPSTREAM = "https://github.com/micropython/micropython"
 
@@ -99,8 +99,8 @@ def _fetch_tree(mp: MicroPython, release: Release, log: Path, progress: Progress
     with tempfile.TemporaryDirectory(dir=mp.tree.parent, prefix=".unpack-") as folder:
         new = Path(folder) / "tree"
         try:
-            wanted = [_Archive("micropython", release.archive, release.suite)]
-            (archive,) = _from_debian(wanted, mp.unpinned, log, progress)
+            expected = [_Archive("micropython", release.archive, release.suite)]
+            (archive,) = _from_debian(expected, mp.unpinned, log, progress)
         except _NoMirror as reason:
             _clone(new, mp, release, reason, log, progress)
         else:
@@ -130,10 +130,10 @@ def _tree_from_git(mp: MicroPython, release: Release, submodules: Sequence[str],
             command: Command = ["git", "-C", tree, "submodule", "update", "--init", "--depth", "1", *missing]
             run_logged(command, f"fetching {what}", log, progress=progress)
     except MicaError as error:
-        said = str(error).splitlines()
+        why = error.lines[0].strip() if isinstance(error, ProgramFailed) and error.lines else str(error)
         raise Unsupported(
-            f"it needs {what} of MicroPython's git repository, which git cannot fetch here ({said[min(1, len(said) - 1)].strip()}); "
-            f"with a network: git clone --depth 1 --branch v{mp.version} {_UPSTREAM} {tree}"
+            f"it needs {what} of MicroPython's git repository, which git cannot fetch here ({why})",
+            todo=f"with a network: git clone --depth 1 --branch v{mp.version} {_UPSTREAM} {tree}",
         ) from None
     return tree
 
@@ -149,7 +149,9 @@ def _fetch_rp2(mp: MicroPython, tree: Path, log: Path, progress: Progress) -> No
         try:
             files = _from_debian(_RP2, mp.unpinned, log, progress)
         except _NoMirror as reason:
-            raise MicaError(f"cannot fetch pico-sdk: {reason}; remove {tree} to fetch everything by git") from None
+            raise MicaError(
+                f"cannot fetch pico-sdk: {reason}", todo=f"remove {tree} to fetch everything by git"
+            ) from None
         progress("unpacking pico-sdk, tinyusb and mbedtls")
         with tempfile.TemporaryDirectory(dir=lib, prefix=".unpack-") as folder:
             new = Path(folder)
@@ -178,7 +180,7 @@ def _clone(new: Path, mp: MicroPython, release: Release, reason: object, log: Pa
     head = ["git", "-C", str(new), "rev-parse", "HEAD"]
     found = subprocess.run(head, capture_output=True, text=True, env=clean_environment(), check=False).stdout.strip()
     if found != release.commit and not mp.unpinned:
-        raise Unsupported(f"{what}: its tag is commit {found}; wanted {release.commit}; {pins.OPTION}")
+        raise Unsupported(f"{what}: its tag is commit {found}", todo=f"expected {release.commit}; {pins.OPTION}")
 
 
 # --- Debian ---------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def _offered(options: Sequence[str], archive: _Archive) -> _Offer:
         if offer.file == archive.file:
             return offer
     if not offers:
-        raise Unsupported(f"Debian {archive.suite} has no package {archive.package}; wanted {archive.file}")
+        raise Unsupported(f"Debian {archive.suite} has no package {archive.package}", todo=f"expected {archive.file}")
     return offers[0]
 
 

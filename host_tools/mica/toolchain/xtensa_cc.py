@@ -66,10 +66,10 @@ def unpacked(name: str, packages: Sequence[str], progress: Progress = quiet, *, 
         with tempfile.TemporaryDirectory(dir=root.parent, prefix=".deb-") as folder:
             options = sources.apt_options(Path(folder), mirror, sources.TOOLS_SUITE)
             progress(f"fetching {missing}")
-            wanted = ["--no-install-recommends", "--download-only", "install", *packages]
+            expected = ["--no-install-recommends", "--download-only", "install", *packages]
             try:
                 run_logged(["apt-get", *options, "-qq", "update"], "fetching lists", log, progress=progress)
-                get = ["apt-get", *options, "-qq", "-y", "-o", "Debug::NoLocking=1", *wanted]
+                get = ["apt-get", *options, "-qq", "-y", "-o", "Debug::NoLocking=1", *expected]
                 run_logged(get, f"fetching {name}", log, progress=progress)
             except MicaError:
                 raise Unsupported(f"{missing} could not be fetched; the log is {log}") from None
@@ -95,7 +95,7 @@ def compiler(folder: Path, progress: Progress = quiet, *, unpinned: bool = False
         gcc = unpacked("xtensa-gcc", ["gcc-xtensa-lx106"], progress, unpinned=unpinned)
         llvm = unpacked("llvm-22", ["clang-22", "llvm-22"], progress, unpinned=unpinned)
     except Unsupported as error:
-        raise Unsupported(f"{why}: {error}") from None
+        raise error.at(why) from None
     for path in (gcc / _GCC / "cc1", gcc / _LIBRARIES, llvm / _LLVM / "bin" / "llvm-mc", llvm / _LIBRARIES):
         if not path.exists():
             raise Unsupported(f"{why}: {path} is not among Debian's packages here")

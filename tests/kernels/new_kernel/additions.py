@@ -99,13 +99,12 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
     ],
     "host_tools/mica/ir/ops.py": [
         ('    Op("Softmax", 1, (), (), "softmax_s8"),', '    Op("Hardmax", 1, (), (), "hardmax_s8"),\n'),
-        ('        "HardSwish",', '        "Hardmax",\n'),
     ],
     "host_tools/mica/reference/float_ops.py": [
         ("# Operators with more than one output; OPS has the first.", _FLOAT),
         ('    "Softmax": lambda node, a, shape: softmax(a[0]),', '    "Hardmax": _hardmax,\n'),
     ],
-    "host_tools/mica/quantise/steps/softmax.py": [
+    "host_tools/mica/quantise/kernels/softmax.py": [
         ('STEPS = {"Softmax": _softmax}', _STEP),
     ],
     "usermod_c/include/mica_kernels.h": [("// ---- what every kernel has", _CONTRACT)],
@@ -114,7 +113,7 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
 # file -> (what stands there once, what takes its place)
 REPLACED: dict[str, tuple[str, str]] = {
     "host_tools/mica/passes/lower/softmax.py": ('"Softmax": _softmax}', '"Softmax": _softmax, "Hardmax": _softmax}'),
-    "host_tools/mica/quantise/steps/softmax.py": (
+    "host_tools/mica/quantise/kernels/softmax.py": (
         '{"Softmax": _softmax}',
         '{"Softmax": _softmax, "Hardmax": _hardmax}',
     ),

@@ -74,8 +74,7 @@ def _written(path: Path, model: Model) -> Net:
                 net.real.setdefault(y, "unknown")
     if reasons:
         more = [f"and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
-        head = f"{path}: cannot be packed:" + (" " if len(reasons) == 1 else "\n  ")
-        raise Unsupported(head + "\n  ".join(reasons[:MOST_REASONS] + more), reasons)
+        raise Unsupported.because(f"{path}: cannot be packed", reasons, reasons[:MOST_REASONS] + more)
     try:
         net.add_outputs()
     except ValueError as e:

@@ -135,13 +135,13 @@ class _Reader:
             return None
         elements = math.prod(shape)
         if dtype == "int4":
-            wanted = (elements + 1) // 2
+            expected = (elements + 1) // 2
         elif dtype in ("string", "resource", "variant", "complex64", "complex128", "bfloat16"):
             raise Damaged(f"{where} is a constant of the type {dtype}")
         else:
-            wanted = elements * np.dtype(dtype).itemsize
-        if raw.size != wanted:
-            raise Damaged(f"{where} holds {raw.size} bytes; {dtype} {list(shape)} takes {wanted}")
+            expected = elements * np.dtype(dtype).itemsize
+        if raw.size != expected:
+            raise Damaged(f"{where} holds {raw.size} bytes; {dtype} {list(shape)} takes {expected}")
         if dtype == "int4":
             halves = np.stack([raw << 4, raw & 0xF0], axis=1).reshape(-1).view(np.int8) >> 4
             return halves[:elements].reshape(shape)

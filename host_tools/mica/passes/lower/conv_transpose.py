@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes import given_weights
+from mica.passes import prequantised_weights
 from mica.passes.builder import Builder
 from mica.passes.lower.windows import NO_CLIP, as_nhwc, batch_one, from_nhwc, nhwc_shape
 from mica.passes.weight_layout import transposed_rows
@@ -40,7 +40,7 @@ def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
         "pads": (*before, 0, 0),
         "groups": groups,
         "clip": NO_CLIP,
-        **given_weights.attributes(node),
+        **prequantised_weights.attributes(node),
     }
     weights = g.new_const(f"{node.inputs[1]}.ohwi", np.ascontiguousarray(transposed_rows(w, groups), np.float32))
     b_name = g.new_const(f"{node.name}.bias", bias)

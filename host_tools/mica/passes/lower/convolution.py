@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes import given_weights
+from mica.passes import prequantised_weights
 from mica.passes.builder import Builder
 from mica.passes.lower.windows import NO_CLIP, as_nhwc, batch_one, from_nhwc, nhwc_shape, window
 
@@ -37,7 +37,7 @@ def _conv(g: Graph, node: Node, b: Builder) -> None:
         op, weights = "Conv2d", w.transpose(0, 2, 3, 1)
         attrs["groups"] = groups  # type: ignore[assignment]
     attrs["clip"] = NO_CLIP  # type: ignore[assignment]
-    attrs.update(given_weights.attributes(node))  # type: ignore[arg-type]
+    attrs.update(prequantised_weights.attributes(node))  # type: ignore[arg-type]
     w_name = g.new_const(f"{node.inputs[1]}.{op.lower()}", np.ascontiguousarray(weights, np.float32))
     b_name = g.new_const(f"{node.name}.bias", bias)
     y = b.emit(op, [as_nhwc(b, x), w_name, b_name], nhwc_shape(ys), attrs)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes import given_weights
+from mica.passes import prequantised_weights
 from mica.passes.builder import Builder
 from mica.passes.lower.arithmetic import CLIP, finite_constants
 from mica.passes.lower.table import Lowering
@@ -67,7 +67,7 @@ def _gemm(g: Graph, node: Node, b: Builder) -> None:
         row = None
         if c_data is not None and (c_data.ndim < 2 or c_data.shape[0] == 1):
             row, c = np.broadcast_to(c_data.reshape(-1) * beta, (matrix.shape[1],)), ""
-        product = _dense(g, b, left, matrix * alpha, row, given_weights.attributes(node, alpha))
+        product = _dense(g, b, left, matrix * alpha, row, prequantised_weights.attributes(node, alpha))
         sign = 1.0
     else:
         shape = (b.shape(left)[0], b.shape(out)[1])

@@ -6,9 +6,9 @@ y = Gather(x, constant)                    =>   y = Remap(x) where the indices h
 y = Gather(constant, x)                    =>   y = Embedding(x)
 y = Concat(a, b, c, d, e)                  =>   y = Concat(Concat(a, b, c, d), e)
 y = Pad(x)                                 =>   y = Pad(Remap(x)), the Remap for pads below zero
-y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(Move(Transpose(x, to NHWC)), to NCHW)
+y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(StridedCopy(Transpose(x, to NHWC)), to NCHW)
 y = GatherND(x, constant), GatherElements, ReverseSequence, Trilu, Where and ScatterND with constant conditions
-                                           =>   y = Move or Gather of the flattened operands
+                                           =>   y = StridedCopy or Gather of the flattened operands
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.schema import MAX_DIM, MAX_INPUTS
-from mica.ir.flat_moves import AxisMap, FlatMove, as_axis_map, axis_indices, length, same, simplify
 from mica.ir.graph import Graph, Node
+from mica.ir.strided_copy import AxisMap, StridedCopy, as_axis_map, axis_indices, length, same, simplify
 from mica.passes.builder import TO_NCHW, TO_NHWC, Builder
 from mica.passes.fold_pad import pad_amounts, pad_value
 from mica.passes.lower import logic
@@ -64,9 +64,9 @@ def pick_flat(g: Graph, b: Builder, x: str, indices: np.ndarray, out: str) -> No
     size = g.value(x).size
     pattern = as_axis_map(indices.reshape(-1))
     if pattern is not None:
-        move = simplify(FlatMove(*pattern))
+        move = simplify(StridedCopy(*pattern))
         if move.fits:
-            b.emit_to(out, "Move", [x], {"begin": move.begin, "places": move.places or ((1, 0),)})
+            b.emit_to(out, "StridedCopy", [x], {"begin": move.begin, "places": move.places or ((1, 0),)})
             return
     if max(size, indices.size) > MAX_DIM:
         raise ValueError(f"it picks single elements of a tensor of {max(size, indices.size)}; {MAX_DIM} are supported")
@@ -200,11 +200,11 @@ def _block(node: Node) -> int:
 
 
 def _nhwc_move(b: Builder, node: Node, places: Sequence[tuple[int, int]]) -> None:
-    """Transposes round a Move, as round a convolution: they cancel against the neighbours'."""
+    """Transposes round a StridedCopy, as round a convolution: they cancel against the neighbours'."""
     out = node.outputs[0]
     wide = [b.shape(out)[p] for p in TO_NHWC]
-    attrs = {"begin": 0, "places": simplify(FlatMove(0, tuple(places))).places or ((1, 0),)}
-    b.transpose_to(out, b.emit("Move", [b.transpose(node.inputs[0], TO_NHWC)], wide, attrs), TO_NCHW)
+    attrs = {"begin": 0, "places": simplify(StridedCopy(0, tuple(places))).places or ((1, 0),)}
+    b.transpose_to(out, b.emit("StridedCopy", [b.transpose(node.inputs[0], TO_NHWC)], wide, attrs), TO_NCHW)
 
 
 def _depth_to_space(g: Graph, node: Node, b: Builder) -> None:

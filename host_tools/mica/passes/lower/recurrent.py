@@ -45,13 +45,13 @@ def _recurrent(g: Graph, node: Node, b: Builder) -> None:
     w = _constant(g, node, 1, "weights")
     if w is None or w.shape[0] != len(kinds):
         raise ValueError(f"weights for other than {len(kinds)} directions")
-    wanted = [o if o and _is_read(g, o) else "" for o in (*node.outputs, "", "")[:3]]
-    if not any(wanted):
+    needed = [o if o and _is_read(g, o) else "" for o in (*node.outputs, "", "")[:3]]
+    if not any(needed):
         return
-    found = [_direction(g, node, b, x, k, reverse, wanted) for k, reverse in enumerate(kinds)]
-    _join_states(b, wanted[0], [d.states for d in found], batch_first)
-    _join_last(b, wanted[1], [d.hidden for d in found], batch_first)
-    _join_last(b, wanted[2], [d.cell for d in found], batch_first)
+    found = [_direction(g, node, b, x, k, reverse, needed) for k, reverse in enumerate(kinds)]
+    _join_states(b, needed[0], [d.states for d in found], batch_first)
+    _join_last(b, needed[1], [d.hidden for d in found], batch_first)
+    _join_last(b, needed[2], [d.cell for d in found], batch_first)
 
 
 def _is_read(g: Graph, name: str) -> bool:
@@ -96,7 +96,7 @@ def _activations(node: Node, k: int, directions: int) -> list[Activation]:
     defaults = DEFAULT_ACTIVATIONS[node.op]
     names = [str(n).lower() for n in node.attrs.get("activations", defaults * directions)]
     if len(names) != len(defaults) * directions:
-        raise ValueError(f"{len(names)} activations; wanted {len(defaults) * directions}")
+        raise ValueError(f"{len(names)} activations; needed {len(defaults) * directions}")
     alphas, betas = list(node.attrs.get("activation_alpha", [])), list(node.attrs.get("activation_beta", []))
     clip = float(node.attrs.get("clip", 0.0)) or None
     found = []
@@ -112,7 +112,7 @@ def _activations(node: Node, k: int, directions: int) -> list[Activation]:
     return found[k * len(defaults) : (k + 1) * len(defaults)]
 
 
-def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, wanted: list[str]) -> _Direction:
+def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, needed: list[str]) -> _Direction:
     time, batch, _ = b.shape(x)
     functions = _activations(node, k, len(_directions(node)))
     constants = _constants(g, node, k)
@@ -131,7 +131,7 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
     inputs = [x, *_initial(g, node, b, k, batch, units)]
     names = ("weights", "recurrent", "bias", "recurrent_bias", "peepholes")
     inputs += [g.new_const(f"{node.name}.{name}", c) for name, c in zip(names, constants, strict=True)]
-    every = bool(wanted[0]) and time > 1
+    every = bool(needed[0]) and time > 1
     y = b.emit("Recurrent", inputs, (time if every else 1, batch, units), attrs)
     made = b.nodes[-1]
     end = ""
@@ -139,11 +139,11 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
         made.outputs.append(g.new_value(f"{node.name}.range", (2, time, batch, units)))
         if scale := float(node.attrs.get("cell_scale", 0)):  # of a model that says how far the cell state goes
             g.value(made.outputs[-1]).quant = Quant(scale, 0)
-    if node.op == "LSTM" and wanted[2]:
+    if node.op == "LSTM" and needed[2]:
         end = g.new_value(f"{node.name}.cell", (1, batch, units))
         made.outputs.append(end)
     hidden = y
-    if every and wanted[1]:
+    if every and needed[1]:
         hidden = remap(b, y, [(0 if reverse else time - 1, ((1, 1),)), (0, ((batch, 1),)), (0, ((units, 1),))])
     return _Direction(y, hidden, end)
 

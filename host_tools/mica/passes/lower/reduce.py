@@ -6,6 +6,7 @@ y = ReduceMax(x, axes), ReduceMin                         =>   y = Extreme(x), l
 y = ReduceLogSumExp(x, axes)                              =>   y = LogSumExp(x), the axes brought to the end
 y = ReduceMean(x, H and W of an image)                    =>   y = AveragePool2d(x as NHWC)
 y = ArgMax(x, axis), ArgMin                               =>   y = ArgMax(x)
+v, i = TopK(x, 1)                                         =>   v = Extreme(x); i = ArgMax(x)
 y = GlobalLpPool(x)                                       =>   y = Reduce(x) over all but batch and channels
 """
 
@@ -141,6 +142,29 @@ def _arg_max(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(out, "Reshape", [y])
 
 
+def _top_k(g: Graph, node: Node, b: Builder) -> None:
+    x = node.inputs[0]
+    shape = b.shape(x)
+    k = node.attrs.get("k", g.data(node.inputs[1]) if len(node.inputs) > 1 else None)
+    if k is None:
+        raise ValueError("a number that is computed; give k as a constant")
+    count, axis = int(np.asarray(k).reshape(-1)[0]), int(node.attrs.get("axis", -1)) % len(shape)
+    if count != 1:
+        raise ValueError(
+            f"the {count} largest; mica computes the one. End the model in front of it: "
+            f"m.top({count}) gives the {count} largest of an output on a board, with their places or labels, as mica run does"
+        )
+    larger = bool(node.attrs.get("largest", 1))
+    one = (*shape[:axis], 1, *shape[axis + 1 :])
+    values, places = (*node.outputs, "")[:2]
+    if values:
+        attrs = {"larger": larger, "axis": axis, "axes": 1, **CLIP}
+        b.emit_to(values, "Reshape", [b.emit("Extreme", [x], one, attrs)])
+    if places:
+        attrs = {"axis": axis, "minimum": not larger, "select_last": False}
+        b.emit_to(places, "Reshape", [b.emit("ArgMax", [x], one, attrs)])
+
+
 def _global_lp_pool(g: Graph, node: Node, b: Builder) -> None:
     p = int(node.attrs.get("p", 2))
     if p not in (1, 2):
@@ -157,4 +181,5 @@ LOWERINGS: dict[str, Lowering] = {
     "ReduceLogSumExp": _log_sum_exp,
     "ReduceMax": _extreme,
     "ReduceMin": _extreme,
+    "TopK": _top_k,
 }

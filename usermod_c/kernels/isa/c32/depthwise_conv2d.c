@@ -129,7 +129,7 @@ void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERN
             if (t.rows * t.columns < t.taps && copies) {
                 copy(p, iy, ix, scratch);
                 t.x = scratch;
-                // Rows side by side are one, but where three are wanted.
+                // Rows side by side are one, but where three are needed.
                 t.rows = small ? 3 : 1;
                 t.columns = small ? 3 : t.taps;
                 t.tap = channels;

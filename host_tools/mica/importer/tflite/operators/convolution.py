@@ -81,9 +81,9 @@ def _transpose_conv(net: Net, op: Op) -> None:
     ws, xs, ys = net.shape(w), net.shape(x), net.shape(op.y)
     if len(ws) != 4 or len(xs) != 4 or len(ys) != 4 or min(*ws, *xs, *ys) < 1 or ws[3] != xs[3] or ws[0] != ys[3]:
         raise ValueError(f"weights of shape {list(ws)} from {list(xs)} to {list(ys)}")
-    wanted = net.data(op.i(0), "an output shape")
-    if wanted.reshape(-1).tolist() != list(ys):
-        raise ValueError(f"an output of {list(ys)}; it is told to make {wanted.reshape(-1)[:4].tolist()}")
+    expected = net.data(op.i(0), "an output shape")
+    if expected.reshape(-1).tolist() != list(ys):
+        raise ValueError(f"an output of {list(ys)}; it is told to make {expected.reshape(-1)[:4].tolist()}")
     strides = [op.integer("stride_h"), op.integer("stride_w")]
     if min(strides) < 1:
         raise ValueError(f"strides {strides}")

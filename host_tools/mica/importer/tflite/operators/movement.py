@@ -1,4 +1,4 @@
-"""Elements that move: cut, joined, repeated, laid out anew.
+"""Elements that move: cut, joined, repeated, laid out again.
 
 RESHAPE, SQUEEZE, EXPAND_DIMS (x)        =>   Reshape(x, the output's shape)
 SLICE, STRIDED_SLICE, REVERSE_V2 (x)     =>   Slice(x), Reshape
@@ -158,15 +158,15 @@ def _gather_nd(net: Net, op: Op) -> None:
 
 
 def _repeat(net: Net, op: Op) -> None:
-    shape, wanted = net.shape(op.i(0)), net.shape(op.y)
+    shape, expected = net.shape(op.i(0)), net.shape(op.y)
     counts = net.data(op.i(1), "a shape").reshape(-1).tolist()
     if op.kind == "BROADCAST_TO":
-        if counts != list(wanted):
-            raise ValueError(f"a shape of {counts[:8]} for an output of {list(wanted)}")
+        if counts != list(expected):
+            raise ValueError(f"a shape of {counts[:8]} for an output of {list(expected)}")
         y = net.node("Expand", [net.x(op.i(0)), net.numbers(counts)])
     else:
-        if [n * k for n, k in zip(shape, counts, strict=False)] != list(wanted) or len(counts) != len(shape):
-            raise ValueError(f"{counts[:8]} times {list(shape)} for an output of {list(wanted)}")
+        if [n * k for n, k in zip(shape, counts, strict=False)] != list(expected) or len(counts) != len(shape):
+            raise ValueError(f"{counts[:8]} times {list(shape)} for an output of {list(expected)}")
         y = net.node("Tile", [net.x(op.i(0)), net.numbers(counts)])
     net.done(op.y, y, like=op.i(0))
 
@@ -194,9 +194,9 @@ def _batches(net: Net, op: Op) -> None:
     to_batch = op.kind == "SPACE_TO_BATCH_ND"
     block = net.data(op.i(1), "a block").reshape(-1).tolist()
     around = net.data(op.i(2), "pads")
-    shape, wanted = net.shape(op.i(0)), net.shape(op.y)
+    shape, expected = net.shape(op.i(0)), net.shape(op.y)
     m = len(block)
-    if not 1 <= m < len(shape) or len(wanted) != len(shape) or around.shape != (m, 2):
+    if not 1 <= m < len(shape) or len(expected) != len(shape) or around.shape != (m, 2):
         raise ValueError(f"blocks of {block[:8]} in {list(shape)}")
     if min(block) < 1 or np.any(around < 0):
         raise ValueError(f"blocks of {block}, pads of {around.tolist()}")
@@ -204,7 +204,7 @@ def _batches(net: Net, op: Op) -> None:
     rest = list(shape[1 + m :])
     if to_batch:
         sizes = [s + int(a) + int(b) for s, (a, b) in zip(shape[1 : 1 + m], around, strict=True)]
-        if list(wanted) != [shape[0] * n, *(s // k for s, k in zip(sizes, block, strict=True)), *rest] or any(
+        if list(expected) != [shape[0] * n, *(s // k for s, k in zip(sizes, block, strict=True)), *rest] or any(
             s % k for s, k in zip(sizes, block, strict=True)
         ):
             raise ValueError(f"blocks of {block} in {sizes}")
@@ -216,7 +216,7 @@ def _batches(net: Net, op: Op) -> None:
         y = net.reshape(y, [shape[0], *split, *rest])
         inner = [2 + 2 * k for k in range(m)]
         order = [*inner, 0, *(k - 1 for k in inner), *range(1 + 2 * m, 1 + 2 * m + len(rest))]
-        y = net.reshape(net.transpose(y, order), wanted)
+        y = net.reshape(net.transpose(y, order), expected)
     else:
         if shape[0] % n:
             raise ValueError(f"blocks of {block} of {shape[0]} batches")

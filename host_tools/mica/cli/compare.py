@@ -1,0 +1,189 @@
+"""mica compare: two packed models side by side: what they take, how well they answer, where they differ.
+
+DATA is labelled data as for mica eval, or samples as for mica pack --calib. With --float the errors of both are beside the float
+network; without, those of B beside A. Time is predicted for --board.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mica.boards import load_board
+from mica.cli import target, text
+from mica.cli.pack import parse_shapes
+from mica.cost.prediction import predict
+from mica.cost.table import Table
+from mica.custom import CustomOps
+from mica.errors import MicaError
+from mica.format.codec import FormatError
+from mica.run import comparison, evaluation
+from mica.run.evaluation import Score
+from mica.run.float_model import FloatModel
+from mica.run.host import HostRunner
+
+WORST = 5  # layers that are printed
+
+JSON_KEYS = (
+    "a, b (file, size, weight_bytes, arena_bytes, scratch_bytes, steps, macs, time, metric, value, "
+    "float_value, agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, "
+    "same_file, layers[]"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("a", metavar="A.mica")
+    parser.add_argument("b", metavar="B.mica")
+    parser.add_argument("data", metavar="DATA", help="labelled data (arrays x and y), or samples as for pack --calib")
+    parser.add_argument(
+        "--float", metavar="MODEL", dest="float_model", help="the float model of both, .onnx or .tflite"
+    )
+    parser.add_argument(
+        "--shape", metavar="NAME=N", action="append", default=[], help="of MODEL: size of a dynamic dimension"
+    )
+    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="whose time is predicted; default RPI_PICO")
+    parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples of labelled data")
+    target.add_custom(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    board, table = load_board(args.board), Table.read()
+    custom = target.custom_of(args)
+    runners = [_open(path, custom) for path in (args.a, args.b)]
+    a, b = runners
+    comparison.check(a.model, b.model)
+    if args.float_model and (a.model.state_bytes or b.model.state_bytes):
+        raise MicaError("--float compares single samples; a streaming model has a state, which lives from run to run")
+    data, samples = comparison.load(args.data, a.model)
+    exact = _float(args, custom) if args.float_model else None
+    found = comparison.compare(a, b, samples, exact)
+    rows = []
+    for path, runner in zip((args.a, args.b), runners, strict=True):
+        model = runner.model
+        rows.append(
+            {
+                "file": path,
+                "size": len(runner.data),
+                "weight_bytes": sum(blob.nbytes for s in model.steps for blob in s.blobs.values()),
+                "arena_bytes": model.arena_bytes,
+                "scratch_bytes": model.scratch_want,
+                "steps": len(model.steps),
+                "macs": sum(s.macs for s in model.steps),
+                "time": predict(model, runner.data, board, table).time,
+            }
+        )
+    scores: list[Score] = []
+    if data is not None:
+        data = data.first(args.samples)
+        dims = a.model.tensors[a.model.inputs[0]].dims
+        scores = [_score(data, dims, r, path) for r, path in zip(runners, (args.a, args.b), strict=True)]
+        real = _score(data, dims, FloatModel(args.float_model), args.float_model) if args.float_model else None
+        for row, score in zip(rows, scores, strict=True):
+            row |= {"metric": score.metric, "value": score.value, "samples": len(data)}
+            if real is not None:
+                row |= {"float_value": real.value, "agreement": evaluation.agreement(score, real)}
+    for row, error, layers in zip(rows, found.errors, found.layers, strict=False):
+        row |= {"sqnr_db": error.sqnr_db, "worst_output": error.worst}
+        row.setdefault("agreement", error.agreement)
+        row["worst_layers"] = [vars(layer) for layer in layers[:WORST]]
+    result = {
+        "a": rows[0],
+        "b": rows[1],
+        "agreement": evaluation.agreement(*scores) if scores else found.beside.agreement,
+        "sqnr_db": found.beside.sqnr_db,
+        "samples": len(samples),
+        "board": board.name,
+        "same_file": runners[0].data == runners[1].data,
+        "layers": [vars(layer) for layer in found.layers[0]] if exact is None else None,
+    }
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+    return 0
+
+
+def _open(path: str, custom: CustomOps) -> HostRunner:
+    try:
+        return HostRunner(target.read_model(path), custom)
+    except FormatError as e:
+        raise e.at(path) from None
+
+
+def _score(data: evaluation.Dataset, dims: tuple[int, ...], model: HostRunner | FloatModel, path: str) -> Score:
+    with text.Progress(f"evaluating {path}", "samples") as progress:
+        return evaluation.evaluate(data, dims, model.predict, progress)
+
+
+def _float(args: argparse.Namespace, custom: CustomOps) -> comparison.Float:
+    """The values of the float network, in the layout of the packed one."""
+    from mica.importer import import_model
+    from mica.passes import pipeline
+    from mica.reference import float_ops
+
+    core = pipeline.run(import_model(args.float_model, parse_shapes(args.shape), custom))
+
+    def values(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        for name in core.inputs:
+            if name not in inputs:
+                raise MicaError(
+                    f"{args.float_model}: has an input '{name}' that {args.a} has not", todo="expected its model"
+                )
+        feeds = {name: np.asarray(inputs[name], np.float32).reshape(core.value(name).shape) for name in core.inputs}
+        return dict(float_ops.run(core, feeds))
+
+    return values
+
+
+def report(r: dict[str, Any]) -> str:
+    """What people read."""
+    pair = (r["a"], r["b"])
+    n = text.count
+    lines: list[tuple[str, ...]] = [
+        ("bytes", *(n(m["size"]) for m in pair)),
+        ("constants", *(n(m["weight_bytes"]) for m in pair)),
+        ("arena", *(n(m["arena_bytes"]) for m in pair)),
+        ("scratch", *(n(m["scratch_bytes"]) for m in pair)),
+        ("layers", *(n(m["steps"]) for m in pair)),
+        ("MACs", *(n(m["macs"]) for m in pair)),
+        (f"time on {r['board']}", *(_time(m["time"]) for m in pair)),
+    ]
+    if "metric" in pair[0]:
+        metric = pair[0]["metric"]
+        lines.append((f"{metric} ({pair[0]['samples']} samples)", *(text.metric(metric, m["value"]) for m in pair)))
+    if "float_value" in pair[0]:
+        lines.append(("float", *(text.metric(metric, m["float_value"]) for m in pair)))
+    if pair[0].get("agreement") is not None:
+        lines.append(("same answer as float", *(text.percent(m["agreement"]) for m in pair)))
+    if "sqnr_db" in pair[0]:
+        lines.append((f"SQNR ({r['samples']} samples)", *(_db(m["sqnr_db"]) for m in pair)))
+        if any(m["worst_output"] for m in pair):
+            lines.append(("worst output", *(_worst(m["worst_output"]) for m in pair)))
+        for k in range(min(WORST, *(len(m["worst_layers"]) for m in pair))):
+            lines.append((f"worst layer {k + 1}", *(_worst(m["worst_layers"][k]) for m in pair)))
+    shown = [text.table(("", *(Path(m["file"]).name for m in pair)), lines, "lrr"), ""]
+    if r["same_file"]:
+        shown.append("the two files are the same, byte by byte")
+    alike = "" if r["agreement"] is None else f"same answer on {text.percent(r['agreement'])} of the samples; "
+    shown.append(f"B beside A: {alike}SQNR {_db(r['sqnr_db'])} ({r['samples']} samples)")
+    if r["layers"]:
+        shown.append("layers that differ most: " + ", ".join(_worst(layer) for layer in r["layers"][:WORST]))
+    return "\n".join(shown)
+
+
+def _time(t: dict[str, Any] | None) -> str:
+    if t is None:
+        return "-"
+    return f"{t['milliseconds']:,.1f} ms" if t["milliseconds"] else f"{text.count(t['total'])} {t['unit']}"
+
+
+def _db(x: float | None) -> str:
+    return "-" if x is None else f"{x:.1f} dB"
+
+
+def _worst(row: Mapping[str, Any] | None) -> str:
+    return "-" if row is None else f"{row['name']} {_db(row['sqnr_db'])}"

@@ -1,0 +1,126 @@
+"""One or two tensors, element by element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from onnx import TensorProto
+
+from mica.exporter.step import ALIKE, Form, NoForm, Step, alike
+from mica.format.values import levels, quantise_f64
+
+
+def _plain(s: Step) -> bool:
+    """Whether to compute on [1,C,H,W]: all inputs are there as that, and have one shape."""
+    same = all(x.dims == s.y.dims for x in s.x) and len(s.y.dims) == 4
+    return same and s.values.as_nchw(*s.record.inputs)
+
+
+def _scaled(s: Step, i: int, factor: float, nchw: bool) -> str:
+    return s.times(s.real(i, nchw), factor)
+
+
+def add(s: Step) -> None:
+    p, nchw = s.p, _plain(s)
+    unit = math.ldexp(s.y.scale, -p["shift"])  # of one in the sum, as a real number
+    a, b = (p[f"mult_{k}"] * unit / x.scale for k, x in zip("ab", s.x, strict=True))
+    rounding = (1 << p["shift"]) >> 1
+    rest = p["offset"] - rounding + s.x[0].zero_point * p["mult_a"] + s.x[1].zero_point * p["mult_b"]
+    if alike(b, -1.0):
+        y = s.node("Sub", _scaled(s, 0, a, nchw), s.real(1, nchw))
+    elif alike(a, -1.0):
+        y = s.node("Sub", _scaled(s, 1, b, nchw), s.real(0, nchw))
+    else:
+        y = s.node("Add", _scaled(s, 0, a, nchw), _scaled(s, 1, b, nchw))
+    units = [x.scale * f / s.y.scale for x, f in zip(s.x, (a, b), strict=True)]
+    s.put(_plus(s, y, rest * unit), nchw, units)
+
+
+def _plus(s: Step, name: str, number: float) -> str:
+    """A value plus a number, which is no node where it is far below a step of the output."""
+    return name if abs(number) < 100 * ALIKE * s.y.scale else s.node("Add", name, s.const(number))
+
+
+def mul(s: Step) -> None:
+    nchw = _plain(s)
+    product = s.node("Mul", s.real(0, nchw), s.real(1, nchw))
+    s.put(s.times(product, s.factor() * s.y.scale / (s.x[0].scale * s.x[1].scale)), nchw, [s.factor()])
+
+
+def minmax(s: Step) -> None:
+    p, nchw = s.p, _plain(s)
+    unit = math.ldexp(s.y.scale, -p["shift"])
+    rounding = (1 << p["shift"]) >> 1
+    sides = []
+    for i, (k, x) in enumerate(zip("ab", s.x, strict=True)):
+        rest = p[f"offset_{k}"] - rounding + x.zero_point * p[f"mult_{k}"]
+        sides.append(_plus(s, _scaled(s, i, p[f"mult_{k}"] * unit / x.scale, nchw), rest * unit))
+    s.put(s.node("Max" if p["larger"] else "Min", *sides), nchw)
+
+
+def div(s: Step) -> None:
+    if s.p["factor"] == 0:
+        raise NoForm  # 0, but where b is
+    nchw = _plain(s)
+    a, b = s.real(0, nchw), s.real(1, nchw)
+    quotient = s.node("Div", a, b)
+    zero = s.node("Equal", a, s.const(0.0))
+    quotient = s.node("Where", zero, s.const(0.0), quotient)  # also 0 / 0
+    factor = math.ldexp(s.p["factor"], -s.p["shift"])
+    s.put(s.times(quotient, factor * s.y.scale * s.x[1].scale / s.x[0].scale), nchw)
+
+
+def _erf(x: np.ndarray) -> np.ndarray:
+    return np.array([math.erf(v) for v in x])
+
+
+def _sigmoid(x: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
+
+
+# ONNX's functions of one variable without attributes, the plainest first.
+_FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "": lambda x: x,
+    "Relu": lambda x: np.maximum(x, 0),
+    "Sigmoid": _sigmoid,
+    "Tanh": np.tanh,
+    "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+    "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
+    "Abs": np.abs,
+    "Neg": np.negative,
+    "Exp": np.exp,
+    "Sqrt": np.sqrt,
+    "Log": np.log,
+    "Reciprocal": np.reciprocal,
+    "Erf": _erf,
+    "Elu": lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x),
+    "Softplus": lambda x: np.logaddexp(0, x),
+    "Softsign": lambda x: x / (1 + np.abs(x)),
+    "Gelu": lambda x: 0.5 * x * (1 + _erf(x / math.sqrt(2))),
+    "Sin": np.sin,
+    "Cos": np.cos,
+    "Floor": np.floor,
+    "Ceil": np.ceil,
+    "Round": np.rint,
+    "Sign": np.sign,
+}
+
+
+def lut(s: Step) -> None:
+    """A function that has the table's values at all 256 points; else the table itself."""
+    table, nchw = s.blobs["table"].reshape(-1), _plain(s)
+    x = levels(s.x[0].scale, s.x[0].zero_point)
+    with np.errstate(all="ignore"):
+        for op, function in _FUNCTIONS.items():
+            y = function(x)
+            if np.all(np.isfinite(y)) and np.array_equal(quantise_f64(y, s.y.scale, s.y.zero_point), table):
+                real = s.real(0, nchw)
+                s.put(s.node(op, real) if op else real, nchw)
+                return
+    place = s.node("Add", s.node("Cast", s.integers(0, nchw), to=TensorProto.INT32), s.const(np.int32(128)))
+    s.put_integers(s.node("Gather", s.const(table, "table"), place), nchw)
+
+
+FORMS: dict[str, Form] = {"add_s8": add, "mul_s8": mul, "minmax_s8": minmax, "div_s8": div, "lut_s8": lut}

@@ -1,0 +1,66 @@
+"""Elements that change their place: on integers, which stay what they are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mica.exporter.step import Form, Step
+
+_MODES = ("constant", "edge", "reflect", "wrap")
+
+
+def transpose(s: Step) -> None:
+    perm = [s.p[f"perm_{i}"] for i in range(len(s.y.dims))]
+    s.put_integers(s.node("Transpose", s.integers(), perm=perm) if perm else s.node("Identity", s.integers()))
+
+
+def move(s: Step) -> None:
+    """A gather from the flat tensor, whose indices count from 0 where the copy is of the whole."""
+    at = np.array(s.p["begin"], np.int64)
+    for n, step in s.blobs["map"].astype(np.int64):
+        at = np.add.outer(at, np.arange(n) * step)
+    flat = s.node("Reshape", s.integers(), s.shape((-1,)))
+    if not np.array_equal(at.reshape(-1), np.arange(math.prod(s.x[0].dims))):
+        flat = s.node("Gather", flat, s.const(at.reshape(-1), "indices"))
+    s.put_integers(s.node("Reshape", flat, s.shape(s.y.dims)))
+
+
+def concat(s: Step) -> None:
+    nchw = len(s.y.dims) == 4 and s.values.as_nchw(*s.record.inputs)
+    axis = (0, 2, 3, 1)[s.p["axis"]] if nchw else s.p["axis"]
+    s.put_integers(s.node("Concat", *(s.integers(i, nchw) for i in range(len(s.x))), axis=axis), nchw)
+
+
+def pad(s: Step) -> None:
+    if not s.y.dims:
+        s.put_integers(s.node("Identity", s.integers()))
+        return
+    before = [s.p.get(f"begin_{i}", 0) for i in range(len(s.y.dims))]
+    after = [wide - b - n for wide, b, n in zip(s.y.dims, before, s.x[0].dims, strict=True)]
+    pads = s.const(np.array([*before, *after], np.int64), "pads")
+    mode = _MODES[s.p["mode"]]
+    value = [s.const(np.int8(s.p["value"]))] if mode == "constant" else []
+    s.put_integers(s.node("Pad", s.integers(), pads, *value, mode=mode))
+
+
+def gather(s: Step) -> None:
+    indices = s.const(s.blobs["indices"].astype(np.int64), "indices")
+    s.put_integers(s.node("Gather", s.integers(), indices, axis=s.p["axis"]))
+
+
+def embedding(s: Step) -> None:
+    rows = s.p["rows"]
+    inside = s.node("Clip", s.integers(), s.const(np.int32(-rows)), s.const(np.int32(rows - 1)))
+    s.put_integers(s.node("Gather", s.const(s.blobs["table"], "table"), inside))
+
+
+FORMS: dict[str, Form] = {
+    "transpose_s8": transpose,
+    "move_s8": move,
+    "concat_s8": concat,
+    "pad_s8": pad,
+    "gather_s8": gather,
+    "embedding_s8": embedding,
+}

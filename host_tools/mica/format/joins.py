@@ -1,0 +1,100 @@
+"""Outputs in parts: what belongs together as one array of real numbers, though each part has a scale of its own.
+
+The metadata `joins` has a line for each array that predict() returns, in order: how many outputs of the file are its parts, the
+axis along which they lie one behind the other, and its name. The feature bit JOINS says that it is there: a reader that does not
+know it would take the parts for answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format.values import Quantised, dequantise_output
+
+KEY = "joins"
+
+
+class Outputs(Protocol):
+    """What is read of a model file."""
+
+    outputs: list[int]
+    metadata: dict[str, str]
+
+    @property
+    def tensors(self) -> Sequence[Part]: ...
+
+
+class Part(Quantised, Protocol):
+    name: str
+
+
+@dataclass(frozen=True)
+class Join:
+    """One array: `parts` outputs, from output `first` on, one behind the other along `axis`. shape: of the whole."""
+
+    name: str
+    first: int
+    parts: int
+    axis: int
+    shape: tuple[int, ...]
+
+
+def text(joins: Sequence[tuple[int, int, str]]) -> str:
+    """The metadata for arrays of so many parts, along an axis, with a name."""
+    return "\n".join(f"{parts} {axis} {name}" for parts, axis, name in joins)
+
+
+def read(model: Outputs) -> list[Join]:
+    """The arrays of a model, in order; each output by itself where the file says nothing. Raises MicaError."""
+    tensors = [model.tensors[t] for t in model.outputs]
+    if KEY not in model.metadata:
+        return [Join(t.name, i, 1, 0, tuple(t.dims)) for i, t in enumerate(tensors)]
+    joins: list[Join] = []
+    at = 0
+    for line in model.metadata[KEY].split("\n"):
+        words = line.split(" ", 2)
+        if (
+            len(words) < 3
+            or not (words[0].isdecimal() and words[1].isdecimal())
+            or not 1 <= int(words[0]) <= len(tensors) - at
+        ):
+            raise MicaError(f"metadata joins: '{line}' is no number of parts, axis and name; pack the model again")
+        n, axis = int(words[0]), int(words[1])
+        joins.append(Join(words[2], at, n, axis, _shape(tensors[at : at + n], axis)))
+        at += n
+    if at != len(tensors):
+        raise _wrong(f"{at} parts of {len(tensors)} outputs")
+    return joins
+
+
+def _wrong(found: str) -> MicaError:
+    return MicaError(f"metadata joins: {found}", todo="pack the model again")
+
+
+def _shape(parts: Sequence[Part], axis: int) -> tuple[int, ...]:
+    dims = [tuple(t.dims) for t in parts]
+    if len(parts) == 1:
+        return dims[0]
+    alike = {(len(d), d[:axis], d[axis + 1 :]) for d in dims}
+    if len(alike) != 1 or axis >= len(dims[0]):
+        raise _wrong(f"parts of shapes {dims} do not join along axis {axis}")
+    return (*dims[0][:axis], sum(d[axis] for d in dims), *dims[0][axis + 1 :])
+
+
+def joined(model: Outputs, join: Join, outputs: Sequence[np.ndarray]) -> np.ndarray:
+    """The array as real numbers; outputs: integers of all outputs of the file, of any shapes."""
+    tensors = [model.tensors[t] for t in model.outputs[join.first : join.first + join.parts]]
+    found = outputs[join.first : join.first + join.parts]
+    real = [dequantise_output(q, t).reshape(t.dims) for q, t in zip(found, tensors, strict=True)]
+    return real[0] if join.parts == 1 else np.concatenate(real, axis=join.axis)
+
+
+def size(join: Join) -> int:
+    """Number of elements of an array."""
+    return math.prod(join.shape)

@@ -1,0 +1,194 @@
+"""Operators that compute on integers are spelled out as DequantizeLinear, the float operator, QuantizeLinear.
+
+    y = QLinearConv(x, sx, zx, w, sw, zw, sy, zy, b)   =>   y = Quantize(Conv(Dequantize(x, sx, zx),
+                                                                             Dequantize(w, sw, zw),
+                                                                             Dequantize(b, sx * sw)), sy, zy)
+    QLinearMatMul, QLinearAdd, QGemm ...               =>   likewise
+
+ONNX Runtime writes such models with `QuantFormat.QOperator`. Behind this point there is one form only, and ONNX's own
+shape inference serves the operators of the domain com.microsoft too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from mica.importer.expand import ml
+from mica.ir.forest import Forest
+
+Constant = Callable[[str], "np.ndarray | None"]
+AddConstant = Callable[[str, np.ndarray], str]
+Fresh = Callable[[str], str]
+# (operator, node of the file, output, numbers in a row of it or 0 for as many as in the input's, attributes) -> output
+AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
+NameClasses = Callable[["list[str]"], None]
+
+
+class Expander:
+    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants."""
+
+    def __init__(
+        self,
+        opset: int,
+        fresh: Fresh,
+        constant: Constant,
+        add_constant: AddConstant,
+        add_node: AddNode,
+        name_classes: NameClasses,
+    ) -> None:
+        self.opset = opset
+        self.fresh = fresh
+        self.constant = constant
+        self.add_constant = add_constant
+        self.add_node = add_node
+        self.name_classes = name_classes
+
+    def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
+        """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
+        out = self.fresh(f"{proto.name or proto.output[0]}.trees")
+        return self.add_node("TreeEnsemble", proto, out, len(forest.bias), {"forest": forest})
+
+    def imputer(self, proto: onnx.NodeProto, values: np.ndarray) -> None:
+        """Adds an operator that puts values into the place of NaNs."""
+        self.add_node("Imputer", proto, proto.output[0], 0, {"values": values})
+
+    def spell(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
+        """The nodes that `proto` stands for, itself where it is none of these. Raises ValueError with the reason."""
+        if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and proto.domain:
+            plain = onnx.NodeProto()
+            plain.CopyFrom(proto)
+            plain.domain = ""
+            return [plain]
+        write = (ml.FORMS if proto.domain == ml.DOMAIN else _FORMS).get(proto.op_type)
+        if write is None:
+            return [proto]
+        node = _Node(self, proto)
+        write(node)
+        return node.nodes
+
+
+class _Node:
+    """One node in the making: `i` its inputs, padded with '' to ten, `attrs` its attributes."""
+
+    def __init__(self, expander: Expander, proto: onnx.NodeProto) -> None:
+        self.expander = expander
+        self.proto = proto
+        self.i = [*proto.input, *[""] * (10 - len(proto.input))]
+        self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
+        self.nodes: list[onnx.NodeProto] = []
+
+    def emit(self, op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
+        """Appends a node with the origin's name; returns its output."""
+        output = output or self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{op.lower()}")
+        self.nodes.append(helper.make_node(op, inputs, [output], self.proto.name, **attrs))
+        return output
+
+    def constant(self, what: str, value: np.ndarray) -> str:
+        """The name of a new constant."""
+        return self.expander.add_constant(
+            self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{what}"), value
+        )
+
+    def real(self, x: str, scale: str, zero: str = "", axis: int = 0) -> str:
+        """DequantizeLinear. `axis` is that of a scale for each channel."""
+        s = self.expander.constant(scale)
+        attrs: dict[str, Any] = {"axis": axis} if s is not None and s.size > 1 else {}
+        return self.emit("DequantizeLinear", [x, scale, zero] if zero else [x, scale], **attrs)
+
+    def bias(self, b: str, *scales: str, factor: float = 1.0) -> str:
+        """DequantizeLinear of an int32 bias, whose scale is the product of the others."""
+        product = np.array(factor)
+        for name in scales:
+            s = self.expander.constant(name)
+            if s is None:
+                raise ValueError("a scale that is not constant")
+            product = product * s.astype(np.float64)
+        return self.real(b, self.expander.add_constant(self.expander.fresh(f"{b}.scale"), product.squeeze()))
+
+    def finish(self, y: str, scale: str, zero: str) -> None:
+        """QuantizeLinear into the node's output."""
+        self.emit("QuantizeLinear", [y, scale, zero] if zero else [y, scale], self.proto.output[0])
+
+    def rank(self, name: str) -> int:
+        """Rank of a constant; 2 for an activation, which only matters for scales along an axis."""
+        c = self.expander.constant(name)
+        return 2 if c is None else c.ndim
+
+    def plain_layout(self) -> None:
+        if self.attrs.pop("channels_last", 0):
+            raise ValueError("channels_last=1; quantise the model without layout optimisation")
+
+
+def _conv(n: _Node) -> None:
+    x, sx, zx, w, sw, zw, sy, zy, b = n.i[:9]
+    inputs = [n.real(x, sx, zx), n.real(w, sw, zw)]
+    if b:
+        inputs.append(n.bias(b, sx, sw))
+    n.finish(n.emit("Conv", inputs, **n.attrs), sy, zy)
+
+
+def _matmul(n: _Node) -> None:
+    a, sa, za, b, sb, zb, sy, zy = n.i[:8]
+    n.finish(n.emit("MatMul", [n.real(a, sa, za), n.real(b, sb, zb, n.rank(b) - 1)]), sy, zy)
+
+
+def _gemm(n: _Node) -> None:
+    a, sa, za, b, sb, zb, c, sy, zy = n.i[:9]
+    inputs = [n.real(a, sa, za), n.real(b, sb, zb, 0 if n.attrs.get("transB") else 1)]
+    if c:
+        inputs.append(n.bias(c, sa, sb, factor=n.attrs.get("alpha", 1.0)))
+    if sy:
+        n.finish(n.emit("Gemm", inputs, **n.attrs), sy, zy)
+    else:  # without a scale of the output it gives real numbers
+        n.emit("Gemm", inputs, n.proto.output[0], **n.attrs)
+
+
+def _two(op: str) -> Callable[[_Node], None]:
+    def write(n: _Node) -> None:
+        a, sa, za, b, sb, zb, sy, zy = n.i[:8]
+        n.finish(n.emit(op, [n.real(a, sa, za), n.real(b, sb, zb)]), sy, zy)
+
+    return write
+
+
+def _one(op: str) -> Callable[[_Node], None]:
+    def write(n: _Node) -> None:
+        n.plain_layout()
+        n.attrs.pop("opset", None)
+        x, sx, zx, sy, zy = n.i[:5]
+        n.finish(n.emit(op, [n.real(x, sx, zx)], **n.attrs), sy, zy)
+
+    return write
+
+
+def _softmax(n: _Node) -> None:
+    if (n.attrs.get("opset", n.expander.opset) < 13) != (n.expander.opset < 13):
+        raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.expander.opset}")
+    _one("Softmax")(n)
+
+
+def _concat(n: _Node) -> None:
+    sy, zy, *rest = n.proto.input
+    parts = [n.real(*rest[k : k + 3]) for k in range(0, len(rest), 3)]
+    n.finish(n.emit("Concat", parts, **n.attrs), sy, zy)
+
+
+_FORMS: dict[str, Callable[[_Node], None]] = {
+    "QGemm": _gemm,
+    "QLinearAdd": _two("Add"),
+    "QLinearAveragePool": _one("AveragePool"),
+    "QLinearConcat": _concat,
+    "QLinearConv": _conv,
+    "QLinearGlobalAveragePool": _one("GlobalAveragePool"),
+    "QLinearLeakyRelu": _one("LeakyRelu"),
+    "QLinearMatMul": _matmul,
+    "QLinearMul": _two("Mul"),
+    "QLinearReduceMean": _one("ReduceMean"),
+    "QLinearSigmoid": _one("Sigmoid"),
+    "QLinearSoftmax": _softmax,
+}

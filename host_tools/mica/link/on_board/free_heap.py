@@ -1,0 +1,5 @@
+# Bytes; no function, which would take some of them.
+import gc
+
+gc.collect()
+print(gc.mem_free())

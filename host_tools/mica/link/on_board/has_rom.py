@@ -1,0 +1,4 @@
+# Whether a ROMFS is mounted.
+import os
+
+print("rom" in os.listdir("/"))

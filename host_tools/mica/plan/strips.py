@@ -1,0 +1,637 @@
+"""Plans below the bound of running layer after layer: neighbouring steps run in strips, some rows of each in turn.
+
+    conv a -> b, conv b -> c           =>   rows 0-2 of b, row 0 of c, row 3 of b, row 1 of c, ...: b needs 3 rows of memory
+
+A strip is a range of steps [i, j) with a `band`: how many rows a call makes. The rows of the tensors that leave the strip are pulled
+one band after the other, each pulling the rows of its inputs that it needs and that are not there yet; so every row is made once. A
+tensor that is read only inside is kept by rows: from the oldest that is still needed to the newest. What the strip reads and nobody
+reads behind it may lie behind what it writes, as far as each call leaves alone what later calls read (vMCU, MLSys 2024; here by rows).
+
+Which ranges become strips is decided by predicted cost: D[j] = min over i and band of D[i] + cost of [i, j), among those whose
+bytes are within the limit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format.codec import StepRecord, TensorRecord, step_flags
+from mica.format.order import BY_WINDOW, CALL_COST, Call, Strip, call_dims, can_stream, is_image, moves
+from mica.ir.graph import Graph, Node
+from mica.kernels import KERNEL_BY_NAME
+from mica.kernels.scratch import scratch_want
+from mica.plan.alias import ALIASES, Places
+from mica.plan.lifetimes import IN_PLACE, donors, padded
+from mica.plan.plan import Plan
+from mica.plan.verify import verify_strips
+
+LONGEST = 26  # steps of a strip
+BANDS = (1, 2, 4)  # rows of a call
+TRIES = 400  # orders in which storages are placed
+
+# (kernel, step, inputs, output, bytes of scratch) -> what it costs to run, in cycles or instructions of some core
+Price = Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]
+SCRATCH = (16 << 10, 12 << 10, 8 << 10, 6 << 10, 4 << 10, 3 << 10, 2 << 10)  # bytes that are tried for it
+PLACINGS = 8  # times that placing may need more than a segment's bytes before a plan is given up
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a step reads: value, the step that makes it (-1: none), how rows of it become rows of the output."""
+
+    name: str
+    maker: int
+    rows: int
+    row_bytes: int
+    window: bool
+    whole: bool  # the same rows for all
+    stride: int = 1
+    pad: int = 0
+    reach: int = 1
+
+    def end(self, end: int) -> int:
+        """Rows [0, this) are read by rows [0, end) of the output."""
+        if self.whole:
+            return self.rows
+        return max(0, min(self.rows, (end - 1) * self.stride - self.pad + self.reach)) if self.window else end
+
+    def low(self, begin: int) -> int:
+        """The first row that row `begin` of the output, or one behind it, reads."""
+        if self.whole:
+            return 0
+        return max(0, begin * self.stride - self.pad) if self.window else begin
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step as this planner sees it."""
+
+    node: Node
+    y: str
+    rows: int
+    row_bytes: int
+    reads: tuple[Read, ...]
+    streams: bool  # may be in a strip
+    alone: bool  # its output is no model output and no part of another tensor, nor the other way round
+    readers: tuple[int, ...]  # steps that read the output
+
+
+class Net:
+    """The steps of a plan, and when each tensor lives: root value -> first and last step that touches it."""
+
+    def __init__(self, g: Graph, plan: Plan) -> None:
+        self.g = g
+        self.plan = plan
+        self.places = Places(g, g.nodes)
+        self.first: dict[str, int] = dict.fromkeys((self.root(i) for i in g.inputs), 0)
+        self.last: dict[str, int] = {}
+        makers: dict[str, int] = {}
+        readers: dict[str, list[int]] = {}
+        n = len(plan.steps)
+        for k, node in enumerate(plan.steps):
+            for i in self.active(node):
+                self.last[self.root(i)] = k
+                readers.setdefault(i, []).append(k)
+            y = node.outputs[0]
+            makers[y] = k
+            self.first.setdefault(self.root(y), k)
+            self.last[self.root(y)] = max(self.last.get(self.root(y), k), k)
+        for o in g.outputs:
+            self.last[self.root(o)] = n
+        renamed = {v for node in g.nodes if node.op in ALIASES for v in (*node.inputs, *node.outputs)}
+        self.size = {root: padded(g.value(root).bytes) for root in self.first}
+        self.steps = [self._step(node, makers, readers, renamed) for node in plan.steps]
+
+    def root(self, name: str) -> str:
+        return self.places.find(name)[0]
+
+    def active(self, node: Node) -> list[str]:
+        return [i for i in node.inputs if not self.g.is_const(i)]
+
+    def _step(self, node: Node, makers: dict[str, int], readers: dict[str, list[int]], renamed: set[str]) -> Step:
+        y = self.g.value(node.outputs[0])
+        kernel = KERNEL_BY_NAME[node.op]
+        operands = node.inputs[: len(node.inputs) - len(kernel.blobs)]
+        p = {k: int(v) for k, v in node.attrs.items()}
+        shapes = [self.g.value(x).shape for x in operands]
+        streams = y.dtype == "int8" and can_stream(node.op, shapes, y.shape, p)
+        found = []
+        for x in operands:
+            if self.g.is_const(x) or not streams:
+                continue
+            value = self.g.value(x)
+            rows = value.shape[1] if is_image(value.shape) else 1
+            window = node.op in BY_WINDOW
+            geometry = (p["stride_h"], p["pad_top"], (p["kernel_h"] - 1) * p["dilation_h"] + 1) if window else (1, 0, 1)
+            whole = not window and not moves(value.shape, y.shape)
+            found.append(Read(x, makers.get(x, -1), rows, value.bytes // rows, window, whole, *geometry))
+        # A window that lies in the padding whole reads no row, and a call reads one at least.
+        for r in found:
+            n = y.shape[1]
+            streams = streams and all(r.low(i) < r.end(i + 1) for i in (range(n) if r.window else ()))
+        name = node.outputs[0]
+        alone = name not in renamed and name not in self.g.outputs and is_image(y.shape)
+        own = readers.get(name, [])
+        rows = y.shape[1] if is_image(y.shape) else 1
+        return Step(node, name, rows, y.bytes // rows, tuple(found), streams, alone, tuple(own))
+
+    def inner(self, k: int, i: int, j: int) -> bool:
+        """Whether the output of step k is kept by rows in the strip [i, j)."""
+        s = self.steps[k]
+        if not s.alone or not s.readers or not all(i <= r < j for r in s.readers):
+            return False
+        return all(not read.whole for r in s.readers for read in self.steps[r].reads if read.name == s.y)
+
+
+@dataclass
+class Segment:
+    """Steps [i, j) as a strip, or one step alone (band 0). `peak`: bytes in use while it runs."""
+
+    i: int
+    j: int
+    band: int
+    peak: int = 0
+    saved: int = 0  # bytes of the peak that laying the output over the input has saved
+    shift: int = 0  # by how much the output then lies before it
+    span: int = 0  # bytes of the larger of the two
+    moved: int = 0  # bytes
+    log: list[tuple[int, int]] = field(default_factory=list)  # (step, rows)
+    calls: list[Call] = field(default_factory=list)
+    ring: dict[int, int] = field(default_factory=dict)  # step -> bytes of the rows of its output that are kept
+    alive: dict[int, tuple[int, int]] = field(default_factory=dict)  # step -> first and last call that needs them
+    lag: dict[tuple[str, str], int] = field(default_factory=dict)  # (read, written) -> bytes it has to lie behind
+
+
+def _pull(net: Net, i: int, j: int, band: int) -> list[tuple[int, int]]:
+    """The calls of a strip: (step, rows)."""
+    steps = net.steps
+    have = dict.fromkeys(range(i, j), 0)
+    log: list[tuple[int, int]] = []
+
+    def make(k: int, upto: int) -> None:
+        s = steps[k]
+        while have[k] < upto:
+            rows = min(band, s.rows - have[k])
+            for r in s.reads:
+                if r.maker >= i:
+                    make(r.maker, r.end(have[k] + rows))
+            log.append((k, rows))
+            have[k] += rows
+
+    ends = [k for k in range(i, j) if not net.inner(k, i, j)]
+    while ends:  # all at one pace: what they share is not kept longer than needed
+        k = min(ends, key=lambda k: have[k] / steps[k].rows)
+        make(k, min(steps[k].rows, have[k] + band))
+        ends = [k for k in ends if have[k] < steps[k].rows]
+    for k in range(i, j):  # rows that no stride reaches are made, too: a layer's checksum is of all
+        make(k, steps[k].rows)
+    return log
+
+
+def _segment(net: Net, i: int, j: int, band: int) -> Segment:
+    """What a strip needs: its calls once with what each leaves alone, once more with the rows that are kept."""
+    steps = net.steps
+    seg = Segment(i, j, band, log=_pull(net, i, j, band))
+    inner = [k for k in range(i, j) if net.inner(k, i, j)]
+    outer = [k for k in range(i, j) if k not in inner]
+    readers: dict[str, list[tuple[int, Read]]] = {}
+    for k in range(i, j):
+        for r in steps[k].reads:
+            readers.setdefault(r.name, []).append((k, r))
+    # What dies in here, and is a tensor of its own.
+    dying = [
+        x
+        for x, rs in readers.items()
+        if rs[0][1].maker < i and net.root(x) == x and net.last[x] < j and not any(r.whole for _, r in rs)
+    ]
+    done = dict.fromkeys(range(i, j), 0)
+
+    def low(name: str, have: int) -> int:
+        lows = [r.low(done[k]) if done[k] < steps[k].rows else have for k, r in readers[name]]
+        return min([have, *lows])
+
+    kept = dict.fromkeys(inner, 0)
+    lows: list[int] = []
+    for at, (k, rows) in enumerate(seg.log):
+        s = steps[k]
+        oldest = low(s.y, done[k]) if k in kept else 0
+        lows.append(oldest)
+        if k in kept:
+            kept[k] = max(kept[k], done[k] + rows - oldest)
+            seg.alive.setdefault(k, (at, at))
+        else:
+            made = (done[k] + rows) * s.row_bytes
+            for x in dying:
+                r = readers[x][0][1]
+                gone = low(x, r.rows)
+                if gone < r.rows:
+                    pair = (x, s.y)
+                    seg.lag[pair] = max(seg.lag.get(pair, 0), made - gone * r.row_bytes)
+        for r in s.reads:
+            if r.maker in seg.alive:
+                seg.alive[r.maker] = (seg.alive[r.maker][0], at)
+        done[k] += rows
+    first = dict.fromkeys(inner, 0)
+    have = dict.fromkeys(range(i, j), 0)
+    for (k, rows), oldest in zip(seg.log, lows, strict=True):
+        drop = 0
+        if k in kept and have[k] - first[k] + rows > kept[k]:
+            drop = oldest - first[k]
+            first[k] += drop
+            seg.moved += (have[k] - first[k]) * steps[k].row_bytes
+        seg.calls.append(Call(k, rows, drop))
+        have[k] += rows
+    seg.ring = {k: padded(kept[k] * steps[k].row_bytes) for k in inner}
+    outs = {net.root(steps[k].y) for k in outer}
+    own = {steps[k].y for k in inner}
+    around = sum(
+        size for root, size in net.size.items() if net.first[root] < j and net.last[root] >= i and root not in own
+    )
+    seg.peak = around + _packed(seg)
+    for (x, y), lag in seg.lag.items():
+        if y in outs:
+            together = max(padded(lag) + net.size[x], net.size[y])
+            if (saved := net.size[x] + net.size[y] - together) > seg.saved:
+                seg.saved, seg.shift, seg.span = saved, padded(lag), max(net.size[x], net.size[y])
+    seg.peak -= seg.saved
+    return seg
+
+
+def _packed(seg: Segment) -> int:
+    """Bytes of the rows that are kept, those never alive together sharing."""
+    best = 1 << 62
+    for key in (lambda k: -seg.ring[k], lambda k: seg.alive[k][0]):
+        placed: list[tuple[int, int, int]] = []
+        end = 0
+        for k in sorted(seg.ring, key=key):
+            at = 0
+            for low, high, other in sorted(placed):
+                if _meet(seg.alive[k], seg.alive[other]):
+                    if at + seg.ring[k] <= low:
+                        break
+                    at = max(at, high)
+            placed.append((at, at + seg.ring[k], k))
+            end = max(end, at + seg.ring[k])
+        best = min(best, end)
+    return best
+
+
+def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
+    return a[0] <= b[1] and b[0] <= a[1]
+
+
+class Planner:
+    """All segments of a net, each made when it is first asked for."""
+
+    def __init__(self, g: Graph, plan: Plan, price: Price) -> None:
+        self.net = Net(g, plan)
+        self._given = price
+        self._records = [self._record(node) for node in plan.steps]
+        self._segments: dict[tuple[int, int, int], Segment] = {}
+        self._costs: dict[tuple[int, int, int], float] = {}
+
+    def _record(self, node: Node) -> StepRecord:
+        kernel = KERNEL_BY_NAME[node.op]
+        n = len(node.inputs) - len(kernel.blobs)
+        blobs = {
+            name: np.asarray(self.net.g.data(i)) for (name, _), i in zip(kernel.blobs, node.inputs[n:], strict=True)
+        }
+        params = {name: int(v) for name, v in node.attrs.items()}
+        record = StepRecord(node.name, node.op, (), (), params, blobs)
+        record.flags = step_flags(record)
+        return record
+
+    def price(self, k: int, x_rows: int, rows: int, scratch: int) -> float:
+        """Of a call of step k in the middle of a picture, or with all its rows of the whole step."""
+        g, node, record = self.net.g, self.net.plan.steps[k], self._records[k]
+        n = len(node.inputs) - len(record.blobs)
+        part = rows < self.net.steps[k].rows
+        tensors = []
+        for name in (*node.inputs[:n], node.outputs[0]):
+            value = g.value(name)
+            dims = value.shape
+            if part and is_image(dims) and dims[1] > 1:
+                dims = (1, rows if name == node.outputs[0] else x_rows, *dims[2:])
+            assert value.quant is not None
+            tensors.append(TensorRecord(name, value.dtype, dims, value.quant.scale, value.quant.zero_point))
+        if part and "pad_top" in record.params:
+            record = replace(record, params=record.params | {"pad_top": 0})
+        record = replace(record, macs=KERNEL_BY_NAME[node.op].macs(tensors[0].dims, tensors[-1].dims, record.blobs))
+        return self._given(node.op, record, tensors[:-1], tensors[-1], scratch)
+
+    def scratch(self, cuts: Sequence[Segment], limit: int) -> int:
+        """Bytes of scratch that the steps want of `limit`."""
+        most = 0
+        for seg in cuts:
+            for k in range(seg.i, seg.j):
+                node, s = self.net.plan.steps[k], self.net.steps[k]
+                x, y = (self.net.g.value(v).shape for v in (node.inputs[0], node.outputs[0]))
+                if seg.band and s.rows > seg.band:
+                    x, y = call_dims(node.op, x, y, self._records[k].params, seg.band)
+                most = max(most, scratch_want(node.op, x, y, self._records[k].params, limit))
+        return most
+
+    def segment(self, i: int, j: int, band: int) -> Segment:
+        """The strip [i, j), or with band 0 step i alone."""
+        key = (i, j, band)
+        if key not in self._segments:
+            alone = Segment(i, j, 0, self.net.plan.live_bytes[i]) if band == 0 else None
+            self._segments[key] = alone or _segment(self.net, i, j, band)
+        return self._segments[key]
+
+    def step_cost(self, k: int, band: int, scratch: int) -> float:
+        """Of all calls of a step; band 0: of the step whole."""
+        key = (k, band, scratch)
+        if key not in self._costs:
+            s = self.net.steps[k]
+            x_rows = s.reads[0].rows if s.reads else 1
+            if band == 0 or not s.reads:
+                self._costs[key] = self.price(k, x_rows, s.rows, scratch)
+            else:
+                r = s.reads[0]
+
+                def call(rows: int) -> float:
+                    x = min(r.rows, (rows - 1) * r.stride + r.reach) if r.window else rows
+                    return self.price(k, x, rows, scratch) + CALL_COST
+
+                rest = s.rows % band
+                self._costs[key] = s.rows // band * call(min(band, s.rows)) + (call(rest) if rest else 0)
+        return self._costs[key]
+
+    def cost(self, seg: Segment, scratch: int) -> float:
+        steps = sum(self.step_cost(k, seg.band, scratch) for k in range(seg.i, seg.j))
+        return steps + MOVE * seg.moved
+
+    def candidates(self, j: int, limit: int) -> Iterable[Segment]:
+        """Segments that end in front of step j and are within the limit."""
+        steps = self.net.steps
+        alone = self.segment(j - 1, j, 0)
+        if alone.peak <= limit:
+            yield alone
+        for i in range(j - 1, max(-1, j - 1 - LONGEST), -1):
+            if not steps[i].streams:
+                break
+            for band in BANDS:
+                if band == 1 or band < 2 * max(s.rows for s in steps[i:j]):
+                    seg = self.segment(i, j, band)
+                    if seg.peak <= limit:
+                        yield seg
+
+    def cheapest(self, limit: int, scratch: int) -> tuple[float, list[Segment]] | None:
+        """The cuts that cost least with no segment above `limit` bytes.
+
+        Outputs that lie before their inputs, strip after strip, walk towards the arena's beginning: what they have walked counts.
+        """
+        n = len(self.net.steps)
+        ways: list[list[_Way]] = [[_Way(0.0, 0, None, None)]] + [[] for _ in range(n)]
+        for j in range(1, n + 1):
+            found = []
+            for seg in self.candidates(j, limit):
+                cost = self.cost(seg, scratch)
+                over = seg.peak + seg.saved > limit  # only then does the output have to lie over the input
+                for way in ways[seg.i]:
+                    walked = way.walked + seg.shift if over else 0
+                    if not over or seg.span + walked <= limit:
+                        found.append(_Way(way.cost + cost, walked, seg, way))
+            for way in sorted(found, key=lambda w: (w.cost, w.walked)):
+                if len(ways[j]) < WAYS and all(way.walked < other.walked for other in ways[j]):
+                    ways[j].append(way)
+        if not ways[n]:
+            return None
+        cuts: list[Segment] = []
+        end: _Way | None = ways[n][0]
+        while end is not None and end.last is not None:
+            cuts.append(end.last)
+            end = end.before
+        return ways[n][0].cost, cuts[::-1]
+
+
+@dataclass(frozen=True)
+class _Way:
+    """Cuts up to some step: their cost, how far outputs have walked, the last segment, and the way before it."""
+
+    cost: float
+    walked: int
+    last: Segment | None
+    before: _Way | None
+
+
+WAYS = 8  # that are kept at each step
+
+
+MOVE = 0.7  # cycles a byte that is moved
+
+
+# ---- places
+
+
+@dataclass
+class _Item:
+    """Bytes that are in use from segment `first` to segment `last`."""
+
+    values: list[str]
+    bytes: int
+    first: int
+    last: int
+    ring: int = -1  # step whose rows it holds
+    offset: int = -1
+
+
+def _items(net: Net, cuts: Sequence[Segment]) -> list[_Item]:
+    segment_of = [q for q, seg in enumerate(cuts) for _ in range(seg.i, seg.j)] + [len(cuts)]
+    rings = {net.steps[k].y: (q, k) for q, seg in enumerate(cuts) for k in seg.ring}
+    items: dict[str, _Item] = {}
+    for root, size in net.size.items():
+        if root in rings:
+            q, k = rings[root]
+            items[root] = _Item([root], cuts[q].ring[k], q, q, k)
+        else:
+            items[root] = _Item([root], size, segment_of[net.first[root]], segment_of[net.last[root]])
+    # A step that runs alone may write over what it reads.
+    last = dict(net.last)
+    for q, seg in enumerate(cuts):
+        if seg.band:
+            continue
+        node = net.plan.steps[seg.i]
+        y = node.outputs[0]
+        for name in donors(net.g, node, net.places):
+            x = net.root(name)
+            a, b = items[x], items.get(y)
+            others = [items[net.root(i)] for i in net.active(node) if i != name]
+            if (
+                b is None
+                or a is b
+                or b.first != q
+                or max(last[v] for v in a.values) > seg.i
+                or any(o is a for o in others)
+            ):
+                continue
+            a.values += b.values
+            a.last = max(a.last, b.last)
+            for v in b.values:
+                items[v] = a
+            break
+    return list({id(item): item for item in items.values()}.values())
+
+
+def _place(net: Net, cuts: Sequence[Segment], limit: int) -> tuple[int, list[_Item]]:
+    """Sets the offset of every item; returns the bytes of the arena."""
+    items = _items(net, cuts)
+    n = len(items)
+    of = {v: k for k, item in enumerate(items) for v in item.values}
+    apart: list[set[int]] = [set() for _ in range(n)]  # which items share no byte with this one
+    lag: dict[tuple[int, int], int] = {}
+    for q, seg in enumerate(cuts):
+        for (x, y), behind in seg.lag.items():
+            a, b = of[net.root(x)], of[net.root(y)]
+            if a != b and items[a].last == q and items[b].first == q:
+                lag[a, b] = padded(behind)
+    for a in range(n):
+        for b in range(a):
+            one, two = items[a], items[b]
+            clash = one.first <= two.last and two.first <= one.last
+            if clash and one.ring >= 0 and two.ring >= 0:
+                clash = _meet(cuts[one.first].alive[one.ring], cuts[one.first].alive[two.ring])
+            if clash:
+                apart[a].add(b)
+                apart[b].add(a)
+
+    def free(a: int, at: int, b: int, other: int) -> bool:
+        if at + items[a].bytes <= other or other + items[b].bytes <= at:
+            return True
+        if (a, b) in lag:
+            return at - other >= lag[a, b]
+        return (b, a) in lag and other - at >= lag[b, a]
+
+    def fit(order: Sequence[int]) -> tuple[int, list[int]]:
+        offsets = [-1] * n
+        end = 0
+        for a in order:
+            placed = [b for b in apart[a] if offsets[b] >= 0]
+            tries = {0}
+            for b in placed:
+                tries.add(offsets[b] + items[b].bytes)
+                if (a, b) in lag:
+                    tries.add(offsets[b] + lag[a, b])
+                if (b, a) in lag and offsets[b] >= lag[b, a]:
+                    tries.add(offsets[b] - lag[b, a])
+            offsets[a] = next(at for at in sorted(tries) if all(free(a, at, b, offsets[b]) for b in placed))
+            end = max(end, offsets[a] + items[a].bytes)
+        return end, offsets
+
+    rng = random.Random(1)
+    order = sorted(range(n), key=lambda a: -items[a].bytes)
+    best = fit(order)
+    starts = (
+        lambda a: (items[a].first, -items[a].bytes),
+        lambda a: (-(items[a].last - items[a].first), -items[a].bytes),
+    )
+    for key in starts:
+        trial = sorted(range(n), key=key)
+        found = fit(trial)
+        if found[0] < best[0]:
+            best, order = found, trial
+    bound = max(seg.peak for seg in cuts)
+    for _ in range(TRIES):
+        if best[0] <= max(bound, limit):
+            break
+        trial = list(order)
+        for _ in range(rng.randint(1, 3)):
+            trial.insert(rng.randrange(n), trial.pop(rng.randrange(n)))
+        found = fit(trial)
+        if found[0] <= best[0]:
+            best, order = found, trial
+    for item, at in zip(items, best[1], strict=True):
+        item.offset = at
+    return best[0], items
+
+
+# ---- the plan
+
+
+def plan_within(g: Graph, plan: Plan, ram: int, scratch_limit: int, price: Price) -> Plan:
+    """The cheapest plan whose tensors and scratch take at most `ram` bytes: `plan` itself, or one with strips.
+
+    g: the graph of `plan`, in its order. scratch_limit: bytes that speed may cost at most. Raises MicaError with the least that can be.
+    """
+    planner = Planner(g, plan, price)
+    best: tuple[float, Plan] | None = None
+    for scratch in dict.fromkeys(min(s, scratch_limit) for s in SCRATCH):
+        if (way := _within(planner, ram, scratch)) is not None:
+            cost, cuts, items = way
+            if best is None or cost < best[0]:
+                best = (cost, _plan(planner, cuts, items, scratch))
+    if best is None:
+        raise MicaError(_too_little(planner, ram))
+    found = best[1]
+    verify_strips(g, found.steps, found.offsets, found.arena_bytes, found.strips, IN_PLACE)
+    return found
+
+
+def _within(planner: Planner, ram: int, scratch: int) -> tuple[float, list[Segment], list[_Item]] | None:
+    """The cheapest cuts with `scratch`, and where everything lies; None where they take more than `ram`."""
+    limit = room = ram - scratch
+    for _ in range(PLACINGS):
+        found = planner.cheapest(limit, scratch)
+        if found is None:
+            return None
+        cost, cuts = found
+        if (expected := planner.scratch(cuts, scratch)) > ram - room:  # a smallest tile that is larger
+            limit -= expected - (ram - room)
+            room = ram - expected
+            continue
+        size, items = _place(planner.net, cuts, room)
+        if size <= room:
+            return cost, cuts, items
+        limit = min(limit, max(seg.peak for seg in cuts)) - (size - room)
+    return None
+
+
+def _plan(planner: Planner, cuts: Sequence[Segment], items: Sequence[_Item], scratch: int) -> Plan:
+    net = planner.net
+    offsets = {}
+    for item in items:
+        offsets.update(dict.fromkeys(item.values, item.offset))
+    for name, value in net.g.values.items():
+        root, inside = net.places.find(name)
+        if value.data is None and root in offsets:
+            offsets[name] = offsets[root] + inside
+    peaks = [seg.peak for seg in cuts for _ in range(seg.i, seg.j)]
+    most = max(peaks)
+    return replace(
+        net.plan,
+        offsets=offsets,
+        arena_bytes=padded(max(item.offset + item.bytes for item in items)),
+        peak_step=net.steps[peaks.index(most)].node.name,
+        live_bytes=peaks,
+        strips=tuple(Strip(seg.i, seg.j - seg.i, tuple(seg.calls)) for seg in cuts if seg.band),
+        by_rows=frozenset(net.steps[k].y for seg in cuts for k in seg.ring),
+        scratch=scratch,
+    )
+
+
+def _too_little(planner: Planner, ram: int) -> str:
+    """The refusal: the least that can be, found by trying, and the layers that need it."""
+    scratch = SCRATCH[-1]
+    low, high = ram, ram
+    while (found := _within(planner, high, scratch)) is None:
+        low, high = high, 2 * high
+    while high - low > 16:
+        middle = (low + high) // 2
+        if (better := _within(planner, middle, scratch)) is None:
+            low = middle
+        else:
+            high, found = middle, better
+    cuts = found[1]
+    seg = max(cuts, key=lambda seg: seg.peak)
+    first, last = planner.net.steps[seg.i].node.name, planner.net.steps[seg.j - 1].node.name
+    names = f"'{first}'" + (f" to '{last}'" if first != last else "")
+    return (
+        f"--ram {ram:,}: the least that this model runs in is {high:,} bytes of tensors and scratch, for {names}. "
+        "Try a smaller input or fewer channels"
+    )

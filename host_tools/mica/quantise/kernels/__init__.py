@@ -1,0 +1,28 @@
+"""From one core node to one kernel step, one family of operators a file."""
+
+from mica.quantise.kernels import (
+    arithmetic,
+    custom,
+    linear,
+    movement,
+    pooling,
+    recurrent,
+    reduce,
+    softmax,
+    tabular,
+    unary,
+)
+from mica.quantise.kernels.common import StepQuantiser
+
+STEPS: dict[str, StepQuantiser] = {
+    **arithmetic.STEPS,
+    **custom.STEPS,
+    **linear.STEPS,
+    **movement.STEPS,
+    **pooling.STEPS,
+    **reduce.STEPS,
+    **recurrent.STEPS,
+    **softmax.STEPS,
+    **tabular.STEPS,
+    **unary.STEPS,
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Writes host_tools/COMMANDS.md from the parsers of the commands.
+
+scripts/commands            write it
+scripts/commands --check    compare only; exit code 1 where it is not what the parsers say
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "host_tools"))
+
+from mica.cli.main import COMMANDS, add_command, new_parser  # noqa: E402
+
+PAGE = ROOT / "host_tools" / "COMMANDS.md"
+
+HEAD = """\
+# Commands
+
+Written by `scripts/commands` from the parsers; `mica COMMAND -h` prints the same.
+
+Every command has `-h`. All but `repl` have `--json`: one object on stdout, everything else on stderr.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | done |
+| 1 | a mistake that you can mend |
+| 2 | this model or board cannot do that |
+| 70 | a bug in mica |
+| 130, 143, 129 | interrupted by Ctrl-C, by SIGTERM, by a closed terminal |
+
+With `--json`, an error is an object too: `error` (the line), `found` (what was wrong, and where), `todo` (what to do), `reasons[]`
+and `exit_code`.
+
+A target `T` is one of these:
+
+| target | what it is |
+| --- | --- |
+| `host` | this computer; the default of most commands |
+| `UNIX`, `MPS2_AN385`, `RPI_PICO@emu`, ... | an emulated board (`mica boards`) |
+| `/dev/ttyACM0`, `COM5`, `socket://host:port` | a board at a port |
+| `auto` | the one board that is plugged in; the default of `push`, `ls`, `rm` and `doctor` |
+| `usb:all`, `fleet:UNIX*3,MPS2_AN385` | several boards, for `run` and `eval`: samples are shared out, and what a board fails to answer is asked again of the others |
+"""
+
+
+def page() -> str:
+    parts = [HEAD]
+    for name, line in COMMANDS.items():
+        module = import_module(f"mica.cli.{name}")
+        subparsers = new_parser().add_subparsers(dest="command")
+        parser = add_command(subparsers, name, module)
+        parts.append(f"\n## mica {name}\n\n{line[0].upper()}{line[1:]}.\n\n{_table(parser)}")
+        if keys := getattr(module, "JSON_KEYS", None):
+            parts.append(f"\n`--json`: {keys}.\n")
+    return "".join(parts)
+
+
+def _table(parser: argparse.ArgumentParser) -> str:
+    """A row for each argument; those of an action of the command under the action's name."""
+    rows, more = [], ""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, sub in action.choices.items():
+                more += f"\n`{parser.prog} {name}`\n\n{_table(sub)}"
+        elif action.help is not argparse.SUPPRESS and not {"-h", "--json"} & set(action.option_strings):
+            rows.append(f"| `{_spelled(parser, action)}` | {_help(parser, action)} |")
+    return ("| argument | meaning |\n| --- | --- |\n" + "\n".join(rows) + "\n" if rows else "") + more
+
+
+def _spelled(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    """`-o FILE, --output FILE`, or the name of what has no dashes."""
+    formatter = parser._get_formatter()
+    return formatter._format_action_invocation(action).replace("|", "\\|")
+
+
+def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
+    text = parser._get_formatter()._expand_help(action) if action.help else ""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="host_tools/COMMANDS.md, from the parsers of the commands")
+    parser.add_argument("--check", action="store_true", help="compare only")
+    new = page()
+    if parser.parse_args().check:
+        if PAGE.read_text(encoding="utf-8") == new:
+            return 0
+        print("commands: host_tools/COMMANDS.md is not what the parsers say; run scripts/commands", file=sys.stderr)
+        return 1
+    PAGE.write_text(new, encoding="utf-8")
+    print(PAGE)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""The pages: README.md stays short, paths and options that pages name are there, and figures said twice are the same."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not any(part.startswith(".") or part in ("build", "node_modules") for part in path.relative_to(ROOT).parts)
+)
+README = ROOT / "README.md"
+GUIDE = ROOT / "host_tools" / "GUIDE.md"
+OWN_WORDS = r"\b(?:wanted|anew|hears|doubts?|doubted|lacking)\b"  # that have a plainer or a standard one
+
+
+def prose(text: str) -> str:
+    """Without blocks of code, tables, comments and headings; code in a line is one word."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = "\n".join(line for line in text.splitlines() if not line.startswith(("|", "#")))
+    return re.sub(r"`[^`]+`", "code", text)
+
+
+def sentences(text: str) -> list[str]:
+    paragraphs = re.split(r"\n\s*\n|\n(?=\* )", prose(text))
+    return [s for p in paragraphs for s in re.split(r"(?<=[.!?:])\s+", " ".join(p.split())) if s]
+
+
+def test_sentences_are_counted() -> None:
+    assert sentences("# A\n\nOne `a b`, two. Three:\n\n```\nx. y\n```\n* four\n* five\n") == [
+        "One code, two.",
+        "Three:",
+        "* four",
+        "* five",
+    ]
+
+
+def test_readme_is_short() -> None:
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 180
+    assert len(text.split()) <= 1800
+    long = [s for s in sentences(text) if len(s.split()) > 30]
+    assert not long, long
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_paths_are_there(page: Path) -> None:
+    """What a page names in backticks and begins with a folder of this tree, and links to other pages."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    folders = "host_tools|firmware|usermod_c|boards|tests|scripts"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)(?=[`\s:,])", text)
+    linked = [link for link in re.findall(r"\]\(([^)#]+)", text) if "://" not in link]
+    missing = [name for name in named if not (ROOT / name).exists()]
+    missing += [link for link in linked if not (page.parent / link).exists()]
+    assert not missing, missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_words(page: Path) -> None:
+    found = re.findall(OWN_WORDS, prose(page.read_text(encoding="utf-8")))
+    assert not found, found
+
+
+def test_commands_page() -> None:
+    """COMMANDS.md is what the parsers say."""
+    spec = importlib.util.spec_from_file_location("scripts_commands", ROOT / "scripts" / "commands.py")
+    assert spec and spec.loader
+    commands = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(commands)
+    assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run scripts/commands"
+
+
+def test_accuracy_is_said_alike() -> None:
+    """README's table is the guide's, which scripts/accuracy writes, in fewer words."""
+    rows = re.findall(
+        r"^\| (keyword|ResNet|person|anomaly)[^|]*\| [^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) / ([\d.]+) \|$",
+        README.read_text(encoding="utf-8"),
+        flags=re.M,
+    )
+    names = {"keyword": "kws | eval", "ResNet": "ic | eval_jpeg", "person": "vww | eval", "anomaly": "ad | eval"}
+    assert [row[0] for row in rows] == list(names)
+    guide = GUIDE.read_text(encoding="utf-8")
+    for name, *values in rows:
+        found = dict(
+            re.findall(rf"^\| {re.escape(names[name])} \| ([^|]+) \| \w+ \| (.*) \| [\d,]+ \|$", guide, flags=re.M)
+        )
+        ort, mica = (found[system].split(" | ") for system in ("ONNX Runtime QDQ", "mica"))
+        said = [found["float"].split(" | ")[0], ort[0], mica[0], f"{float(ort[1]):.1f}", f"{float(mica[1]):.1f}"]
+        assert values == said, name

@@ -1,0 +1,158 @@
+"""The quality line of `mica pack`: measured on samples that calibration did not see, and warnings where it cannot be right."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from nets import MODELS, Net, truth
+
+from mica.calibration import doubts, load_calibration, samples_for
+from mica.cli.main import main
+from mica.compiler import compile_model
+from mica.format.values import dequantise_output
+from mica.importer import import_onnx
+from mica.passes import pipeline
+from mica.quantise import tune
+from mica.run import quality
+from mica.run.host import HostRunner
+
+Capsys = pytest.CaptureFixture[str]
+
+
+def network(scale: float = 0.5) -> Net:
+    """scale: of the first layer's weights, so that the inputs it expects have a size of some 0.5 / scale."""
+    net = Net()
+    x = net.add(
+        "Conv", net.input([1, 3, 8, 8]), net.random(6, 3, 3, 3, scale=scale), net.random(6, scale=0.1), name="first"
+    )
+    y = net.add("Gemm", net.add("Flatten", net.add("Relu", x)), net.random(216, 5, scale=0.1), name="second")
+    net.output(net.add("Softmax", y, axis=-1))
+    return net
+
+
+def samples(n: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((n, 3, 8, 8)).astype(np.float32)
+
+
+def packed(tmp_path: Path, capsys: Capsys, x: np.ndarray | None, *words: object, net: Net | None = None) -> Any:
+    """--json of a pack, and what it said on stderr."""
+    path = (net or network()).save(tmp_path)
+    if x is not None:
+        np.savez(tmp_path / "x.npz", x=x)
+        words = (*words, "--calib", tmp_path / "x.npz")
+    assert main(["pack", str(path), *map(str, words), "--json"]) == 0
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+def test_the_keys(tmp_path: Path, capsys: Capsys) -> None:
+    result, err = packed(tmp_path, capsys, samples(16))
+    q = result["quality"]
+    assert q["data"] == "held out" and q["samples"] == 8 and q["warnings"] == [] and "warning" not in err
+    assert 20 < q["sqnr_db"] == q["worst_output"]["sqnr_db"] and 0 <= q["agreement"] <= 1
+    assert q["worst_layer"]["name"] in {layer["name"] for layer in result["layers"]}
+    assert result["recipe"]["tried"] == "best of 5 on 16 samples"
+    assert main(["pack", str(tmp_path / "net.onnx"), "--calib", str(tmp_path / "x.npz")]) == 0
+    assert "8 samples that calibration did not see); worst output" in capsys.readouterr().out
+
+
+def test_on_labelled_data_it_is_the_file_beside_onnx_runtime(tmp_path: Path, capsys: Capsys) -> None:
+    x = samples(20, seed=2)
+    np.savez(tmp_path / "data.npz", x=x, y=np.zeros(20, int))
+    q = packed(tmp_path, capsys, samples(8), "--eval", tmp_path / "data.npz", "-o", tmp_path / "m.mica")[0]["quality"]
+    net = network()
+    exact = [truth(net, {"x": s[None]})[net.outputs[0].name] for s in x]
+    with HostRunner((tmp_path / "m.mica").read_bytes()) as runner:
+        out = runner.model.tensors[runner.model.outputs[0]]
+        found = [dequantise_output(runner.run([runner.quantise([s[None]])])[0][0], out) for s in x]
+    noise = float(np.sum((np.array(exact) - np.array(found)) ** 2))
+    assert (q["data"], q["samples"]) == ("eval", 20)
+    assert q["sqnr_db"] == pytest.approx(10 * np.log10(np.sum(np.square(exact)) / noise), abs=0.01)
+    assert q["agreement"] == np.mean([np.argmax(a) == np.argmax(b) for a, b in zip(exact, found, strict=True)])
+
+
+def test_what_it_is_measured_on_had_no_part_in_the_ranges(tmp_path: Path) -> None:
+    """The samples that are held out here are ten times as large: they are clipped where they are measured, and fit into the model."""
+    x = samples(8)
+    x[3::4] *= 10
+    compiled = compile_model(network().save(tmp_path), {"x": x}, plain=True)
+    found = quality.of(compiled)
+    assert found is not None and found.errors.samples == 2
+    t = compiled.model.tensors[compiled.model.inputs[0]]
+    assert t.scale * 255 > 0.9 * np.ptp(x)
+    unseen = compiled.tuned.unseen
+    assert unseen is not None
+    others = [s for k, s in enumerate(x) if k % 4 != 3]
+    assert unseen.tuned.ranges["x"].high == np.max(others) < np.max(x)
+    assert found.worst_layer is not None and found.worst_layer["sqnr_db"] < 10
+
+
+@pytest.mark.parametrize("n", (1, 3, 7))
+def test_few_samples_say_what_was_left_out(n: int, tmp_path: Path, capsys: Capsys) -> None:
+    result, err = packed(tmp_path, capsys, samples(n))
+    assert result["recipe"] == {
+        "name": "plain",
+        "tried": f"{n} samples are too few to choose a recipe; expected 8 or more".replace(
+            "1 samples are", "1 samples are"
+        ),
+    }
+    assert result["quality"]["data"] == ("calibration" if n == 1 else "held out")
+    assert ("one calibration sample" in err) == (n == 1) == bool(result["quality"]["warnings"])
+
+
+def test_a_large_network_is_asked_with_fewer_samples(
+    tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = samples(40) / 10 + samples(40, seed=3)[:, :1, :1, :1]  # neighbours are alike, as in pictures
+    plain = packed(tmp_path, capsys, x, "--plain")[0]["quality"]["sqnr_db"]
+    monkeypatch.setattr(tune, "MAX_MACS", 1000)
+    result, _ = packed(tmp_path, capsys, x)
+    assert result["recipe"]["tried"].endswith("left out above 1,000 multiplications, on 32 of 40 samples")
+    assert result["recipe"]["name"] == "rounded"
+    assert result["quality"]["sqnr_db"] > plain - 1
+    assert result["quality"]["samples"] == 16
+
+
+def test_made_up_samples_say_so(tmp_path: Path, capsys: Capsys) -> None:
+    result, _ = packed(tmp_path, capsys, None)
+    assert result["quality"]["data"] == "made up"
+
+
+PIXELS = np.random.default_rng(0).integers(0, 256, (10, 3, 8, 8)).astype(np.float32)
+DOUBTS = {
+    "all zero": (np.zeros((9, 3, 8, 8), np.float32), "input 'x' is zero in all calibration samples"),
+    "one again and again": (np.repeat(samples(1), 9, axis=0), "input 'x': all 9 calibration samples are the same"),
+    "one": (samples(1), "one calibration sample"),
+    "bytes of pixels": (PIXELS, "whole numbers from 0 to 255; the first layer's weights expect numbers around"),
+    "far too small": (samples(9) / 255, "the first layer's weights expect numbers around"),
+    "far too large": (samples(9) * 255, "the first layer's weights expect numbers around"),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTS)
+def test_calibration_that_cannot_be_right(case: str, tmp_path: Path, capsys: Capsys) -> None:
+    x, said = DOUBTS[case]
+    result, err = packed(tmp_path, capsys, x, "--plain")
+    (warning,) = result["quality"]["warnings"]
+    assert said in warning and f"mica: warning: {warning}" in err
+
+
+def test_pixels_where_pixels_were_trained(tmp_path: Path, capsys: Capsys) -> None:
+    assert packed(tmp_path, capsys, PIXELS, "--plain", net=network(scale=0.005))[0]["quality"]["warnings"] == []
+
+
+@pytest.mark.parametrize("name", ("kws", "ic", "vww", "ad"))
+@pytest.mark.parametrize("kind", ("model", "model_qdq"))
+def test_real_samples_of_real_models_raise_no_doubt(name: str, kind: str) -> None:
+    """And a hundred times too large they do."""
+    if not MODELS.is_dir():
+        pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
+    core = pipeline.run(import_onnx(MODELS / name / f"{kind}.onnx"))
+    arrays = load_calibration(MODELS / name / "calib.npz", core.inputs)
+    few = {k: v[:20] for k, v in arrays.items()}
+    assert doubts(core, samples_for(core, few)) == []
+    assert len(doubts(core, samples_for(core, {k: 100 * v for k, v in few.items()}))) == 1

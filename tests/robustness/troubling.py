@@ -1,0 +1,69 @@
+"""What troubles a board, for test_trouble.py and `scripts/soak --boards`."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
+
+from usermod_models import golden, golden_state, small, two
+
+from mica.link.board import Link, BoardError
+from mica.link.targets import open_board
+from mica.format import codec
+
+
+def put_models(board: Link) -> None:
+    """What the scripts for boards find as globals."""
+    for name, make in {"small": small, "two": two, "golden_state": golden_state, "good": golden}.items():
+        board.put(codec.encode(make()), name)
+
+
+def trouble(board: Link, script: str, seed: int, rounds: int) -> list[int]:
+    """Runs board_SCRIPT.py on a board; the numbers of its last line. Raises AssertionError where the board went away."""
+    text = (HERE / f"board_{script}.py").read_text()
+    try:
+        # A thread on an RP2040 is its second core, which rp2040js does not have.
+        board.exec(f"seed, rounds, threads = {seed}, {rounds}, {not board.name.endswith('@emu')}")
+        return [int(n) for n in board.exec(text, timeout=120).decode().split("\n")[-2].split()]
+    except BoardError as e:
+        raise AssertionError(f"{script}, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
+
+
+def interrupted(board: Link, seed: int, times: int) -> int:
+    """Ctrl-C at random moments of endless runs; after each the model gives its answer as before."""
+    rng = random.Random(seed)
+    board.exec("import mica\nm = mica.Model(small)\nx = bytes(range(64))\nwant = m.predict([x])")
+    for k in range(times):
+        try:
+            board.exec("while True:\n    m.predict([x])", timeout=0.02 + rng.random() * 0.2)
+        except BoardError:
+            pass
+        else:
+            raise AssertionError("an endless loop ended")
+        assert board.exec("print(m.arena.busy, m.predict([x]) == want)") == b"False True\n", f"seed {seed}, Ctrl-C {k}"
+    return times
+
+
+def one_round(name: str, seed: int) -> dict[str, int]:
+    """All of it on a board that is started for it; what was tried. Raises AssertionError, with what broke."""
+    unix = name == "UNIX"
+    with open_board(name) as board:
+        put_models(board)
+        tried, _, runs = trouble(board, "files", seed, 1000 if unix else 200)
+        board.soft_reset()
+        put_models(board)
+        calls, _, right = trouble(board, "calls", seed, 500 if unix else 100)
+        between, refused, meanwhile, _, _ = trouble(board, "meanwhile", seed, 500 if unix else 50)
+        return {
+            "files": tried,
+            "calls": calls,
+            "calls meanwhile": meanwhile,
+            "refused": refused,
+            "interrupts": interrupted(board, seed, 10),
+            "inferences": runs + right + between,
+        }

@@ -1,0 +1,401 @@
+// mica: strips: the calls of the section ORDER, checked and turned into steps over pictures of a few rows.
+#include <string.h>
+
+#include "model.h"
+
+// What a call reads and writes. Of an input that has no rows of its own, all of it.
+typedef struct {
+    uint8_t *x[MICA_MAX_INPUTS], *y;
+    uint32_t in, out;     // rows of the first input, and of the output
+    uint32_t pad;         // rows that the first window reaches above the first of them
+} cut_t;
+
+// Kernels of which rows can be made alone: by a window over rows, or row by row from the same row. `params` are of a window.
+static bool by_window(uint32_t kernel) {
+    return kernel == MICA_KERNEL_CONV2D_S8 || kernel == MICA_KERNEL_DEPTHWISE_CONV2D_S8
+           || kernel == MICA_KERNEL_MAX_POOL2D_S8 || kernel == MICA_KERNEL_AVERAGE_POOL2D_S8;
+}
+
+static bool by_row(uint32_t kernel) {
+    return kernel == MICA_KERNEL_ADD_S8 || kernel == MICA_KERNEL_MUL_S8 || kernel == MICA_KERNEL_MINMAX_S8
+           || kernel == MICA_KERNEL_DIV_S8 || kernel == MICA_KERNEL_LUT_S8 || kernel == MICA_KERNEL_CONCAT_S8;
+}
+
+// May the output lie exactly on an input? Not a concat's, which is no elementwise kernel.
+static bool in_place(uint32_t kernel) {
+    return by_row(kernel) && kernel != MICA_KERNEL_CONCAT_S8;
+}
+
+static const uint8_t *record(const mica_model_t *m, uint32_t call) {
+    return mica_record(&m->file, MICA_KIND_ORDER, call);
+}
+
+// ---- loading
+
+static mica_status_t begin_strips(const mica_model_t *m, mica_error_t *err) {
+    const mica_file_t *f = &m->file;
+    const uint32_t calls = mica_count(f, MICA_KIND_ORDER);
+    uint32_t behind = 0;  // the last strip
+    for (uint32_t c = 0; c < calls; ++c) {
+        const uint8_t *r = record(m, c);
+        uint32_t head = mica_u16(r + MICA_ORDER_ROWS), steps = mica_u16(r + MICA_ORDER_DROP);
+        if (mica_u16(r + MICA_ORDER_STEP) != MICA_NEW_STRIP) {
+            if (c == 0) {
+                return mica_fail(err, MICA_ERR_STEP, "ORDER does not begin with a strip", mica_at(f, r), 0, 0);
+            }
+            continue;
+        }
+        if (head < behind || steps == 0 || head + steps > m->info.n_steps) {
+            return mica_fail(err, MICA_ERR_STEP, "the steps of a strip", mica_at(f, r), head, m->info.n_steps);
+        }
+        behind = head + steps;
+        m->order->steps[head].call = c + 1;
+        m->order->steps[head].steps = (uint16_t)steps;
+        for (uint32_t i = head; i < behind; ++i) {
+            m->order->steps[i].strip = true;
+        }
+    }
+    return MICA_OK;
+}
+
+mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err) {
+    bool has = m->file.s[MICA_KIND_ORDER].offset != 0;
+    if (has != ((mica_u32(m->file.base + MICA_HEADER_FEATURES) & MICA_FEATURE_STRIPS) != 0)) {
+        return mica_fail(err, MICA_ERR_FEATURE, "a section ORDER and the feature STRIPS go together", MICA_HEADER_FEATURES, has, !has);
+    }
+    if (!has) {
+        return MICA_OK;
+    }
+    m->order = (mica_order_t *)(m->steps + m->info.n_steps + 1);
+    *m->order = (mica_order_t) { .tensors = (mica_rows_t *)(m->order + 1), .head = UINT32_MAX };
+    m->order->steps = (mica_strip_step_t *)(m->order->tensors + m->info.n_tensors);
+    memset(m->order->tensors, 0, m->info.n_tensors * sizeof(mica_rows_t));
+    memset(m->order->steps, 0, m->info.n_steps * sizeof(mica_strip_step_t));
+    for (uint32_t i = 0; i < m->info.n_tensors; ++i) {
+        mica_rows_t *t = &m->order->tensors[i];
+        mica_tensor_t about;
+        if (mica_read_tensor(m, i, &about, err) != MICA_OK) {
+            return err->status;
+        }
+        t->image = about.rank == 4 && about.dims[0] == 1;
+        t->data = about.data;
+        t->rows = (uint16_t)(t->image ? about.dims[1] : 1);
+        t->row_bytes = about.bytes / t->rows;
+        t->some = about.space == MICA_SPACE_ROWS;
+    }
+    return begin_strips(m, err);
+}
+
+bool mica_has_strips(const mica_model_t *m) {
+    return m->order != NULL;
+}
+
+bool mica_in_strip(const mica_model_t *m, uint32_t i) {
+    return m->order != NULL && m->order->steps[i].strip;
+}
+
+// Whether an input is read row by row: the same rows as the output's. Else it has to be one row for all of them.
+static bool moves(const mica_rows_t *x, const mica_rows_t *y) {
+    return x->image && x->rows == y->rows;
+}
+
+mica_status_t mica_load_strip_step(mica_step_record_t *r, uint32_t i) {
+    const mica_model_t *m = r->m;
+    const uint8_t *params = r->record + MICA_STEP_PARAMS;
+    mica_strip_step_t *s = &m->order->steps[i];
+    s->kernel = (uint8_t)mica_u16(r->record + MICA_STEP_KERNEL);
+    s->n_inputs = (uint8_t)r->n_inputs;
+    s->y = (uint16_t)mica_u16(r->record + MICA_STEP_OUTPUTS);
+    const mica_rows_t *y = &m->order->tensors[s->y];
+    bool sound = y->image && (r->y.space == MICA_SPACE_ARENA || r->y.space == MICA_SPACE_ROWS);
+    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+        s->x[k] = (uint16_t)mica_u16(r->record + MICA_STEP_INPUTS + 2 * k);
+        const mica_rows_t *x = &m->order->tensors[s->x[k]];
+        // A lower rank without a dimension of rows, or the rows themselves, or one row for all.
+        bool one = x->image ? x->rows == 1 : r->x[k].rank < 3 || (r->x[k].rank == 3 && r->x[k].dims[0] == 1);
+        sound = sound && (by_window(s->kernel) ? x->image : moves(x, y) || (one && !x->some));
+    }
+    if (by_window(s->kernel)) {
+        int32_t v[8];
+        for (uint32_t k = 0; k < 8; ++k) {
+            v[k] = (int32_t)mica_u32(params + 4 * k);
+            sound = sound && v[k] >= (k < 6 ? 1 : 0) && v[k] <= MICA_MAX_DIM;
+        }
+        if (sound) {  // kernel_h, stride_h, dilation_h, pad_top
+            s->reach = (uint32_t)(v[0] - 1) * (uint32_t)v[4] + 1;
+            s->stride = (uint16_t)v[2];
+            s->pad = (uint16_t)v[6];
+        }
+    } else {
+        sound = sound && by_row(s->kernel);
+        if (s->kernel == MICA_KERNEL_CONCAT_S8) {
+            sound = sound && mica_u32(params + 4 * MICA_CONCAT_S8_PARAM_AXIS) == 3;
+            for (uint32_t k = 0; k < r->n_inputs; ++k) {
+                sound = sound && moves(&m->order->tensors[s->x[k]], y);
+            }
+        }
+    }
+    return sound ? MICA_OK : mica_record_fail(r, MICA_ERR_STEP, "this step cannot be part of a strip", MICA_STEP_KERNEL, s->kernel, 0);
+}
+
+// ---- calls
+
+// A strip begins: nothing of what it makes is there.
+static void forget(const mica_model_t *m, uint32_t head) {
+    const mica_strip_step_t *s = &m->order->steps[head];
+    for (uint32_t i = 0; i < s->steps; ++i) {
+        mica_rows_t *y = &m->order->tensors[s[i].y];
+        y->first = y->have = y->made = 0;
+    }
+}
+
+static bool meet(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_bytes) {
+    uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+    return x < y ? y - x < a_bytes : x - y < b_bytes;
+}
+
+// Takes note of a call of step s: null and what it reads and writes, or what is wrong with it. Moves no bytes.
+static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint32_t rows, uint32_t drop, cut_t *cut) {
+    mica_rows_t *tensors = m->order->tensors, *y = &tensors[s->y];
+    if (rows == 0 || rows > (uint32_t)y->rows - y->have) {
+        return "a call makes no rows, or more than there are";
+    }
+    if (drop > (uint32_t)y->have - y->first || (drop != 0 && !y->some)) {
+        return "a call drops rows that are not there";
+    }
+    const uint32_t begin = y->have, end = begin + rows, first = y->first + drop;
+    const uint64_t y_end = (uint64_t)(end - first) * y->row_bytes;
+    if (y->some && y_end > (uint64_t)(m->arena + m->info.arena_bytes - y->data)) {
+        return "a call writes behind the end of the arena";
+    }
+    cut->y = y->data + (size_t)(begin - first) * y->row_bytes;
+    cut->out = rows;
+    for (uint32_t k = 0; k < s->n_inputs; ++k) {
+        const mica_rows_t *x = &tensors[s->x[k]];
+        int64_t a = begin, b = end;
+        if (s->stride != 0) {
+            a = (int64_t)begin * s->stride - s->pad;
+            b = (int64_t)(end - 1) * s->stride - s->pad + s->reach;
+        } else if (!moves(x, y)) {
+            a = 0;
+            b = x->rows;
+        }
+        const int64_t low = a > 0 ? a : 0, high = b < x->rows ? b : x->rows;
+        if (low >= high || (x->some && (low < x->first || high > x->have))) {
+            return "a call reads rows that are not there";
+        }
+        cut->x[k] = x->data + (size_t)(low - x->first) * x->row_bytes;
+        if (k == 0) {
+            cut->in = (uint32_t)(high - low);
+            cut->pad = (uint32_t)(low - a);
+        }
+        const size_t x_bytes = (size_t)(high - low) * x->row_bytes, y_bytes = (size_t)rows * y->row_bytes;
+        bool exactly = cut->x[k] == cut->y && x_bytes == y_bytes && in_place(s->kernel);
+        if (meet(cut->x[k], x_bytes, cut->y, y_bytes) && !exactly) {
+            return "a call reads bytes that it writes";
+        }
+    }
+    y->first = (uint16_t)first;
+    y->made = (uint16_t)begin;
+    y->have = (uint16_t)end;
+    return NULL;
+}
+
+mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err) {
+    const uint32_t calls = m->order == NULL ? 0 : mica_count(&m->file, MICA_KIND_ORDER);
+    uint32_t head = 0, behind = 0;
+    for (uint32_t c = 0; c <= calls; ++c) {
+        const uint8_t *r = c < calls ? record(m, c) : NULL;
+        if (r == NULL || mica_u16(r + MICA_ORDER_STEP) == MICA_NEW_STRIP) {
+            for (uint32_t i = head; i < behind; ++i) {
+                const mica_rows_t *y = &m->order->tensors[m->order->steps[i].y];
+                if (y->have != y->rows) {
+                    err->step = (int32_t)i;
+                    return mica_fail(err, MICA_ERR_STEP, "a strip does not make all rows of a step", 0, y->have, y->rows);
+                }
+            }
+            if (r == NULL) {
+                break;
+            }
+            head = mica_u16(r + MICA_ORDER_ROWS);
+            behind = head + mica_u16(r + MICA_ORDER_DROP);
+            forget(m, head);
+            continue;
+        }
+        const uint32_t step = mica_u16(r + MICA_ORDER_STEP);
+        cut_t cut;
+        const char *wrong = step < head || step >= behind ? "a call of a step of another strip"
+            : take(m, &m->order->steps[step], mica_u16(r + MICA_ORDER_ROWS), mica_u16(r + MICA_ORDER_DROP), &cut);
+        if (wrong != NULL) {
+            return mica_fail(err, MICA_ERR_STEP, wrong, mica_at(&m->file, r), step, 0);
+        }
+    }
+    return MICA_OK;
+}
+
+// ---- running
+
+static void cut_window(mica_window_t *w, const cut_t *cut) {
+    w->in_h = (uint16_t)cut->in;
+    w->out_h = (uint16_t)cut->out;
+    w->pad_top = (uint16_t)cut->pad;
+}
+
+// The outermost dimension of a broadcast that is not 1 has all rows in it.
+static void cut_shape(mica_broadcast_t *shape, const cut_t *cut, uint32_t rows) {
+    shape->n[0] = shape->n[0] / rows * cut->out;
+}
+
+// Makes a copy of a step the step that the call is. What it was, of `rows` rows, has been checked, and with fewer rows all of it holds.
+static void cut_step(mica_step_t *s, uint32_t kernel, const cut_t *cut, const mica_rows_t *y) {
+    const int8_t *x = (const int8_t *)cut->x[0], *b = (const int8_t *)cut->x[1];
+    int8_t *to = (int8_t *)cut->y;
+    switch (kernel) {
+        #define CUT_WINDOW(NAME, name) \
+    case MICA_KERNEL_##NAME: \
+        s->p.name.x = x; \
+        s->p.name.y = to; \
+        cut_window(&s->p.name.win, cut); \
+        break;
+        CUT_WINDOW(CONV2D_S8, conv2d)
+        CUT_WINDOW(DEPTHWISE_CONV2D_S8, depthwise_conv2d)
+        CUT_WINDOW(MAX_POOL2D_S8, max_pool2d)
+        CUT_WINDOW(AVERAGE_POOL2D_S8, average_pool2d)
+        #undef CUT_WINDOW
+        #define CUT_SHAPE(NAME, name) \
+    case MICA_KERNEL_##NAME: \
+        s->p.name.a = x; \
+        s->p.name.b = b; \
+        s->p.name.y = to; \
+        cut_shape(&s->p.name.shape, cut, y->rows); \
+        break;
+        CUT_SHAPE(ADD_S8, add)
+        CUT_SHAPE(MUL_S8, mul)
+        CUT_SHAPE(MINMAX_S8, minmax)
+        CUT_SHAPE(DIV_S8, div)
+        #undef CUT_SHAPE
+        case MICA_KERNEL_LUT_S8:
+            s->p.lut.x = x;
+            s->p.lut.y = to;
+            s->p.lut.n = cut->out * y->row_bytes;
+            break;
+        case MICA_KERNEL_CONCAT_S8:
+            for (uint32_t k = 0; k < s->p.concat.n; ++k) {
+                s->p.concat.x[k] = (const int8_t *)cut->x[k];
+            }
+            s->p.concat.y = to;
+            s->p.concat.rows = s->p.concat.rows / y->rows * cut->out;
+            break;
+    }
+}
+
+// Brings up the next call: rows that leave are overwritten by those that stay, and steps[n_steps] becomes the call.
+static void next_call(const mica_model_t *m) {
+    mica_order_t *o = m->order;
+    const mica_strip_step_t *head = &o->steps[o->head];
+    const uint8_t *r = o->next < mica_count(&m->file, MICA_KIND_ORDER) ? record(m, o->next) : NULL;
+    mica_step_t *piece = &m->steps[m->info.n_steps];
+    const uint32_t step = r == NULL ? MICA_NEW_STRIP : mica_u16(r + MICA_ORDER_STEP);
+    o->row = o->rows = 0;
+    if (step < o->head || step >= o->head + head->steps) {
+        return;  // the end, or a file that changed
+    }
+    const mica_strip_step_t *s = &o->steps[step];
+    mica_rows_t *y = &o->tensors[s->y];
+    const uint32_t drop = mica_u16(r + MICA_ORDER_DROP), kept = (uint32_t)y->have - y->first - drop;
+    cut_t cut;
+    if (take(m, s, mica_u16(r + MICA_ORDER_ROWS), drop, &cut) != NULL) {
+        return;
+    }
+    if (drop != 0) {
+        memmove(y->data, y->data + (size_t)drop * y->row_bytes, (size_t)kept * y->row_bytes);
+    }
+    *piece = m->steps[step];
+    cut_step(piece, s->kernel, &cut, y);
+    o->step = step;
+    o->rows = cut.out;
+    ++o->next;
+}
+
+bool mica_is_strip(const mica_model_t *m, uint32_t i) {
+    return mica_in_strip(m, i) && m->order->steps[i].steps != 0;
+}
+
+uint32_t mica_strip_steps(const mica_model_t *m, uint32_t i) {
+    return mica_in_strip(m, i) ? m->order->steps[i].steps : 1;
+}
+
+uint32_t mica_strip_rows(const mica_model_t *m, uint32_t i) {
+    const mica_strip_step_t *s = &m->order->steps[i];
+    uint32_t rows = 0;
+    for (uint32_t k = 0; k < s->steps; ++k) {
+        rows += m->order->tensors[s[k].y].rows;
+    }
+    return rows;
+}
+
+bool mica_strip_next(const mica_model_t *m, uint32_t i, uint32_t at, mica_call_t *call) {
+    mica_order_t *o = m->order;
+    if (!mica_is_strip(m, i)) {
+        return false;
+    }
+    if (at == 0) {
+        o->head = i;
+        o->at = o->row = o->rows = 0;
+        o->next = o->steps[i].call;
+        forget(m, i);
+    }
+    if (o->head != i || o->at != at) {
+        return false;
+    }
+    if (o->row == o->rows) {
+        next_call(m);
+    }
+    if (o->row == o->rows) {
+        return false;
+    }
+    *call = (mica_call_t) { .step = o->step, .piece = m->info.n_steps, .row = o->row, .rows = o->rows };
+    call->scale = m->steps[call->piece].run(&m->steps[call->piece], 0, 0, NULL, 0) / o->rows;
+    return true;
+}
+
+void mica_strip_ran(const mica_model_t *m, uint32_t rows) {
+    mica_order_t *o = m->order;
+    const uint32_t left = o->rows - o->row;
+    o->row += rows < left ? rows : left;
+    o->at += rows < left ? rows : left;
+}
+
+void mica_strip_run(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    mica_call_t call;
+    while (begin < end && mica_strip_next(m, i, begin, &call)) {
+        uint32_t rows = call.rows - call.row;
+        rows = rows < end - begin ? rows : end - begin;
+        const mica_step_t *s = &m->steps[call.piece];
+        s->run(s, call.row * call.scale, (call.row + rows) * call.scale, m->scratch, m->scratch_bytes);
+        mica_strip_ran(m, rows);
+        begin += rows;
+    }
+}
+
+bool mica_rows_made(const mica_model_t *m, uint32_t id, mica_tensor_t *t) {
+    if (!mica_tensor(m, id, t)) {
+        return false;
+    }
+    if (m->order != NULL) {
+        const mica_rows_t *y = &m->order->tensors[id];
+        t->data = y->data + (size_t)(y->made - y->first) * y->row_bytes;
+        t->bytes = (uint32_t)(y->have - y->made) * y->row_bytes;
+    }
+    return true;
+}
+
+void mica_tensor_rows(const mica_model_t *m, uint32_t id, uint32_t *first, uint32_t *made, uint32_t *have) {
+    *first = *made = *have = 0;
+    if (m->order != NULL && id < m->info.n_tensors) {
+        const mica_rows_t *t = &m->order->tensors[id];
+        *first = t->first;
+        *made = t->made;
+        *have = t->have;
+    }
+}
