@@ -44,7 +44,7 @@ def tabular_model(seed: int = 1) -> ModelFile:
     nodes = np.array([w for t in trees for w in t], np.uint16)
     steps = [
         StepRecord(
-            "ranks", "ranks_s8", (x,), (ranks,), {"thresholds": 6},
+            "ranks", "ranks_s8", (x,), (ranks,), {"count": 6},
             {
                 "thresholds": tabular.keys(np.concatenate(thresholds).view(np.int32)).astype(np.int32),
                 "first": np.array([0, 3, 3, 4, 6], np.uint32),

@@ -91,7 +91,7 @@ def ranks() -> Iterator[Case]:
             "source": source.astype(np.uint16),
             "missing": rng.integers(-128, 128, len(counts)).astype(np.int8),
         }
-        p = {"thresholds": sum(counts)}
+        p = {"count": sum(counts)}
         yield Case(name, "ranks_s8", [x], p, Output((*dims[:-1], len(counts))), blobs, rows=x.size // n)
 
 

@@ -340,7 +340,7 @@
 #define MICA_RANKS_S8_BLOB_FIRST 1              // u32
 #define MICA_RANKS_S8_BLOB_SOURCE 2             // u16
 #define MICA_RANKS_S8_BLOB_MISSING 3            // i8
-#define MICA_RANKS_S8_PARAM_THRESHOLDS 0
+#define MICA_RANKS_S8_PARAM_COUNT 0
 #define MICA_KERNEL_TREES_S8 42
 #define MICA_TREES_S8_BLOB_NODES 0              // u16
 #define MICA_TREES_S8_BLOB_ROOTS 1              // u32

@@ -49,7 +49,7 @@ def features_s8(step):
 def ranks_s8(step):
     """How many of its thresholds a feature is above."""
     n, columns = _rows(step)
-    thresholds = step.constant("thresholds", step.within("thresholds", 0, 0x1FFFFFFF))
+    thresholds = step.constant("thresholds", step.within("count", 0, 0x1FFFFFFF))
     first, source = step.constant("first", columns + 1), step.constant("source", columns)
     missing = step.constant("missing", columns)
     step.want(first[0] == 0 and first[columns] == len(thresholds), "the columns' thresholds are not all that there are")

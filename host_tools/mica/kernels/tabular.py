@@ -103,17 +103,15 @@ FEATURES = Kernel(
 
 def _ranks_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _rows(x[0], y)
-    require(0 <= p["thresholds"] <= MAX_BYTES // 4, f"thresholds is {p['thresholds']}; expected 0 to {MAX_BYTES // 4}")
+    require(0 <= p["count"] <= MAX_BYTES // 4, f"count is {p['count']}; expected 0 to {MAX_BYTES // 4}")
     n = y.dims[-1]
-    return {"thresholds": (p["thresholds"],), "first": (n + 1,), "source": (n,), "missing": (n,)}
+    return {"thresholds": (p["count"],), "first": (n + 1,), "source": (n,), "missing": (n,)}
 
 
 def _ranks_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     first, source = blobs["first"].astype(np.int64), blobs["source"]
     require(bool((source < x[0].dims[-1]).all()), f"a source is none of the {x[0].dims[-1]} features")
-    require(
-        int(first[0]) == 0 and int(first[-1]) == p["thresholds"], "the columns' thresholds are not all that there are"
-    )
+    require(int(first[0]) == 0 and int(first[-1]) == p["count"], "the columns' thresholds are not all that there are")
     counts = np.diff(first)
     require(bool(((counts >= 0) & (counts <= MOST_RANKS)).all()), f"a column of more than {MOST_RANKS} thresholds")
 
@@ -145,7 +143,7 @@ RANKS = Kernel(
     name="ranks_s8",
     n_inputs=1,
     blobs=(("thresholds", "i32"), ("first", "u32"), ("source", "u16"), ("missing", "i8")),
-    params=("thresholds",),
+    params=("count",),
     doc=(
         "Where features stand among the thresholds of trees. x float32 [...,F], y [...,C]: y[...,c] = -128 + the number of the "
         "thresholds first[c] to first[c + 1] - 1 that are less than x[...,source[c]], missing[c] for a NaN. thresholds hold "

@@ -33,7 +33,7 @@ def _ranks(g: Graph, out: Graph, node: Node) -> None:
     thresholds, first, source, missing = (np.asarray(g.data(i)) for i in node.inputs[1:])
     keys = tabular.keys(thresholds.astype(np.float32).view(np.int32)).astype(np.int32)
     blobs: list[np.ndarray] = [keys, first.astype(np.uint32), source.astype(np.uint16), missing.astype(np.int8)]
-    emit(out, node, "ranks_s8", node.inputs[:1], blobs, {"thresholds": len(keys)})
+    emit(out, node, "ranks_s8", node.inputs[:1], blobs, {"count": len(keys)})
 
 
 def _trees(g: Graph, out: Graph, node: Node) -> None:
