@@ -22,11 +22,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "board": ("tests/usermod/test_usermod.py", "-k", "UNIX and not newest"),
     "slots": ("tests/device/test_slots.py", "-k", "not power_cut"),
     "push": (
-        "tests/device/test_romfs.py",
-        "tests/device/test_slots.py",
-        "tests/device/test_push.py",
-        "-k",
-        "not lengths_at and not power_cut",
+        *("tests/device/test_push.py", "tests/device/test_romfs.py", "tests/device/test_slots.py", "-k"),
+        "test_files or broke_off or romfs and not lengths_at or slots and not power_cut",
     ),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }

@@ -94,6 +94,7 @@ class Graph:
             tuple[str, str]
         ] = []  # an input and an output that are one tensor, which lives from run to run
         self.labels: list[str] = []  # names of the classes, where the file has some
+        self.warnings: list[str] = []  # what the importer has to say to a person
         self._serial = itertools.count()
 
     def __iter__(self) -> Iterator[Node]:
