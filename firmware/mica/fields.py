@@ -30,6 +30,9 @@ KERNELS = (
     "\nconv_transpose2d_s8 1 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left groups act_min act_max"
     "\nrecurrent_s8 1 matrix:b terms:i shifts:b gate:h candidate:h output:h | cell reverse result coupled peepholes cell_shift output_shift hidden_zero in_mult in_shift out_mult out_shift"
     "\nlog_softmax_s8 1 table:I | sum mult mult_log offset shift act_min act_max"
+    "\nfeatures_s8 1 scale:i exponent:b offset:i missing:b | act_min act_max"
+    "\nranks_s8 1 thresholds:i first:I source:H missing:b | count"
+    "\ntrees_s8 1 nodes:H roots:I bias:i | words trees mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

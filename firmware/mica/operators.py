@@ -125,6 +125,7 @@ _HOMES = (
     "reduce reduce_s8 argmax_s8",
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
+    "tabular features_s8 ranks_s8 trees_s8",
 )
 # end
 

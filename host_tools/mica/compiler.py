@@ -25,6 +25,7 @@ from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
 from mica.plan.strips import Price, plan_within
+from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
 from mica.quantise.quantise import quantise
@@ -97,6 +98,8 @@ def compile_model(
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
         samples = _samples(core, calibration, ties)
+        if unknown and calibration is not None:
+            core = balance(core, samples, [name for tie in ties for name in tie])
         core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
         step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
@@ -119,6 +122,7 @@ def compile_model(
         "producer": f"mica {__version__}",
         "source": clean(path.name),
         "source_sha256": file_sha256(path),
+        **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
     if any(s.parts > 1 for s in splits):

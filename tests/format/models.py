@@ -8,10 +8,17 @@ from arithmetic_model import arithmetic_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model
+from tabular_model import tabular_model
 
 from mica.format.codec import ModelFile
 
-MODELS: tuple[Callable[[], ModelFile], ...] = (rich_model, movement_model, arithmetic_model, recurrent_model)
+MODELS: tuple[Callable[[], ModelFile], ...] = (
+    rich_model,
+    movement_model,
+    arithmetic_model,
+    recurrent_model,
+    tabular_model,
+)
 
 
 def model_with(kernel: str) -> ModelFile:

@@ -10,13 +10,19 @@ import pytest
 from arithmetic_model import arithmetic_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
+from tabular_model import tabular_model
 from test_corrupt import EDGES, OK, compare, driver, places, put  # noqa: F401 - driver is a fixture
 
 from mica import engine
 from mica.format import codec
 from mica.reference.executor import ReferenceModel
 
-MODELS = {"arithmetic": arithmetic_model, "movement": movement_model, "recurrent": recurrent_model}
+MODELS = {
+    "arithmetic": arithmetic_model,
+    "movement": movement_model,
+    "recurrent": recurrent_model,
+    "tabular": tabular_model,
+}
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
 TABLES = ("gate", "candidate", "output")
 
@@ -36,8 +42,11 @@ def test_runs_alike(good: bytes) -> None:
     for k in range(40):
         values = np.arange(-128, 128) if k % 2 else np.array([-128, 127])
         for i, t in enumerate(file.tensors[t] for t in file.inputs):
-            indices = t.dtype == "int32"
-            x = rng.integers(-9, 9, t.dims).astype(np.int32) if indices else rng.choice(values, t.dims).astype(np.int8)
+            x = rng.choice(values, t.dims).astype(np.int8)
+            if t.dtype == "int32":
+                x = rng.integers(-9, 9, t.dims).astype(np.int32)
+            elif t.dtype == "float32":
+                x = (4 * rng.standard_normal(t.dims)).astype(np.float32)
             native.set_input(i, x)
             reference.set_input(i, x)
         for i, s in enumerate(file.steps):

@@ -13,6 +13,7 @@ from arithmetic_cases import arithmetic
 from case import Case, _data, _rng
 from movement_cases import movement
 from recurrent_cases import recurrences
+from tabular_cases import tabular_cases
 from transposed_cases import transposed
 
 from mica.kernels.integers import Output
@@ -347,4 +348,5 @@ CASES = [
     *movement(),
     *recurrences(),
     *arithmetic(),
+    *tabular_cases(),
 ]

@@ -328,6 +328,29 @@
 #define MICA_LOG_SOFTMAX_S8_PARAM_SHIFT 4
 #define MICA_LOG_SOFTMAX_S8_PARAM_ACT_MIN 5
 #define MICA_LOG_SOFTMAX_S8_PARAM_ACT_MAX 6
+#define MICA_KERNEL_FEATURES_S8 40
+#define MICA_FEATURES_S8_BLOB_SCALE 0           // i32
+#define MICA_FEATURES_S8_BLOB_EXPONENT 1        // i8
+#define MICA_FEATURES_S8_BLOB_OFFSET 2          // i32
+#define MICA_FEATURES_S8_BLOB_MISSING 3         // i8
+#define MICA_FEATURES_S8_PARAM_ACT_MIN 0
+#define MICA_FEATURES_S8_PARAM_ACT_MAX 1
+#define MICA_KERNEL_RANKS_S8 41
+#define MICA_RANKS_S8_BLOB_THRESHOLDS 0         // i32
+#define MICA_RANKS_S8_BLOB_FIRST 1              // u32
+#define MICA_RANKS_S8_BLOB_SOURCE 2             // u16
+#define MICA_RANKS_S8_BLOB_MISSING 3            // i8
+#define MICA_RANKS_S8_PARAM_COUNT 0
+#define MICA_KERNEL_TREES_S8 42
+#define MICA_TREES_S8_BLOB_NODES 0              // u16
+#define MICA_TREES_S8_BLOB_ROOTS 1              // u32
+#define MICA_TREES_S8_BLOB_BIAS 2               // i32
+#define MICA_TREES_S8_PARAM_WORDS 0
+#define MICA_TREES_S8_PARAM_TREES 1
+#define MICA_TREES_S8_PARAM_MULT 2
+#define MICA_TREES_S8_PARAM_SHIFT 3
+#define MICA_TREES_S8_PARAM_ACT_MIN 4
+#define MICA_TREES_S8_PARAM_ACT_MAX 5
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -358,6 +381,9 @@
     X(conv_transpose2d_s8, CONV_TRANSPOSE2D_S8, 1, 1, 0, INT8, INT8) \
     X(recurrent_s8, RECURRENT_S8, 1, 3, 0, INT8, INT8) \
     X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
+    X(features_s8, FEATURES_S8, 1, 1, 0, FLOAT32, INT8) \
+    X(ranks_s8, RANKS_S8, 1, 1, 0, FLOAT32, INT8) \
+    X(trees_s8, TREES_S8, 1, 1, 0, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -386,6 +412,9 @@
     X(layer_norm) \
     X(conv_transpose2d) \
     X(recurrent) \
-    X(log_softmax)
+    X(log_softmax) \
+    X(features) \
+    X(ranks) \
+    X(trees)
 
 #endif

@@ -476,6 +476,68 @@ uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts
 mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, const char **what);
 
+// ---- features_s8: y[r,f] = clamp((v + offset[f] + 2^7) >> 8), v = x[r,f] * scale[f] * 2^exponent[f] rounded, within +-2^40
+//   x float32 [rows, n] as bit patterns; y int8 [rows, n]; a NaN gives clamp(missing[f]); rows: rows
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const int32_t *scale;  // above -2^31
+    const int8_t *exponent;
+    const int32_t *offset;
+    const int8_t *missing;
+    uint32_t rows;
+    uint16_t n;
+    int8_t act_min, act_max;
+} mica_features_s8_t;
+
+size_t mica_features_s8_x_bytes(const mica_features_s8_t *p);
+size_t mica_features_s8_y_bytes(const mica_features_s8_t *p);
+mica_status_t mica_features_s8_check_constants(const mica_features_s8_t *p, const char **what);
+
+// ---- ranks_s8: y[r,c] = -128 + how many of the thresholds first[c] to first[c + 1] - 1 are less than x[r,source[c]]
+//   x float32 [rows, in_n] as bit patterns; y int8 [rows, out_n]; a NaN gives missing[c]; first [out_n + 1]
+//   thresholds: float32 as integers of the same order, ascending in each column (SPEC.md); rows: rows
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const int32_t *thresholds;  // n_thresholds of them
+    const uint32_t *first;
+    const uint16_t *source;
+    const int8_t *missing;
+    uint32_t rows, n_thresholds;
+    uint16_t in_n, out_n;
+} mica_ranks_s8_t;
+
+size_t mica_ranks_s8_x_bytes(const mica_ranks_s8_t *p);
+size_t mica_ranks_s8_y_bytes(const mica_ranks_s8_t *p);
+mica_status_t mica_ranks_s8_check_constants(const mica_ranks_s8_t *p, const char **what);
+
+// ---- trees_s8: y[r,n] = clamp(y_zero + requant(bias[n] + what the leaves that x[r] reaches add to n))
+//   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes uint16 [words], a tree begins at each of roots [trees]
+//   scratch: mica_scratch_min, 4 bytes for each of out_n; rows: rows
+#define MICA_TREE_INSIDE 0x8000  // not the first word of a record
+#define MICA_TREE_LEAF 0x4000    // the first word of a leaf's entry
+#define MICA_TREE_MORE 0x2000    // another entry follows
+#define MICA_TREE_COLUMNS 0x2000 // most columns of x and of y
+#define MICA_TREE_JUMP 0x7fff    // words from a node's first child to its second
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const uint16_t *nodes;
+    const uint32_t *roots;
+    const int32_t *bias;
+    uint32_t rows, words, trees;
+    uint16_t in_n, out_n;
+    int32_t mult;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_trees_s8_t;
+
+size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
+size_t mica_trees_s8_y_bytes(const mica_trees_s8_t *p);
+mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
+
 // ---- what every kernel has
 #define MICA_DECLARE(name) \
     mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \

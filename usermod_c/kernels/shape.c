@@ -147,5 +147,8 @@ uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduc
     if (kernel == MICA_KERNEL_RECURRENT_S8) {  // three states of each unit, 16 bits each
         return 6 * out_channels;
     }
+    if (kernel == MICA_KERNEL_TREES_S8) {  // a sum for each number of a result
+        return 4 * out_channels;
+    }
     return 0;  // every other kernel has a variant that needs none
 }

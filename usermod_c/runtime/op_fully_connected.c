@@ -35,13 +35,7 @@ mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     p->y = r->y.data;
     p->x = r->x[0].data;
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
-    bool alike = x->rank == y->rank && y->rank >= 1;
-    p->rows = 1;
-    for (uint32_t i = 0; alike && i + 1 < y->rank; ++i) {
-        alike = x->dims[i] == y->dims[i];
-        p->rows *= y->dims[i];
-    }
-    if (!mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ before their last dimension")) {
+    if (!mica_load_rows(r, &p->rows)) {
         return r->err->status;
     }
     p->in_k = (uint16_t)x->dims[x->rank - 1];

@@ -104,6 +104,18 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_LOG_SOFTMAX_S8:
             return mica_load_log_softmax;
         #endif
+        #ifndef MICA_WITHOUT_FEATURES_S8
+        case MICA_KERNEL_FEATURES_S8:
+            return mica_load_features;
+        #endif
+        #ifndef MICA_WITHOUT_RANKS_S8
+        case MICA_KERNEL_RANKS_S8:
+            return mica_load_ranks;
+        #endif
+        #ifndef MICA_WITHOUT_TREES_S8
+        case MICA_KERNEL_TREES_S8:
+            return mica_load_trees;
+        #endif
         default:
             return NULL;
     }

@@ -92,6 +92,17 @@ void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weigh
     r->fast = false;
 }
 
+bool mica_load_rows(mica_step_record_t *r, uint32_t *rows) {
+    const mica_tensor_t *x = &r->x[0], *y = &r->y;
+    bool alike = x->rank == y->rank && y->rank >= 1;
+    *rows = 1;
+    for (uint32_t i = 0; alike && i + 1 < y->rank; ++i) {
+        alike = x->dims[i] == y->dims[i];
+        *rows *= y->dims[i];
+    }
+    return mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ before their last dimension");
+}
+
 bool mica_load_same_shape(mica_step_record_t *r) {
     bool same = r->x[0].rank == r->y.rank;
     for (uint32_t i = 0; i < MICA_MAX_RANK; ++i) {

@@ -158,7 +158,9 @@ class _Importer:
         self.fatal = False  # a problem that leaves no graph behind, so that the passes cannot name it with theirs
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
-        self.expander = Expander(opset, self._fresh, self._constant, self._add_scale)
+        self.expander = Expander(
+            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes
+        )
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 
@@ -337,6 +339,22 @@ class _Importer:
             g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
             attrs = {"definition": definition, "operator": operator}
             g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), attrs))
+
+    def _add_rows(self, op: str, proto: onnx.NodeProto, out: str, width: int, attrs: dict[str, Any]) -> str:
+        """An operator on rows of features that ONNX has no definition of: [..., F] -> [..., width], or the same shape."""
+        g, x = self.graph, proto.input[0]
+        if x not in g.values:
+            self.unknown.add(out)
+            return out
+        if g.is_const(x):
+            raise ValueError("its input is constant")
+        shape = g.values[x].shape
+        g.values[out] = Value(out, (*shape[:-1], width or shape[-1]) if shape else (width or 1,), "float32")
+        g.nodes.append(Node(op, _name(proto), [x], [out], attrs))
+        return out
+
+    def _name_classes(self, names: list[str]) -> None:
+        self.graph.labels = self.graph.labels or names
 
     def _add_branch(self, proto: onnx.NodeProto, taken: bool) -> None:
         """The nodes of the branch that an If with a known condition takes; names are unique across branches in ONNX."""

@@ -25,6 +25,7 @@ class Op:
     clips: bool = False  # can clamp its output for free, so a following Relu or Clip is fused into it
     keeps_quant: bool = False  # output integers are a selection of the input's: scale and zero point are the input's
     joins: bool = False  # output integers are those of all inputs, and constants: one scale serves all where it can
+    reads_reals: bool = False  # its input may be a model's, and then stays float32 (ir/reals.py)
     variadic: bool = False  # takes more activations than `activations`, up to schema.MAX_INPUTS
 
 
@@ -78,6 +79,9 @@ CORE = (
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
     Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),
+    Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads_reals=True),  # x * factor + shift
+    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads_reals=True),
+    Op("Trees", 1, (), ("forest",), "trees_s8"),  # ir.forest.Forest
     Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
 )
 

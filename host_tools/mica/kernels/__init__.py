@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from mica.kernels import conv, custom, dense, elementwise, movement, norm, pool, recurrent, reduce, resize, softmax
+from mica.kernels import (
+    conv,
+    custom,
+    dense,
+    elementwise,
+    movement,
+    norm,
+    pool,
+    recurrent,
+    reduce,
+    resize,
+    softmax,
+    tabular,
+)
 from mica.kernels.base import Kernel
 
 # The files of `firmware/mica/fallback` have these names too.
@@ -17,6 +30,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "reduce": reduce.KERNELS,
     "norm": norm.KERNELS,
     "recurrent": recurrent.KERNELS,
+    "tabular": tabular.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

@@ -15,7 +15,7 @@ def run(g: Graph) -> Graph:
     for node in g.nodes:
         with refusals.at(node):
             for name in (*node.inputs, *node.outputs):
-                if name not in g.inputs:
+                if name not in g.inputs and not (node.op == "Ranks" and g.is_const(name)):
                     _tensor(g.value(name))
             _window(node)
             _numbers(g, node)

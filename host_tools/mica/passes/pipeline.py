@@ -18,6 +18,7 @@ from mica.passes import (
     dense,
     drop_identity,
     einsum,
+    features,
     fold_affine,
     fold_pad,
     fold_scale,
@@ -61,12 +62,14 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold_affine", fold_affine.run),
     ("fold_scale", fold_scale.run),
     ("fold_pad", fold_pad.run),
+    ("features", features.run),  # after fold_affine: what is left stands at the input
     ("lower", lower.run),
 )
 
 # On core operators.
 CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code.run),
+    ("features", features.others),
     ("common_subexpressions", common_subexpressions.run),
     ("transposes", transposes.run),  # before fuse_clip: a transpose between a convolution and its Relu hides the pair
     ("pick_from_concat", pick_from_concat.run),  # after transposes, which takes the Reshapes between them away

@@ -12,6 +12,7 @@ import numpy as np
 
 from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
+from mica.ir.reals import real_inputs
 from mica.quantise.calibrate import Samples, runs
 from mica.reference import float_ops, functions
 
@@ -20,7 +21,9 @@ LN10 = 2.302585092994046
 
 def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
     """Every activation for one sample, as its integers stand for it."""
-    values = {name: rounded(np.asarray(x, np.float32), quants[name]) for name, x in inputs.items()}
+    reals = real_inputs(g)
+    values = {name: np.asarray(x, np.float32) for name, x in inputs.items()}
+    values = {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
     for node in g.nodes:
         arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
         for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):

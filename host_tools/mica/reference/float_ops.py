@@ -206,6 +206,22 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
+def _features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, factor, shift, missing = (v.astype(np.float64) for v in a)
+    return np.where(np.isnan(x), missing, x * factor + shift)
+
+
+def _ranks(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    """As the kernel has them: integers."""
+    x, thresholds, first, source, missing = a
+    y = np.empty(shape, np.float32)
+    for c, f in enumerate(source):
+        v = x[..., f].astype(np.float64)
+        rank = np.searchsorted(thresholds[first[c] : first[c + 1]], v, "left") - 128
+        y[..., c] = np.where(np.isnan(v), missing[c], rank)
+    return y
+
+
 def _custom(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     y: np.ndarray = node.attrs["operator"].values(custom_definition(node.attrs["definition"].encode())[1], a, shape)
     return y
@@ -262,4 +278,7 @@ OPS: dict[str, Operator] = {
     "Pad": _pad,
     "ResizeLinear": _resize_linear,
     "Embedding": _embedding,
+    "Features": _features,
+    "Ranks": _ranks,
+    "Trees": lambda node, a, shape: node.attrs["forest"].run(a[0]),
 }

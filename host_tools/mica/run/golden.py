@@ -12,6 +12,9 @@ from mica import engine
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.format.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
+from mica.kernels import tabular
+
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def with_golden(
@@ -44,8 +47,27 @@ def _sample(
 
 
 def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
-    """Any integers; for row numbers of tables (int32), such as the smallest of them has."""
+    """Any integers; for row numbers of tables (int32), such as the smallest of them has; features around their thresholds."""
+    if t.dtype == "float32":
+        return _features(model, t, rng)
     if t.dtype != "int32":
         return rng.integers(-128, 128, t.dims).astype(np.int8)
     readers = [s for s in model.steps if s.kernel == "embedding_s8" and model.tensors[s.inputs[0]].offset == t.offset]
     return rng.integers(0, min((s.params["rows"] for s in readers), default=1), t.dims).astype(np.int32)
+
+
+def _features(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
+    """float32 features between the thresholds that they are compared with, or over the range that they are quantised from."""
+    x = rng.standard_normal(t.dims)
+    for s in (s for s in model.steps if model.tensors[s.inputs[0]] is t):
+        if s.kernel == "ranks_s8":
+            thresholds, first = tabular.reals(s.blobs["thresholds"]), s.blobs["first"]
+            for c, f in enumerate(s.blobs["source"]):
+                if first[c] < first[c + 1]:
+                    low, high = thresholds[first[c]], thresholds[first[c + 1] - 1]
+                    x[..., f] = low + (high - low) * rng.uniform(-0.2, 1.2, t.dims[:-1])
+        elif s.kernel == "features_s8":
+            factor = np.ldexp(s.blobs["scale"].astype(np.float64), s.blobs["exponent"])
+            steps = rng.uniform(-128, 128, t.dims) * 2**tabular.FRACTION - s.blobs["offset"]
+            x = np.where(factor == 0, x, steps / np.where(factor == 0, 1, factor))
+    return np.clip(x, -LARGEST, LARGEST).astype(np.float32)

@@ -16,6 +16,7 @@ from mica import engine
 from mica.compiler import Compiled
 from mica.format.values import dequantise_output, quantise_input
 from mica.ir.graph import Node, Quant
+from mica.ir.reals import real_inputs
 from mica.quantise import simulate
 from mica.quantise.params import choose_quants
 from mica.reference import float_ops
@@ -70,5 +71,13 @@ def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> 
 def _alone(compiled: Compiled, node: Node, values: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> np.ndarray:
     """First output of a node with int8 weights, rounded inputs, and rounded output."""
     g = compiled.tuned.graph
-    arrays = [simulate.rounded(values[i], quants[i]) if i in values else np.asarray(g.data(i)) for i in node.inputs]
+    reals = real_inputs(g)
+    arrays = [
+        np.asarray(g.data(i))
+        if i not in values
+        else values[i]
+        if i in reals
+        else simulate.rounded(values[i], quants[i])
+        for i in node.inputs
+    ]
     return simulate.rounded(simulate.apply(g, node, arrays)[0], quants[node.outputs[0]])

@@ -1,15 +1,30 @@
-"""What scikit-learn's exporter writes beside ONNX's own operators, spelled out in them.
+"""What scikit-learn's exporter and others write in ONNX-ML, spelled out in ONNX's own operators and in `TreeEnsemble`.
 
 y = Scaler(x, offset, scale)              =>   y = Mul(Sub(x, offset), scale)
-y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k), where the labels are 0, 1, 2 ...
+y = ArrayFeatureExtractor(labels, k)      =>   y = Reshape(k): the number of the class; its name goes to the labels of the model
+y = ArrayFeatureExtractor(x, k)           =>   y = Gather(x, k)
 y = ZipMap(p)                             =>   y = Identity(p): the probabilities as a tensor, in the classes' order
+y = LinearRegressor(x)                    =>   y = Gemm(x, coefficients, intercepts)
+k, y = LinearClassifier(x)                =>   s = Gemm(x); k = ArgMax(s); y = Softmax(s) | Sigmoid(s) | s
+k, y = TreeEnsembleClassifier(x)          =>   s = TreeEnsemble(x); likewise
+y = SVMRegressor(x)                       =>   y = Gemm(Exp(..) | Pow(..) | .. of Gemm(x, support vectors), coefficients)
+k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for each pair of classes; k = ArgMax of their votes
+y = Normalizer(x)                         =>   y = LpNormalization(x) | Div(x, ReduceMax(x))
+y = Binarizer(x)                          =>   y = Cast(Greater(x, threshold))
+y = FeatureVectorizer(a, b)               =>   y = Concat(a, b)
+y = OneHotEncoder(x)                      =>   y = Cast(Equal(Unsqueeze(x), categories))
+y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that it gives go to the labels
+y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from mica.importer import trees
 
 DOMAIN = "ai.onnx.ml"
 
@@ -24,20 +39,285 @@ def _scaler(n: Any) -> None:
 
 def _array_feature_extractor(n: Any) -> None:
     labels = n.expander.constant(n.i[0])
-    if (
-        labels is None
-        or labels.dtype.kind not in "iu"
-        or not np.array_equal(labels.reshape(-1), np.arange(labels.size))
-    ):
-        raise ValueError(
-            "class labels other than 0, 1, 2 ...; leave the label output out of the export and use the probabilities, "
-            "with the names as --labels"
-        )
-    n.emit("Reshape", [n.i[1], n.constant("shape", np.array([1, -1]))], n.proto.output[0])
+    if labels is not None:
+        _name_classes(n, labels.reshape(-1).tolist())
+        n.emit("Reshape", [n.i[1], n.constant("shape", np.array([1, -1]))], n.proto.output[0])
+        return
+    places = n.expander.constant(n.i[1])
+    if places is None:
+        raise ValueError("it picks by places that are computed")
+    n.emit("Gather", [n.i[0], n.constant("places", places.reshape(-1))], n.proto.output[0], axis=-1)
+
+
+def _name_classes(n: Any, labels: Sequence[Any]) -> None:
+    """Keeps what classes are called, where that is not 0, 1, 2 ..."""
+    if list(labels) != list(range(len(labels))):
+        n.expander.name_classes([_text(v) for v in labels])
+
+
+def _text(v: Any) -> str:
+    return v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v)
 
 
 def _zip_map(n: Any) -> None:
     n.emit("Identity", [n.i[0]], n.proto.output[0])
 
 
-FORMS = {"ArrayFeatureExtractor": _array_feature_extractor, "Scaler": _scaler, "ZipMap": _zip_map}
+def _classes(n: Any) -> list[Any]:
+    for name in ("classlabels_int64s", "classlabels_ints", "classlabels_strings"):
+        if found := list(n.attrs.get(name, ())):
+            return found
+    raise ValueError("it has no class labels")
+
+
+def _post(n: Any, scores: str, kind: str, output: str) -> None:
+    """The second output of a classifier, or the output of a regressor."""
+    if kind == "SOFTMAX":
+        n.emit("Softmax", [scores], output, axis=1)
+    elif kind == "LOGISTIC":
+        n.emit("Sigmoid", [scores], output)
+    else:
+        n.emit("Identity", [scores], output)
+
+
+def _answer(n: Any, scores: str, kind: str) -> None:
+    """Label and scores of a classifier."""
+    label, output = (*n.proto.output, "")[:2]
+    if label:
+        n.emit("ArgMax", [scores], label, axis=1, keepdims=0)
+    if output:
+        _post(n, scores, kind, output)
+
+
+def _both(n: Any, score: str, first: str) -> str:
+    """[1, 1] -> [1, 2]: the score of the second class, and in front of it that of the first, first: "-s" or "1-s"."""
+    sign = n.emit("Mul", [score, n.constant("signs", np.array([[-1, 1]], np.float32))])
+    if first == "-s":
+        return sign
+    return n.emit("Add", [sign, n.constant("ones", np.array([[1, 0]], np.float32))])
+
+
+def _linear(n: Any, results: int) -> str:
+    weights = np.asarray(n.attrs["coefficients"], np.float32)
+    if results < 1 or weights.size % results:
+        raise ValueError(f"{weights.size} coefficients for {results} results")
+    bias = np.asarray(n.attrs.get("intercepts", ()), np.float32)
+    if bias.size not in (0, results):
+        raise ValueError(f"{bias.size} intercepts for {results} results")
+    bias = bias if bias.size else np.zeros(results, np.float32)
+    return n.emit(
+        "Gemm", [n.i[0], n.constant("weights", weights.reshape(results, -1)), n.constant("bias", bias)], transB=1
+    )
+
+
+def _linear_regressor(n: Any) -> None:
+    scores = _linear(n, int(n.attrs.get("targets", 1)))
+    _post(n, scores, trees.post_transform(n.attrs), n.proto.output[0])
+
+
+def _linear_classifier(n: Any) -> None:
+    labels = _classes(n)
+    results = len(n.attrs.get("intercepts", ())) or len(labels)
+    scores = _linear(n, results)
+    if results == 1 and len(labels) == 2:
+        scores = _both(n, scores, "-s")
+    elif results != len(labels):
+        raise ValueError(f"{results} scores for {len(labels)} classes")
+    _name_classes(n, labels)
+    _answer(n, scores, trees.post_transform(n.attrs))
+
+
+def _trees_regressor(n: Any) -> None:
+    forest = trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1)))
+    _post(n, n.expander.forest(n.proto, forest), trees.post_transform(n.attrs), n.proto.output[0])
+
+
+def _trees_classifier(n: Any) -> None:
+    labels = _classes(n)
+    kind = trees.post_transform(n.attrs)
+    ids, weights = (trees.array(n.attrs, f"class_{name}") for name in ("ids", "weights"))
+    single = len(labels) == 2 and len(set(ids.tolist())) == 1
+    if single:  # one score, for the second class
+        n.attrs["class_ids"] = [0] * len(ids)
+        base = trees.array(n.attrs, "base_values")
+        n.attrs["base_values"] = base[-1:].tolist()
+        n.attrs.pop("base_values_as_tensor", None)
+    forest = trees.of_node_lists(n.attrs, "class", 1 if single else len(labels))
+    scores = n.expander.forest(n.proto, forest)
+    if single and len(weights) and weights.min() >= 0:  # probabilities already
+        scores, kind = _both(n, scores, "1-s"), "NONE"
+    elif single:
+        scores = _both(n, scores, "-s")
+    _name_classes(n, labels)
+    _answer(n, scores, kind)
+
+
+def _tree_ensemble(n: Any) -> None:
+    forest = trees.of_tree_ensemble(n.attrs)
+    _post(n, n.expander.forest(n.proto, forest), trees.post_transform(n.attrs), n.proto.output[0])
+
+
+def _kernel(n: Any, vectors: np.ndarray) -> str:
+    """[1, F] -> [1, S]: the kernel of x with each of the support vectors [S, F]."""
+    gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
+    kind = _text(n.attrs.get("kernel_type", "LINEAR"))
+    x, v = n.i[0], vectors.astype(np.float64)
+
+    def product(factor: float, bias: np.ndarray | float) -> str:
+        w = (factor * v).astype(np.float32)
+        b = np.broadcast_to(np.asarray(bias, np.float32), (len(v),)).copy()
+        return n.emit("Gemm", [x, n.constant("vectors", w), n.constant("bias", b)], transB=1)
+
+    if kind == "LINEAR":
+        return product(1.0, 0.0)
+    if kind == "POLY":
+        return n.emit("Pow", [product(gamma, zero), n.constant("degree", np.array(degree, np.float32))])
+    if kind == "SIGMOID":
+        return n.emit("Tanh", [product(gamma, zero)])
+    if kind != "RBF":
+        raise ValueError(f"kernel {kind}; LINEAR, POLY, RBF and SIGMOID are supported")
+    near = product(2 * gamma, -gamma * (v * v).sum(axis=1))
+    square = n.emit("Mul", [x, x])
+    ones = n.constant("ones", np.full((1, v.shape[1]), -gamma, np.float32))
+    size = n.emit("Gemm", [square, ones], transB=1)
+    return n.emit("Exp", [n.emit("Add", [near, size])])
+
+
+def _vectors(n: Any, count: int) -> np.ndarray:
+    found = np.asarray(n.attrs.get("support_vectors", ()), np.float32)
+    if count < 1 or found.size % count or not found.size:
+        raise ValueError(f"{found.size} numbers of {count} support vectors")
+    return found.reshape(count, -1)
+
+
+def _svm_regressor(n: Any) -> None:
+    count = int(n.attrs.get("n_supports", 0))
+    weights = np.asarray(n.attrs.get("coefficients", ()), np.float32).reshape(1, -1)
+    x = _kernel(n, _vectors(n, count)) if count else n.i[0]
+    if count and weights.size != count:
+        raise ValueError(f"{weights.size} coefficients for {count} support vectors")
+    rho = np.asarray(n.attrs.get("rho", [0.0]), np.float32)[:1]
+    if n.attrs.get("one_class", 0):
+        raise ValueError("a one-class machine; export its decision function")
+    y = n.emit("Gemm", [x, n.constant("weights", weights), n.constant("rho", rho)], transB=1)
+    _post(n, y, trees.post_transform(n.attrs), n.proto.output[0])
+
+
+def _svm_classifier(n: Any) -> None:
+    labels = _classes(n)
+    classes, counts = len(labels), [int(c) for c in n.attrs.get("vectors_per_class", ())]
+    coefficients = np.asarray(n.attrs.get("coefficients", ()), np.float64)
+    rho = np.asarray(n.attrs.get("rho", ()), np.float64)
+    if len(counts) != classes or coefficients.size != (classes - 1) * sum(counts):
+        raise ValueError("its support vectors are not those of its classes")
+    pairs = [(a, b) for a in range(classes) for b in range(a + 1, classes)]
+    if rho.size != len(pairs):
+        raise ValueError(f"{rho.size} offsets for {len(pairs)} pairs of classes")
+    coefficients = coefficients.reshape(classes - 1, -1)
+    ends = np.cumsum([0, *counts])
+    weights = np.zeros((len(pairs), sum(counts)))
+    for k, (a, b) in enumerate(pairs):
+        for mine, other in ((a, b - 1), (b, a)):
+            part = slice(int(ends[mine]), int(ends[mine + 1]))
+            weights[k, part] = coefficients[other, part]
+    kernel = _kernel(n, _vectors(n, sum(counts)))
+    constants = [n.constant("weights", weights.astype(np.float32)), n.constant("rho", rho.astype(np.float32))]
+    scores = n.emit("Gemm", [kernel, *constants], transB=1)
+    _name_classes(n, labels)
+    label, output = (*n.proto.output, "")[:2]
+    probabilities = [np.asarray(n.attrs.get(name, ()), np.float64) for name in ("prob_a", "prob_b")]
+    if probabilities[0].size and classes > 2:
+        raise ValueError("probabilities of more than two classes; export the model with probability=False")
+    if probabilities[0].size:  # of the first class, by Platt
+        slope, offset = (float(p[0]) for p in probabilities)
+        lines = np.array([[-slope], [slope]], np.float32), np.array([-offset, offset], np.float32)
+        both = n.emit("Gemm", [scores, n.constant("slopes", lines[0]), n.constant("platt", lines[1])], transB=1)
+        _answer(n, both, "LOGISTIC")
+        return
+    if label:  # one vote for each pair: +1 for the first or -1; a class's votes are those of its pairs
+        table = np.zeros((classes, len(pairs)), np.float32)
+        for k, (a, b) in enumerate(pairs):
+            table[a, k], table[b, k] = 1, -1
+        votes = n.emit("Cast", [n.emit("Greater", [scores, n.constant("zero", np.zeros(1, np.float32))])], to=1)
+        bias = -table.sum(axis=1) / 2
+        counted = n.emit("Gemm", [votes, n.constant("votes", table), n.constant("half", bias)], transB=1)
+        n.emit("ArgMax", [counted], label, axis=1, keepdims=0)
+    if output:
+        n.emit("Identity", [scores], output)
+
+
+def _normalizer(n: Any) -> None:
+    kind = _text(n.attrs.get("norm", "MAX"))
+    if kind == "MAX":
+        most = n.emit("ReduceMax", [n.i[0]], axes=[1], keepdims=1) if n.expander.opset < 18 else _reduce_max(n)
+        n.emit("Div", [n.i[0], most], n.proto.output[0])
+    elif kind in ("L1", "L2"):
+        n.emit("LpNormalization", [n.i[0]], n.proto.output[0], axis=1, p=int(kind[1]))
+    else:
+        raise ValueError(f"norm {kind}; MAX, L1 and L2 are supported")
+
+
+def _reduce_max(n: Any) -> str:
+    out: str = n.emit("ReduceMax", [n.i[0], n.constant("axes", np.array([1]))], keepdims=1)
+    return out
+
+
+def _binarizer(n: Any) -> None:
+    threshold = n.constant("threshold", np.array([n.attrs.get("threshold", 0.0)], np.float32))
+    n.emit("Cast", [n.emit("Greater", [n.i[0], threshold])], n.proto.output[0], to=1)
+
+
+def _feature_vectorizer(n: Any) -> None:
+    n.emit("Concat", list(n.proto.input), n.proto.output[0], axis=1)
+
+
+def _one_hot_encoder(n: Any) -> None:
+    categories = list(n.attrs.get("cats_int64s", ()))
+    if not categories:
+        raise ValueError("categories that are strings; encode them as numbers before the model (OrdinalEncoder)")
+    wide = n.emit("Unsqueeze", [n.i[0], n.constant("axes", np.array([-1]))]) if n.expander.opset >= 13 else ""
+    wide = wide or n.emit("Unsqueeze", [n.i[0]], axes=[2])
+    places = n.constant("categories", np.array(categories, np.float32))
+    real = n.emit("Cast", [wide], to=1)
+    n.emit("Cast", [n.emit("Equal", [real, places])], n.proto.output[0], to=1)
+
+
+def _label_encoder(n: Any) -> None:
+    keys = list(n.attrs.get("keys_int64s", ()))
+    values = next((list(n.attrs[v]) for v in ("values_strings", "values_int64s") if v in n.attrs), [])
+    if not keys or len(keys) != len(values) or sorted(keys) != list(range(len(keys))):
+        raise ValueError("it encodes something else than the number of a class; do that outside of the model")
+    names = dict(zip(keys, values, strict=True))
+    _name_classes(n, [names[k] for k in range(len(keys))])
+    n.emit("Identity", [n.i[0]], n.proto.output[0])
+
+
+def _imputer(n: Any) -> None:
+    values = next((n.attrs[v] for v in ("imputed_value_floats", "imputed_value_int64s") if v in n.attrs), None)
+    replaced = float(n.attrs.get("replaced_value_float", n.attrs.get("replaced_value_int64", 0)))
+    if values is None:
+        raise ValueError("it has no values to put in the place of missing ones")
+    if not np.isnan(replaced):
+        raise ValueError(f"it replaces {replaced:g}; only NaN counts as missing")
+    n.expander.imputer(n.proto, np.asarray(values, np.float64).reshape(-1))
+
+
+Form = Callable[[Any], None]
+FORMS: dict[str, Form] = {
+    "ArrayFeatureExtractor": _array_feature_extractor,
+    "Binarizer": _binarizer,
+    "FeatureVectorizer": _feature_vectorizer,
+    "Imputer": _imputer,
+    "LabelEncoder": _label_encoder,
+    "LinearClassifier": _linear_classifier,
+    "LinearRegressor": _linear_regressor,
+    "Normalizer": _normalizer,
+    "OneHotEncoder": _one_hot_encoder,
+    "SVMClassifier": _svm_classifier,
+    "SVMRegressor": _svm_regressor,
+    "Scaler": _scaler,
+    "TreeEnsemble": _tree_ensemble,
+    "TreeEnsembleClassifier": _trees_classifier,
+    "TreeEnsembleRegressor": _trees_regressor,
+    "ZipMap": _zip_map,
+}

@@ -19,20 +19,43 @@ import onnx
 from onnx import helper
 
 from mica.importer.expand import ml
+from mica.ir.forest import Forest
 
 Constant = Callable[[str], "np.ndarray | None"]
 AddConstant = Callable[[str, np.ndarray], str]
 Fresh = Callable[[str], str]
+# (operator, node of the file, output, numbers in a row of it or 0 for as many as in the input's, attributes) -> output
+AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
+NameClasses = Callable[["list[str]"], None]
 
 
 class Expander:
     """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants."""
 
-    def __init__(self, opset: int, fresh: Fresh, constant: Constant, add_constant: AddConstant) -> None:
+    def __init__(
+        self,
+        opset: int,
+        fresh: Fresh,
+        constant: Constant,
+        add_constant: AddConstant,
+        add_node: AddNode,
+        name_classes: NameClasses,
+    ) -> None:
         self.opset = opset
         self.fresh = fresh
         self.constant = constant
         self.add_constant = add_constant
+        self.add_node = add_node
+        self.name_classes = name_classes
+
+    def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
+        """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
+        out = self.fresh(f"{proto.name or proto.output[0]}.trees")
+        return self.add_node("TreeEnsemble", proto, out, len(forest.bias), {"forest": forest})
+
+    def imputer(self, proto: onnx.NodeProto, values: np.ndarray) -> None:
+        """Adds an operator that puts values into the place of NaNs."""
+        self.add_node("Imputer", proto, proto.output[0], 0, {"values": values})
 
     def spell(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
         """The nodes that `proto` stands for, itself where it is none of these. Raises ValueError with the reason."""

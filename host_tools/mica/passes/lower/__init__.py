@@ -23,6 +23,7 @@ from mica.passes.lower import (
     resize,
     shape,
     softmax,
+    trees,
     unary,
 )
 from mica.passes.lower.table import Lowering
@@ -42,6 +43,7 @@ LOWERINGS: dict[str, Lowering] = {
     **resize.LOWERINGS,
     **shape.LOWERINGS,
     **softmax.LOWERINGS,
+    **trees.LOWERINGS,
     **unary.LOWERINGS,
 }
 

@@ -1,6 +1,17 @@
 """From one core node to one kernel step, one family of operators a file."""
 
-from mica.quantise.kernels import arithmetic, custom, linear, movement, pooling, recurrent, reduce, softmax, unary
+from mica.quantise.kernels import (
+    arithmetic,
+    custom,
+    linear,
+    movement,
+    pooling,
+    recurrent,
+    reduce,
+    softmax,
+    tabular,
+    unary,
+)
 from mica.quantise.kernels.common import StepQuantiser
 
 STEPS: dict[str, StepQuantiser] = {
@@ -12,5 +23,6 @@ STEPS: dict[str, StepQuantiser] = {
     **reduce.STEPS,
     **recurrent.STEPS,
     **softmax.STEPS,
+    **tabular.STEPS,
     **unary.STEPS,
 }

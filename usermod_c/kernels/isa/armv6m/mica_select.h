@@ -26,5 +26,9 @@
 #define MICA_LUT_S8 mica_lut_s8_c32
 #undef MICA_ADD_S8
 #define MICA_ADD_S8 mica_add_s8_armv6m
+#undef MICA_RANKS_S8
+#define MICA_RANKS_S8 mica_ranks_s8_armv6m
+#undef MICA_TREES_S8
+#define MICA_TREES_S8 mica_trees_s8_armv6m
 
 #endif

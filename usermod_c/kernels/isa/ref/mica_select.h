@@ -33,5 +33,8 @@
 #define MICA_CONV_TRANSPOSE2D_S8 mica_conv_transpose2d_s8_ref
 #define MICA_RECURRENT_S8 mica_recurrent_s8_ref
 #define MICA_LOG_SOFTMAX_S8 mica_log_softmax_s8_ref
+#define MICA_FEATURES_S8 mica_features_s8_ref
+#define MICA_RANKS_S8 mica_ranks_s8_ref
+#define MICA_TREES_S8 mica_trees_s8_ref
 
 #endif

@@ -1,0 +1,80 @@
+"""Scalers of a model's input, and imputers, become one operator that reads the input as float32.
+
+Affine(x), a scale for each feature                =>   Features(x)
+Imputer(x)                                         =>   Features(x), which takes a value of its own for a NaN
+Affine(Imputer(x))                                 =>   likewise, in one
+TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds
+
+x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node
+from mica.ir.ops import CORE_BY_NAME
+
+
+def run(g: Graph) -> Graph:
+    producers, consumers = g.producers(), g.consumers()
+    for node in list(g.nodes):
+        if node.op == "Imputer" and not _is_row(g, node.inputs[0]):
+            continue
+        if node.op == "Imputer":
+            readers = consumers.get(node.outputs[0], [])
+            if (
+                readers
+                and node.outputs[0] not in g.outputs
+                and all(r.op in ("Affine", "TreeEnsemble") for r in readers)
+            ):
+                continue  # they take it over
+            n = g.value(node.inputs[0]).shape[-1]
+            _become(g, node, node.inputs[0], np.ones(n), np.zeros(n), np.broadcast_to(node.attrs["values"], (n,)))
+        elif node.op == "Affine" and node.attrs["axis"] == len(g.value(node.inputs[0]).shape) - 1:
+            readers = consumers.get(node.outputs[0], [])
+            if readers and node.outputs[0] not in g.outputs and all(r.op == "TreeEnsemble" for r in readers):
+                continue
+            maker = producers.get(node.inputs[0])
+            scale, shift = (np.asarray(node.attrs[name], np.float64) for name in ("scale", "shift"))
+            if maker is not None and maker.op == "Imputer" and _is_row(g, maker.inputs[0]):
+                values = np.broadcast_to(maker.attrs["values"], scale.shape)
+                _become(g, node, maker.inputs[0], scale, shift, values * scale + shift)
+            elif _is_row(g, node.inputs[0]):
+                _become(g, node, node.inputs[0], scale, shift, shift)
+    return g
+
+
+def _is_row(g: Graph, name: str) -> bool:
+    """Whether a value is an input of the model with nothing but features, and free to be float32."""
+    v = g.value(name)
+    return name in g.inputs and v.quant is None and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1
+
+
+def _become(g: Graph, node: Node, x: str, factor: np.ndarray, shift: np.ndarray, missing: np.ndarray) -> None:
+    parts = {"factor": factor, "shift": shift, "missing": missing}
+    node.op, node.attrs = "Features", {}
+    node.inputs = [x, *(g.new_const(f"{node.name}.{what}", np.array(a, np.float64)) for what, a in parts.items())]
+
+
+def others(g: Graph) -> Graph:
+    """An input that stays float32 for some of its readers: the others read it through a Features of their own.
+
+    Ranks(x), Add(x, y)    =>   Ranks(x), Add(Features(x), y)
+    """
+    for name in g.inputs:
+        readers = g.consumers().get(name, [])
+        rest = [n for n in readers if not CORE_BY_NAME[n.op].reads_reals]
+        if len(rest) == len(readers) or (not rest and name not in g.outputs):
+            continue
+        v = g.value(name)
+        n = v.shape[-1]
+        y = g.new_value(f"{name}.features", v.shape)
+        constants = [
+            g.new_const(f"{y}.{what}", a)
+            for what, a in (("factor", np.ones(n)), ("shift", np.zeros(n)), ("missing", np.zeros(n)))
+        ]
+        for node in rest:
+            node.inputs = [y if i == name else i for i in node.inputs]
+        g.nodes.insert(0, Node("Features", y, [name, *constants], [y]))
+    return g

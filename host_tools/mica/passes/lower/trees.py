@@ -1,0 +1,114 @@
+"""Ensembles of trees.
+
+y = TreeEnsemble(x), x an input of the model      =>   y = Trees(Ranks(x)): x stays float32, nothing of it is lost
+y = TreeEnsemble(Affine(x)), x an input           =>   likewise, with thresholds in the unit of x
+y = TreeEnsemble(Imputer(x)), x an input          =>   likewise: a node takes a NaN where it takes the value for it
+y = TreeEnsemble(x), x an activation              =>   y = Trees(x)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mica.ir.forest import Forest
+from mica.ir.graph import Graph, Node
+from mica.kernels.tabular import MOST_COLUMNS, MOST_RANKS
+from mica.passes.builder import Builder
+
+
+def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
+    forest: Forest = node.attrs["forest"]
+    x, out = node.inputs[0], node.outputs[0]
+    n = b.shape(x)[-1]
+    if forest.columns > n:
+        raise ValueError(f"it asks for feature {forest.columns - 1}; its input has {n}")
+    producers = g.producers()
+    maker = producers.get(x)
+    if (
+        maker is not None
+        and maker.op == "Affine"
+        and len(b.shape(x)) == 2
+        and _leads_to_input(g, maker.inputs[0], producers)
+    ):
+        moved = _in_units_of(forest, maker, n)
+        if moved is not None:
+            forest, x = moved, maker.inputs[0]
+            maker = producers.get(x)
+    if maker is not None and maker.op == "Imputer" and maker.inputs[0] in g.inputs:
+        values = np.broadcast_to(maker.attrs["values"], (n,))
+        at = np.where(forest.column >= 0, forest.column, 0)
+        forest, x = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0]
+    if x in g.inputs:
+        x, forest = _ranked(g, b, x, forest)
+    elif n > MOST_COLUMNS:
+        raise ValueError(f"a row of {n} numbers; {MOST_COLUMNS} at most")
+    b.emit_to(out, "Trees", [x], {"forest": forest})
+
+
+def _leads_to_input(g: Graph, x: str, producers: dict[str, Node]) -> bool:
+    return x in g.inputs or (x in producers and producers[x].op == "Imputer" and producers[x].inputs[0] in g.inputs)
+
+
+def _in_units_of(f: Forest, affine: Node, n: int) -> Forest | None:
+    """The forest for x where it was one for scale * x + shift; None where a scale is not positive."""
+    scale, shift = (np.broadcast_to(affine.attrs[name], (n,)) for name in ("scale", "shift"))
+    if affine.attrs["axis"] not in (None, 1) or not (scale > 0).all():
+        return None
+    inner = f.column >= 0
+    at = np.where(inner, f.column, 0)
+    threshold = np.where(inner, (f.threshold - shift[at]) / scale[at], 0.0)
+    return replace(f, threshold=threshold)
+
+
+def floor32(t: np.ndarray) -> np.ndarray:
+    """The largest float32 that are not above t, as float64."""
+    near = t.astype(np.float32)
+    return np.where(near > t, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
+
+
+def _ranked(g: Graph, b: Builder, x: str, f: Forest) -> tuple[str, Forest]:
+    """The ranks of x among the thresholds, and the forest on these. A feature has as many columns as its thresholds need.
+
+    So it has where some nodes take a missing value for less and some for more.
+    """
+    inner = np.flatnonzero(f.column >= 0)
+    thresholds = floor32(f.threshold[inner])
+    column, code = np.full(len(f.column), -1, np.int64), np.zeros(len(f.column))
+    parts: list[np.ndarray] = []
+    source: list[int] = []
+    missing: list[int] = []
+    kinds = 2 * f.column[inner] + f.missing[inner]
+    for kind in np.unique(kinds):
+        nodes = inner[kinds == kind]
+        distinct, place = np.unique(thresholds[kinds == kind], return_inverse=True)
+        column[nodes] = len(parts) + place // MOST_RANKS
+        code[nodes] = place % MOST_RANKS - 128
+        for at in range(0, len(distinct), MOST_RANKS):
+            parts.append(distinct[at : at + MOST_RANKS])
+            source.append(int(kind) // 2)
+            missing.append(-128 if kind % 2 else len(parts[-1]) - 128)
+    if not parts:  # trees of one leaf each
+        parts, source, missing = [np.zeros(0)], [0], [-128]
+    if len(parts) > MOST_COLUMNS:
+        raise ValueError(
+            f"its thresholds make {len(parts)} columns; {MOST_COLUMNS} at most. Train it on fewer features"
+        )
+    first = np.cumsum([0, *(len(p) for p in parts)])
+    constants = {"thresholds": np.concatenate(parts), "first": first, "source": np.array(source)}
+    constants["missing"] = np.array(missing)
+    names = [g.new_const(f"{b.origin}.{what}", a) for what, a in constants.items()]
+    ranks = b.emit("Ranks", [x, *names], (*b.shape(x)[:-1], len(parts)))
+    return ranks, replace(f, column=column, threshold=code)
+
+
+def _left(g: Graph, node: Node, b: Builder) -> None:
+    """An Imputer that trees have taken over, whose output nobody reads any more."""
+    readers = g.consumers().get(node.outputs[0], [])
+    if node.outputs[0] in g.outputs or not all(r.op in ("Affine", "TreeEnsemble") for r in readers):
+        raise ValueError("it stands behind other operators; it may only read an input of the model")
+    b.emit_to(node.outputs[0], "Reshape", node.inputs[:1])
+
+
+LOWERINGS = {"Imputer": _left, "TreeEnsemble": _tree_ensemble}

@@ -1,0 +1,79 @@
+"""Features of different size get scales of their own, where the samples show that one scale for all would lose some.
+
+FullyConnected(x, w, b)    =>   FullyConnected(Features(x), w * half, b + w @ middle), Features(x) = (x - middle) / half
+
+x: an input [1, F] that matrix products alone read, or what a Features makes of one; middle and half: of what the samples hold of
+each feature. Inputs on a grid that int8 holds (grey values, counts) stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node
+from mica.quantise.calibrate import Samples
+from mica.quantise.ranges import grid
+
+APART = 8.0  # a feature may be this many times narrower than the range of all before it gets a scale of its own
+
+
+def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
+    """A core graph, changed where it loses features. kept: inputs that have to stay what they are (states)."""
+    for name in g.inputs:
+        v = g.value(name)
+        row = v.quant is None and v.dtype == "float32" and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1
+        if name in kept or not row:
+            continue
+        readers = g.consumers().get(name, [])
+        if len(readers) == 1 and readers[0].op == "Features":
+            _narrow(g, name, readers[0], samples)
+        elif readers and name not in g.outputs and all(_product(g, n, name) for n in readers):
+            _narrow(g, name, None, samples)
+    return g
+
+
+def _product(g: Graph, n: Node, x: str) -> bool:
+    return (
+        n.op == "FullyConnected"
+        and all(g.is_const(i) for i in n.inputs[1:])
+        and "weight_steps" not in n.attrs
+        and n.inputs[0] == x
+    )
+
+
+def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> None:
+    x = np.stack([np.asarray(s[name], np.float64).reshape(-1) for s in samples])
+    factor, shift, missing = np.ones(x.shape[1]), np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    y = name
+    if features is not None:
+        factor, shift, missing = (np.asarray(g.data(i), np.float64) for i in features.inputs[1:])
+        y = features.outputs[0]
+        x = np.where(np.isnan(x), missing, x * factor + shift)
+    elif not np.isfinite(x).all() or grid(s[name] for s in samples) is not None:
+        return
+    readers = g.consumers().get(y, [])
+    if y in g.outputs or not readers or not all(_product(g, n, y) for n in readers):
+        return
+    low, high = x.min(axis=0), x.max(axis=0)
+    wide = max(float(high.max()), 0.0) - min(float(low.min()), 0.0)
+    some = high > low
+    if not some.any() or wide <= APART * float((high - low)[some].min()):
+        return
+    middle, half = (low + high) / 2, np.where(some, (high - low) / 2, 1.0)
+    for node in readers:
+        w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+        node.inputs = [
+            node.inputs[0],
+            g.new_const(f"{node.inputs[1]}.balanced", (w * half).astype(np.float32)),
+            g.new_const(f"{node.inputs[2]}.balanced", (b + w @ middle).astype(np.float32)),
+        ]
+    constants = {"factor": factor / half, "shift": (shift - middle) / half, "missing": (missing - middle) / half}
+    if features is None:
+        y = g.new_value(f"{name}.features", g.value(name).shape)
+        features = Node("Features", y, [name], [y])
+        g.nodes.insert(0, features)
+        for node in readers:
+            node.inputs[0] = y
+    features.inputs = [name, *(g.new_const(f"{y}.{what}", a) for what, a in constants.items())]

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Trees and other classic models of scikit-learn, XGBoost and LightGBM, as their exporters write them: classic/*.onnx.
+
+Beside each file lies an .npz: `x`, calibration samples (of the training data); `test/x` and `test/y`, samples that neither training
+nor calibration saw, and what is true of them (labels, or the target of a regressor). The data sets come with scikit-learn.
+
+The results are committed; neither mica nor its tests need this script or these packages. To run it again (a minute):
+
+    python3.11 -m venv /tmp/classic
+    /tmp/classic/bin/pip install scikit-learn==1.9.1 skl2onnx==1.20.0 xgboost==3.2.0 lightgbm==4.7.0 onnxmltools==1.16.0
+    /tmp/classic/bin/python tests/models/make_classic.py
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from lightgbm import LGBMClassifier, LGBMRegressor
+from onnxmltools import convert_lightgbm, convert_xgboost
+from onnxmltools.convert.common.data_types import FloatTensorType as RowType
+from skl2onnx import convert_sklearn
+from skl2onnx.common.data_types import FloatTensorType
+from sklearn import datasets
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from xgboost import XGBClassifier, XGBRegressor
+
+OUT = Path(__file__).resolve().parent / "classic"
+CALIBRATION = 64
+MOST_TESTS = 200
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """missing: the share of features that are NaN. names: what the classes are called, in the place of numbers."""
+
+    name: str
+    data: str
+    model: Any
+    convert: str = "sklearn"
+    missing: float = 0.0
+    names: Sequence[str] = ()
+    zipmap: bool = False
+
+
+CASES = (
+    Case("tree", "iris", DecisionTreeClassifier(random_state=SEED), names=("setosa", "versicolor", "virginica")),
+    Case("forest", "digits", RandomForestClassifier(8, max_depth=8, random_state=SEED)),
+    Case("forest_binary", "breast_cancer", RandomForestClassifier(20, max_depth=6, random_state=SEED)),
+    Case("forest_zipmap", "wine", ExtraTreesClassifier(20, max_depth=6, random_state=SEED), zipmap=True),
+    Case("forest_regressor", "diabetes", RandomForestRegressor(20, max_depth=6, random_state=SEED)),
+    Case(
+        "forest_scaled",
+        "wine",
+        make_pipeline(StandardScaler(), RandomForestClassifier(12, max_depth=5, random_state=SEED)),
+    ),
+    Case(
+        "forest_imputed",
+        "breast_cancer",
+        make_pipeline(SimpleImputer(), RandomForestClassifier(12, max_depth=5, random_state=SEED)),
+        missing=0.1,
+    ),
+    Case("boosting", "wine", GradientBoostingClassifier(n_estimators=12, random_state=SEED)),
+    Case("boosting_binary", "breast_cancer", GradientBoostingClassifier(n_estimators=30, random_state=SEED)),
+    Case("boosting_regressor", "diabetes", GradientBoostingRegressor(n_estimators=40, random_state=SEED)),
+    Case("xgboost", "wine", XGBClassifier(n_estimators=12, max_depth=4), "xgboost"),
+    Case("xgboost_missing", "breast_cancer", XGBClassifier(n_estimators=20, max_depth=4), "xgboost", missing=0.1),
+    Case("xgboost_regressor", "diabetes", XGBRegressor(n_estimators=20, max_depth=4), "xgboost"),
+    Case("lightgbm", "wine", LGBMClassifier(n_estimators=12, verbose=-1), "lightgbm"),
+    Case("lightgbm_missing", "breast_cancer", LGBMClassifier(n_estimators=20, verbose=-1), "lightgbm", missing=0.1),
+    Case("lightgbm_regressor", "diabetes", LGBMRegressor(n_estimators=20, verbose=-1), "lightgbm"),
+    Case("logistic", "wine", make_pipeline(StandardScaler(), LogisticRegression())),
+    Case("logistic_raw", "wine", LogisticRegression(max_iter=5000)),
+    Case("logistic_binary", "breast_cancer", make_pipeline(StandardScaler(), LogisticRegression())),
+    Case("logistic_imputed", "wine", make_pipeline(SimpleImputer(), LogisticRegression(max_iter=5000)), missing=0.05),
+    Case("logistic_normalised", "iris", make_pipeline(Normalizer(), LogisticRegression(C=50))),
+    Case("linear_regressor", "diabetes", LinearRegression()),
+    Case("ridge", "iris", RidgeClassifier()),
+    Case("svm", "wine", make_pipeline(StandardScaler(), SVC())),
+    Case("bayes", "iris", GaussianNB()),
+)
+
+
+def samples(case: Case) -> tuple[np.ndarray, np.ndarray]:
+    """All of the data set in an order of our own, float32 [n, F] and labels or targets [n]."""
+    load: Callable[..., tuple[np.ndarray, np.ndarray]] = getattr(datasets, f"load_{case.data}")
+    x, y = load(return_X_y=True)
+    rng = np.random.default_rng(SEED)
+    order = rng.permutation(len(x))
+    x, y = x[order].astype(np.float32), y[order]
+    x[rng.random(x.shape) < case.missing] = np.nan
+    return x, np.array([case.names[k] for k in y]) if case.names else y
+
+
+def make(case: Case, out: Path) -> None:
+    x, y = samples(case)
+    tests = min(len(x) // 3, MOST_TESTS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        case.model.fit(x[tests:], y[tests:])
+    classifies = hasattr(case.model, "classes_")
+    shape = [None, x.shape[1]]
+    if case.convert == "sklearn":
+        options = {"zipmap": case.zipmap} if classifies else {}
+        model = convert_sklearn(
+            case.model,
+            name=case.name,
+            initial_types=[("x", FloatTensorType(shape))],
+            options={id(case.model): options} if options else None,
+            target_opset={"": 17, "ai.onnx.ml": 3},
+        )
+    elif case.convert == "xgboost":
+        model = convert_xgboost(case.model, name=case.name, initial_types=[("x", RowType(shape))], target_opset=15)
+    else:
+        more = {"zipmap": False} if classifies else {}
+        model = convert_lightgbm(
+            case.model, name=case.name, initial_types=[("x", RowType(shape))], target_opset=15, **more
+        )
+    onnx.save(model, out / f"{case.name}.onnx")
+    arrays = {"x": x[tests : tests + CALIBRATION], "test/x": x[:tests], "test/y": y[:tests]}
+    np.savez_compressed(out / f"{case.name}.npz", **arrays)
+    print(f"{case.name}: {case.model.score(x[:tests], y[:tests]):.4f}", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Train and export trees and other classic models.")
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for the files (default: %(default)s)")
+    parser.add_argument("names", nargs="*", help="only these (default: all)")
+    a = parser.parse_args(arguments)
+    a.out.mkdir(parents=True, exist_ok=True)
+    for case in CASES:
+        if not a.names or case.name in a.names:
+            make(case, a.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+// Features in units of their own into one scale, without floating point; contract in mica_kernels.h.
+#include "mica_kernels.h"
+#ifndef MICA_WITHOUT_FEATURES_S8
+
+#define FRACTION 8
+#define SATURATED ((int64_t)1 << 40)
+
+mica_status_t mica_features_s8_check(const mica_features_s8_t *p, const char **what) {
+    if (!p->rows || !p->n || (uint64_t)p->rows * p->n > MICA_MAX_BYTES / 4) {
+        *what = "a dimension is 0, or a tensor too large";
+        return MICA_ERR_SHAPE;
+    }
+    *what = "act_min is above act_max";
+    return p->act_min <= p->act_max ? MICA_OK : MICA_ERR_RANGE;
+}
+
+size_t mica_features_s8_x_bytes(const mica_features_s8_t *p) {
+    return (size_t)p->rows * p->n * 4;
+}
+
+size_t mica_features_s8_y_bytes(const mica_features_s8_t *p) {
+    return (size_t)p->rows * p->n;
+}
+
+uint32_t mica_features_s8_rows(const mica_features_s8_t *p) {
+    return p->rows;
+}
+
+mica_status_t mica_features_s8_check_constants(const mica_features_s8_t *p, const char **what) {
+    *what = "a scale is -2^31";
+    for (uint32_t f = 0; f < p->n; ++f) {
+        if (p->scale[f] == INT32_MIN) {
+            return MICA_ERR_RANGE;
+        }
+    }
+    return MICA_OK;
+}
+
+// product * 2^shift, rounded halves up where shift is negative, within +-SATURATED.
+static int64_t shifted(int64_t product, int32_t shift) {
+    if (shift < 0) {
+        const uint32_t down = shift < -62 ? 62 : (uint32_t)-shift;
+        product = (product + ((int64_t)1 << (down - 1))) >> down;
+    } else {
+        const int64_t most = shift > 40 ? 0 : SATURATED >> shift;
+        if (product > most) {
+            return SATURATED;
+        }
+        if (product < -most) {
+            return -SATURATED;
+        }
+        product = product == 0 ? 0 : product * ((int64_t)1 << shift);
+    }
+    return product > SATURATED ? SATURATED : product < -SATURATED ? -SATURATED : product;
+}
+
+void mica_features_s8_ref(const mica_features_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch;
+    (void)scratch_bytes;
+    const int32_t *x = p->x + (size_t)row_begin * p->n;
+    int8_t *y = p->y + (size_t)row_begin * p->n;
+    for (uint32_t r = row_begin; r < row_end; ++r) {
+        for (uint32_t f = 0; f < p->n; ++f) {
+            const int32_t bits = *x++;
+            int64_t v = p->missing[f];
+            if ((bits & 0x7fffffff) <= 0x7f800000) {
+                const int32_t power = bits >> 23 & 255;
+                const int32_t mantissa = (bits & 0x7fffff) | (power ? 0x800000 : 0);
+                const int64_t product = (int64_t)(bits < 0 ? -mantissa : mantissa) * p->scale[f];
+                v = shifted(product, (power ? power : 1) - 150 + p->exponent[f]);
+                v = (v + p->offset[f] + (1 << (FRACTION - 1))) >> FRACTION;
+            }
+            *y++ = (int8_t)(v < p->act_min ? p->act_min : v > p->act_max ? p->act_max : v);
+        }
+    }
+}
+
+#endif
