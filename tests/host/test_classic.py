@@ -54,16 +54,16 @@ def test_as_good_as_float(name: str) -> None:
     real = np.asarray(session.run(None, {"x": x})[0])
     found = answers(name, x)[0]
     if y.dtype.kind == "f":
-        wanted, got = score(real, y), score(found, y)
-        print(f"{name}: R2 float {wanted:.4f}, mica {got:.4f}")
-        assert got > wanted - R2
+        expected, got = score(real, y), score(found, y)
+        print(f"{name}: R2 float {expected:.4f}, mica {got:.4f}")
+        assert got > expected - R2
         return
     labels = compiled(name).model.metadata.get("labels")
     answer = found.reshape(-1).astype(int)
     picked = np.array(labels.split("\n"))[answer] if labels else answer
-    wanted, got = float((real == y).mean()), float((picked == y).mean())
-    print(f"{name}: float {wanted:.4f}, mica {got:.4f}, {int((picked != real).sum())} of {len(y)} answers differ")
-    assert got >= wanted - max(POINTS, 1.001 / len(y))
+    expected, got = float((real == y).mean()), float((picked == y).mean())
+    print(f"{name}: float {expected:.4f}, mica {got:.4f}, {int((picked != real).sum())} of {len(y)} answers differ")
+    assert got >= expected - max(POINTS, 1.001 / len(y))
 
 
 def test_forest_takes_little_room() -> None:
