@@ -86,6 +86,9 @@ def compile_model(
     path = Path(path)
     if imported is None:
         imported = import_model(path, shapes, custom)
+    if warn is not None:
+        for warning in imported.warnings:
+            warn(warning)
     ties = [*imported.states, *states, *(streaming.window(imported, w) for w in windows)]
     streaming.check(imported, ties)
     try:

@@ -156,3 +156,23 @@ def test_real_samples_of_real_models_raise_no_doubt(name: str, kind: str) -> Non
     few = {k: v[:20] for k, v in arrays.items()}
     assert doubts(core, samples_for(core, few)) == []
     assert len(doubts(core, samples_for(core, {k: 100 * v for k, v in few.items()}))) == 1
+
+
+def test_layers_in_strips(tmp_path: Path, capsys: Capsys) -> None:
+    """A model whose layers run row by row has no whole tensors in memory; its figures are those of the same model without."""
+    net = Net()
+    y = net.add("Relu", net.conv(net.input([1, 2, 16, 16]), 2, 12, pads=[1, 1, 1, 1]))
+    y = net.add("Relu", net.conv(y, 12, 12, 1))
+    net.output(net.add("GlobalAveragePool", net.add("MaxPool", y, kernel_shape=[2, 2], strides=[2, 2])))
+    x = np.random.default_rng(0).standard_normal((8, 2, 16, 16)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=x, y=np.zeros(8, int))
+    words = ("--plain", "--report-error", "--eval", tmp_path / "data.npz", "-o")
+    whole, _ = packed(tmp_path, capsys, x, *words, tmp_path / "whole.mica", net=net)
+    strips, _ = packed(tmp_path, capsys, x, *words, tmp_path / "strips.mica", "--ram", "3500", net=net)
+    assert strips["strips"] and strips["arena_bytes"] < whole["arena_bytes"]
+    for key in ("sqnr_db", "worst_output"):
+        assert strips["quality"][key] == whole["quality"][key]
+    files = [str(tmp_path / f"{name}.mica") for name in ("whole", "strips")]
+    assert main(["compare", *files, str(tmp_path / "data.npz"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sqnr_db"] == 120.0
+    assert main(["info", files[1], "--onnx", str(tmp_path / "back.onnx")]) == 0

@@ -19,6 +19,7 @@ from mica.format.schema import SHIFT_MAX, SHIFT_MIN, STEP_FLAGS
 from mica.format.values import dequantise_output, quantise_input
 from mica.ir.graph import Graph, Node, Quant
 from mica.passes import pipeline
+from mica.quantise import ranges
 from mica.quantise.calibrate import Range, calibrate
 from mica.quantise.kernels import STEPS
 from mica.quantise.kernels.softmax import softmax_table
@@ -458,3 +459,12 @@ def test_integer_graph_keeps_names_and_shapes(tmp_path: Path) -> None:
     assert [n.op for n in out.nodes] == ["fully_connected_s8", "softmax_s8"]
     assert out.outputs == g.outputs
     assert all(v.quant is not None for v in out.values.values() if v.data is None)
+
+
+def test_a_grid_is_of_values_that_come_again() -> None:
+    """Integers of a sensor keep their grid; np.linspace's values, which a fine range serves better, are none."""
+    integers = np.random.default_rng(0).integers(0, 100, (50, 8)).astype(np.float32) * np.float32(0.25)
+    found = ranges.grid(integers)
+    assert found is not None and (found.high - found.low) / 255 == pytest.approx(0.125)
+    assert ranges.grid(np.linspace(0, 6, 200, dtype=np.float32)[:, None]) is None
+    assert ranges.grid([np.arange(5, dtype=np.float32)]) is not None

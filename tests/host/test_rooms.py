@@ -47,7 +47,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "isa": set(),
     "source_lists": set(),
     "cost": _BOARDS | {"images"},
-    "toolchain": _BOARDS,
+    "toolchain": _BOARDS | {"images"},
     "link": _BOARDS | {"images", "toolchain"},
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target

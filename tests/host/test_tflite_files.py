@@ -76,7 +76,11 @@ def run(compiled: Compiled, inputs: list[np.ndarray]) -> list[np.ndarray]:
 @pytest.mark.parametrize("name", (*INT8, "keyword_scrambled_svdf"))
 def test_packs_with_the_scales_of_the_file(name: str) -> None:
     path = FILES / f"{name}.tflite"
-    model, compiled = read(path), compile_model(path, warn=no_warning)
+    said: list[str] = []
+    model, compiled = read(path), compile_model(path, warn=said.append)
+    # The softmax of the SVDF model has 16 bits; everything else is as it was.
+    wide = ["int16 tensors become int8, the same range in steps 256 times larger: 't51'; see the quality line"]
+    assert said == (wide if name == "keyword_scrambled_svdf" else [])
     ends = ((model.inputs[0], compiled.model.inputs[0]), (model.outputs[0], compiled.model.outputs[0]))
     for theirs, ours in ends:
         t, packed = model.tensors[theirs], compiled.model.tensors[ours]
@@ -169,4 +173,7 @@ def test_a_float_file() -> None:
     made, tensor = litert.interpreter(path.read_bytes()), compiled.model.tensors[compiled.model.outputs[0]]
     expected = np.array([litert.run(made, [x[None]])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, [x[None] for x in xs])]).reshape(-1)
-    assert np.sqrt(np.mean((found - expected) ** 2)) < 0.01 * np.ptp(expected)
+    error = np.abs(found - expected) / np.ptp(expected)
+    assert np.sqrt(np.mean(error**2)) < 0.006
+    # 16 hidden numbers follow one input, so their roundings add up: 0.6 % is the input's alone, 1 % the first layer's.
+    assert error.max() < 0.016

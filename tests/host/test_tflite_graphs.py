@@ -185,9 +185,8 @@ def test_dynamic_range_weights_are_kept(tmp_path: Path) -> None:
 
 
 def test_float_weights_of_half_precision(tmp_path: Path) -> None:
-    assert (
-        kernels(packed(NETS["dynamic"](), tmp_path, {"t0": np.zeros((1, 8), np.float32)})) == ["fully_connected_s8"] * 2
-    )
+    samples = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
+    assert kernels(packed(NETS["dynamic"](), tmp_path, {"t0": samples})) == ["fully_connected_s8"] * 2
 
 
 # States

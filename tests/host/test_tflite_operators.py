@@ -430,6 +430,20 @@ def test_int16(case: Case, tmp_path: Path) -> None:
     assert np.abs(difference(case, "int16", tmp_path)).max() <= 2
 
 
+@pytest.mark.parametrize("dtype", ("int8", "int16"))
+def test_int16_is_warned_of(dtype: str, tmp_path: Path) -> None:
+    """Nothing is lost in silence: the file's 16 bits become 8."""
+    case = next(c for c in ALL if c.kind == "FULLY_CONNECTED" and c.label == c.kind)
+    path, said = tmp_path / "net.tflite", []
+    path.write_bytes(build(case, dtype))
+    compile_model(path, warn=said.append)
+    if dtype == "int8":
+        assert said == []
+    else:
+        (warning,) = said
+        assert warning.startswith("int16 tensors become int8, the same range in steps 256 times larger: 't0', ")
+
+
 def test_every_operator_is_tried() -> None:
     elsewhere = {"PADV2", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "QUANTIZE", "DEQUANTIZE", "CAST", "EMBEDDING_LOOKUP"}
     elsewhere |= {"ARG_MAX", "ARG_MIN", "SHAPE", "FILL", "ZEROS_LIKE", "BROADCAST_ARGS", "SELECT", "SELECT_V2"}

@@ -18,10 +18,10 @@ from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.links import Answered, Birth, Death, Event, Events, Link, Unreachable, joined, split
 from mica.fleet.wire import Key
+from mica.link.board import Say
 from mica.run.host import HostRunner
 from mica.run.runner import Inputs, Runner, Times
 
-Say = Callable[[str], None]
 OpenLinks = Callable[[Events], Sequence[Link]]
 
 _PATIENCE = 120.0  # seconds for a first board to be there

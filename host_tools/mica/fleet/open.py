@@ -13,9 +13,10 @@ from functools import partial
 from mica.boards import emulated_boards
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
-from mica.fleet.coordinator import FleetRunner, Say
+from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Settings
 from mica.fleet.links import Events, Link, RunnerLink
+from mica.link.board import Say
 from mica.link.ports import usb_ports
 from mica.link.targets import check_target
 from mica.run.open import open_runner

@@ -1,4 +1,4 @@
-"""Model file -> Graph: ONNX or TensorFlow Lite. The only package that imports onnx."""
+"""Model file -> Graph: ONNX or TensorFlow Lite. The only package that imports onnx, but for `exporter`."""
 
 from __future__ import annotations
 

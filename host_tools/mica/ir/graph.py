@@ -93,6 +93,7 @@ class Graph:
         self.states: list[
             tuple[str, str]
         ] = []  # an input and an output that are one tensor, which lives from run to run
+        self.warnings: list[str] = []  # what the importer has to say to a person
         self._serial = itertools.count()
 
     def __iter__(self) -> Iterator[Node]:

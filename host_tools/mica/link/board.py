@@ -25,6 +25,7 @@ _SILENCES = 10
 _LONGEST = 1000  # characters of an exception that are shown
 
 PutProgress = Callable[[int, int], None]  # bytes done, bytes in all
+Say = Callable[[str], None]  # is told what takes a while
 
 
 class BoardError(MicaError):

@@ -14,7 +14,7 @@ import hashlib
 import math
 import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mica.errors import MicaError, Unsupported
@@ -24,13 +24,11 @@ from mica.images import romfs
 from mica.images.romfs import BLOCK
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of, require_mica, up_to
-from mica.link.board import SILENCE, BoardError, Link, PutProgress
+from mica.link.board import SILENCE, BoardError, Link, PutProgress, Say
 
 _LONGEST_NAME = 64  # bytes: what a LittleFS with short names takes, and a half's list of names
 _BATCH = 16 * 1024  # bytes sent to the board at once
 _TRIAL_SECONDS = 600.0  # of silence: a large model takes long on a small core
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from mica.quantise.params import choose_quants, from_range
 from mica.quantise.simulate import apply, rounded
 
 GAIN = 0.9  # of min-max's error; a method that does not come below this share of it is not taken
+FEW_DIFFER = 16  # different values that need not come again to be a grid's
 MAX_GRID = 256  # different values of an input that may be a grid's
 
 Candidate = Callable[[Histogram], Range]
@@ -145,13 +146,17 @@ def input_grids(g: Graph, samples: Samples) -> dict[str, Range]:
 
 
 def grid(arrays: Iterable[np.ndarray]) -> Range | None:
-    """The range whose 256 integers fall on every value of the arrays, or None."""
-    values = np.zeros(1, np.float32)
+    """The range whose 256 integers fall on every value of the arrays, or None.
+
+    A sensor gives the same integers again and again. Values that all differ, as np.linspace makes them, are samples of something
+    that has more.
+    """
+    values, seen = np.zeros(1, np.float32), 0
     for a in arrays:
-        values = np.union1d(values, a)
+        values, seen = np.union1d(values, a), seen + a.size
         if values.size > MAX_GRID:
             return None
-    if values.size < 2:
+    if values.size < 2 or (seen <= values.size and values.size > FEW_DIFFER):
         return None
     values = values.astype(np.float64)
     gap = float(np.diff(values).min())

@@ -14,14 +14,13 @@ from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of
-from mica.link.board import ANSWER_BYTES, SILENCE, BoardError
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Say
 from mica.link.diagnosis import check_board, out_of_memory
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD
 from mica.run.runner import Inputs, Runner, Times
 
-Say = Callable[[str], None]
 _ROM_NAME = "model.mica"
 EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's heap beside a model
 

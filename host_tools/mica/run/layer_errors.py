@@ -56,11 +56,10 @@ def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> 
         values = float_ops.run(exact, sample)
         for i, t in enumerate(model.inputs):
             loaded.set_input(i, quantise_input(sample[exact.inputs[i]], model.tensors[t]))
-        for s, step in enumerate(model.steps):
-            loaded.run_step(s)
+        for step, found in zip(model.steps, loaded.layers(), strict=True):
             y = model.tensors[step.outputs[0]]
             if y.name in values and y.dtype == "int8":
-                whole.add(y.name, values[y.name], dequantise_output(loaded.tensor(step.outputs[0]), y))
+                whole.add(y.name, values[y.name], dequantise_output(found, y))
                 own.add(y.name, values[y.name], _alone(compiled, nodes[y.name], values, quants))
     names = [model.tensors[s.outputs[0]].name for s in model.steps]
     return [

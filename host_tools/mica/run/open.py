@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mica.custom import NO_CUSTOM, CustomOps
+from mica.link.board import Say
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
-
-Say = Callable[[str], None]
 
 
 def open_runner(

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
+from mica.images import uf2
 from mica.isa import toolchain
 from mica.kernels import KERNELS
 from mica.resources import data_dir
@@ -390,11 +391,8 @@ def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
     run_logged(["cmake", "-S", port, "-B", job.obj, *assignments], what, job.log, env=env, progress=progress)
     run_logged(["make", "-C", job.obj, f"-j{jobs}"], what, job.log, env=env, progress=progress)
     if job.board.uf2 and job.uf2:
-        base, family = hex(job.board.uf2.base), hex(job.board.uf2.family)
-        tool = tree / "tools" / "uf2conv.py"
-        source, target = job.obj / "firmware.bin", job.uf2
-        command: Command = [sys.executable, tool, "-c", "-b", base, "-f", family, "-o", target, source]
-        run_logged(command, "making the UF2", job.log, progress=progress)
+        firmware = (job.obj / "firmware.bin").read_bytes()
+        job.uf2.write_bytes(uf2.build([(job.board.uf2.base, firmware)], job.board.uf2.family))
 
 
 def _build_esp32(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:

@@ -36,6 +36,12 @@ def import_tflite(path: str | Path) -> Graph:
                 f"{path}: damaged: '{name}' has the shape {list(shape)}; its operator gives {list(g.value(name).shape)}"
             )
     g.states = net.states
+    if net.coarser:
+        names = list(net.coarser.values())
+        shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        g.warnings.append(
+            f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
+        )
     return g
 
 

@@ -62,6 +62,7 @@ class Net:
         self.grids: dict[int, Grid8] = {}
         self.pads: dict[int, tuple[int, list[int]]] = {}  # made by padding with zeros: tensor -> (padded tensor, pads)
         self.shapes: dict[str, tuple[int, ...]] = {}  # of values that stand for tensors, as the file says
+        self.coarser: dict[int, str] = {}  # int16 tensors that become int8
         self.label = "input"  # of the operator that is being written
         self.labels: dict[int, str] = {}
 
@@ -186,6 +187,8 @@ class Net:
         grid = self.grid(i, like, positive)
         if grid is not None:
             self.grids[i] = grid
+            if self.tensor(i).dtype == "int16":
+                self.coarser[i] = self.name(i)
         self.real[i] = self.rounded(y, grid)
         self.shapes[self.real[i]] = self.shape(i)
 
