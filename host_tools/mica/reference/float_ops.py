@@ -245,11 +245,15 @@ def _mask(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     least = float(np.where(out, np.inf, x).min())
     axis = node.attrs["axis"]
     if axis < 0:
-        least -= 8.0 + float(np.log(max(shape)))
+        least -= 8.0 + _log(max(shape))
     else:
         tops = np.where(out, -np.inf, x).max(axis=axis)
-        least = min(least, float(tops[np.isfinite(tops)].min()) - 8.0 - float(np.log(shape[axis])))
+        least = min(least, float(tops[np.isfinite(tops)].min()) - 8.0 - _log(shape[axis]))
     return np.where(out, np.float32(least), x)
+
+
+def _log(n: int) -> float:
+    return float(functions.log(np.array([n], np.float64))[0])
 
 
 # Operators with more than one output; OPS has the first.
