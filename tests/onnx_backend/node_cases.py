@@ -109,6 +109,10 @@ def as_float32(case: Any, inputs: Arrays, outputs: Arrays) -> tuple[Any, Arrays,
     for info in (*model.graph.input, *model.graph.output):
         if info.type.tensor_type.elem_type == onnx.TensorProto.DOUBLE:
             info.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    for attribute in (a for node in model.graph.node for a in node.attribute):
+        if attribute.t.data_type == onnx.TensorProto.DOUBLE:  # thresholds of trees
+            values = numpy_helper.to_array(attribute.t).astype(np.float32)
+            attribute.t.CopyFrom(numpy_helper.from_array(values, attribute.t.name))
     narrow = [[a.astype(np.float32) if a.dtype == np.float64 else a for a in arrays] for arrays in (inputs, outputs)]
     return dataclasses.replace(case, model=model, data_sets=[(narrow[0], narrow[1])]), narrow[0], narrow[1]
 

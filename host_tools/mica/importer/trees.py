@@ -222,7 +222,9 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
         elif mode in ("BRANCH_EQ", "BRANCH_MEMBER"):
             if missing:
                 raise ValueError("a question whether a feature is equal that a missing one answers with yes")
-            for v in value if mode == "BRANCH_MEMBER" else [value]:
+            for v in (
+                sorted(value) if mode == "BRANCH_MEMBER" else [value]
+            ):  # what is below one is none of those to come
                 table[at] = upper = g.add(column, float(np.float32(v)))
                 g.yes[upper] = lower = g.add(column, _before(v))
                 todo += [(no, g.yes, lower), (yes, g.no, lower)]
