@@ -1,10 +1,10 @@
 # The user module _mica for MicroPython's CMake ports (rp2, esp32):
 #   cmake ... -DUSER_C_MODULES=<this file> [-DMICA_ARENA_BYTES=16384]
-if(NOT DEFINED_BY_ONNX MICA_ARENA_BYTES)
+if(NOT DEFINED MICA_ARENA_BYTES)
     # Bytes of RAM for activations, in .bss; a model that needs more gets its own block from the heap.
     set(MICA_ARENA_BYTES 16384)
 endif()
-if(NOT DEFINED_BY_ONNX MICA_ISA)
+if(NOT DEFINED MICA_ISA)
     # The folder of kernels/isa/ whose mica_select.h names the kernels for this core.
     set(MICA_ISA ref)
 endif()
