@@ -439,6 +439,9 @@ class Model:
     def __repr__(self):
         """The same, and each layer: what the REPL shows."""
         lines = [str(self)]
-        for i in range(self._m.info.n_steps):
-            lines.append(repr(Layer(self._m, i)))
+        try:
+            for i in range(self._m.info.n_steps):
+                lines.append(repr(Layer(self._m, i)))
+        except RuntimeError:
+            pass  # closed
         return "\n".join(lines)
