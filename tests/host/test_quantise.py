@@ -204,7 +204,7 @@ def test_huge_and_tiny_channels_side_by_side(tmp_path: Path) -> None:
 
 def test_weights_that_are_no_numbers(tmp_path: Path) -> None:
     for bad in (np.nan, np.inf):
-        with pytest.raises(MicaError, match="its constant .* holds (NaN|infinity)"):
+        with pytest.raises(MicaError, match=r"its constant .* holds (NaN|infinity)"):
             dense(tmp_path, np.array([[bad, 1.0]], np.float32), np.zeros(1, np.float32), np.ones((2, 2), np.float32))
 
 
