@@ -52,3 +52,10 @@ def test_a_wrong_file(text: str, error: str, tmp_path: Path) -> None:
     with pytest.raises(MicaError) as e:
         isa.read(path)
     assert error in str(e.value) and str(path) in str(e.value) and "\n" not in str(e.value)
+
+
+def test_objects_have_names_of_their_own() -> None:
+    """MicroPython's makefiles make x.o of x.c and of x.S: one would take the other's place."""
+    for folder in (path for path in KERNELS.iterdir() if path.is_dir()):
+        stems = [path.stem for path in folder.iterdir() if path.suffix in (".c", ".S")]
+        assert len(stems) == len(set(stems)), folder.name

@@ -110,7 +110,7 @@ void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KER
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 
-// What mica_armv6m_trees works on, in the order in which trees.S reads it. words: 4 or more.
+// What mica_armv6m_trees works on, in the order in which tree_walk.S reads it. words: 4 or more.
 typedef struct {
     const int8_t *x;
     uint32_t words;
@@ -126,7 +126,7 @@ typedef struct {
 void mica_armv6m_trees(const mica_walk_t *args);
 void mica_trees_s8_armv6m(const mica_trees_s8_t *p, MICA_KERNEL_ARGS);
 
-// What mica_armv6m_ranks works on, in the order in which ranks.S reads it: one row of features.
+// What mica_armv6m_ranks works on, in the order in which rank_search.S reads it: one row of features.
 typedef struct {
     int8_t *y;
     const uint32_t *first;

@@ -1,4 +1,4 @@
-// Ranks of features on a Cortex-M0+: ranks.S does a row.
+// Ranks of features on a Cortex-M0+: rank_search.S does a row.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_RANKS_S8
 

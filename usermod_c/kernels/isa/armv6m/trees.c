@@ -1,4 +1,4 @@
-// The sum of decision trees on a Cortex-M0+: trees.S walks through all of them for a row.
+// The sum of decision trees on a Cortex-M0+: tree_walk.S walks through all of them for a row.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_TREES_S8
 
