@@ -38,6 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
     )
+    add_for(parser)
+    parser.add_argument(
+        "--no-fallback",
+        action="store_true",
+        help="leave out the kernels in MicroPython, which stand in for those that are left out",
+    )
+    add_micropython(parser)
+    parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
+
+
+def add_for(parser: argparse.ArgumentParser) -> None:
+    """`--for`, whose kernels kernels_of() gives."""
     parser.add_argument(
         "--for",
         dest="models",
@@ -46,13 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="leave out every kernel that these models don't need",
     )
-    parser.add_argument(
-        "--no-fallback",
-        action="store_true",
-        help="leave out the kernels in MicroPython, which stand in for those that are left out",
-    )
-    add_micropython(parser)
-    parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
 
 def add_micropython(parser: argparse.ArgumentParser) -> None:

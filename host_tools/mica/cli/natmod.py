@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import outputs, text
-from mica.cli.build import add_micropython, kernels_of
+from mica.cli.build import add_for, add_micropython, kernels_of
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.toolchain import mip_package, natmod
@@ -34,14 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch but xtensawin)"
     )
-    parser.add_argument(
-        "--for",
-        dest="models",
-        metavar="M.mica",
-        nargs="+",
-        default=[],
-        help="leave out every kernel that these models don't need: it takes less RAM",
-    )
+    add_for(parser)
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
 
