@@ -68,7 +68,7 @@ void mica_ranks_s8_ref(const mica_ranks_s8_t *p, MICA_KERNEL_ARGS) {
                     n = half;
                 }
             }
-            *y++ = (int8_t)(low - p->thresholds - first - 128);
+            *y++ = (int8_t)((int32_t)(low - p->thresholds) - (int32_t)first - 128);
         }
     }
 }
