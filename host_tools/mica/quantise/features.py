@@ -16,7 +16,9 @@ from mica.ir.graph import Graph, Node
 from mica.quantise.calibrate import Samples
 from mica.quantise.ranges import grid
 
-APART = 8.0  # a feature may be this many times narrower than the range of all before it gets a scale of its own
+APART = 8.0  # features may be this many times narrower than the range of all before they get scales of their own
+NARROW = 0.1  # this share of the features has to be so narrow: one that hardly changes in the samples is no reason
+LEAST = 32  # samples, by which the range of a single feature can be told
 
 
 def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
@@ -51,7 +53,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
         factor, shift, missing = (np.asarray(g.data(i), np.float64) for i in features.inputs[1:])
         y = features.outputs[0]
         x = np.where(np.isnan(x), missing, x * factor + shift)
-    elif not np.isfinite(x).all() or grid(s[name] for s in samples) is not None:
+    elif len(x) < LEAST or not np.isfinite(x).all() or grid(s[name] for s in samples) is not None:
         return
     readers = g.consumers().get(y, [])
     if y in g.outputs or not readers or not all(_product(g, n, y) for n in readers):
@@ -59,7 +61,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
     low, high = x.min(axis=0), x.max(axis=0)
     wide = max(float(high.max()), 0.0) - min(float(low.min()), 0.0)
     some = high > low
-    if not some.any() or wide <= APART * float((high - low)[some].min()):
+    if not some.any() or wide <= APART * float(np.quantile((high - low)[some], NARROW)):
         return
     middle, half = (low + high) / 2, np.where(some, (high - low) / 2, 1.0)
     for node in readers:
