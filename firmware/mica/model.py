@@ -77,7 +77,7 @@ def _place(name, names):
         raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
 
 
-def largest(y, k):
+def _largest(y, k):
     """Return the places of the k largest elements, the largest first; of equal ones the first comes first."""
     # A sort of all would need a list of all; this needs k passes over the tensor.
     places = []
@@ -343,13 +343,13 @@ class Model:
             join = self._joins[_place(i, [j.name for j in self._joins]) if isinstance(i, str) else i]
             n = sum(join.runs) * join.rows
             labels = self.labels if len(self.labels) == n else range(n)
-            return [(labels[j], value) for j, value in join.top(self._m, k, largest)]
+            return [(labels[j], value) for j, value in join.top(self._m, k, _largest)]
         i = _place(i, self.output_names) if isinstance(i, str) else i
         y = self._m.output(i)
         t = self._m.tensor(self._m.outputs[i])
         labels = self.labels if len(self.labels) == len(y) else range(len(y))
         whole = t.dtype == "f"
-        return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in largest(y, k)]
+        return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in _largest(y, k)]
 
     def hook(self, which="*", before=None, after=None, around=None):
         """Have functions called before, after or in place of layers; returns a handle with remove().
