@@ -8,6 +8,7 @@ each feature. Inputs on a grid that int8 holds (grey values, counts) stay as the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 import numpy as np
@@ -69,7 +70,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
         node.inputs = [
             node.inputs[0],
             g.new_const(f"{node.inputs[1]}.balanced", (w * half).astype(np.float32)),
-            g.new_const(f"{node.inputs[2]}.balanced", (b + w @ middle).astype(np.float32)),
+            g.new_const(f"{node.inputs[2]}.balanced", (b + [math.fsum(row) for row in w * middle]).astype(np.float32)),
         ]
     constants = {"factor": factor / half, "shift": (shift - middle) / half, "missing": (missing - middle) / half}
     if features is None:
