@@ -4,7 +4,7 @@
 
 // Of a piece, which lies behind the steps, there is no strip.
 static bool in_strip(const mica_model_t *m, uint32_t i) {
-    return i < m->info.n_steps && mica_in_strip(m, i);
+    return m->order != NULL && i < m->info.n_steps && mica_in_strip(m, i);
 }
 
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i) {
