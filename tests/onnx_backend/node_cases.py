@@ -220,6 +220,7 @@ def bake(model: onnx.ModelProto, inputs: Arrays, constants: str, first: bool = F
     """
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
+    copy.ir_version = max(copy.ir_version, 4)  # before that a constant was an input too
     kept, left = [], []
     for k, (info, array) in enumerate(zip(list(copy.graph.input), inputs, strict=False)):
         if k > 0 and (constants == "parameters" or (constants == "integers" and array.dtype.kind in "iub")):

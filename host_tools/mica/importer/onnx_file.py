@@ -42,6 +42,7 @@ OLDEST_OPSET = 7
 # A constant larger than this takes no part in shape inference: it is data, not a shape.
 SHAPE_CONSTANT_BYTES = 4096
 SHAPE_OPS = frozenset(("Shape", "Size"))
+INITIALIZERS_APART = 4  # the first IR version in which an initializer need not be an input too
 INTEGER_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
 # ONNX's inference knows these by their function bodies, and does not get to the end of them.
 SAME_SHAPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
@@ -526,7 +527,7 @@ class _Importer:
         one = helper.make_model(
             helper.make_graph([proto], "one", infos, outs, inits),
             opset_imports=[helper.make_opsetid("", self.opset)],
-            ir_version=self.model.ir_version,
+            ir_version=max(self.model.ir_version, INITIALIZERS_APART),
         )
         inferred = onnx.shape_inference.infer_shapes(one, strict_mode=True, data_prop=True)
         found = {}
