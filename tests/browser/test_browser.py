@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import npm_packages
 import pytest
-
-from mica.toolchain.cache import cache_dir, locked
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -19,30 +18,11 @@ DEMO = ROOT / "host_tools" / "mica" / "demo"
 MODELS = ROOT.parent / "shared" / "models"
 
 
-def playwright() -> Path:
-    """The folder in which Node.js finds playwright-core, installed when it is missing; scripts/setup installs Chromium and npm."""
-    folder = cache_dir() / "npm-browser"
-    with locked("npm-browser", lambda line: None):
-        lock = (HERE / "package-lock.json").read_bytes()
-        copy = folder / "package-lock.json"
-        if not (folder / "node_modules").is_dir() or not copy.is_file() or copy.read_bytes() != lock:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(HERE / name, folder / name)
-            npm = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-            subprocess.run(npm, cwd=folder, check=True, capture_output=True, timeout=600)
-        shutil.copy(HERE / "look.mjs", folder / "look.mjs")
-    return folder
-
-
 def look(page: Path, picture: Path) -> list[dict[str, Any]]:
+    """What look.mjs saw."""
     browser = shutil.which("chromium")
     assert browser, "scripts/setup installs chromium"
-    command = ["node", "look.mjs", str(page), browser, str(picture)]
-    done = subprocess.run(command, cwd=playwright(), capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)
+    found: list[dict[str, Any]] = json.loads(npm_packages.run(HERE / "look.mjs", page, browser, picture))
     return found
 
 
