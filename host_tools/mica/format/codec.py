@@ -87,6 +87,12 @@ class StepRecord:
     scratch_want: int = 0
     macs: int = 0
 
+    @property
+    def unpacking(self) -> int:
+        """Bytes of scratch that its layout takes beside what the kernel wants."""
+        weights = self.blobs.get("weights")
+        return 0 if weights is None else LAYOUT_BY_CODE[self.layout].unpacking(weights[0].size)
+
 
 @dataclass
 class GoldenVector:
@@ -294,6 +300,8 @@ def encode(model: ModelFile) -> bytes:
             b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
             if name == "weights":
                 layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
+                if fault := layout.fault(s.blobs[name]):
+                    raise FormatError(f"{what}: {fault}")
                 b = layout.stored(b, len(s.blobs[name]))
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
@@ -698,7 +706,7 @@ class _Reader:
             for b, (blob, kind) in enumerate(k.blobs):
                 shape, weights = shapes[blob], blob == "weights"
                 if weights:
-                    shape = (shape[0], layout.row_bytes(math.prod(shape[1:])))
+                    shape = (layout.total(shape[0], math.prod(shape[1:])),)
                 read = self._blob(f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shape, weights)
                 s.blobs[blob] = layout.read(read, shapes[blob]) if weights else read
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)

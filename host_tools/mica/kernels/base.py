@@ -127,6 +127,10 @@ class Kernel:
         """The order of the weights that `pack` writes."""
         return self.layouts[0]
 
+    def layout_of(self, bits: int) -> Layout:
+        """The order that `pack` writes of weights of so many bits."""
+        return next(layout for layout in self.layouts if layout.bits == bits)
+
     @property
     def op(self) -> str:
         """The name without the element type: of its C files, loader and structure."""

@@ -93,6 +93,10 @@ void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k);
     uint32_t total = (row_end - row_begin) * w->out_w;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
+    if (ch->layout == MICA_LAYOUT_CODES4) {
+        mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
     if (p->groups == 1 && w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
         && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w) {
         gemm(ch, w->out_c, row, p->x + (size_t)row_begin * w->in_w * w->in_c, k, total, y);
