@@ -14,6 +14,7 @@ Every weight is again an int8 times a step, so nothing behind this file but the 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,8 +33,8 @@ OPS = ("Conv2d", "FullyConnected")  # their kernels read codes; a depthwise laye
 LEAST = 2048  # weights of a layer: smaller ones save little, and narrow layers carry everything behind them
 WORK = 1_500_000_000  # multiplications of one run over the samples
 FEWEST = 8  # samples, where there are so many
-DAMPINGS = (None, 0.01, 0.1, 1.0)  # of rounding one by one; None: to the nearest
-RIDGE = 0.01  # of the mean variance: how far samples move a weight
+DAMPINGS = (0.01, 0.1, 0.5, 2.0)  # of rounding one by one, in units of the mean variance
+RIDGES = (None, 0.1, 1.0)  # likewise: how little samples move a weight before it is rounded; None: not at all
 FINE = 2.0**12  # parts of a step in which exact inputs are counted
 ROUNDS = 40  # of the k-means
 
@@ -190,11 +191,11 @@ class Moments:
         noise = np.sum(exact.product(b, self.covariance) * b) - 2 * np.sum(exact.product(a, self.crossed) * b)
         return float(noise)
 
-    def target(self, rows: np.ndarray) -> np.ndarray:
-        """Real weights [Cout, K] that make the best of what is delivered."""
-        ridge = (RIDGE * (_variance(self.covariance) + 1e-30))[:, None, None] * np.eye(rows.shape[1])
+    def target(self, rows: np.ndarray, ridge: float) -> np.ndarray:
+        """Real weights [Cout, K] that make the best of what is delivered, kept near to what they are by the ridge."""
+        near = (ridge * (_variance(self.covariance) + 1e-30))[:, None, None] * np.eye(rows.shape[1])
         a = rows.reshape(len(self.covariance), -1, rows.shape[1])
-        return solve(self.covariance + ridge, exact.product(a, self.crossed + ridge)).reshape(rows.shape)
+        return solve(self.covariance + near, exact.product(a, self.crossed + near)).reshape(rows.shape)
 
 
 def _variance(c: np.ndarray) -> np.ndarray:
@@ -223,26 +224,25 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
 def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant) -> Integers:
     """The candidate with the least error on the second half of the samples, made of all."""
     first, held, whole = a.moments(), b.moments(), a.merged(b).moments()
-    heavy = (len(DAMPINGS) + 2) * rows.size * rows.shape[1] > rounding.MAX_WORK
-    dampings = DAMPINGS[:1] if heavy else DAMPINGS
+    heavy = len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK
 
-    def made(m: Moments, moved: bool, damping: float | None) -> Integers:
-        wanted = m.target(rows) if moved else rows
+    def made(m: Moments, ridge: float | None, damping: float) -> Integers:
+        wanted = rows if ridge is None else m.target(rows, ridge)
         steps = weight_scales(wanted, bias, qx, qy)
         scaled = wanted / steps[:, None]
-        spread = np.diagonal(m.covariance, axis1=1, axis2=2)
+        spread = np.diagonal(m.covariance, axis1=1, axis2=2) + damping * _variance(m.covariance)[:, None]
         to_table = _to_table(scaled, np.repeat(spread, len(rows) // len(spread), axis=0) * steps[:, None] ** 2)
-        if damping is None:
+        if heavy:
             return to_table(scaled), steps
         return rounding.in_turn(wanted, steps[None], m.covariance, damping, to_table)[0], steps
 
-    def error(moved: bool, damping: float | None) -> float:
-        q, steps = made(first, moved, damping)
+    def error(ridge: float | None, damping: float) -> float:
+        q, steps = made(first, ridge, damping)
         return held.error(rows, q * steps[:, None])
 
-    choices = [(moved, damping) for moved in ((False,) if heavy else (True, False)) for damping in dampings]
-    best = min(choices, key=lambda c: error(*c))
-    return made(whole, *best)
+    if heavy:
+        return made(whole, None, DAMPINGS[-1])
+    return made(whole, *min(itertools.product(RIDGES, DAMPINGS), key=lambda c: error(*c)))
 
 
 def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:
