@@ -41,7 +41,11 @@ def test_crc32_is_zlibs() -> None:
 def layer(layout: Layout, k: int, bias: int = 0, flags: int = 1) -> tuple[bytearray, int]:
     """A file of one layer with ROWS outputs that claims FAST, and where its weights begin: 1, 2, 3 and so on."""
     dense = layout is not ROWS_LAYOUT
-    weights = (np.arange(ROWS * k) % (13 if layout is CODES4 else 100) + 1).astype(np.int8).reshape((ROWS, k) if dense else (ROWS, 1, 1, k))
+    weights = (
+        (np.arange(ROWS * k) % (13 if layout is CODES4 else 100) + 1)
+        .astype(np.int8)
+        .reshape((ROWS, k) if dense else (ROWS, 1, 1, k))
+    )
     blobs = {
         "weights": weights,
         "bias": np.full(ROWS, MARK, np.int32),

@@ -19,7 +19,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import check, names, order, schema
 from mica.format.schema import Field
-from mica.format.weights import LAYOUT_BY_CODE, PLAIN
+from mica.format.weights import INT8, LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
@@ -86,6 +86,16 @@ class StepRecord:
     scratch_min: int = 0
     scratch_want: int = 0
     macs: int = 0
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of all constants in the file, but for what fills rows of bytes up."""
+        layout = LAYOUT_BY_CODE[self.layout]
+        size = sum(b.nbytes for b in self.blobs.values())
+        if layout.bits == INT8.bits:
+            return size
+        weights = self.blobs["weights"]
+        return size - weights.nbytes + layout.total(len(weights), weights[0].size)
 
     @property
     def unpacking(self) -> int:

@@ -43,6 +43,10 @@ class Step(Protocol):
     flags: int
     macs: int
 
+    @property
+    def unpacking(self) -> int:
+        """Bytes of scratch that the layout of its weights takes."""
+
 
 Tensors = Sequence[Tensor]
 

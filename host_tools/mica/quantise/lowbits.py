@@ -6,7 +6,7 @@ The scale of a channel is that of its int8 weights, so that all channels share o
 their steps, rounded to int8. Layers are fitted in sequence. What a layer reads are the outputs of quantised layers, xq, not the
 exact x; so its weights first become those with the least squared error of W xq against w x (a ridge regression, which
 leaves weights alone that the samples say nothing of), and are then rounded to the table one by one, errors handed on (`rounding.in_turn`).
-What of this serves a layer, held-out samples say: both halves of the samples are kept apart for the choice, and
+How much of both serves a layer, held-out samples say: it is fitted to one half of them and measured on the other, and
 the winner is made of all. The bias takes up the shift of the mean.
 
 Every weight is again an int8 times a step, so nothing behind this file but the codec knows of it.
@@ -15,7 +15,7 @@ Every weight is again an int8 times a step, so nothing behind this file but the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,7 +30,8 @@ from mica.quantise.tune import Tuned, copy, macs, thin
 from mica.reference import exact
 
 OPS = ("Conv2d", "FullyConnected")  # their kernels read codes; a depthwise layer has few weights and feels each
-LEAST = 2048  # weights of a layer: smaller ones save little, and narrow layers carry everything behind them
+LEAST = 512  # weights of a layer: smaller ones save little
+NARROW = 8  # numbers or channels, through which all goes that is behind: such a layer feels each weight
 WORK = 1_500_000_000  # multiplications of one run over the samples
 FEWEST = 8  # samples, where there are so many
 DAMPINGS = (0.01, 0.1, 0.5, 2.0)  # of rounding one by one, in units of the mean variance
@@ -43,11 +44,13 @@ Integers = tuple[np.ndarray, np.ndarray]  # int8 weights as floats [Cout, K]; th
 
 def candidates(g: Graph) -> list[str]:
     """Layers that four bits may serve, by the names of their outputs, in order."""
-    return [
-        n.outputs[0]
-        for n in g.nodes
-        if n.op in OPS and all(g.is_const(i) for i in n.inputs[1:]) and g.value(n.inputs[1]).size >= LEAST
-    ]
+    return [n.outputs[0] for n in g.nodes if n.op in OPS and all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
+
+
+def _large(g: Graph, node: Node) -> bool:
+    """Whether there is something to save, and no bottleneck."""
+    w = g.value(node.inputs[1])
+    return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
 
 
 def run(tuned: Tuned, samples: Samples, chosen: Collection[str]) -> Tuned:
@@ -55,10 +58,9 @@ def run(tuned: Tuned, samples: Samples, chosen: Collection[str]) -> Tuned:
     return replace(tuned, graph=_walk(tuned, samples, chosen, in_sequence=True))
 
 
-def each_alone(tuned: Tuned, samples: Samples, names: Sequence[str]) -> list[Graph]:
-    """For each layer the network in which it alone has four bits."""
-    g = _walk(tuned, samples, names, in_sequence=False)
-    return [only(tuned, g, [name]) for name in names]
+def each_alone(tuned: Tuned, samples: Samples, names: Collection[str]) -> Graph:
+    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`."""
+    return _walk(tuned, samples, names, in_sequence=False)
 
 
 def only(tuned: Tuned, g: Graph, names: Collection[str]) -> Graph:
@@ -259,8 +261,3 @@ def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:
     table = np.unique(INT8.round(centre))
     between = (table[1:] + table[:-1]) / 2
     return lambda x: table[np.searchsorted(between, x)]
-
-
-def bits(g: Graph) -> Mapping[str, int]:
-    """Of the layers that have fewer than eight."""
-    return {n.outputs[0]: n.attrs["weight_bits"] for n in g.nodes if "weight_bits" in n.attrs}

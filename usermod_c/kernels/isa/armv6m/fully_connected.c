@@ -44,9 +44,18 @@ void mica_armv6m_even_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
 }
 
 void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table) {
-    for (uint32_t second = 0; second < MICA_CODES; ++second) {
-        for (uint32_t first = 0; first < MICA_CODES; ++first) {
-            *to++ = (uint32_t)table[second] + ((uint32_t)table[first] << 16);
+    uint32_t first[MICA_CODES];
+    for (uint32_t i = 0; i < MICA_CODES; ++i) {
+        first[i] = (uint32_t)table[i] << 16;
+    }
+    for (const int8_t *end = table + MICA_CODES; table != end; ++table) {
+        const uint32_t second = (uint32_t)*table;
+        for (uint32_t i = 0; i < MICA_CODES; i += 4, to += 4) {
+            uint32_t a = first[i], b = first[i + 1], c = first[i + 2], d = first[i + 3];
+            to[0] = a + second;
+            to[1] = b + second;
+            to[2] = c + second;
+            to[3] = d + second;
         }
     }
 }
