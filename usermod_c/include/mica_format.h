@@ -115,14 +115,16 @@
 #define MICA_LAYOUT_PLAIN 0
 #define MICA_LAYOUT_ROWS 1
 #define MICA_LAYOUT_OFFSET_ROWS 2
+#define MICA_LAYOUT_CODES4 3
 #define MICA_ROW_ALIGN 4
+#define MICA_CODES 16                           // values of a table of CODES4
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
 #define MICA_FEATURE_STRIPS 1
 #define MICA_FEATURE_JOINS 2
 #define MICA_FEATURES 3                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
-#define MICA_CONV2D_S8_LAYOUTS 3                // bits
+#define MICA_CONV2D_S8_LAYOUTS 11               // bits
 #define MICA_CONV2D_S8_BLOB_WEIGHTS 0           // i8
 #define MICA_CONV2D_S8_BLOB_BIAS 1              // i32
 #define MICA_CONV2D_S8_BLOB_MULT 2              // i32
@@ -154,7 +156,7 @@
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MIN 8
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_FULLY_CONNECTED_S8 3
-#define MICA_FULLY_CONNECTED_S8_LAYOUTS 5       // bits
+#define MICA_FULLY_CONNECTED_S8_LAYOUTS 13      // bits
 #define MICA_FULLY_CONNECTED_S8_BLOB_WEIGHTS 0  // i8
 #define MICA_FULLY_CONNECTED_S8_BLOB_BIAS 1     // i32
 #define MICA_FULLY_CONNECTED_S8_BLOB_MULT 2     // i32

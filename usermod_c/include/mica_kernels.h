@@ -38,7 +38,8 @@ typedef struct {
 // Weights, and how an accumulator of output channel o becomes an int8:
 // y = clamp(y_zero + requant(acc, mult[o], shift[o]), act_min, act_max); rounding: kernels/requant.h.
 typedef struct {
-    const int8_t *weights;
+    const int8_t *weights; // the first row
+    const int8_t *table;   // of layout CODES4: MICA_CODES values, whose numbers the rows hold
     const int32_t *bias;   // one for each output channel, -x_zero * sum(w) included
     const int32_t *mult;   // one for each output channel, 0 or more
     const int8_t *shift;   // one for each output channel, -30 to 31, to the right
@@ -49,7 +50,7 @@ typedef struct {
 } mica_channels_t;
 
 // ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
-//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN or ROWS
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN, ROWS or CODES4
 //   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
 typedef struct {
     const int8_t *x;
@@ -101,7 +102,7 @@ uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
 mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);
 
 // ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
-//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN or OFFSET_ROWS; rows: rows
+//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN, OFFSET_ROWS or CODES4; rows: rows
 typedef struct {
     const int8_t *x;
     int8_t *y;

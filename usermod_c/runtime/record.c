@@ -84,6 +84,11 @@ uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
 
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
     ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
+    ch->table = NULL;
+    if (ch->layout == MICA_LAYOUT_CODES4 && ch->weights != NULL) {
+        ch->table = ch->weights;
+        ch->weights += MICA_CODES;
+    }
     ch->bias = mica_load_blob(r, 1, (size_t)n * 4, MICA_BLOB_ALIGN);
     ch->mult = mica_load_blob(r, 2, (size_t)n * 4, MICA_BLOB_ALIGN);
     ch->shift = mica_load_blob(r, 3, n, MICA_BLOB_ALIGN);
