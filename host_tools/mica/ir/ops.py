@@ -82,6 +82,8 @@ CORE = (
     Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads_reals=True),  # x * factor + shift
     Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads_reals=True),
     Op("Trees", 1, (), ("forest",), "trees_s8"),  # ir.forest.Forest
+    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads_reals=True),  # ir.vectors.Neighbours
+    Op("Machine", 1, (), ("vectors",), "machine_s8", reads_reals=True),  # ir.vectors.Machine
     Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
 )
 
