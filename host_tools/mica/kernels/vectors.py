@@ -67,7 +67,8 @@ def distances_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
 
 def _distances_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     rows = math.prod(y.dims[:-1])
-    return "", {"feature": float(elements(xs[0])), "mac": float(step.blobs["points"].size * rows)}
+    counts = {"feature": float(elements(xs[0])), "mac": float(step.blobs["points"].size * rows)}
+    return f"kind {step.params['kind']}", counts
 
 
 DISTANCES = Kernel(
