@@ -30,8 +30,8 @@ def distances() -> Iterator[Case]:
             name = f"distances {dims} {points} {kind} {measure}"
             rng = _rng(name)
             x = _floats(rng, dims, kind)
-            rowed = x.reshape(-1, n).astype(np.float64)
-            size = np.where(np.isfinite(rowed), np.abs(rowed), 1.0).max(axis=0)
+            rows = np.nan_to_num(np.abs(x.reshape(-1, n)), nan=1.0, posinf=1.0).astype(np.float64)
+            size = rows.max(axis=0)
             power = np.clip(np.frexp(size)[1], -80, 80)
             missing = rng.choice(np.array([-bound, bound, 0, 5]), n)
             blobs = {
@@ -50,8 +50,7 @@ def distances() -> Iterator[Case]:
             }
             blobs = {k: v.astype(types[k]) for k, v in blobs.items()}
             p = {"kind": measure, "bound": bound}
-            rows = x.size // n
-            yield Case(name, "distances_s8", [x], p, Output((*dims[:-1], points)), blobs, rows=rows)
+            yield Case(name, "distances_s8", [x], p, Output((*dims[:-1], points)), blobs, rows=len(rows))
 
 
 def nearest() -> Iterator[Case]:

@@ -166,9 +166,11 @@ def _mean(g: _Graph, at: str, factors: str) -> str | None:
     n = found[0]
     if not factors:
         return n.output[0] if n.op_type == "ReduceMean" else None
-    if n.op_type != "Mul" or set(n.input) != {at, factors} or (n := g.reader(n.output[0], "ReduceSum")) is None:
+    total = g.reader(n.output[0], "ReduceSum")
+    if n.op_type != "Mul" or set(n.input) != {at, factors} or total is None:
         return None
-    divisions = [r for r in g.readers.get(n.output[0], []) if r.op_type == "Div" and r.input[0] == n.output[0]]
+    y = total.output[0]
+    divisions = [r for r in g.readers.get(y, []) if r.op_type == "Div" and r.input[0] == y]
     return divisions[0].output[0] if len(divisions) == 1 else None
 
 

@@ -119,6 +119,7 @@ UNARY_FUNCTIONS = {
     "less": 1,
     "log": 0,
     "mish": 0,
+    "network": 1,  # a function that a pass made of several layers (passes/one_number.py)
     "not": 0,  # of 0 and 1
     "not_zero": 0,
     "power": 1,  # exponent
