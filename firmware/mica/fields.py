@@ -33,6 +33,9 @@ KERNELS = (
     "\nfeatures_s8 1 scale:i exponent:b offset:i missing:b | act_min act_max"
     "\nranks_s8 1 thresholds:i first:I source:H missing:b | count"
     "\ntrees_s8 1 nodes:H roots:I bias:i | words trees mult shift act_min act_max"
+    "\ndistances_s8 1 points:h scale:i exponent:b offset:i missing:h | kind bound"
+    "\nnearest_s8 1 target:H value:h | k kind mult shift act_min act_max"
+    "\nmachine_s8 1 table:i factors:h bias:i | in_mult in_shift in_offset down mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

@@ -539,6 +539,77 @@ size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
 size_t mica_trees_s8_y_bytes(const mica_trees_s8_t *p);
 mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
 
+// ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
+//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as missing is
+//   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
+#define MICA_DISTANCES_SUM 0
+#define MICA_DISTANCES_SQUARES 1
+#define MICA_DISTANCES_PRODUCTS 2
+typedef struct {
+    const int32_t *x;
+    int32_t *y;
+    const int16_t *points;
+    const int32_t *scale;  // above -2^31
+    const int8_t *exponent;
+    const int32_t *offset;
+    const int16_t *missing;
+    uint32_t rows;
+    uint16_t in_n, out_n;
+    int16_t bound;
+    uint8_t kind;
+} mica_distances_s8_t;
+
+size_t mica_distances_s8_x_bytes(const mica_distances_s8_t *p);
+size_t mica_distances_s8_y_bytes(const mica_distances_s8_t *p);
+mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, const char **what);
+
+// ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * the weighted mean of the values of the k nearest whose target is n))
+//   x int32 [rows, in_n]; y int8 [rows, out_n]; target uint16, value int16 [in_n]; weights by kind (SPEC.md)
+//   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
+#define MICA_NEAREST_UNIFORM 0
+#define MICA_NEAREST_BY_ROOT 1
+#define MICA_NEAREST_BY_VALUE 2
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const uint16_t *target;
+    const int16_t *value;
+    uint32_t rows;
+    uint16_t in_n, out_n, k;
+    uint8_t kind;
+    int32_t mult;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_nearest_s8_t;
+
+size_t mica_nearest_s8_x_bytes(const mica_nearest_s8_t *p);
+size_t mica_nearest_s8_y_bytes(const mica_nearest_s8_t *p);
+mica_status_t mica_nearest_s8_check_constants(const mica_nearest_s8_t *p, const char **what);
+
+// ---- machine_s8: y[r,n] = clamp(y_zero + requant(bias[n] + (the sum over s of f(x[r,s]) * factors[s,n] >> down)))
+//   x int32 [rows, in_n]; y int8 [rows, out_n]; factors int16 [in_n, out_n]; f by in_mult, in_shift, in_offset and table (SPEC.md)
+//   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
+#define MICA_MACHINE_TABLE 257  // entries
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const int32_t *table;  // within +-2^22
+    const int16_t *factors;
+    const int32_t *bias;
+    uint32_t rows;
+    uint16_t in_n, out_n;
+    int32_t in_mult, in_offset, mult;
+    int8_t in_shift, shift;
+    uint8_t down;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_machine_s8_t;
+
+size_t mica_machine_s8_x_bytes(const mica_machine_s8_t *p);
+size_t mica_machine_s8_y_bytes(const mica_machine_s8_t *p);
+mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const char **what);
+
 // ---- what every kernel has
 #define MICA_DECLARE(name) \
     mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \

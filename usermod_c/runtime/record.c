@@ -97,13 +97,17 @@ void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weigh
     r->fast = false;
 }
 
-bool mica_load_rows(mica_step_record_t *r, uint32_t *rows) {
+bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint16_t *out_n) {
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
     bool alike = x->rank == y->rank && y->rank >= 1;
     *rows = 1;
     for (uint32_t i = 0; alike && i + 1 < y->rank; ++i) {
         alike = x->dims[i] == y->dims[i];
         *rows *= y->dims[i];
+    }
+    if (alike) {
+        *in_n = (uint16_t)x->dims[x->rank - 1];
+        *out_n = (uint16_t)y->dims[y->rank - 1];
     }
     return mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ before their last dimension");
 }
