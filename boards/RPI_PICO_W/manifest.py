@@ -1,1 +1,2 @@
 include("../common/rp2/manifest.py")
+include("../../firmware/network.py")
