@@ -1,2 +1,1 @@
 include("../common/rp2/manifest.py")
-include("../../firmware/network.py")

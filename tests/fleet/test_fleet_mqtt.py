@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -211,6 +212,46 @@ def test_an_agent_survives_what_anybody_sends(fleet: Site, join: Join, digits_fi
     assert [by_key[Key(2, i)].status for i in range(3)] == [Status.NO_MODEL, Status.BAD_REQUEST, Status.BAD_REQUEST]
     assert by_key[Key(2, 1)].data == b"63 bytes of inputs; the model takes 64"
     assert member.starts == 1 and sum(s.startswith(b"up") for s in states) == 1
+
+
+def test_a_board_that_hangs_costs_no_answer(fleet: Site, join: Join, digits_file: Path) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 150)
+    members = [join(f"b{i}", program=SLOW) for i in range(1, 4)]
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        runner.run(samples[:6])
+        hung = members[0].process
+        assert hung is not None
+        hung.send_signal(signal.SIGSTOP)
+        try:
+            assert [y[0].tobytes() for y in runner.run(samples)] == right
+        finally:
+            hung.send_signal(signal.SIGCONT)
+        assert [y[0].tobytes() for y in runner.run(samples[:30])] == right[:30]
+
+
+def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
+    program = """
+import gc, json, mica.fleet
+class Telling(mica.fleet.Agent):
+    def compute(self, model, inputs):
+        if self.runs % 500 == 100:
+            gc.collect()
+            print("mica: free", gc.mem_free())
+        return super().compute(model, inputs)
+with open("fleet.json") as f:
+    Telling(json.load(f)).work()
+"""
+    data = digits_file.read_bytes()
+    samples, _ = random_samples(data, 1200)
+    said: list[str] = []
+    join("b1", program=program, said=said)
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        runner.run(samples)
+        wait_until(lambda: len(said) >= 3)
+    free = [int(line.split()[-1]) for line in said]
+    # What waits in its queue at that moment is a request or two.
+    assert abs(free[-1] - free[0]) < 2048, free
 
 
 def test_an_agent_takes_a_client_of_the_users(fleet: Site, join: Join, digits_file: Path) -> None:

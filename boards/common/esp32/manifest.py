@@ -2,4 +2,3 @@
 freeze("$(PORT_DIR)/modules", ("apa106.py", "espnow.py", "flashbdev.py", "inisetup.py"))
 freeze(".", "_boot.py")
 include("$(MPY_DIR)/extmod/asyncio")
-include("../../../firmware/network.py")
