@@ -67,6 +67,7 @@ class BoardSpec:
     clock: int = 0
     flash: int = 0
     storage: int = 0
+    network: bool = False  # it can reach a broker: what a board of a fleet runs is frozen in
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
@@ -122,7 +123,8 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
             expected = known[key].type
             if type(value) is not expected:
                 kind = getattr(expected, "__name__", str(expected))
-                raise MicaError(f"{place}: {value!r} is not {'a text' if kind == 'str' else 'a whole number'}")
+                what = {"str": "a text", "bool": "true or false"}.get(kind, "a whole number")
+                raise MicaError(f"{place}: {value!r} is not {what}")
             values[key] = value
     return cls(**values)
 

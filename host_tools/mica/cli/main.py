@@ -42,7 +42,7 @@ COMMANDS = {
     "repl": "type into a board's MicroPython",
     "emu": "start an emulated board and print its port",
     "boards": "the boards that mica knows",
-    "fleet": "many boards as one: what a fleet would do",
+    "fleet": "many boards as one: a broker, who has joined, and a stream of work",
 }
 
 _PROGRAM_BROKEN = 70  # sysexits.h, EX_SOFTWARE
