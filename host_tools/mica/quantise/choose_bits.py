@@ -77,11 +77,11 @@ def _chosen(
         return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
     assert bits.loss is not None
     quants = choose_quants(tuned.exact, tuned.ranges)
-    before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
+    most = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0] + bits.loss
 
     def sound(n: int) -> bool:
         made = lowbits.run(tuned, fit, queue[:n]).graph
-        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= before + bits.loss
+        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= most
 
     low, high = 0, len(queue)
     while low < high:  # the longest part that is sound

@@ -111,10 +111,10 @@ def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: 
         for a, b in zip(real, seen, strict=True):
             simulate.step(tuned.exact, model, a)
             simulate.step(g, node if in_sequence else before, b, quants)
-            for i in {*node.inputs, *node.outputs}:
-                if last.get(i, -1) <= k:
-                    a.pop(i, None)
-                    b.pop(i, None)
+            for value in {*node.inputs, *node.outputs}:
+                if last.get(value, -1) <= k:
+                    a.pop(value, None)
+                    b.pop(value, None)
     return g
 
 
