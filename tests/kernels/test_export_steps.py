@@ -15,7 +15,7 @@ from case import Case
 from cases import CASES
 from one_step import model_of
 
-from mica.exporter import DOMAIN, FORMS, export
+from mica.exporter import DOMAIN, FORMS, exact, export
 from mica.format.values import dequantise_f32, quantise_f32
 from mica.kernels import KERNEL_BY_NAME, KERNELS, tabular, vectors
 
@@ -41,29 +41,44 @@ def run(model: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(made.run(None, feeds)[0])
 
 
+def compared(c: Case, exact: bool = False) -> np.ndarray | None:
+    """Steps by which each value of ONNX Runtime differs from the oracle's; None of a case without a form."""
+    file = model_of(c)
+    model = export(file, exact=exact)
+    onnx.checker.check_model(model)
+    if any(n.domain == DOMAIN for n in model.graph.node):
+        return None
+    feeds = {}
+    for t, x in zip(file.inputs, c.xs, strict=True):
+        r = file.tensors[t]
+        feeds[r.name] = x if r.dtype == "int32" else np.asarray(dequantise_f32(x, r.scale, r.zero_point))
+    y, r = run(model, feeds), file.tensors[file.outputs[0]]
+    expected = KERNEL_BY_NAME[c.kernel].oracle(c.xs, c.blobs, c.p, c.q)
+    found = y if r.dtype == "int32" else quantise_f32(y, r.scale, r.zero_point)
+    return np.abs(found.astype(int) - expected.astype(int))
+
+
 @pytest.mark.parametrize("kernel", FORMS)
 def test_within_a_step_of_the_oracle(kernel: str) -> None:
     cases = BY_KERNEL[kernel]
     values = equal = without = 0
     for c in cases[:: -(-len(cases) // MOST)]:
-        file = model_of(c)
-        model = export(file)
-        onnx.checker.check_model(model)
-        if any(n.domain == DOMAIN for n in model.graph.node):
+        d = compared(c)
+        if d is None:
             without += 1
             continue
-        feeds = {}
-        for t, x in zip(file.inputs, c.xs, strict=True):
-            r = file.tensors[t]
-            feeds[r.name] = x if r.dtype == "int32" else np.asarray(dequantise_f32(x, r.scale, r.zero_point))
-        y, r = run(model, feeds), file.tensors[file.outputs[0]]
-        expected = KERNEL_BY_NAME[kernel].oracle(c.xs, c.blobs, c.p, c.q)
-        found = y if r.dtype == "int32" else quantise_f32(y, r.scale, r.zero_point)
-        d = np.abs(found.astype(int) - expected.astype(int))
         assert d.max() <= 1, c.name
         values, equal = values + d.size, equal + int(np.count_nonzero(d == 0))
     assert without <= WITHOUT_FORM.get(kernel, 0)
     assert equal >= 0.95 * values > 0
+
+
+@pytest.mark.parametrize("kernel", exact.FORMS)
+def test_the_exact_form_is_exact(kernel: str) -> None:
+    cases = BY_KERNEL[kernel]
+    for c in cases[:: -(-len(cases) // MOST)]:
+        d = compared(c, exact=True)
+        assert d is not None and d.max() == 0, c.name
 
 
 def test_kernels_without_a_form_are_known() -> None:

@@ -25,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT.onnx",
         help="write it as an ONNX model with QuantizeLinear and costs, for Netron and ONNX Runtime",
     )
+    parser.add_argument(
+        "--exact", action="store_true", help="of --onnx: sums in integers, so that ONNX Runtime gives the board's bytes"
+    )
     parser.add_argument("--board", metavar="B", default="RPI_PICO", help="of --onnx: whose costs; default RPI_PICO")
     chart.add_arguments(parser)
 
@@ -44,6 +47,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")
+    if args.exact and not args.onnx:
+        raise MicaError("--exact: there is no --onnx", todo="name the file to write with --onnx OUT.onnx")
     if args.onnx:
         outputs.check("--onnx", Path(args.onnx), [("the model", args.model)])
     if args.chart_file:
@@ -55,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         raise e.at(args.model) from None
     result = {**facts(args.model, model, len(data)), "signed": signature.is_signed(data)}
     if args.onnx:
-        outputs.write(Path(args.onnx), as_onnx(model, data, args.board))
+        outputs.write(Path(args.onnx), as_onnx(model, data, args.board, args.exact))
         result["onnx"] = args.onnx
     drawn = chart.draw(args, model)
     if args.json:
@@ -66,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def as_onnx(model: codec.ModelFile, data: bytes, board_name: str) -> bytes:
-    """The model as ONNX, each step's node with its costs on a board. Raises MicaError."""
+def as_onnx(model: codec.ModelFile, data: bytes, board_name: str, exact: bool) -> bytes:
+    """The model as ONNX, each step's node with its costs on a board; exact: see mica.exporter. Raises MicaError."""
     from mica.boards import load_board
     from mica.cost.prediction import predict
     from mica.cost.table import Table
@@ -89,7 +94,7 @@ def as_onnx(model: codec.ModelFile, data: bytes, board_name: str) -> bytes:
     }
     if prediction.time:
         whole |= {unit: str(prediction.time["total"]), "board": board.name}
-    return export(model, notes, whole).SerializeToString()
+    return export(model, notes, whole, exact).SerializeToString()
 
 
 def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:

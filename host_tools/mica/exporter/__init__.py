@@ -15,6 +15,7 @@ from onnx import TensorProto, helper
 
 from mica import __version__
 from mica.exporter import conv, dense, elementwise, movement, norm, pool, reduce, resize, softmax
+from mica.exporter import exact as exact_forms
 from mica.exporter.builder import Builder
 from mica.exporter.step import OPSET, Form, NoForm, Step
 from mica.exporter.values import Values
@@ -42,16 +43,23 @@ _AROUND = ("DequantizeLinear", "QuantizeLinear", "Transpose", "Reshape", "Clip",
 
 
 def export(
-    model: ModelFile, notes: Sequence[Mapping[str, str]] = (), facts: Mapping[str, str] | None = None
+    model: ModelFile,
+    notes: Sequence[Mapping[str, str]] = (),
+    facts: Mapping[str, str] | None = None,
+    exact: bool = False,
 ) -> onnx.ModelProto:
-    """The model as ONNX. notes: of each step, what its node's metadata shall hold; facts: of the whole model."""
+    """The model as ONNX. notes: of each step, what its node's metadata shall hold; facts: of the whole model.
+
+    exact: convolutions and products in integers, to the bit, where their scales are not said any more (`exact.py`).
+    """
+    forms = {**FORMS, **exact_forms.FORMS} if exact else FORMS
     b = Builder()
     values = Values(b, model)
     for k, step in enumerate(model.steps):
         begun = len(b.nodes)
         s = Step(b, values, model, step)
         try:
-            form = FORMS.get(step.kernel)
+            form = forms.get(step.kernel)
             if form is None:
                 raise NoForm
             form(s)

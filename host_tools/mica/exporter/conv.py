@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from mica.exporter.step import Form, NoForm, Step, factors
@@ -43,10 +45,10 @@ def end_pads(s: Step) -> tuple[int, int]:
     return reach(s, "h") - h - s.p["pad_top"], reach(s, "w") - w - s.p["pad_left"]
 
 
-def picture(s: Step) -> tuple[str, list[int]]:
-    """(x as [1,C,H,W], cut to what the windows cover, ONNX's pads)."""
+def picture(s: Step, value: Callable[[Step, int, bool], str] = Step.real) -> tuple[str, list[int]]:
+    """(x as [1,C,H,W], cut to what the windows cover, ONNX's pads). value: gives an input of the step, as NCHW or not."""
     bottom, right = end_pads(s)
-    x = s.real(0, nchw=True)
+    x = value(s, 0, True)
     if bottom < 0 or right < 0:
         h, w = s.x[0].dims[1:3]
         ends = np.array([h + min(bottom, 0), w + min(right, 0)], np.int64)

@@ -12,7 +12,7 @@ from mica.exporter.step import ALIKE, Form, NoForm, Step, alike
 from mica.format.values import levels, quantise_f64
 
 
-def _plain(s: Step) -> bool:
+def plain(s: Step) -> bool:
     """Whether to compute on [1,C,H,W]: all inputs are there as that, and have one shape."""
     same = all(x.dims == s.y.dims for x in s.x) and len(s.y.dims) == 4
     return same and s.values.as_nchw(*s.record.inputs)
@@ -23,7 +23,7 @@ def _scaled(s: Step, i: int, factor: float, nchw: bool) -> str:
 
 
 def add(s: Step) -> None:
-    p, nchw = s.p, _plain(s)
+    p, nchw = s.p, plain(s)
     unit = math.ldexp(s.y.scale, -p["shift"])  # of one in the sum, as a real number
     a, b = (p[f"mult_{k}"] * unit / x.scale for k, x in zip("ab", s.x, strict=True))
     rounding = (1 << p["shift"]) >> 1
@@ -44,13 +44,13 @@ def _plus(s: Step, name: str, number: float) -> str:
 
 
 def mul(s: Step) -> None:
-    nchw = _plain(s)
+    nchw = plain(s)
     product = s.node("Mul", s.real(0, nchw), s.real(1, nchw))
     s.put(s.times(product, s.factor() * s.y.scale / (s.x[0].scale * s.x[1].scale)), nchw, [s.factor()])
 
 
 def minmax(s: Step) -> None:
-    p, nchw = s.p, _plain(s)
+    p, nchw = s.p, plain(s)
     unit = math.ldexp(s.y.scale, -p["shift"])
     rounding = (1 << p["shift"]) >> 1
     sides = []
@@ -63,7 +63,7 @@ def minmax(s: Step) -> None:
 def div(s: Step) -> None:
     if s.p["factor"] == 0:
         raise NoForm  # 0, but where b is
-    nchw = _plain(s)
+    nchw = plain(s)
     a, b = s.real(0, nchw), s.real(1, nchw)
     quotient = s.node("Div", a, b)
     zero = s.node("Equal", a, s.const(0.0))
@@ -110,7 +110,7 @@ _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def lut(s: Step) -> None:
     """A function that has the table's values at all 256 points; else the table itself."""
-    table, nchw = s.blobs["table"].reshape(-1), _plain(s)
+    table, nchw = s.blobs["table"].reshape(-1), plain(s)
     x = levels(s.x[0].scale, s.x[0].zero_point)
     with np.errstate(all="ignore"):
         for op, function in _FUNCTIONS.items():
