@@ -341,5 +341,6 @@ def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
     jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
     jobs += [*elementwise(), *max_pools()]
+    jobs += itertools.islice(in_codes([*convolutions(), *fully_connected()]), 0, None, 5)
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arithmetic_model import arithmetic_model
+from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model
@@ -20,6 +21,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     recurrent_model,
     tabular_model,
     vector_model,
+    codes_model,
 )
 
 

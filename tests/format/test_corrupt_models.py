@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arithmetic_model import arithmetic_model
+from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
 from tabular_model import tabular_model
@@ -24,6 +25,7 @@ MODELS = {
     "recurrent": recurrent_model,
     "tabular": tabular_model,
     "vectors": vector_model,
+    "codes": codes_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
 TABLES = ("gate", "candidate", "output")

@@ -9,6 +9,7 @@ import numpy as np
 
 from mica.compiler import Compiled, compile_model
 from mica.format.values import dequantise_output, quantise_input
+from mica.quantise.choose_bits import Bits
 from mica.run.host import HostRunner
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "exports"
@@ -31,11 +32,11 @@ class Answer:
         return float("inf") if noise == 0 else 10 * np.log10(max(signal, 1e-30) / noise)
 
 
-def compiled(path: Path, plain: bool = False) -> Compiled:
+def compiled(path: Path, plain: bool = False, bits: Bits | None = None) -> Compiled:
     """The export, calibrated on the samples in its sidecar."""
     with np.load(path.with_suffix(".npz")) as data:
         calibration = {k: data[k] for k in data.files if "/" not in k and k != "about"}
-    return compile_model(path, calibration, plain=plain)
+    return compile_model(path, calibration, plain=plain, bits=bits)
 
 
 def answers(path: Path, model: Compiled) -> list[Answer]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
@@ -18,6 +20,7 @@ from mica.quantise import lowbits, simulate
 from mica.quantise.calibrate import Samples
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
+from mica.reference import functions
 
 WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
 FEWEST, MOST = 4, 64  # samples of such a run
@@ -75,13 +78,13 @@ def _chosen(
     queue, every = _queue(tuned, fit, held, names)
     if bits.size is not None:
         return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
-    assert bits.loss is not None
+    loss = bits.loss or 0.0
     quants = choose_quants(tuned.exact, tuned.ranges)
-    most = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0] + bits.loss
+    before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
 
     def sound(n: int) -> bool:
         made = lowbits.run(tuned, fit, queue[:n]).graph
-        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= most
+        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= before + loss
 
     low, high = 0, len(queue)
     while low < high:  # the longest part that is sound
@@ -95,8 +98,11 @@ def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str]) -> t
     quants = choose_quants(tuned.exact, tuned.ranges)
     every = lowbits.each_alone(tuned, fit, names)
     tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
-    power = [10 ** (db / 10) for db in simulate.noise(tuned.exact, tried, held)]
-    added = {name: max(p - power[0], 0.0) / _saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)}
+    power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
+    added = {
+        name: max(float(p - power[0]), 0.0) / _saved(tuned.exact, name)
+        for name, p in zip(names, power[1:], strict=True)
+    }
     return sorted(names, key=lambda name: (added[name], names.index(name))), every
 
 

@@ -34,7 +34,7 @@ LEAST = 512  # weights of a layer: smaller ones save little
 NARROW = 8  # numbers or channels, through which all goes that is behind: such a layer feels each weight
 WORK = 1_500_000_000  # multiplications of one run over the samples
 FEWEST = 8  # samples, where there are so many
-DAMPINGS = (0.01, 0.1, 0.5, 2.0)  # of rounding one by one, in units of the mean variance
+DAMPINGS = (0.02, 0.2, 1.0)  # of rounding one by one, in units of the mean variance
 RIDGES = (None, 0.1, 1.0)  # likewise: how little samples move a weight before it is rounded; None: not at all
 FINE = 2.0**12  # parts of a step in which exact inputs are counted
 ROUNDS = 40  # of the k-means
@@ -93,7 +93,7 @@ def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: 
     quants = choose_quants(tuned.exact, tuned.ranges)
     g = copy(tuned.graph)
     last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
-    real: list[dict[str, np.ndarray]] = [{k: np.asarray(v, np.float32) for k, v in s.items()} for s in samples]
+    real = [{i: np.asarray(v, np.float32) for i, v in s.items()} for s in samples]
     seen = [simulate.started(tuned.exact, s, quants) for s in real]
     for k, (node, model) in enumerate(zip(g.nodes, tuned.exact.nodes, strict=True)):
         name = node.outputs[0]
@@ -101,8 +101,8 @@ def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: 
         if name in chosen:
             x = node.inputs[0]
             halves = [Pairs(g, node, quants[x]) for _ in range(2)]
-            for i, (a, b) in enumerate(zip(real, seen, strict=True)):
-                halves[i % 2].add(a[x], b[x])
+            for half, a, b in zip(itertools.cycle(halves), real, seen, strict=False):
+                half.add(a[x], b[x])
             rows, bias = _rows(tuned.exact, model)
             fitted = fit(rows, bias, halves[0], halves[1], quants[x], quants[name])
             _set(g, node, *fitted)
@@ -224,9 +224,9 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant) -> Integers:
-    """The candidate with the least error on the second half of the samples, made of all."""
-    first, held, whole = a.moments(), b.moments(), a.merged(b).moments()
-    heavy = len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK
+    """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all."""
+    first, second, whole = a.moments(), b.moments(), a.merged(b).moments()
+    heavy = 2 * len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK
 
     def made(m: Moments, ridge: float | None, damping: float) -> Integers:
         wanted = rows if ridge is None else m.target(rows, ridge)
@@ -239,8 +239,11 @@ def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Q
         return rounding.in_turn(wanted, steps[None], m.covariance, damping, to_table)[0], steps
 
     def error(ridge: float | None, damping: float) -> float:
-        q, steps = made(first, ridge, damping)
-        return held.error(rows, q * steps[:, None])
+        found = 0.0
+        for m, held in ((first, second), (second, first)):
+            q, steps = made(m, ridge, damping)
+            found += held.error(rows, q * steps[:, None])
+        return found
 
     if heavy:
         return made(whole, None, DAMPINGS[-1])

@@ -1,0 +1,165 @@
+"""Weights of four bits: tables and rows, what they cost networks that had no part in choosing how they are made, and the options of
+`mica pack`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import exports
+import numpy as np
+import pytest
+from nets import Net
+
+import mica.demo
+from mica import engine
+from mica.calibration import load_calibration
+from mica.cli.main import main
+from mica.compiler import Compiled, compile_model
+from mica.format.codec import FormatError, decode, encode
+from mica.format.weights import CODES, CODES4
+from mica.importer import import_onnx
+from mica.quantise import lowbits
+from mica.quantise.choose_bits import Bits
+from mica.reference.executor import ReferenceModel
+from mica.run import evaluation
+from mica.run.host import HostRunner
+
+DEMO = Path(mica.demo.__file__).parent
+
+
+def test_rows_of_codes() -> None:
+    """Against the words of SPEC.md, weight by weight."""
+    rng = np.random.default_rng(1)
+    values = np.array([-128, -90, -3, 0, 1, 5, 80, 127], np.int8)
+    for k in (1, 2, 3, 4, 7, 8, 9, 17):
+        weights = rng.choice(values, (3, k))
+        stored = np.frombuffer(CODES4.stored(weights.tobytes(), 3), np.uint8)
+        assert len(stored) == CODES4.total(3, k) == CODES + 3 * CODES4.row_bytes(k)
+        table, rows = stored[:CODES].view(np.int8), stored[CODES:].reshape(3, -1)
+        assert rows.shape[1] % 4 == 0
+        for (o, i), w in np.ndenumerate(weights):
+            pair = int(rows[o, i // 4 * 2 + i % 2])
+            assert table[pair >> 4 if i & 2 else pair & 15] == w
+        np.testing.assert_array_equal(CODES4.read(stored, (3, k)), weights)
+
+
+def test_solve() -> None:
+    rng = np.random.default_rng(2)
+    a = rng.standard_normal((2, 9, 30))
+    h = a @ a.transpose(0, 2, 1)
+    b = rng.standard_normal((2, 5, 9))
+    np.testing.assert_allclose(lowbits.solve(h, b) @ h, b, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.ndarray]]:
+    """A convolution with and one without groups, a narrow one, a dense layer; and samples."""
+    net = Net(seed=3)
+    y = net.add("Relu", net.conv(net.input([1, 12, 7, 7]), 12, 24, pads=[1, 1, 1, 1]))
+    y = net.add("Relu", net.conv(y, 24, 24, group=2))
+    y = net.conv(y, 24, 4)
+    y = net.add("Gemm", net.add("Flatten", y), net.random(10, 36), net.random(10), transB=1)
+    net.output(y)
+    path = net.save(tmp_path_factory.mktemp("net"))
+    return path, {"x": np.random.default_rng(4).standard_normal((6, 12, 7, 7)).astype(np.float32)}
+
+
+@pytest.mark.parametrize("how", ["measured", "plain", "made up"])
+def test_a_table_a_layer(net: tuple[Path, dict[str, np.ndarray]], how: str) -> None:
+    """Large layers have 16 weights and lie as codes, the narrow and the small one stay; the engine computes what numpy does."""
+    path, samples = net
+    packed = compile_model(path, None if how == "made up" else samples, plain=how == "plain", bits=Bits())
+    plain = compile_model(path, samples, plain=True)
+    few = [step.layout == CODES4.code for step in packed.model.steps if "weights" in step.blobs]
+    assert few == [True, True, False, False]
+    for step in packed.model.steps:
+        assert step.layout != CODES4.code or len(np.unique(step.blobs["weights"])) <= CODES
+    assert len(packed.data) < 0.75 * len(plain.data)
+    assert encode(decode(packed.data)) == packed.data
+    loaded, expected = engine.load(packed.data), ReferenceModel(packed.data)
+    for seed in range(3):
+        x = np.random.default_rng(seed).integers(-128, 128, (1, 7, 7, 12), dtype=np.int8)
+        for model in (loaded, expected):
+            model.set_input(0, x.reshape(packed.model.tensors[packed.model.inputs[0]].dims))
+            model.run()
+        np.testing.assert_array_equal(loaded.output(0), expected.output(0))
+
+
+def test_more_weights_than_a_table_holds(net: tuple[Path, dict[str, np.ndarray]]) -> None:
+    model = decode(compile_model(net[0], net[1], plain=True).data)
+    next(s for s in model.steps if s.kernel == "conv2d_s8").layout = CODES4.code
+    with pytest.raises(FormatError, match="a table holds 16"):
+        encode(model)
+
+
+def test_auto(net: tuple[Path, dict[str, np.ndarray]]) -> None:
+    """A size is kept with no more layers than it takes; no loss at all allows none, any loss all."""
+    path, samples = net
+    eight = len(compile_model(path, samples).data)
+
+    def made(bits: Bits) -> tuple[int, int]:
+        compiled = compile_model(path, samples, bits=bits)
+        return len(compiled.data), sum(s.layout == CODES4.code for s in compiled.model.steps)
+
+    assert made(Bits(size=eight + 100))[1] == 0
+    size, layers = made(Bits(size=eight - 300))
+    assert size <= eight - 300 and layers == 1
+    assert made(Bits(loss=0.0))[1] == 0
+    assert made(Bits(loss=100.0))[1] == 2
+
+
+def test_options(net: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, samples = net
+    np.savez(tmp_path / "x.npz", **samples)
+    call = ["pack", str(path), "-o", str(tmp_path / "m.mica")]
+    calib = ["--calib", str(tmp_path / "x.npz")]
+    for more, text in (
+        (["--weights", "auto"], "expected --size or --loss"),
+        (["--weights", "auto", "--size", "1", "--loss", "1"], "expected --size or --loss"),
+        (["--size", "9000"], "--size is for --weights auto"),
+        (["--weights", "auto", "--size", "0"], "expected a number of bytes"),
+        (["--weights", "auto", "--loss", "nan"], "expected a number of dB"),
+        (["--weights", "auto", "--size", "9K"], "measures what layers lose"),
+        ([*calib, "--weights", "auto", "--size", "1K"], "the smallest file is"),
+        ([*calib, "--weights", "auto", "--size", "6500", "--golden", "9"], "what was added behind the weights"),
+    ):
+        assert main([*call, *more]) == 1
+        said = capsys.readouterr().err.strip().splitlines()[-1]
+        assert text in said and said.startswith("mica: error:"), said
+        assert not (tmp_path / "m.mica").exists()
+    assert main([*call, *calib, "--weights", "4", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [row["weight_bits"] for row in result["layers"] if row["weight_bits"]] == [4, 4, 8, 8]
+    data = (tmp_path / "m.mica").read_bytes()
+    assert "--weights 4" in decode(data).metadata["command"]
+
+
+def test_digits() -> None:
+    """A network that had no part in choosing the method: within 1 point of int8."""
+    calibration = load_calibration(DEMO / "digits_calib.npz", import_onnx(DEMO / "digits.onnx").inputs)
+    data = evaluation.load(DEMO / "digits_test.npz")
+
+    def score(compiled: Compiled) -> float:
+        with HostRunner(compiled.data) as runner:
+            return evaluation.evaluate(data, compiled.core.value("image").shape, runner.predict).value
+
+    eight, four = (compile_model(DEMO / "digits.onnx", calibration, bits=bits) for bits in (None, Bits()))
+    assert len(four.data) < 0.87 * len(eight.data)
+    found = score(eight), score(four)
+    print(f"\ndigits: int8 {found[0]:.4f}, four bits {found[1]:.4f}")
+    assert found[1] >= found[0] - 0.01
+
+
+@pytest.mark.parametrize("name", ["dynamo_mlp", "torchscript_attention"])
+def test_exports(name: str) -> None:
+    """Two more, of 16 samples each: no more than one answer less than int8 gives."""
+    path = exports.FOLDER / f"{name}.onnx"
+    right = []
+    for bits in (None, Bits()):
+        compiled = exports.compiled(path, bits=bits)
+        assert (bits is None) == all(s.layout != CODES4.code for s in compiled.model.steps)
+        answer = exports.answers(path, compiled)[0]
+        right.append(int(np.sum(answer.expected.argmax(-1) == answer.found.argmax(-1))))
+    print(f"\n{name}: of 16 answers int8 gives {right[0]}, four bits {right[1]}")
+    assert right[1] >= right[0] - 1
