@@ -54,7 +54,7 @@ def soak(names: list[str], settings: Settings) -> tuple[dict[str, Any], list[str
         found = dict(zip(names, pool.map(part, names), strict=True))
     summary = {
         "revision": revision(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seed": settings.seed,
         "minutes": round((time.monotonic() - began) / 60, 2),
         "problems": sum(len(f.problems) for f in found.values()),

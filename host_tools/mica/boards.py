@@ -1,7 +1,7 @@
 """The boards mica knows: one folder each under boards/, described by its board.toml."""
 
 import difflib
-import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -10,11 +10,6 @@ from typing import Any
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PORTS = ("unix", "qemu", "rp2", "esp32")
 FLASHERS = ("none", "uf2", "esptool")

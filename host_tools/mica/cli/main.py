@@ -1,8 +1,8 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
 A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code, and with
-JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the
-module of the command that was typed is imported, so `mica boards` need not wait for onnx.
+JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the module of the command that was typed is imported, so
+`mica boards` need not wait for onnx.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mica.printable import printable_lines
 COMMANDS = {
     "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
     "info": "what a .mica file holds",
+    "report": "a packed model as a page to look at",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
     "compare": "two packed models side by side: sizes, accuracy, error, time",

@@ -91,6 +91,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
     )
+    parser.add_argument("--report", metavar="F.html", help="write a page to look at: graph, memory, costs, errors")
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -112,6 +113,8 @@ def run(args: argparse.Namespace) -> int:
     outputs.check("-o", output, read)
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [*read, ("the packed model", output)])
+    if args.report:
+        outputs.check("--report", Path(args.report), [*read, ("the packed model", output)])
     if args.golden < 0:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
@@ -130,6 +133,7 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    operators = [(node.op, node.name) for node in imported.nodes]
     warnings: list[str] = []
 
     def warn(warning: str) -> None:
@@ -189,7 +193,7 @@ def run(args: argparse.Namespace) -> int:
     found = quality.of(compiled, data)
     result["quality"] = None if found is None else {**found.facts(), "warnings": warnings}
     result["recipe"] = {"name": compiled.tuned.recipe.name, "tried": compiled.tuned.tried}
-    if args.report_error:
+    if args.report_error or (args.report and not packed.state_bytes):
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
         packed = with_golden(packed, blob, calibration, args.golden, custom)
@@ -205,6 +209,8 @@ def run(args: argparse.Namespace) -> int:
     result["size"] = len(blob)
     result["signed"] = key is not None
     outputs.write(output, blob)
+    if args.report:
+        outputs.write(Path(args.report), _page(packed, blob, result, operators))
     drawn = chart.draw(args, packed)
     if args.json:
         text.emit_json(result)
@@ -214,6 +220,24 @@ def run(args: argparse.Namespace) -> int:
             print("\n" + error_table(result))
         print(drawn, end="")
     return 0
+
+
+def _page(model: ModelFile, data: bytes, result: dict[str, Any], operators: list[tuple[str, str]]) -> bytes:
+    """The page of --report. result: of --json; operators: of the source, with their names."""
+    from collections import Counter
+
+    from mica.format.names import clean
+    from mica.report.facts import facts
+    from mica.report.page import Report
+
+    found = facts(model, data)
+    for layer, known in zip(found["layers"], result["layers"], strict=True):
+        layer["sqnr_db"] = known.get("sqnr_db")
+    found |= {"quality": result["quality"], "evaluation": result.get("accuracy")}
+    layers_ = {s.name for s in model.steps}
+    gone = Counter(op for op, name in operators if clean(name) not in layers_)
+    found["source"] = {"kept": len(operators) - gone.total(), "gone": dict(gone)}
+    return Report(found, model).html().encode()
 
 
 def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:

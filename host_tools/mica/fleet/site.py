@@ -14,18 +14,13 @@ import json
 import os
 import re
 import secrets
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 COORDINATOR = "mica"  # the coordinator's user name
 PORT = 1883
