@@ -202,7 +202,9 @@ def main() -> int:
         metavar="BOARD",
         help="instead: bytes of the kernels in the firmware of these boards, or of all",
     )
-    parser.add_argument("--fleet", action="store_true", help="instead: a fleet of boards on this computer, and mosquitto")
+    parser.add_argument(
+        "--fleet", action="store_true", help="instead: a fleet of boards on this computer, and mosquitto"
+    )
     args = parser.parse_args()
     if args.fleet:
         import fleet_bench

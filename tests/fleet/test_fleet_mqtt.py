@@ -230,6 +230,31 @@ def test_a_board_that_hangs_costs_no_answer(fleet: Site, join: Join, digits_file
         assert [y[0].tobytes() for y in runner.run(samples[:30])] == right[:30]
 
 
+def test_of_two_coordinators_the_older_one_ends(fleet: Site, join: Join, digits_file: Path) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 400)
+    join("b1", program=SLOW)
+    ends: list[str] = []
+
+    def older() -> None:
+        with open_fleet(data, f"fleet:{fleet.path}") as runner:
+            try:
+                while True:
+                    runner.run(samples)
+            except MicaError as e:
+                ends.append(str(e))
+
+    thread = threading.Thread(target=older)
+    thread.start()
+    time.sleep(1.0)
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        while not ends:
+            assert [y[0].tobytes() for y in runner.run(samples[:100])] == right[:100]
+        assert [y[0].tobytes() for y in runner.run(samples[:20])] == right[:20]
+    thread.join(20)
+    assert "there is another at work" in ends[0]
+
+
 def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
     program = """
 import gc, json, mica.fleet

@@ -18,7 +18,7 @@ from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
-from mica.fleet.links import Answered, Birth, Death, Event, Events, Link, Unreachable, joined, split
+from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
 from mica.fleet.wire import Key
 from mica.link.board import Say
 from mica.run.host import HostRunner
@@ -162,6 +162,8 @@ class FleetRunner(Runner):
                     self._say(f"{name} cannot be reached: {reason}")
                 self._reasons[name] = reason
                 return []
+            case Broken(reason):
+                raise MicaError(f"{self.target}: {reason}")
             case Answered(name, answer):
                 return self._dispatcher.answer(now, name, answer)
 

@@ -55,7 +55,14 @@ class Unreachable:
     reason: str
 
 
-Event = Birth | Death | Answered | Unreachable
+@dataclass(frozen=True)
+class Broken:
+    """A link that cannot go on, with all its boards."""
+
+    reason: str
+
+
+Event = Birth | Death | Answered | Unreachable | Broken
 Events = queue.SimpleQueue[Event]
 
 

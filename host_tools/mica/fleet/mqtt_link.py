@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mica.errors import MicaError
-from mica.fleet.links import Answered, Birth, Death, Events, Link, Unreachable
+from mica.fleet.links import Answered, Birth, Broken, Death, Events, Link, Unreachable
 from mica.fleet.site import COORDINATOR, Site
 from mica.fleet.wire import Request, decode_answer
 
@@ -23,6 +23,8 @@ _CONNECT_SECONDS = 5.0
 _START_SECONDS = 3.0  # for a broker that somebody has just started
 _KEEPALIVE = 10
 _REFUSED = {4: "wrong user name or password", 5: "this user may not come in"}  # MQTT 3.1.1, table 3.1
+
+_PUT_OUT, _PUT_OUT_SECONDS = 3, 20.0  # so often within so many seconds: another has the same client id
 
 Heard = Callable[[str, str, bytes], None]
 
@@ -78,7 +80,7 @@ class Listener:
         self._user = user
         self._answered = threading.Event()
         self._code = -1
-        self.connects = 0
+        self.lost: Callable[[], None] = lambda: None  # is called where the connection has ended
         self.client = mqtt.Client(
             mqtt.CallbackAPIVersion.VERSION2,
             client_id=client_id or f"mica-{secrets.token_hex(6)}",
@@ -88,6 +90,7 @@ class Listener:
         self.client.username_pw_set(user, password)
         self.client.on_connect = self._on_connect
         self.client.on_message = self._on_message
+        self.client.on_disconnect = lambda *_: self.lost()
         self.client.reconnect_delay_set(1, 4)
         self.client.connect_timeout = _CONNECT_SECONDS
         begun = time.monotonic()
@@ -115,7 +118,6 @@ class Listener:
 
     def _on_connect(self, client: Any, userdata: object, flags: Any, reason: Any, properties: object) -> None:
         self._code = {0: 0, 134: 4, 135: 5}.get(reason.value, reason.value)  # paho tells MQTT 5's
-        self.connects += 1
         if self._code == 0:
             base = f"mica/{self.site.fleet}"
             client.subscribe(f"{base}/from/+/#" if self._user == COORDINATOR else f"{base}/#", 1)
@@ -160,7 +162,9 @@ class MqttLink(Link):
         self._events = events
         self._boots = Boots()
         self.damaged = 0  # messages that were dropped
+        self._ends: list[float] = []
         self._listener = Listener(site, self._heard, client_id=f"mica-{site.fleet}")
+        self._listener.lost = self._lost
 
     def send(self, board: str, request: Request) -> None:
         self._listener.send(board, "run", request.encode())
@@ -176,6 +180,13 @@ class MqttLink(Link):
                 self._state(board, parse_state(payload))
         except MicaError:
             self.damaged += 1
+
+    def _lost(self) -> None:
+        now = time.monotonic()
+        self._ends = [t for t in self._ends if now - t < _PUT_OUT_SECONDS] + [now]
+        if len(self._ends) >= _PUT_OUT:
+            self._listener.client.disconnect()  # it would come again, and put the other out
+            self._events.put(Broken("the broker lets this coordinator go again and again: there is another at work"))
 
     def _state(self, board: str, state: State) -> None:
         if not state.up:
