@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
-    "activation_bytes, peak_step, macs, strips[], layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
+    "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
     "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
 )
 
@@ -70,6 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N[K]",
         help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
         "some rows of each in turn",
+    )
+    parser.add_argument(
+        "--feed",
+        action="store_true",
+        help="the input comes row by row, from a buffer of the caller's or from a function such as a sensor's, and is no tensor "
+        "of the model's; for pictures with channels last",
     )
     parser.add_argument(
         "--state",
@@ -155,9 +161,9 @@ def run(args: argparse.Namespace) -> int:
             ties,
             imported=imported,
             custom=custom,
-            ram=ram.parse(args.ram, board) if args.ram else None,
+            ram=ram.given(args.ram, args.feed, board),
         )
-    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
+    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board, args.feed)) is not None:
         compiled = smaller.compiled
         print(
             f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}",
@@ -181,6 +187,7 @@ def run(args: argparse.Namespace) -> int:
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
         "strips": [[s.first, s.steps, len(s.calls)] for s in packed.strips],
+        "fed": None if packed.fed is None else packed.tensors[packed.inputs[packed.fed]].name,
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
         "macs": compiled.macs,
@@ -293,6 +300,7 @@ def command(args: argparse.Namespace) -> str:
         ("--custom", _file_names(*args.custom)),
     ]
     words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words += ["--feed"] if args.feed else []
     words += [word for option, values in options for value in values for word in (option, value)]
     return printable(shlex.join(words))
 
@@ -413,6 +421,8 @@ def report(r: dict[str, Any]) -> str:
         each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
         calls = sum(n for _, _, n in r["strips"])
         lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
+    if r["fed"] is not None:
+        lines.append(f"fed         '{r['fed']}': its rows come from the caller while the model runs")
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:
