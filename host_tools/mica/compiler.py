@@ -162,15 +162,15 @@ def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
     return model, encode(model)
 
 
-def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
-    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT, say_least: bool = True) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be, if it is to say it."""
     if compiled.model.state_bytes:
         raise MicaError(
             "a streaming model that is compiled already cannot be planned again for less memory",
             todo="name the memory when it is packed, with --ram",
         )
     layout = None if compiled.plan.strips else compiled.plan
-    integer, plan = within_budget(compiled.integer, layout, ram.bytes, scratch_limit, ram.price, ram.feed)
+    integer, plan = within_budget(compiled.integer, layout, ram.bytes, scratch_limit, ram.price, ram.feed, say_least)
     model = pack(integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch)
     return replace(compiled, data=encode(model), model=model, plan=plan, integer=integer)
 

@@ -63,7 +63,7 @@ def for_board(compiled: Compiled, board: BoardSpec, feed: bool = False) -> InStr
         return None
     size = room(before, compiled.model, feed)
     try:
-        found = within(compiled, budget(size, board, feed), board.scratch)
+        found = within(compiled, budget(size, board, feed), board.scratch, say_least=False)
     except MicaError:
         return None
     after = predict(found.model, found.data, board, table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LEAST
 from mica.ir.graph import Graph
 from mica.plan.feed import as_picture, fed_input
@@ -11,12 +12,18 @@ from mica.plan.strips import Price, refusal, search
 
 
 def within_budget(
-    g: Graph, layout: Plan | None, ram: int | None, scratch_limit: int, price: Price, feed: bool = False
+    g: Graph,
+    layout: Plan | None,
+    ram: int | None,
+    scratch_limit: int,
+    price: Price,
+    feed: bool = False,
+    say_least: bool = True,
 ) -> tuple[Graph, Plan]:
     """The graph that runs, and its cheapest plan whose tensors and scratch take at most `ram` bytes (None: no limit).
 
     g: in its order, with its plan; None makes one. feed: the first picture among the inputs comes row by row from the caller.
-    Raises MicaError with the least that can be, or why an input cannot be fed.
+    Raises MicaError with the least that can be (not where `say_least` is off: finding it takes long), or why an input cannot be fed.
     """
     fed = fed_input(g) if feed else None
     if fed is not None and (changed := as_picture(g, fed)) is not g:
@@ -35,6 +42,8 @@ def within_budget(
                 found = search(*last, ram, scratch_limit, price, fed)
             if found is not None:
                 break
+    if found is None and not say_least:
+        raise MicaError(f"no plan takes {ram:,} bytes of tensors and scratch or less")
     if found is None:
         raise refusal(*last, ram or 0, price, fed)
     return last[0], found
