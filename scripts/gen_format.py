@@ -47,6 +47,7 @@ MORE = (
     "MAX_PARAMS",
     "MAX_KERNEL_ID",
     "NEW_STRIP",
+    "FEED",
 )
 
 

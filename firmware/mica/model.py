@@ -213,7 +213,10 @@ class Model:
         return [Layer(self._m, i) for i in range(self._m.info.n_steps)]
 
     def input(self, i=0):
-        """Return the quantised input itself, a memoryview of the arena: fill it, then run(). i: its place, or its name."""
+        """Return the quantised input itself, a memoryview of the arena: fill it, then run(). i: its place, or its name.
+
+        Raises RuntimeError for a fed input, which exists as some rows only.
+        """
         return self._m.input(_place(i, self.input_names) if isinstance(i, str) else i)
 
     def output(self, i=0):
@@ -250,7 +253,7 @@ class Model:
             if named:
                 i = _place(x, names)
                 x = inputs[x]
-            if callable(x):
+            if callable(x) and i != m.fed:
                 t = m.tensor(m.inputs[i])
                 x(m.input(i), t.shape, ord(t.dtype))
             else:
@@ -275,6 +278,10 @@ class Model:
         memoryview or array("b"), which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
         fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each output.
         Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
+
+        A fed input (`mica pack --feed`) takes a buffer with all its values, of which rows are quantised or copied when they are
+        wanted: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end), quantised, and
+        returns None, or the number of bytes that it has filled. The next run() takes the same buffer or function again.
         """
         m = self._m
         # Busy from the first input to the last output: no other run can come between.

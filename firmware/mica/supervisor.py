@@ -12,6 +12,8 @@ times; then the same with the spare, which stays until restore(). Where that fai
 
 `feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
 A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted.
+Of a fed input (`mica pack --feed`) no copy is kept: a run that is made again reads the caller's buffer again, or calls the function
+again from row 0.
 Damage can look like one, so the file is checked before it is said. Where the inputs or outputs of a damaged model are lost,
 Failed says so, and the next run begins with one that is mended.
 """
@@ -36,7 +38,20 @@ class _Fault(Exception):
 
 def _facts(m):
     """Return what must be alike for a spare to take a model's place."""
-    return [[(m.tensor(t).shape, m.tensor(t).dtype) for t in ids] for ids in (m.inputs, m.outputs)]
+    return [[(m.tensor(t).shape, m.tensor(t).dtype) for t in ids] for ids in (m.inputs, m.outputs)] + [m.fed]
+
+
+def _rescaled(kept, t, scale, zero):
+    """Return a function that feeds an input t from a buffer of the integers of another scale."""
+
+    def f(begin, end, rows):
+        at = begin * (len(rows) // (end - begin))
+        for i in range(len(rows)):
+            q = kept[at + i]
+            q = round(scale * ((q if q < 128 else q - 256) - zero) / t.scale) + t.zero_point
+            rows[i] = min(127, max(-128, q))
+
+    return f
 
 
 def _check(m, feed):
@@ -141,6 +156,8 @@ class Supervisor:
             return
         if spare is not None and _facts(first._m) != self._facts:
             self._sources[0].free()
+            if _facts(first._m)[2] != self._facts[2]:
+                raise ValueError("Supervisor: the inputs of model and spare have to be fed alike")
             raise ValueError("Supervisor: the spare's inputs or outputs have other shapes than the model's")
         self._learn(first._m)
         self._use(first)
@@ -268,19 +285,25 @@ class Supervisor:
         # Asked for now, when the file has just been checked: later a damaged one might name other places.
         tensors = [m.tensor(t) for t in m.inputs]
         self._own_scales = [(t.scale, t.zero_point) for t in tensors]
-        self._views = [m.input(i) for i in range(len(tensors))]
+        self._views = [None if i == m.fed else m.input(i) for i in range(len(tensors))]
 
     def _learn(self, m):
         """Set aside what a retry needs: room for a copy of the inputs."""
         inputs = [m.tensor(t) for t in m.inputs]
         self._facts = _facts(m)
-        self._kept = [memoryview(array(t.dtype, bytes(t.nbytes))) for t in inputs]
+        self._kept = [None if i == m.fed else memoryview(array(t.dtype, bytes(t.nbytes))) for i, t in enumerate(inputs)]
         self._scales = [(t.scale, t.zero_point) for t in inputs]
         self._views = self._kept_state = None
 
     def _keep(self):
+        m = self._m
         for i, kept in enumerate(self._kept):
-            kept[:] = self._views[i]
+            if i == m.fed:
+                if m.source is None:
+                    raise ValueError("Supervisor: the input is fed: give predict() a buffer or a function")
+                self._kept[i] = m.source
+            else:
+                kept[:] = self._views[i]
         self._scales = self._own_scales
         self._keep_state()
 
@@ -470,5 +493,8 @@ class Supervisor:
             scale, zero = self._scales[i]
             if t.dtype != "b" or (t.scale == scale and t.zero_point == zero):
                 m.write(i, kept)
+            elif i == m.fed:
+                whole = callable(kept) or isinstance(kept[0], float) or getattr(memoryview(kept), "itemsize", 1) > 1
+                m.write(i, kept if whole else _rescaled(kept, t, scale, zero))
             else:
                 m.write(i, [scale * (q - zero) for q in kept])

@@ -85,6 +85,8 @@ class Model:
     outputs: tuple[int, ...]
     arena: Arena
     strips: bool  # the file has strips (mica pack --ram)
+    fed: int | None  # place of the input whose rows the caller delivers (mica pack --feed)
+    source: Any  # what write() has given for it; None: nothing yet
     copied: bool  # the file did not lie where it could be used in place
     missing_kernels: list[int]  # steps whose kernel this firmware lacks
     ram: int
@@ -99,7 +101,10 @@ class Model:
     def output(self, i: int, /) -> memoryview:
         """Output i of this model's last run; raises RuntimeError when it is not, or no longer, in the arena."""
     def write(self, i: int, values: Any, /) -> None:
-        """Quantise numbers into input i, or copy bytes into it."""
+        """Quantise numbers into input i, or copy bytes into it.
+
+        For the fed input a buffer of all its values, or f(begin, end, buffer): kept for all runs until the next write.
+        """
     def read(self, i: int, /) -> list[float]: ...
     def read_into(self, i: int, buffer: Buffer, /) -> None:
         """Output i into an array of 'f' or 'd', or as it is into bytes or an array of the tensor's own type."""

@@ -23,8 +23,9 @@ from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, with_state
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
+from mica.plan.budget import within_budget
 from mica.plan.plan import Plan, apart, best_plan
-from mica.plan.strips import Price, plan_within
+from mica.plan.strips import Price
 from mica.quantise.choose_bits import Bits
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.features import balance
@@ -38,10 +39,14 @@ Progress = Callable[[str, int, int], None]  # (what, done, of)
 
 @dataclass(frozen=True)
 class Ram:
-    """`bytes` for tensors and scratch together, and what steps cost on the core that counts."""
+    """`bytes` for tensors and scratch together (None: as many as it takes), and what steps cost on the core that counts.
 
-    bytes: int
+    feed: whether the first picture among the inputs comes row by row from the caller, and is no tensor.
+    """
+
+    bytes: int | None
     price: Price
+    feed: bool = False
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,9 @@ def compile_model(
         raise e.at(str(path)) from None
     integer, layout = best_plan(integer)
     if ram is not None:
-        layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
+        if ram.feed and ties:
+            raise MicaError("--feed: a streaming model keeps its input from run to run", todo="pack it without --feed")
+        integer, layout = within_budget(integer, layout, ram.bytes, scratch_limit, ram.price, ram.feed)
         scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:
@@ -167,15 +174,17 @@ def trial(tuned: Tuned, metadata: Mapping[str, str] | None = None) -> tuple[Mode
     return model, encode(model)
 
 
-def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT) -> Compiled:
-    """The same model, planned again for less memory. Raises MicaError with the least that can be."""
+def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT, say_least: bool = True) -> Compiled:
+    """The same model, planned again for less memory. Raises MicaError with the least that can be, if it is to say it."""
     if compiled.model.state_bytes:
-        raise MicaError("a streaming model runs layer by layer; pack it with --ram")
-    plan = plan_within(compiled.integer, compiled.plan, ram.bytes, scratch_limit, ram.price)
-    model = pack(
-        compiled.integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch
-    )
-    return replace(compiled, data=encode(model), model=model, plan=plan)
+        raise MicaError(
+            "a streaming model that is compiled already cannot be planned again for less memory",
+            todo="name the memory when it is packed, with --ram",
+        )
+    layout = None if compiled.plan.strips else compiled.plan
+    integer, plan = within_budget(compiled.integer, layout, ram.bytes, scratch_limit, ram.price, ram.feed, say_least)
+    model = pack(integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch)
+    return replace(compiled, data=encode(model), model=model, plan=plan, integer=integer)
 
 
 def _samples(

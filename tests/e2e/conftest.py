@@ -22,6 +22,14 @@ def digits_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def digits_fed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the picture fed, in little memory."""
+    to = tmp_path_factory.mktemp("fed") / "digits.mica"
+    small = "--feed", "--ram", "4300"
+    return pack(DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--plain", "--golden", "2", *small)
+
+
+@pytest.fixture(scope="session")
 def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo's model, packed."""
     to = tmp_path_factory.mktemp("packed") / "digits.mica"

@@ -34,9 +34,10 @@ def matches(pattern: str, line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def board_with(digits: Path, digits_rows: Path) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with digits.mica and digits_rows.mica on it and an empty heap."""
-    files = {"digits.mica": digits.read_bytes(), "digits_rows.mica": digits_rows.read_bytes()}
+def board_with(digits: Path, digits_rows: Path, digits_fed: Path) -> Iterator[Callable[[str], Link]]:
+    """Boards by name, each started once, with digits.mica, digits_rows.mica and digits_fed.mica on it and an empty heap."""
+    packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
+    files = {name: path.read_bytes() for name, path in packed.items()}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:

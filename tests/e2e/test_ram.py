@@ -15,6 +15,7 @@ from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "host"))
+import test_feed
 from mobilenet import MobileNetV2
 
 DIGITS = ("--calib", DEMO / "digits_calib.npz", "--plain", "--golden", "2")
@@ -46,6 +47,34 @@ def test_boards_agree_layer_by_layer(small_digits: Path, target: str) -> None:
             assert board.layer_output(vector.inputs, 1).tobytes() == host.layer_output(vector.inputs, 1).tobytes()
         assert board.board.exec("print(remote.model.selftest())") == b"None\n"
         assert len(board.bench(model.golden[0].inputs, 1).steps) == len(model.steps)
+
+
+@pytest.mark.parametrize("target", ["UNIX", "MPS2_AN385"])
+def test_boards_agree_on_a_fed_model(digits_fed: Path, target: str) -> None:
+    data = digits_fed.read_bytes()
+    model = decode(data)
+    assert model.fed == 0 and " --feed" in model.metadata["command"]
+    with HostRunner(data) as host, BoardRunner(data, target) as board:
+        for vector in model.golden:
+            assert host.layer_hashes(vector.inputs) == board.layer_hashes(vector.inputs) == vector.layer_crcs
+            assert [y.tobytes() for y in board.run([vector.inputs])[0]] == [y.tobytes() for y in vector.outputs]
+        assert board.board.exec("print(remote.model.selftest())") == b"None\n"
+        assert len(board.bench(model.golden[0].inputs, 1).steps) == len(model.steps)
+
+
+def test_fit_proposes_to_feed_the_input(tmp_path: Path) -> None:
+    """MobileNetV2 0.35 at 224 x 224: 752,640 bytes layer by layer, and a picture beside its strips is too much for a Pico as well."""
+    onnx.save(MobileNetV2(224, 0.35, 2).model(), tmp_path / "net.onnx")
+    done = mica("fit", tmp_path / "net.onnx", "--board", "RPI_PICO")
+    assert "net.onnx on RPI_PICO: fits" in done.out, done.out + done.err
+    assert "layers in strips and its input fed" in done.out and "net.onnx --feed --ram " in done.out
+
+
+def test_feed_is_refused_in_one_line(tmp_path: Path) -> None:
+    onnx.save(test_feed.Chain(0).model(), tmp_path / "net.onnx")
+    done = mica("pack", tmp_path / "net.onnx", "--feed", "--plain", "-o", tmp_path / "x.mica")
+    assert done.code != 0 and not (tmp_path / "x.mica").exists()
+    assert "(transpose_s8) reads input 'x' and cannot run by rows; pack it without --feed" in done.err
 
 
 @pytest.mark.parametrize(

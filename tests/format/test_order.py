@@ -15,7 +15,7 @@ from pathlib import Path
 import c_build
 import pytest
 from test_corrupt import OK, build, compare, places, put
-from usermod_models import by_rows
+from usermod_models import by_rows, fed
 
 from mica.format import codec, schema
 from mica.format.codec import FormatError, ModelFile
@@ -29,9 +29,9 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @cache
-def model() -> ModelFile:
-    """Without vectors and labels, so that a file is mostly what matters here."""
-    return replace(by_rows(), golden=[], metadata={})
+def model(feeds: bool = False) -> ModelFile:
+    """Without vectors and labels, so that a file is mostly what matters here. feeds: the picture comes by rows."""
+    return replace(fed() if feeds else by_rows(), golden=[], metadata={})
 
 
 def calls_changed(rng: random.Random, calls: list[Call]) -> list[Call]:
@@ -41,7 +41,7 @@ def calls_changed(rng: random.Random, calls: list[Call]) -> list[Call]:
         i = rng.randrange(len(out))
         c = out[i]
         change: list[Callable[[], None]] = [
-            lambda c=c, i=i: out.__setitem__(i, replace(c, step=rng.choice((0, 1, 2, 3, 4, 65534)))),
+            lambda c=c, i=i: out.__setitem__(i, replace(c, step=rng.choice((0, 1, 2, 3, 4, schema.FEED, 65533)))),
             lambda c=c, i=i: out.__setitem__(i, replace(c, rows=rng.choice((0, 1, 2, 3, 7, 8, 65535)))),
             lambda c=c, i=i: out.__setitem__(i, replace(c, drop=rng.choice((0, 1, 2, 3, 4, 65535)))),
             lambda c=c, i=i: out.insert(rng.randrange(len(out) + 1), out.pop(i)),
@@ -54,9 +54,8 @@ def calls_changed(rng: random.Random, calls: list[Call]) -> list[Call]:
     return out
 
 
-def raw(m: ModelFile) -> bytes:
+def raw(m: ModelFile, good: bytes) -> bytes:
     """The file of a model that `encode` itself may refuse: a good one with its section ORDER replaced, checksum right."""
-    good = codec.encode(model())
     section = _order(good)[0]
     records = b"".join(codec.pack_record(schema.ORDER, r) for r in codec.order.to_records(m.strips))
     size = len(records)
@@ -81,17 +80,21 @@ def _order(data: bytes) -> list[tuple[int, int, int]]:
 
 
 def damaged(seed: int, n: int) -> list[tuple[str, bytes]]:
-    """n files whose ORDER is another, or whose tensors lie elsewhere. (scripts/soak asks for many more.)"""
+    """n files whose ORDER is another, or whose tensors lie elsewhere; every second one is fed. (scripts/soak asks for many more.)"""
+    return _damaged(seed, n // 2, False) + _damaged(seed, n - n // 2, True)
+
+
+def _damaged(seed: int, n: int, feeds: bool) -> list[tuple[str, bytes]]:
     rng = random.Random(seed)
     files = []
-    good = codec.encode(model())
+    good = codec.encode(model(feeds))
     numbers = [
         (name, at, kind)
         for name, at, kind in places(good)
         if name.startswith("TENSORS") and (".dims" in name or ".offset" in name or ".space" in name)
     ]
     for i in range(n):
-        m = copy.copy(model())
+        m = copy.copy(model(feeds))
         strip = m.strips[0]
         first, steps = strip.first, strip.steps
         if rng.random() < 0.1:
@@ -99,16 +102,17 @@ def damaged(seed: int, n: int) -> list[tuple[str, bytes]]:
         m.strips = [Strip(first, steps, tuple(calls_changed(rng, list(strip.calls))))]
         if rng.random() < 0.1:
             m.strips = [*m.strips, Strip(rng.randrange(6), rng.randrange(3), ())]
-        data = raw(m) if rng.random() < 0.8 else good
+        data = raw(m, good) if rng.random() < 0.8 else good
         if data is good or rng.random() < 0.3:
             _, at, kind = rng.choice(numbers)
             data = codec.with_crc(put(data, at, kind, rng.choice((0, 1, 2, 3, 4, 8, 16, 32, 64, 96, 160, 224, 255))))
-        files.append((f"seed {seed}, file {i}", data))
+        files.append((f"seed {seed}, file {i}{', fed' * feeds}", data))
     return files
 
 
-def test_fields_of_the_order_at_their_edges(driver: list[Path]) -> None:
-    good = codec.encode(model())
+@pytest.mark.parametrize("feeds", [False, True])
+def test_fields_of_the_order_at_their_edges(driver: list[Path], feeds: bool) -> None:
+    good = codec.encode(model(feeds))
     values = (0, 1, 2, 3, 4, 8, 255, 65534, 65535)
     files = [
         (f"{name} = {v}", codec.with_crc(put(good, at, kind, v)))
@@ -118,7 +122,13 @@ def test_fields_of_the_order_at_their_edges(driver: list[Path]) -> None:
     ]
     files += [
         (f"features {v}", codec.with_crc(put(good, codec.field_offset(schema.HEADER, "features"), "u32", v)))
-        for v in (0, 1, 2, 3)
+        for v in range(9)
+    ]
+    files += [
+        (f"{name} = {v}", codec.with_crc(put(good, at, kind, v)))
+        for name, at, kind in places(good)
+        if name.startswith("IO") or (name.startswith("TENSORS") and ".space" in name)
+        for v in (0, 1, 2, 3, 5)
     ]
     files += [
         (f"arena {v}", codec.with_crc(put(good, codec.field_offset(schema.HEADER, "arena_bytes"), "u32", v)))

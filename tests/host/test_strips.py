@@ -191,7 +191,7 @@ def test_where_all_fits_nothing_changes(tmp_path: Path) -> None:
     assert not again.model.strips and again.data == net.data
 
 
-@pytest.mark.skipif(not MODELS.is_dir(), reason=f"no {MODELS}")
+@pytest.mark.skipif(not MODELS.is_dir(), reason=f"the folder of the reference models, {MODELS}, is missing")
 @pytest.mark.parametrize(("name", "ram"), [("kws", 13_700), ("ic", 19_500), ("ic", 32_000), ("vww", 32_500)])
 def test_reference_models_by_rows(name: str, ram: int) -> None:
     path = MODELS / name / "model.onnx"

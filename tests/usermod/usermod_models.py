@@ -249,6 +249,33 @@ def by_rows() -> ModelFile:
     return golden(lambda: model)
 
 
+def fed() -> ModelFile:
+    """The same with the picture fed: three rows of it are kept."""
+    model = by_rows()
+    places = {"picture": 0, "conv": 32, "dw": 160, "pool": 224, "flat": 224, "logits": 0, "probabilities": 16}
+    for t in model.tensors:
+        t.offset = places[t.name]
+    model.tensors[0].space = "rows"
+    calls: list[Call] = []
+    made = 0
+    for c in model.strips[0].calls:
+        if c.step == 0:
+            if made < 7:
+                calls.append(Call(schema.FEED, 2 if made == 0 else 1, int(made > 1)))
+            made += 1
+        calls.append(c)
+    model.strips = [Strip(0, 3, tuple(calls))]
+    model.golden = []
+    return golden(lambda: model)
+
+
+def fed_spare() -> ModelFile:
+    """It with the picture in half the steps: what a spare of another scale is."""
+    model = fed()
+    model.tensors[0].scale, model.golden = 1 / 8, []
+    return model
+
+
 def _parts(text: str, outputs: list[int]) -> ModelFile:
     """The integers of x as they are, in steps of 1, of 1/8 and of 128: three tensors of [2, 3]."""
     same = np.arange(-128, 128).astype(np.int8)
@@ -318,6 +345,8 @@ MODELS = {
     "misjoined": misjoined,
     "golden": golden,
     "by_rows": by_rows,
+    "fed": fed,
+    "fed_spare": fed_spare,
     "golden_state": golden_state,
     "golden_old": golden_old,
 }

@@ -22,6 +22,7 @@ typedef struct {
     uint8_t *arena_data; // where the arena was at load: the engine's addresses hold only there
     size_t arena_bytes;
     mp_obj_t steps;
+    mp_obj_t source;      // of the fed input: a buffer or a function; null where none has been given
     mp_obj_t *instead;    // for each step what replace() put in its place; null where nothing is, nor any kernel lacks
     uint32_t id; // of this load; marks the arena
     uint32_t check_at, check_crc; // how far check() has come, and the checksum up to there
@@ -243,6 +244,56 @@ static void join_strips(model_t *self) {
     steps->len = used;
 }
 
+// ---- The fed input ----
+
+// Of all its rows, also where only some are kept.
+static uint32_t whole_bytes(const mica_tensor_t *t) {
+    uint32_t bytes = (uint32_t)element_size(mp_mica_typecode(t->dtype));
+    for (size_t i = 0; i < t->rank; i++) {
+        bytes *= t->dims[i];
+    }
+    return bytes;
+}
+
+// Whether model input i is the fed one.
+static bool is_fed(const model_t *self, uint32_t i) {
+    return i == mica_fed_input(self->engine);
+}
+
+// f(begin, end, buffer): null where it has filled the buffer, which it says with None or the number of bytes.
+static void fill_by(model_t *self, const mica_tensor_t *t, mp_obj_t f, uint32_t begin, uint32_t end) {
+    mp_mica_span_t span;
+    check_arena(self, &span);
+    mp_obj_t args[] = {
+        MP_OBJ_NEW_SMALL_INT(begin), MP_OBJ_NEW_SMALL_INT(end), tensor_view(self, t, &span, true),
+    };
+    mp_obj_t filled = mp_call_function_n_kw(f, 3, 0, args);
+    if (filled != mp_const_none && (mp_uint_t)mp_mica_get_int(filled) != t->bytes) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("rows %u to %u of the input: the function has filled %d of %u bytes"),
+            (unsigned)begin, (unsigned)end, (int)mp_mica_get_int(filled), (unsigned)t->bytes);
+    }
+    model_in_place(MP_OBJ_FROM_PTR(self)); // it may have closed the model, or moved the arena
+}
+
+// What the engine calls for rows [begin, end). What raises ends the run.
+static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
+    model_t *self = context;
+    mica_tensor_t t;
+    const uint32_t id = mica_input_id(self->engine, mica_fed_input(self->engine));
+    tensor_of(self, id, &t);
+    const uint32_t size = (uint32_t)element_size(mp_mica_typecode(t.dtype)), n = whole_bytes(&t) / size;
+    mica_rows_made(self->engine, id, &t); // bytes by what was there at load, whatever the file says now
+    t.data = rows;
+    if (self->source == MP_OBJ_NULL) {
+        mp_raise_msg(&mp_type_RuntimeError, MP_ERROR_TEXT("the input is fed: give the run a buffer with all rows, or a function"));
+    }
+    if (mp_obj_is_callable(self->source)) {
+        fill_by(self, &t, self->source, begin, end);
+    } else {
+        mp_mica_values_store_part(&t, self->source, n, begin * (t.bytes / (end - begin)) / size);
+    }
+}
+
 static void need_instead(model_t *self) {
     if (self->instead == NULL) {
         self->instead = m_new0(mp_obj_t, mica_model_info(self->engine)->n_steps);
@@ -297,6 +348,7 @@ mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *k
         mp_mica_raise(&err, self->file_data, self->file_bytes);
     }
     join_strips(self);
+    mica_set_feed(self->engine, feed, self);
     // The engine knows its addresses now. A buffer may grow or shrink in place, as long as it covers what is used.
     for (uint32_t i = 0; i < info.n_steps; i++) {
         if (!mica_step_has_kernel(self->engine, i)) {
@@ -478,6 +530,7 @@ static mp_obj_t model_deinit(mp_obj_t self_in) {
     self->file_bytes = 0;
     self->state = NULL;
     self->instead = NULL;
+    self->source = MP_OBJ_NULL;
     self->arena = &mp_mica_arena_static; // anything that is not null: another thread may be inside a step
     self->steps = mp_const_empty_tuple;
     return mp_const_none;
@@ -499,7 +552,12 @@ static mp_obj_t model_input(mp_obj_t self_in, mp_obj_t index) {
     mp_mica_span_t span;
     check_arena(self, &span);
     mica_tensor_t t;
-    tensor_of(self, input_id(self, index), &t);
+    const uint32_t id = input_id(self, index);
+    tensor_of(self, id, &t);
+    if (t.space == MICA_SPACE_ROWS) {
+        mp_raise_msg_varg(&mp_type_RuntimeError, MP_ERROR_TEXT("input %d is fed, it exists as a few rows only: give predict() a "
+            "buffer, or a function f(begin, end, buffer)"), (int)mp_mica_get_int(index));
+    }
     return tensor_view(self, &t, &span, true);
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_input_obj, model_input);
@@ -527,13 +585,20 @@ static mp_obj_t model_output(mp_obj_t self_in, mp_obj_t index) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_output_obj, model_output);
 
-// write(i, values): values quantised into input i. read(i): output i as a list of floats.
+// write(i, values): values quantised into input i; of the fed input its buffer or function, which is kept for all runs to come. read(i): output i as a list of floats.
 static mp_obj_t model_write(mp_obj_t self_in, mp_obj_t index, mp_obj_t values) {
     model_t *self = model_to_write(self_in);
     mica_tensor_t t;
     tensor_of(self, input_id(self, index), &t);
     if (t.space == MICA_SPACE_DATA) {
         mp_raise_TypeError(MP_ERROR_TEXT("this input is a constant"));
+    }
+    if (is_fed(self, (uint32_t)mp_mica_get_int(index))) {
+        if (!mp_obj_is_callable(values)) {
+            mp_mica_values_check(&t, values, whole_bytes(&t) / (uint32_t)element_size(mp_mica_typecode(t.dtype)));
+        }
+        self->source = values;
+        return mp_const_none;
     }
     mp_mica_values_store(&t, values);
     return mp_const_none;
@@ -559,15 +624,6 @@ static mp_obj_t model_read_into(mp_obj_t self_in, mp_obj_t index, mp_obj_t buffe
     return mp_const_none;
 }
 static MP_DEFINE_CONST_FUN_OBJ_3(model_read_into_obj, model_read_into);
-
-// Of all its rows, also where only some are kept.
-static uint32_t whole_bytes(const mica_tensor_t *t) {
-    uint32_t bytes = (uint32_t)element_size(mp_mica_typecode(t->dtype));
-    for (size_t i = 0; i < t->rank; i++) {
-        bytes *= t->dims[i];
-    }
-    return bytes;
-}
 
 static mp_obj_t model_tensor(mp_obj_t self_in, mp_obj_t index) {
     model_t *self = model_of(self_in);
@@ -920,6 +976,14 @@ static void model_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {
             break;
         case MP_QSTR_strips:
             dest[0] = mp_obj_new_bool(mica_has_strips(model_of(self_in)->engine));
+            break;
+        case MP_QSTR_fed: { // place of the fed input, None
+            const uint32_t i = mica_fed_input(model_of(self_in)->engine);
+            dest[0] = i == UINT32_MAX ? mp_const_none : MP_OBJ_NEW_SMALL_INT(i);
+            break;
+        }
+        case MP_QSTR_source: // of the fed input, None
+            dest[0] = model_of(self_in)->source == MP_OBJ_NULL ? mp_const_none : model_of(self_in)->source;
             break;
         case MP_QSTR_copied:
             dest[0] = mp_obj_new_bool(model_of(self_in)->copied);

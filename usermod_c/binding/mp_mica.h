@@ -73,6 +73,10 @@ MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);
+// A buffer that stands for a whole tensor of n elements: raises where it is no such one. Then part of it into part of the tensor,
+// t with its data and bytes, from element `at` on. Both allocate nothing.
+void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n);
+void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n, uint32_t at);
 mp_obj_t mp_mica_values_load(const mica_tensor_t *t);
 void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer); // allocates nothing
 

@@ -118,6 +118,45 @@ static void put_raw(sink_t *s, const void *from, size_t bytes) {
     s->filled += (uint32_t)(bytes / s->size);
 }
 
+static bool is_raw(const mp_buffer_info_t *buf) {
+    return buf->typecode == 'b' || buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE;
+}
+
+// Bytes of a buffer that are one value of the tensor. Raises TypeError where it has no numbers.
+static size_t buffer_element(const mp_buffer_info_t *buf, const sink_t *s) {
+    if (is_raw(buf)) {
+        return s->size;
+    }
+    if (buf->typecode <= 0 || strchr("fdhHiIlLqQ", buf->typecode) == NULL) {
+        mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is expected"));
+    }
+    return mp_binary_get_size('@', (char)buf->typecode, NULL);
+}
+
+// Elements [begin, end) of a buffer, whose typecode buffer_element() has seen.
+static void put_elements(sink_t *s, const mp_buffer_info_t *buf, size_t begin, size_t end) {
+    const uint8_t *bytes = buf->buf;
+    if (is_raw(buf)) {
+        put_raw(s, bytes + begin * s->size, (end - begin) * s->size);
+    } else if (buf->typecode == 'f') {
+        for (size_t i = begin; i < end; i++) {
+            float f;
+            memcpy(&f, bytes + i * sizeof(f), sizeof(f));
+            put(s, f);
+        }
+    } else if (buf->typecode == 'd') {
+        for (size_t i = begin; i < end; i++) {
+            double d; // as itself: made into an object it would need memory
+            memcpy(&d, bytes + i * sizeof(d), sizeof(d));
+            put(s, (float)d);
+        }
+    } else {
+        for (size_t i = begin; i < end; i++) {
+            put(s, (float)mp_obj_get_float(mp_binary_get_val_array((char)buf->typecode, buf->buf, i)));
+        }
+    }
+}
+
 static void put_any(sink_t *s, mp_obj_t values) {
     MP_STACK_CHECK();
     mp_float_t x;
@@ -144,27 +183,9 @@ static void put_any(sink_t *s, mp_obj_t values) {
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are expected, not %s"),
             mp_obj_get_type_str(values));
     }
-    if (buf.typecode == 'f') {
-        for (size_t i = 0; i < buf.len / sizeof(float); i++) {
-            float f;
-            memcpy(&f, (const uint8_t *)buf.buf + i * sizeof(float), sizeof(f));
-            put(s, f);
-        }
-    } else if (buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE) {
-        put_raw(s, buf.buf, buf.len);
-    } else if (buf.typecode == 'd') {
-        for (size_t i = 0; i < buf.len / sizeof(double); i++) {
-            double d; // as itself: made into an object it would need memory
-            memcpy(&d, (const uint8_t *)buf.buf + i * sizeof(d), sizeof(d));
-            put(s, (float)d);
-        }
-    } else if (buf.typecode > 0 && strchr("hHiIlLqQ", buf.typecode) != NULL) {
-        size_t n = buf.len / mp_binary_get_size('@', (char)buf.typecode, NULL);
-        for (size_t i = 0; i < n; i++) {
-            put(s, (float)mp_obj_get_float(mp_binary_get_val_array((char)buf.typecode, buf.buf, i)));
-        }
-    } else {
-        mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is expected"));
+    put_elements(s, &buf, 0, buf.len / buffer_element(&buf, s));
+    if (is_raw(&buf) && buf.len % s->size != 0) {
+        mp_raise_ValueError(MP_ERROR_TEXT("bytes end in the middle of a value"));
     }
 }
 
@@ -175,7 +196,7 @@ mp_int_t mp_mica_get_int(mp_obj_t obj) {
     return mp_obj_get_int(obj);
 }
 
-void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
+static sink_t sink_of(const mica_tensor_t *t) {
     sink_t s = {
         .data = t->data, .bytes = t->bytes, .scale = t->scale, .zero_point = t->zero_point,
         .typecode = mp_mica_typecode(t->dtype), .size = 4, .min = INT32_MIN, .max = INT32_MAX,
@@ -198,10 +219,43 @@ void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
             break;
     }
     s.n = s.bytes / s.size;
+    return s;
+}
+
+void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
+    sink_t s = sink_of(t);
     put_any(&s, values);
     if (s.filled != s.n) {
         wrong_count(s.n, false);
     }
+}
+
+static void frame_of(const sink_t *s, mp_obj_t buffer, uint32_t n, mp_buffer_info_t *buf) {
+    if (mp_obj_is_str(buffer) || !mp_get_buffer(buffer, buf, MP_BUFFER_READ)) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a fed input takes a buffer of all its values or a function, not %s"),
+            mp_obj_get_type_str(buffer));
+    }
+    const size_t expected = n * buffer_element(buf, s);
+    if (buf->len != expected) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
+            (unsigned)expected, (unsigned)n, (unsigned)buf->len);
+    }
+}
+
+void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n) {
+    sink_t s = sink_of(t);
+    mp_buffer_info_t buf;
+    frame_of(&s, buffer, n, &buf);
+}
+
+void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n, uint32_t at) {
+    sink_t s = sink_of(t);
+    mp_buffer_info_t buf;
+    frame_of(&s, buffer, n, &buf);
+    if (at > n || s.n > n - at) { // only in a file that has changed
+        wrong_count(n, true);
+    }
+    put_elements(&s, &buf, at, at + s.n);
 }
 
 static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {

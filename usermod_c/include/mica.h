@@ -137,6 +137,13 @@ typedef struct {
 // The call in which row `at` of strip i lies; false where the strip is not there, or at its end. 0 begins again.
 bool mica_strip_next(const mica_model_t *m, uint32_t i, uint32_t at, mica_call_t *call);
 void mica_strip_ran(const mica_model_t *m, uint32_t rows);  // so many more rows of that call have been made
+// A fed input (`mica pack --feed`) exists only as the few rows that are being read. Right before a call that reads rows which are
+// not there yet, the engine has them delivered: feed(context, begin, end, rows) fills rows [begin, end) of the input, quantised,
+// end - begin times the bytes of a row. Within a run they follow each other from 0 on; rows that nothing reads may be left out at
+// the end. It may leave by a jump: the run is over then, and the next one begins anew. Without a feed the rows are zero points.
+typedef void (*mica_feed_t)(void *context, uint32_t begin, uint32_t end, void *rows);
+void mica_set_feed(const mica_model_t *m, mica_feed_t feed, void *context);
+uint32_t mica_fed_input(const mica_model_t *m);  // its place among the inputs; UINT32_MAX where none is fed
 // Tensor id, data and bytes of the rows of it that the last call has made, or is to make.
 bool mica_rows_made(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 // Rows [first, have) of it are in memory, of which that call makes [made, have); all 0 where no strip makes it.

@@ -25,6 +25,7 @@
 #define MICA_MAX_PARAMS 16
 #define MICA_MAX_KERNEL_ID 127
 #define MICA_NEW_STRIP 65535
+#define MICA_FEED 65534
 #define MICA_SHIFT_MIN (-30)
 #define MICA_SHIFT_MAX 31
 
@@ -121,7 +122,8 @@
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
 #define MICA_FEATURE_STRIPS 1
 #define MICA_FEATURE_JOINS 2
-#define MICA_FEATURES 3                         // all that this version knows
+#define MICA_FEATURE_FED 4
+#define MICA_FEATURES 7                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
 #define MICA_CONV2D_S8_LAYOUTS 11               // bits

@@ -232,6 +232,8 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         err->tensor = -1;
     }
     uint32_t n_io = mica_count(f, MICA_KIND_IO);
+    const bool feeds = (mica_u32(f->base + MICA_HEADER_FEATURES) & MICA_FEATURE_FED) != 0;
+    uint32_t fed = 0;     // inputs that are
     uint32_t golden = 0;  // bytes of one vector; held at MICA_MAX_BYTES, which no section reaches
     for (uint32_t i = 0; i < n_io; ++i) {
         const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
@@ -247,7 +249,8 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
             return err->status;
         }
-        if (t.space == MICA_SPACE_ROWS) {
+        fed += t.space == MICA_SPACE_ROWS;
+        if (t.space == MICA_SPACE_ROWS && (role != 0 || !feeds || fed != 1)) {
             return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is kept by rows", mica_at(f, r), t.space, 0);
         }
         if (t.space == MICA_SPACE_DATA) {
@@ -263,6 +266,9 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         golden = golden < MICA_MAX_BYTES ? golden : MICA_MAX_BYTES;
     }
     err->tensor = -1;
+    if (feeds && fed == 0) {
+        return mica_fail(err, MICA_ERR_FEATURE, "the feature FED, and no input is fed", MICA_HEADER_FEATURES, 0, 1);
+    }
     if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
         return mica_fail(err, MICA_ERR_BOUNDS, "the model has no input or no output", f->s[MICA_KIND_IO].offset, 0, 1);
     }

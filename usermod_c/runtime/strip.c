@@ -7,6 +7,7 @@
 typedef struct {
     uint8_t *x[MICA_MAX_INPUTS], *y;
     uint32_t in, out;     // rows of the first input, and of the output
+    uint32_t first;       // oldest row of the output that is kept then
     uint32_t pad;         // rows that the first window reaches above the first of them
 } cut_t;
 
@@ -48,6 +49,9 @@ static mica_status_t begin_strips(const mica_model_t *m, mica_error_t *err) {
         if (head < behind || steps == 0 || head + steps > m->info.n_steps) {
             return mica_fail(err, MICA_ERR_STEP, "the steps of a strip", mica_at(f, r), head, m->info.n_steps);
         }
+        if (c == 0) {
+            m->order->first_head = head;
+        }
         behind = head + steps;
         m->order->steps[head].call = c + 1;
         m->order->steps[head].steps = (uint16_t)steps;
@@ -67,7 +71,9 @@ mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err) {
         return MICA_OK;
     }
     m->order = (mica_order_t *)(m->steps + m->info.n_steps + 1);
-    *m->order = (mica_order_t) { .tensors = (mica_rows_t *)(m->order + 1), .head = UINT32_MAX };
+    *m->order = (mica_order_t) {
+        .tensors = (mica_rows_t *)(m->order + 1), .head = UINT32_MAX, .first_head = UINT32_MAX, .fed = MICA_NO_TENSOR,
+    };
     m->order->steps = (mica_strip_step_t *)(m->order->tensors + m->info.n_tensors);
     memset(m->order->tensors, 0, m->info.n_tensors * sizeof(mica_rows_t));
     memset(m->order->steps, 0, m->info.n_steps * sizeof(mica_strip_step_t));
@@ -82,6 +88,10 @@ mica_status_t mica_load_order(mica_model_t *m, mica_error_t *err) {
         t->rows = (uint16_t)(t->image ? about.dims[1] : 1);
         t->row_bytes = about.bytes / t->rows;
         t->some = about.space == MICA_SPACE_ROWS;
+    }
+    for (uint32_t i = 0; i < m->info.n_inputs; ++i) {
+        const uint16_t id = mica_input_id(m, i);
+        m->order->fed = m->order->tensors[id].some ? id : m->order->fed;
     }
     return begin_strips(m, err);
 }
@@ -140,8 +150,12 @@ mica_status_t mica_load_strip_step(mica_step_record_t *r, uint32_t i) {
 
 // ---- calls
 
-// A strip begins: nothing of what it makes is there.
+// A strip begins: nothing of what it makes is there; of the fed input nothing when the first one does.
 static void forget(const mica_model_t *m, uint32_t head) {
+    if (head == m->order->first_head && m->order->fed != MICA_NO_TENSOR) {
+        mica_rows_t *x = &m->order->tensors[m->order->fed];
+        x->first = x->have = x->made = 0;
+    }
     const mica_strip_step_t *s = &m->order->steps[head];
     for (uint32_t i = 0; i < s->steps; ++i) {
         mica_rows_t *y = &m->order->tensors[s[i].y];
@@ -154,9 +168,8 @@ static bool meet(const uint8_t *a, size_t a_bytes, const uint8_t *b, size_t b_by
     return x < y ? y - x < a_bytes : x - y < b_bytes;
 }
 
-// Takes note of a call of step s: null and what it reads and writes, or what is wrong with it. Moves no bytes.
-static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint32_t rows, uint32_t drop, cut_t *cut) {
-    mica_rows_t *tensors = m->order->tensors, *y = &tensors[s->y];
+// Where the rows of y go that a call makes: null, or what is wrong with that.
+static const char *place(const mica_model_t *m, const mica_rows_t *y, uint32_t rows, uint32_t drop, cut_t *cut) {
     if (rows == 0 || rows > (uint32_t)y->rows - y->have) {
         return "a call makes no rows, or more than there are";
     }
@@ -170,6 +183,38 @@ static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint3
     }
     cut->y = y->data + (size_t)(begin - first) * y->row_bytes;
     cut->out = rows;
+    cut->first = first;
+    return NULL;
+}
+
+// The rows that leave are gone, and those that are made count as there.
+static void keep(mica_rows_t *y, const cut_t *cut) {
+    y->first = (uint16_t)cut->first;
+    y->made = y->have;
+    y->have = (uint16_t)(y->have + cut->out);
+}
+
+// Takes note of a call by which the caller delivers rows: null and where they go, or what is wrong with it. Moves no bytes.
+static const char *take_fed(const mica_model_t *m, uint32_t rows, uint32_t drop, cut_t *cut) {
+    if (m->order->fed == MICA_NO_TENSOR) {
+        return "a call feeds rows, and no input is fed";
+    }
+    mica_rows_t *x = &m->order->tensors[m->order->fed];
+    const char *wrong = place(m, x, rows, drop, cut);
+    if (wrong == NULL) {
+        keep(x, cut);
+    }
+    return wrong;
+}
+
+// The same of a call of step s: null and what it reads and writes.
+static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint32_t rows, uint32_t drop, cut_t *cut) {
+    mica_rows_t *tensors = m->order->tensors, *y = &tensors[s->y];
+    const char *wrong = place(m, y, rows, drop, cut);
+    if (wrong != NULL) {
+        return wrong;
+    }
+    const uint32_t begin = y->have, end = begin + rows;
     for (uint32_t k = 0; k < s->n_inputs; ++k) {
         const mica_rows_t *x = &tensors[s->x[k]];
         int64_t a = begin, b = end;
@@ -195,9 +240,7 @@ static const char *take(const mica_model_t *m, const mica_strip_step_t *s, uint3
             return "a call reads bytes that it writes";
         }
     }
-    y->first = (uint16_t)first;
-    y->made = (uint16_t)begin;
-    y->have = (uint16_t)end;
+    keep(y, cut);
     return NULL;
 }
 
@@ -223,9 +266,11 @@ mica_status_t mica_replay_order(const mica_model_t *m, mica_error_t *err) {
             continue;
         }
         const uint32_t step = mica_u16(r + MICA_ORDER_STEP);
+        const uint32_t rows = mica_u16(r + MICA_ORDER_ROWS), drop = mica_u16(r + MICA_ORDER_DROP);
         cut_t cut;
-        const char *wrong = step < head || step >= behind ? "a call of a step of another strip"
-            : take(m, &m->order->steps[step], mica_u16(r + MICA_ORDER_ROWS), mica_u16(r + MICA_ORDER_DROP), &cut);
+        const char *wrong = step == MICA_FEED ? take_fed(m, rows, drop, &cut)
+            : step < head || step >= behind ? "a call of a step of another strip"
+            : take(m, &m->order->steps[step], rows, drop, &cut);
         if (wrong != NULL) {
             return mica_fail(err, MICA_ERR_STEP, wrong, mica_at(&m->file, r), step, 0);
         }
@@ -289,32 +334,88 @@ static void cut_step(mica_step_t *s, uint32_t kernel, const cut_t *cut, const mi
     }
 }
 
-// Brings up the next call: rows that leave are overwritten by those that stay, and steps[n_steps] becomes the call.
+// Rows that leave are overwritten by those that stay, after the call has been taken note of.
+static void drop_rows(const mica_rows_t *y, uint32_t drop) {
+    if (drop != 0) {
+        memmove(y->data, y->data + (size_t)drop * y->row_bytes, (size_t)(y->made - y->first) * y->row_bytes);
+    }
+}
+
+// The caller delivers rows, or, where none has been named, the input's zero point does. False where the file has changed.
+static bool feed_rows(const mica_model_t *m, const uint8_t *r) {
+    const mica_order_t *o = m->order;
+    const uint32_t drop = mica_u16(r + MICA_ORDER_DROP);
+    cut_t cut;
+    if (take_fed(m, mica_u16(r + MICA_ORDER_ROWS), drop, &cut) != NULL) {
+        return false;
+    }
+    const mica_rows_t *x = &o->tensors[o->fed];
+    drop_rows(x, drop);
+    if (o->feed != NULL) {
+        o->feed(o->feed_context, x->made, x->have, cut.y);
+        return true;
+    }
+    mica_tensor_t t;
+    memset(cut.y, mica_tensor(m, o->fed, &t) ? (uint8_t)t.zero_point : 0, (size_t)cut.out * x->row_bytes);
+    return true;
+}
+
+// The record behind those that feed rows, or null: the end, or a file that changed.
+static const uint8_t *next_record(const mica_model_t *m) {
+    mica_order_t *o = m->order;
+    while (o->next < mica_count(&m->file, MICA_KIND_ORDER)) {
+        const uint8_t *r = record(m, o->next);
+        if (mica_u16(r + MICA_ORDER_STEP) != MICA_FEED) {
+            return r;
+        }
+        if (!feed_rows(m, r)) {
+            return NULL;
+        }
+        ++o->next;
+    }
+    return NULL;
+}
+
+// Brings up the next call: what it needs of the fed input is delivered, and steps[n_steps] becomes the call.
 static void next_call(const mica_model_t *m) {
     mica_order_t *o = m->order;
+    o->row = o->rows = 0;
+    const uint8_t *r = next_record(m);
     const mica_strip_step_t *head = &o->steps[o->head];
-    const uint8_t *r = o->next < mica_count(&m->file, MICA_KIND_ORDER) ? record(m, o->next) : NULL;
     mica_step_t *piece = &m->steps[m->info.n_steps];
     const uint32_t step = r == NULL ? MICA_NEW_STRIP : mica_u16(r + MICA_ORDER_STEP);
-    o->row = o->rows = 0;
     if (step < o->head || step >= o->head + head->steps) {
         return;  // the end, or a file that changed
     }
     const mica_strip_step_t *s = &o->steps[step];
-    mica_rows_t *y = &o->tensors[s->y];
-    const uint32_t drop = mica_u16(r + MICA_ORDER_DROP), kept = (uint32_t)y->have - y->first - drop;
+    const mica_rows_t *y = &o->tensors[s->y];
+    const uint32_t drop = mica_u16(r + MICA_ORDER_DROP);
     cut_t cut;
     if (take(m, s, mica_u16(r + MICA_ORDER_ROWS), drop, &cut) != NULL) {
         return;
     }
-    if (drop != 0) {
-        memmove(y->data, y->data + (size_t)drop * y->row_bytes, (size_t)kept * y->row_bytes);
-    }
+    drop_rows(y, drop);
     *piece = m->steps[step];
     cut_step(piece, s->kernel, &cut, y);
     o->step = step;
     o->rows = cut.out;
     ++o->next;
+}
+
+uint32_t mica_fed_input(const mica_model_t *m) {
+    for (uint32_t i = 0; m->order != NULL && m->order->fed != MICA_NO_TENSOR && i < m->info.n_inputs; ++i) {
+        if (mica_input_id(m, i) == m->order->fed) {
+            return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+void mica_set_feed(const mica_model_t *m, mica_feed_t feed, void *context) {
+    if (m->order != NULL) {
+        m->order->feed = feed;
+        m->order->feed_context = context;
+    }
 }
 
 bool mica_is_strip(const mica_model_t *m, uint32_t i) {

@@ -37,6 +37,10 @@ struct mica_order {
     uint32_t at;                // rows that it has run
     uint32_t next;              // its next record in ORDER
     uint32_t step, row, rows;   // the call at work: its step, rows of it that have run, and all of them
+    uint32_t first_head;        // first step of the first strip, with which the fed input begins anew
+    uint16_t fed;               // tensor whose rows the caller delivers; MICA_NO_TENSOR: there is none
+    mica_feed_t feed;
+    void *feed_context;
 };
 typedef struct mica_order mica_order_t;
 

@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
     if strips is not None:
         price = "" if strips.time is None else f", for {100 * (strips.time - 1):.1f} % more time"
         prediction.notes.append(
-            f"layer by layer it does not fit; this is with layers in strips{price}: "
-            f"mica pack {args.model} --ram {strips.bytes}, or --board {board.name}"
+            f"layer by layer it does not fit; this is with layers in strips{' and its input fed' * strips.feed}{price}: "
+            f"mica pack {args.model}{' --feed' * strips.feed} --ram {strips.bytes}, or --board {board.name}"
         )
     if args.json:
         text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
@@ -84,7 +84,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     compiled = compile_model(
         args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
     )
-    if (found := ram.for_board(compiled, board)) is not None:
+    if (found := ram.for_board(compiled, board) or ram.for_board(compiled, board, feed=True)) is not None:
         return found.compiled.model, found.compiled.data, found
     return compiled.model, compiled.data, None
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
-    "activation_bytes, peak_step, macs, strips[], layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
+    "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
     "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
 )
 
@@ -73,6 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "some rows of each in turn",
     )
     weights.add_arguments(parser)
+    parser.add_argument(
+        "--feed",
+        action="store_true",
+        help="the input comes row by row, from a buffer of the caller's or from a function such as a sensor's, and is no tensor "
+        "of the model's; for pictures with channels last",
+    )
     parser.add_argument(
         "--state",
         metavar="IN=OUT",
@@ -162,10 +168,10 @@ def run(args: argparse.Namespace) -> int:
             ties,
             imported=imported,
             custom=custom,
-            ram=ram.parse(args.ram, board) if args.ram else None,
             bits=bits,
+            ram=ram.given(args.ram, args.feed, board),
         )
-    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
+    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board, args.feed)) is not None:
         compiled = smaller.compiled
         print(
             f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}",
@@ -189,6 +195,7 @@ def run(args: argparse.Namespace) -> int:
         "scratch_least": packed.scratch_min,
         "arena_lower_bound": compiled.plan.lower_bound,
         "strips": [[s.first, s.steps, len(s.calls)] for s in packed.strips],
+        "fed": None if packed.fed is None else packed.tensors[packed.inputs[packed.fed]].name,
         "activation_bytes": compiled.plan.activation_bytes,
         "peak_step": compiled.plan.peak_step,
         "macs": compiled.macs,
@@ -325,6 +332,7 @@ def command(args: argparse.Namespace) -> str:
         ("--custom", _file_names(*args.custom)),
     ]
     words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words += ["--feed"] if args.feed else []
     words += [word for option, values in options for value in values for word in (option, value)]
     return printable(shlex.join(words))
 
@@ -450,6 +458,8 @@ def report(r: dict[str, Any]) -> str:
     if few:
         of = sum(layer["weight_bits"] is not None for layer in r["layers"])
         lines.append(f"weights     four bits in {len(few)} of {of} layers that have some: {_names(few)}")
+    if r["fed"] is not None:
+        lines.append(f"fed         '{r['fed']}': its rows come from the caller while the model runs")
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:

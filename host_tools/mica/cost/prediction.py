@@ -12,7 +12,7 @@ from typing import Any
 from mica.boards import BoardSpec
 from mica.cost.table import StepCost, Table
 from mica.format.codec import ModelFile
-from mica.format.order import CALL_COST, call_dims
+from mica.format.order import CALL_COST, call_dims, is_image
 from mica.images import romfs
 
 
@@ -128,12 +128,16 @@ def strip_tables(model: ModelFile) -> int:
     return 192 + 28 * len(model.steps) + 20 * len(model.tensors) if model.strips else 0
 
 
-def room(p: Prediction, model: ModelFile) -> int:
-    """Bytes of tensors and scratch that would fit beside the rest and the caller's inputs, were the model in strips."""
+def room(p: Prediction, model: ModelFile, feed: bool = False) -> int:
+    """Bytes of tensors and scratch that would fit beside the rest and the caller's inputs, were the model in strips.
+
+    feed: its picture comes row by row, as from a sensor, and the caller has none of it.
+    """
     if p.ram["heap"] is None:
         return int(p.ram["arena"])
     rest = p.ram["tables"] + p.ram["state"] + p.ram["copy"] + 192 + 28 * len(model.steps) + 20 * len(model.tensors)
-    rest += sum(model.tensors[t].bytes for t in model.inputs)
+    fed = next((t for t in model.inputs if feed and is_image(model.tensors[t].dims)), None)
+    rest += sum(model.tensors[t].bytes for t in model.inputs if t != fed)
     return max(int(p.ram["arena"]), int(p.ram["heap"]) - rest - SPARE)
 
 

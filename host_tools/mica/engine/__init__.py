@@ -88,7 +88,10 @@ class NativeModel:
         a = np.asarray(values)
         if a.dtype != np.dtype(DTYPE_NUMPY[dtype]) or a.size != int(np.prod(dims)):
             raise EngineError(f"input {i} ({name}): found {a.dtype} {list(a.shape)}, expected {dtype} {list(dims)}")
-        self._model.write(t, np.ascontiguousarray(a).tobytes())
+        if i == self._model.fed():
+            self._model.write_frame(np.ascontiguousarray(a).tobytes())
+        else:
+            self._model.write(t, np.ascontiguousarray(a).tobytes())
 
     def run(self) -> None:
         """All steps, in order."""
@@ -150,7 +153,7 @@ class NativeModel:
         name, dtype, dims = self._shape(i)
         found = np.frombuffer(self._model.read(i), DTYPE_NUMPY[dtype])
         if found.size != int(np.prod(dims)):
-            raise EngineError(f"tensor {i} ({name}) is kept by rows; layers() has all of them")
+            raise EngineError(f"tensor {i} ({name}) is kept by rows", todo="layers() has all of them")
         return found.reshape(dims).copy()
 
     def metadata(self, key: str) -> str | None:

@@ -24,10 +24,27 @@ typedef struct {
     uint8_t *file;
     size_t file_bytes;
     mica_model_t *model;
+    PyObject *frame;  // bytes of the fed input, null where none has been written
 } model_t;
 
 static size_t aligned(size_t n) {
     return (n + MICA_ALIGN - 1) / MICA_ALIGN * MICA_ALIGN;
+}
+
+// Rows of the fed input, out of what was written.
+static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
+    const model_t *self = context;
+    mica_tensor_t t;
+    mica_tensor(self->model, mica_input_id(self->model, mica_fed_input(self->model)), &t);
+    size_t row = 1;  // int8, or no step could read it
+    for (uint32_t i = 2; i < t.rank; ++i) {
+        row *= t.dims[i];
+    }
+    if (self->frame != NULL) {
+        memcpy(rows, PyBytes_AS_STRING(self->frame) + begin * row, (end - begin) * row);
+    } else {
+        memset(rows, (uint8_t)t.zero_point, (end - begin) * row);
+    }
 }
 
 static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
@@ -72,7 +89,9 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         info.state_bytes ? state : NULL, info.state_bytes, &self->model, &err) != MICA_OK) {
         raise_error(&err, self->file, self->file_bytes);
         Py_CLEAR(self);
+        goto done;
     }
+    mica_set_feed(self->model, feed, self);
 done:
     PyMem_Free(file);
     PyBuffer_Release(&data);
@@ -82,6 +101,7 @@ done:
 static void model_dealloc(PyObject *o) {
     PyTypeObject *type = Py_TYPE(o);
     PyMem_Free(((model_t *)o)->block);
+    Py_CLEAR(((model_t *)o)->frame);
     PyObject_Free(o);
     Py_DECREF(type); // an object holds its type, where that was made at run time
 }
@@ -223,6 +243,31 @@ static PyObject *model_rows_made(PyObject *self, PyObject *args) {
     return PyBytes_FromStringAndSize(t.data, t.bytes);
 }
 
+// Place among the inputs of the fed one, or None.
+static PyObject *model_fed(PyObject *self, PyObject *unused) {
+    (void)unused;
+    uint32_t i = mica_fed_input(model_of(self));
+    return i == UINT32_MAX ? Py_NewRef(Py_None) : PyLong_FromUnsignedLong(i);
+}
+
+// Keeps all bytes of the fed input for the runs to come.
+static PyObject *model_write_frame(PyObject *self, PyObject *frame) {
+    mica_tensor_t t;
+    size_t bytes = 1;
+    uint32_t i = mica_fed_input(model_of(self));
+    if (i == UINT32_MAX || !find_tensor(self, mica_input_id(model_of(self), i), &t)) {
+        return PyErr_Format(engine_error, "no input of the model is fed");
+    }
+    for (uint32_t k = 0; k < t.rank; ++k) {
+        bytes *= t.dims[k];
+    }
+    if (!PyBytes_Check(frame) || (size_t)PyBytes_GET_SIZE(frame) != bytes) {
+        return PyErr_Format(engine_error, "input %u is fed: %zu bytes are expected", i, bytes);
+    }
+    Py_XSETREF(((model_t *)self)->frame, Py_NewRef(frame));
+    Py_RETURN_NONE;
+}
+
 static PyObject *model_write(PyObject *self, PyObject *args) {
     unsigned id;
     Py_buffer data;
@@ -286,18 +331,7 @@ static PyObject *model_golden(PyObject *self, PyObject *args) {
     if (bytes == NULL) {
         Py_RETURN_NONE;
     }
-    Py_ssize_t one = 0;
-    for (uint32_t role = 0; role < 2; ++role) {
-        uint16_t id;
-        for (uint32_t k = 0; (id = role ? mica_output_id(m, k) : mica_input_id(m, k)) != MICA_NO_TENSOR; ++k) {
-            mica_tensor_t t;
-            if (!find_tensor(self, id, &t)) {
-                return NULL;
-            }
-            one += (t.bytes + 3) & ~(Py_ssize_t)3;
-        }
-    }
-    return PyBytes_FromStringAndSize((const char *)bytes, one);
+    return PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)mica_golden_bytes(m));
 }
 
 static PyMethodDef model_methods[] = {
@@ -313,6 +347,8 @@ static PyMethodDef model_methods[] = {
     { "tensor_info", model_tensor_info, METH_VARARGS, NULL },
     { "read", model_read, METH_VARARGS, NULL },
     { "write", model_write, METH_VARARGS, NULL },
+    { "fed", model_fed, METH_NOARGS, NULL },
+    { "write_frame", model_write_frame, METH_O, NULL },
     { "step_info", model_step_info, METH_VARARGS, NULL },
     { "input_id", model_input_id, METH_VARARGS, NULL },
     { "output_id", model_output_id, METH_VARARGS, NULL },

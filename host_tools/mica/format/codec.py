@@ -147,6 +147,12 @@ class ModelFile:
         return max((s.scratch_want for s in self.steps), default=0)
 
     @property
+    def fed(self) -> int | None:
+        """Place among the inputs of the one that the caller delivers row by row; None where all are tensors."""
+        found = (i for i, t in enumerate(self.inputs) if 0 <= t < len(self.tensors) and self.tensors[t].space == "rows")
+        return next(found, None)
+
+    @property
     def kernels(self) -> list[str]:
         """Names of the kernels in use, by id."""
         return [k for k in KERNEL_BY_NAME if any(s.kernel == k for s in self.steps)]
@@ -389,7 +395,9 @@ def encode(model: ModelFile) -> bytes:
             "section_bytes": schema.record_bytes(schema.SECTION),
             "n_sections": len(sections),
             "reserved": 0,
-            "features": model.features | (schema.FEATURES["STRIPS"] if model.strips else 0),
+            "features": model.features
+            | (schema.FEATURES["STRIPS"] if model.strips else 0)
+            | (schema.FEATURES["FED"] if model.fed is not None else 0),
             "flags": 0,
             "kernels": kernels,
             "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
@@ -567,7 +575,8 @@ class _Reader:
         steps = [self._step(at, i, r, i in inside) for i, (at, r) in enumerate(self._records("STEPS"))]
         h = self.header
         try:
-            order.check(strips, self.tensors, steps, h["arena_bytes"])
+            fed = next((t for t in inputs if self.tensors[t].space == "rows"), None)
+            order.check(strips, self.tensors, steps, h["arena_bytes"], fed)
         except Broken as e:
             _bad(str(e))
         model = ModelFile(
@@ -656,15 +665,20 @@ class _Reader:
 
     def _io(self) -> tuple[list[int], list[int]]:
         lists: tuple[list[int], list[int]] = ([], [])
+        feeds, fed = bool(self.header["features"] & schema.FEATURES["FED"]), False
         for at, r in self._records("IO"):
             what = f"byte {at}: model input or output"
             if r["role"] > 1 or r["tensor"] >= len(self.tensors):
                 _bad(f"{what} has role {r['role']} and tensor {r['tensor']} of {len(self.tensors)}")
-            if self.tensors[r["tensor"]].space in ("data", "rows"):
+            space = self.tensors[r["tensor"]].space
+            if space == "data" or (space == "rows" and (r["role"] or not feeds or fed)):
                 _bad(f"{what} is tensor {r['tensor']}, which is a constant, or kept by rows")
+            fed = fed or space == "rows"
             if r["tensor"] in lists[r["role"]]:
                 _bad(f"{what} names tensor {r['tensor']} twice")
             lists[r["role"]].append(r["tensor"])
+        if feeds and not fed:
+            _bad("the feature FED, and no input is fed")
         if not lists[0] or not lists[1]:
             _bad("the model has no input or no output")
         return lists

@@ -42,7 +42,10 @@ class Record(Protocol):
 
 @dataclass(frozen=True)
 class Call:
-    """`rows` more rows of the output of step `step`; before that its `drop` oldest rows leave the memory."""
+    """`rows` more rows of the output of step `step`; before that its `drop` oldest rows leave the memory.
+
+    Of step FEED: rows of the fed input, which the caller delivers.
+    """
 
     step: int
     rows: int
@@ -107,9 +110,10 @@ def call_dims(kernel: str, x: Dims, y: Dims, p: Mapping[str, int], rows: int) ->
 class _Memory:
     """Which rows of which tensors are there."""
 
-    def __init__(self, tensors: Sequence[Placed], arena_bytes: int) -> None:
+    def __init__(self, tensors: Sequence[Placed], arena_bytes: int, fed: int | None) -> None:
         self.tensors = tensors
         self.arena_bytes = arena_bytes
+        self.fed = fed
         self.first = [0] * len(tensors)
         self.have = [0] * len(tensors)
 
@@ -123,9 +127,8 @@ class _Memory:
         low = about.offset + (begin - self.first[t]) * row
         return "arena" if about.space == "rows" else about.space, low, low + (end - begin) * row
 
-    def call(self, s: Record, rows: int, drop: int) -> None:
-        """Raises Broken."""
-        t = s.outputs[0]
+    def make(self, t: int, rows: int, drop: int) -> tuple[str, int, int]:
+        """Where `rows` more rows of tensor t go, after `drop` have left; they do not count as there yet. Raises Broken."""
         y = self.tensors[t]
         begin, end = self.have[t], self.have[t] + rows
         require(rows >= 1 and end <= rows_of(y.dims), f"makes {rows} rows, {begin} of {rows_of(y.dims)} are there")
@@ -136,6 +139,21 @@ class _Memory:
         self.first[t] += drop
         out = self.place(t, begin, end)
         require(y.space != "rows" or out[2] <= self.arena_bytes, f"writes up to {out[2]}, behind the arena's end")
+        return out
+
+    def feed(self, rows: int, drop: int) -> None:
+        """Raises Broken."""
+        if self.fed is None:
+            raise Broken("feeds rows, and no input is fed")
+        self.make(self.fed, rows, drop)
+        self.have[self.fed] += rows
+
+    def call(self, s: Record, rows: int, drop: int) -> None:
+        """Raises Broken."""
+        t = s.outputs[0]
+        y = self.tensors[t]
+        out = self.make(t, rows, drop)
+        begin, end = self.have[t], self.have[t] + rows
         for i in s.inputs:
             x = self.tensors[i]
             a, b = reads(s.kernel, x.dims, y.dims, s.params, begin, end)
@@ -150,8 +168,14 @@ class _Memory:
         self.have[t] = end
 
 
-def check(strips: Sequence[Strip], tensors: Sequence[Placed], steps: Sequence[Record], arena_bytes: int) -> None:
-    """Raises Broken where a strip is not sound. Steps are, each for itself."""
+def check(
+    strips: Sequence[Strip],
+    tensors: Sequence[Placed],
+    steps: Sequence[Record],
+    arena_bytes: int,
+    fed: int | None = None,
+) -> None:
+    """Raises Broken where a strip is not sound. Steps are, each for itself. fed: the input that is kept by rows, if one is."""
     inside: set[int] = set()
     behind = 0
     for s in strips:
@@ -172,7 +196,7 @@ def check(strips: Sequence[Strip], tensors: Sequence[Placed], steps: Sequence[Re
         # What is the same for all rows is read whole.
         whole = step.kernel not in BY_WINDOW and any(not moves(x.dims, y.dims) and x.space == "rows" for x in xs)
         require(sound and not whole, f"step {i} ({step.kernel}) cannot be part of a strip")
-    memory = _Memory(tensors, arena_bytes)
+    memory = _Memory(tensors, arena_bytes, fed)
     for s in strips:
         _replay(s, memory, steps)
 
@@ -184,11 +208,15 @@ def _replay(s: Strip, memory: _Memory, steps: Sequence[Record]) -> None:
         memory.forget(t)
     for n, c in enumerate(s.calls):
         what = f"call {n} of the strip from step {s.first} on"
-        require(c.step in own, f"{what}: step {c.step} is not in it")
+        fed = c.step == schema.FEED
+        require(fed or c.step in own, f"{what}: step {c.step} is not in it")
         try:
-            memory.call(steps[c.step], c.rows, c.drop)
+            if fed:
+                memory.feed(c.rows, c.drop)
+            else:
+                memory.call(steps[c.step], c.rows, c.drop)
         except Broken as e:
-            raise Broken(f"{what}, step {c.step}: {e}") from None
+            raise Broken(f"{what}, {'the fed input' if fed else f'step {c.step}'}: {e}") from None
     for i, t in zip(own, outputs, strict=True):
         expected = rows_of(memory.tensors[t].dims)
         require(
@@ -198,7 +226,8 @@ def _replay(s: Strip, memory: _Memory, steps: Sequence[Record]) -> None:
 
 def moved(s: Strip, steps: int) -> Strip:
     """The strip where so many steps come before it."""
-    return Strip(s.first + steps, s.steps, tuple(Call(c.step + steps, c.rows, c.drop) for c in s.calls))
+    calls = (c if c.step == schema.FEED else Call(c.step + steps, c.rows, c.drop) for c in s.calls)
+    return Strip(s.first + steps, s.steps, tuple(calls))
 
 
 def to_records(strips: Sequence[Strip]) -> list[dict[str, int]]:

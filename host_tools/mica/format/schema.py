@@ -113,7 +113,7 @@ IO = (
 )
 
 ORDER = (
-    Field("step", "u16", "step of which rows are made; 0xFFFF: a strip begins"),
+    Field("step", "u16", "step of which rows are made; 0xFFFE: rows of the fed input are; 0xFFFF: a strip begins"),
     Field("rows", "u16", "how many rows; of a strip its first step"),
     Field("drop", "u16", "oldest rows of the output that leave the memory before; of a strip the number of its steps"),
 )
@@ -143,11 +143,13 @@ DTYPES = {"int8": 1, "uint8": 2, "int16": 3, "int32": 4, "float32": 5}
 DTYPE_BYTES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "float32": 4}
 SPACES = {"arena": 0, "state": 1, "data": 2, "rows": 3}
 NEW_STRIP = 0xFFFF  # `step` of the record of ORDER that begins a strip
+FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed input
 
 # name -> bit; none is required by version 1.0.
 # STRIPS: there is a section ORDER, and only then.
+# FED: one model input is kept by rows, and only then.
 # JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
-FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2}
+FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "FED": 4}
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.

@@ -7,6 +7,9 @@ one band after the other, each pulling the rows of its inputs that it needs and 
 tensor that is read only inside is kept by rows: from the oldest that is still needed to the newest. What the strip reads and nobody
 reads behind it may lie behind what it writes, as far as each call leaves alone what later calls read (vMCU, MLSys 2024; here by rows).
 
+A fed input is the output of a step of its own here, which comes first and makes no step of the file: its calls are those by which the
+caller delivers rows.
+
 Which ranges become strips is decided by predicted cost: D[j] = min over i and band of D[i] + cost of [i, j), among those whose
 bytes are within the limit.
 """
@@ -22,6 +25,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format.codec import StepRecord, TensorRecord, step_flags
 from mica.format.order import BY_WINDOW, CALL_COST, Call, Strip, call_dims, can_stream, is_image, moves
+from mica.format.schema import FEED
 from mica.ir.graph import Graph, Node
 from mica.ir.weight_layout import layout_of
 from mica.kernels import KERNEL_BY_NAME
@@ -33,7 +37,8 @@ from mica.plan.verify import verify_strips
 
 LONGEST = 26  # steps of a strip
 BANDS = (1, 2, 4)  # rows of a call
-TRIES = 400  # orders in which storages are placed
+TRIES = 400  # orders in which storages are placed, from each of the best CLIMBS to begin with
+CLIMBS = 3
 
 # (kernel, step, inputs, output, bytes of scratch) -> what it costs to run, in cycles or instructions of some core
 Price = Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]
@@ -70,9 +75,9 @@ class Read:
 
 @dataclass(frozen=True)
 class Step:
-    """A step as this planner sees it."""
+    """A step as this planner sees it; without a node, the delivery of a fed input."""
 
-    node: Node
+    node: Node | None
     y: str
     rows: int
     row_bytes: int
@@ -83,18 +88,24 @@ class Step:
 
 
 class Net:
-    """The steps of a plan, and when each tensor lives: root value -> first and last step that touches it."""
+    """The steps of a plan, and when each tensor lives: root value -> first and last step that touches it.
 
-    def __init__(self, g: Graph, plan: Plan) -> None:
+    With a fed input the first step delivers it, and all others come `before` = 1 step later than in the plan.
+    """
+
+    def __init__(self, g: Graph, plan: Plan, fed: str | None = None) -> None:
         self.g = g
         self.plan = plan
+        self.before = 0 if fed is None else 1
         self.places = Places(g, g.nodes)
         self.first: dict[str, int] = dict.fromkeys((self.root(i) for i in g.inputs), 0)
         self.last: dict[str, int] = {}
         makers: dict[str, int] = {}
         readers: dict[str, list[int]] = {}
-        n = len(plan.steps)
-        for k, node in enumerate(plan.steps):
+        n = len(plan.steps) + self.before
+        if fed is not None:
+            makers[fed] = 0
+        for k, node in enumerate(plan.steps, self.before):
             for i in self.active(node):
                 self.last[self.root(i)] = k
                 readers.setdefault(i, []).append(k)
@@ -107,6 +118,11 @@ class Net:
         renamed = {v for node in g.nodes if node.op in ALIASES for v in (*node.inputs, *node.outputs)}
         self.size = {root: padded(g.value(root).bytes) for root in self.first}
         self.steps = [self._step(node, makers, readers, renamed) for node in plan.steps]
+        if fed is not None:
+            x = g.value(fed)
+            alone = fed not in renamed and fed not in g.outputs and is_image(x.shape)
+            rows = x.shape[1] if is_image(x.shape) else 1
+            self.steps.insert(0, Step(None, fed, rows, x.bytes // rows, (), True, alone, tuple(readers.get(fed, []))))
 
     def root(self, name: str) -> str:
         return self.places.find(name)[0]
@@ -140,6 +156,17 @@ class Net:
         own = readers.get(name, [])
         rows = y.shape[1] if is_image(y.shape) else 1
         return Step(node, name, rows, y.bytes // rows, tuple(found), streams, alone, tuple(own))
+
+    def name(self, k: int) -> str:
+        """Of a step's node, or of the fed input."""
+        node = self.steps[k].node
+        return self.steps[k].y if node is None else node.name
+
+    def feeds(self) -> bool:
+        """Whether all that read the fed input can be in a strip that begins with it."""
+        s = self.steps[0]
+        last = max(s.readers, default=LONGEST)
+        return last < LONGEST and self.inner(0, 0, last + 1) and all(step.streams for step in self.steps[: last + 1])
 
     def inner(self, k: int, i: int, j: int) -> bool:
         """Whether the output of step k is kept by rows in the strip [i, j)."""
@@ -190,7 +217,8 @@ def _pull(net: Net, i: int, j: int, band: int) -> list[tuple[int, int]]:
         make(k, min(steps[k].rows, have[k] + band))
         ends = [k for k in ends if have[k] < steps[k].rows]
     for k in range(i, j):  # rows that no stride reaches are made, too: a layer's checksum is of all
-        make(k, steps[k].rows)
+        if steps[k].node is not None:
+            make(k, steps[k].rows)
     return log
 
 
@@ -289,10 +317,10 @@ def _meet(a: tuple[int, int], b: tuple[int, int]) -> bool:
 class Planner:
     """All segments of a net, each made when it is first asked for."""
 
-    def __init__(self, g: Graph, plan: Plan, price: Price) -> None:
-        self.net = Net(g, plan)
+    def __init__(self, g: Graph, plan: Plan, price: Price, fed: str | None = None) -> None:
+        self.net = Net(g, plan, fed)
         self._given = price
-        self._records = [self._record(node) for node in plan.steps]
+        self._records = [StepRecord("", "", (), ())] * self.net.before + [self._record(node) for node in plan.steps]
         self._segments: dict[tuple[int, int, int], Segment] = {}
         self._costs: dict[tuple[int, int, int], float] = {}
 
@@ -310,7 +338,9 @@ class Planner:
 
     def price(self, k: int, x_rows: int, rows: int, scratch: int) -> float:
         """Of a call of step k in the middle of a picture, or with all its rows of the whole step."""
-        g, node, record = self.net.g, self.net.plan.steps[k], self._records[k]
+        g, node, record = self.net.g, self.net.steps[k].node, self._records[k]
+        if node is None:
+            return MOVE * rows * self.net.steps[k].row_bytes
         n = len(node.inputs) - len(record.blobs)
         part = rows < self.net.steps[k].rows
         tensors = []
@@ -331,7 +361,9 @@ class Planner:
         most = 0
         for seg in cuts:
             for k in range(seg.i, seg.j):
-                node, s = self.net.plan.steps[k], self.net.steps[k]
+                node, s = self.net.steps[k].node, self.net.steps[k]
+                if node is None:
+                    continue
                 x, y = (self.net.g.value(v).shape for v in (node.inputs[0], node.outputs[0]))
                 if seg.band and s.rows > seg.band:
                     x, y = call_dims(node.op, x, y, self._records[k].params, seg.band)
@@ -343,7 +375,7 @@ class Planner:
         """The strip [i, j), or with band 0 step i alone."""
         key = (i, j, band)
         if key not in self._segments:
-            alone = Segment(i, j, 0, self.net.plan.live_bytes[i]) if band == 0 else None
+            alone = Segment(i, j, 0, self.net.plan.live_bytes[i - self.net.before]) if band == 0 else None
             self._segments[key] = alone or _segment(self.net, i, j, band)
         return self._segments[key]
 
@@ -353,12 +385,14 @@ class Planner:
         if key not in self._costs:
             s = self.net.steps[k]
             x_rows = s.reads[0].rows if s.reads else 1
-            if band == 0 or not s.reads:
+            if band == 0 or (not s.reads and s.node is not None):
                 self._costs[key] = self.price(k, x_rows, s.rows, scratch)
             else:
-                r = s.reads[0]
+                r = s.reads[0] if s.reads else None
 
                 def call(rows: int) -> float:
+                    if r is None:
+                        return self.price(k, 0, rows, scratch) + CALL_COST
                     x = min(r.rows, (rows - 1) * r.stride + r.reach) if r.window else rows
                     return self.price(k, x, rows, scratch) + CALL_COST
 
@@ -373,13 +407,16 @@ class Planner:
     def candidates(self, j: int, limit: int) -> Iterable[Segment]:
         """Segments that end in front of step j and are within the limit."""
         steps = self.net.steps
-        alone = self.segment(j - 1, j, 0)
-        if alone.peak <= limit:
+        fed = self.net.before
+        if j > fed and (alone := self.segment(j - 1, j, 0)).peak <= limit:
             yield alone
         for i in range(j - 1, max(-1, j - 1 - LONGEST), -1):
             if not steps[i].streams:
                 break
-            if all(self.segment(k, k + 1, 0).peak <= limit for k in range(i, j)):
+            if i < fed:
+                if not self.net.inner(0, 0, j):
+                    continue
+            elif all(self.segment(k, k + 1, 0).peak <= limit for k in range(i, j)):
                 continue  # one by one they cost less
             for band in BANDS:
                 if band == 1 or band < 2 * max(s.rows for s in steps[i:j]):
@@ -462,7 +499,8 @@ def _items(net: Net, cuts: Sequence[Segment]) -> list[_Item]:
     for q, seg in enumerate(cuts):
         if seg.band:
             continue
-        node = net.plan.steps[seg.i]
+        node = net.steps[seg.i].node
+        assert node is not None
         y = node.outputs[0]
         for name in donors(net.g, node, net.places):
             x = net.root(name)
@@ -529,28 +567,35 @@ def _place(net: Net, cuts: Sequence[Segment], limit: int) -> tuple[int, list[_It
             end = max(end, offsets[a] + items[a].bytes)
         return end, offsets
 
-    rng = random.Random(1)
-    order = sorted(range(n), key=lambda a: -items[a].bytes)
-    best = fit(order)
-    starts = (
+    starts: tuple[Callable[[int], tuple[int, ...]], ...] = (
+        lambda a: (-items[a].bytes,),
         lambda a: (items[a].first, -items[a].bytes),
         lambda a: (-(items[a].last - items[a].first), -items[a].bytes),
+        # What lies over the end of another comes before it, so that the other can leave room below.
+        lambda a: (-items[a].bytes, -items[a].first),
+        lambda a: (-items[a].first, -items[a].bytes),
+        lambda a: (items[a].ring >= 0, -items[a].first, -items[a].bytes),
     )
-    for key in starts:
-        trial = sorted(range(n), key=key)
-        found = fit(trial)
-        if found[0] < best[0]:
-            best, order = found, trial
-    bound = max(seg.peak for seg in cuts)
-    for _ in range(TRIES):
-        if best[0] <= max(bound, limit):
-            break
-        trial = list(order)
-        for _ in range(rng.randint(1, 3)):
-            trial.insert(rng.randrange(n), trial.pop(rng.randrange(n)))
-        found = fit(trial)
-        if found[0] <= best[0]:
-            best, order = found, trial
+    enough = max(max(seg.peak for seg in cuts), limit)
+    orders = [sorted(range(n), key=key) for key in starts]
+    tried = sorted(((*fit(order), order) for order in orders), key=lambda found: found[0])
+    best = tried[0][:2]
+    rng = random.Random(1)
+    for size, offsets, order in tried[:CLIMBS]:
+        here = size
+        if here < best[0]:
+            best = (size, offsets)
+        for _ in range(TRIES):
+            if best[0] <= enough:
+                break
+            trial = list(order)
+            for _ in range(rng.randint(1, 3)):
+                trial.insert(rng.randrange(n), trial.pop(rng.randrange(n)))
+            found = fit(trial)
+            if found[0] <= here:
+                here, order = found[0], trial
+            if found[0] < best[0]:
+                best = found
     for item, at in zip(items, best[1], strict=True):
         item.offset = at
     return best[0], items
@@ -559,12 +604,29 @@ def _place(net: Net, cuts: Sequence[Segment], limit: int) -> tuple[int, list[_It
 # ---- the plan
 
 
-def plan_within(g: Graph, plan: Plan, ram: int, scratch_limit: int, price: Price) -> Plan:
-    """The cheapest plan whose tensors and scratch take at most `ram` bytes: `plan` itself, or one with strips.
+def plan_within(
+    g: Graph, plan: Plan, ram: int | None, scratch_limit: int, price: Price, fed: str | None = None
+) -> Plan:
+    """As `search`; raises MicaError, with the least that can be, where there is none."""
+    found = search(g, plan, ram, scratch_limit, price, fed)
+    if found is None:
+        raise refusal(g, plan, ram or 0, price, fed)
+    return found
 
-    g: the graph of `plan`, in its order. scratch_limit: bytes that speed may cost at most. Raises MicaError with the least that can be.
+
+def search(
+    g: Graph, plan: Plan, ram: int | None, scratch_limit: int, price: Price, fed: str | None = None
+) -> Plan | None:
+    """The cheapest plan whose tensors and scratch take at most `ram` bytes: `plan` itself, or one with strips; None: there is none.
+
+    g: the graph of `plan`, in its order. ram: None sets no limit. scratch_limit: bytes that speed may cost at most. fed: the input
+    that is to exist as some rows only. Raises MicaError where it cannot be fed.
     """
-    planner = Planner(g, plan, price)
+    planner = Planner(g, plan, price, fed)
+    if fed is not None and not planner.net.feeds():
+        raise _not_fed(planner.net)
+    if ram is None:
+        ram = plan.arena_bytes + 2 * scratch_limit + max((s.rows * s.row_bytes for s in planner.net.steps), default=0)
     best: tuple[float, Plan] | None = None
     for scratch in dict.fromkeys(min(s, scratch_limit) for s in SCRATCH):
         if (way := _within(planner, ram, scratch)) is not None:
@@ -572,10 +634,15 @@ def plan_within(g: Graph, plan: Plan, ram: int, scratch_limit: int, price: Price
             if best is None or cost < best[0]:
                 best = (cost, _plan(planner, cuts, items, scratch))
     if best is None:
-        raise MicaError(_too_little(planner, ram))
+        return None
     found = best[1]
-    verify_strips(g, found.steps, found.offsets, found.arena_bytes, found.strips, IN_PLACE)
+    verify_strips(g, found.steps, found.offsets, found.arena_bytes, found.strips, IN_PLACE, fed)
     return found
+
+
+def refusal(g: Graph, plan: Plan, ram: int, price: Price, fed: str | None = None) -> MicaError:
+    """The error that says how little is enough."""
+    return _too_little(Planner(g, plan, price, fed), ram)
 
 
 def _within(planner: Planner, ram: int, scratch: int) -> tuple[float, list[Segment], list[_Item]] | None:
@@ -612,15 +679,45 @@ def _plan(planner: Planner, cuts: Sequence[Segment], items: Sequence[_Item], scr
         net.plan,
         offsets=offsets,
         arena_bytes=padded(max(item.offset + item.bytes for item in items)),
-        peak_step=net.steps[peaks.index(most)].node.name,
-        live_bytes=peaks,
-        strips=tuple(Strip(seg.i, seg.j - seg.i, tuple(seg.calls)) for seg in cuts if seg.band),
+        peak_step=net.name(max(peaks.index(most), net.before)),
+        live_bytes=peaks[net.before :],
+        strips=tuple(_strip(seg, net.before) for seg in cuts if seg.band),
         by_rows=frozenset(net.steps[k].y for seg in cuts for k in seg.ring),
         scratch=scratch,
     )
 
 
-def _too_little(planner: Planner, ram: int) -> str:
+def _strip(seg: Segment, before: int) -> Strip:
+    """The strip as the file has it: of a fed input no step, but calls."""
+    calls = (Call(FEED if c.step < before else c.step - before, c.rows, c.drop) for c in seg.calls)
+    first = max(0, seg.i - before)
+    return Strip(first, seg.j - before - first, tuple(calls))
+
+
+def _not_fed(net: Net) -> MicaError:
+    """Why the input cannot be fed."""
+    s = net.steps[0]
+    todo = "pack it without --feed"
+    if not s.alone:
+        shape = list(net.g.value(s.y).shape)
+        return MicaError(
+            f"--feed: input '{s.y}' {shape} has no rows of its own: a picture [1, H, W, C] is expected", todo=todo
+        )
+    for k in s.readers:
+        for read in net.steps[k].reads:
+            if read.name == s.y and read.whole:
+                return MicaError(f"--feed: '{net.name(k)}' reads all rows of input '{s.y}' at once", todo=todo)
+    for k in range(1, max(s.readers, default=0) + 1):
+        node = net.steps[k].node
+        if node is not None and not net.steps[k].streams:
+            what = "reads" if k in s.readers else "comes before the last reader of"
+            return MicaError(
+                f"--feed: '{net.name(k)}' ({node.op}) {what} input '{s.y}' and cannot run by rows", todo=todo
+            )
+    return MicaError(f"--feed: input '{s.y}' is read by no step, or more than {LONGEST} steps later", todo=todo)
+
+
+def _too_little(planner: Planner, ram: int) -> MicaError:
     """The refusal: the least that can be, found by trying, and the layers that need it."""
     scratch = SCRATCH[-1]
     low, high = ram, ram
@@ -634,9 +731,9 @@ def _too_little(planner: Planner, ram: int) -> str:
             high, found = middle, better
     cuts = found[1]
     seg = max(cuts, key=lambda seg: seg.peak)
-    first, last = planner.net.steps[seg.i].node.name, planner.net.steps[seg.j - 1].node.name
+    first, last = planner.net.name(seg.i), planner.net.name(seg.j - 1)
     names = f"'{first}'" + (f" to '{last}'" if first != last else "")
-    return (
-        f"--ram {ram:,}: the least that this model runs in is {high:,} bytes of tensors and scratch, for {names}. "
-        "Try a smaller input or fewer channels"
+    return MicaError(
+        f"--ram {ram:,}: the least that this model runs in is {high:,} bytes of tensors and scratch, for {names}",
+        todo="try a smaller input or fewer channels" + ("" if planner.net.before else ", or --feed"),
     )

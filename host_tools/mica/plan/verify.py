@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mica.format.order import Strip
+from mica.format.schema import FEED
 from mica.ir.graph import Graph, Node
 
 
@@ -134,8 +135,9 @@ def verify_strips(
     arena_bytes: int,
     strips: Sequence[Strip],
     in_place: Mapping[str, tuple[int, ...]],
+    fed: str | None = None,
 ) -> None:
-    """The same as `verify` for a plan with strips, by the owner of each byte of each row.
+    """The same as `verify` for a plan with strips, by the owner of each byte of each row. fed: the input that comes by rows.
 
     Every call has to find the rows that it reads, where the window of its kernel wants them, and what it writes is then
     there. Two names of the same bytes (a reshape) are followed to the name that was written.
@@ -190,16 +192,34 @@ def verify_strips(
                 apart(node, i, owners.span(i, 0, g.value(i).bytes, by), target, by)
         owners.write(y, 0, g.value(y).bytes, by)
 
-    def call(node: Node, rows: int, drop: int) -> None:
-        y = node.outputs[0]
-        by = f"node '{node.name}' ({node.op}), row {owners.have[y]}"
+    def leave(y: str, drop: int, by: str) -> None:
+        """The oldest rows of y make room."""
         row = owners.row_bytes(y)
         if drop:
             kept = owners.have[y] - owners.gone.get(y, 0) - drop
+            if kept < 0:
+                raise PlanError(f"{by}: {drop} rows leave, {kept + drop} are there")
             here = owners.span(y, (owners.gone.get(y, 0) + drop) * row, owners.have[y] * row, by)
             moved = owners.bytes[here].copy()
             owners.bytes[offsets[y] : offsets[y] + kept * row] = moved
             owners.gone[y] = owners.gone.get(y, 0) + drop
+
+    def feed(rows: int, drop: int) -> None:
+        if fed is None:
+            raise PlanError(f"{rows} rows are fed, and no input is")
+        by = f"the fed input '{fed}', row {owners.have[fed]}"
+        row, end = owners.row_bytes(fed), owners.have[fed] + rows
+        leave(fed, drop, by)
+        if end * row > g.value(fed).bytes:
+            raise PlanError(f"{by}: there are not {rows} more")
+        owners.write(fed, owners.have[fed] * row, end * row, by)
+        owners.have[fed] = end
+
+    def call(node: Node, rows: int, drop: int) -> None:
+        y = node.outputs[0]
+        by = f"node '{node.name}' ({node.op}), row {owners.have[y]}"
+        row = owners.row_bytes(y)
+        leave(y, drop, by)
         begin, end = owners.have[y], owners.have[y] + rows
         a = node.attrs
         target = owners.span(y, begin * row, end * row, by)
@@ -223,7 +243,10 @@ def verify_strips(
     inside = {k for s in strips for k in range(s.first, s.first + s.steps)}
     number = {id(node): k for k, node in enumerate(steps)}
     for name in g.inputs:
-        owners.write(name, 0, g.value(name).bytes, "model input")
+        if name == fed:
+            owners.have[name] = 0
+        else:
+            owners.write(name, 0, g.value(name).bytes, "model input")
     for node in g.nodes:
         k = number.get(id(node))
         if k is None:
@@ -232,7 +255,10 @@ def verify_strips(
             for i in range(k, k + begins[k].steps):
                 owners.have[steps[i].outputs[0]] = 0
             for c in begins[k].calls:
-                call(steps[c.step], c.rows, c.drop)
+                if c.step == FEED:
+                    feed(c.rows, c.drop)
+                else:
+                    call(steps[c.step], c.rows, c.drop)
             for i in range(k, k + begins[k].steps):
                 y = steps[i].outputs[0]
                 if owners.have[y] * owners.row_bytes(y) != g.value(y).bytes:

@@ -62,6 +62,17 @@ static void run_step(const mica_model_t *m, uint32_t step, uint32_t parts) {
     }
 }
 
+// Rows of the fed input, out of all of them; a row's bytes lie in front.
+typedef struct {
+    uint32_t row;
+    const uint8_t *rows;
+} frame_t;
+
+static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
+    const frame_t *frame = context;
+    memcpy(rows, frame->rows + begin * frame->row, (end - begin) * frame->row);
+}
+
 static void run(const block_t *block, uint32_t i) {
     const job_t *job = &block->jobs[i];
     const uint8_t *base = (const uint8_t *)block;
@@ -101,10 +112,17 @@ static void run(const block_t *block, uint32_t i) {
     print_number(load);
     board_print("\n");
     const uint8_t *x = base + job->inputs;
+    frame_t frame;
     for (uint32_t k = 0; k < info.n_inputs; ++k) {
         mica_tensor_t t;
         mica_tensor(m, mica_input_id(m, k), &t);
-        memcpy(t.data, x, t.bytes);
+        if (k == mica_fed_input(m)) {
+            frame = (frame_t) { t.dims[2] * t.dims[3], x };
+            mica_set_feed(m, feed, &frame);
+            t.bytes = t.dims[1] * frame.row;
+        } else {
+            memcpy(t.data, x, t.bytes);
+        }
         x += (t.bytes + 3) & ~(uint32_t)3;
     }
     for (uint32_t step = 0; step < info.n_steps; ++step) {
