@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, ram, target, text
+from mica.cli import chart, outputs, ram, target, text, weights
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
+from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.passes import streaming
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
         "some rows of each in turn",
     )
+    weights.add_arguments(parser)
     parser.add_argument(
         "--state",
         metavar="IN=OUT",
@@ -118,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
     if args.golden < 0:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
+    bits = weights.parse(args)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
@@ -160,6 +163,7 @@ def run(args: argparse.Namespace) -> int:
             imported=imported,
             custom=custom,
             ram=ram.parse(args.ram, board) if args.ram else None,
+            bits=bits,
         )
     if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
         compiled = smaller.compiled
@@ -206,6 +210,7 @@ def run(args: argparse.Namespace) -> int:
         blob = signature.sign(blob, key)
     if board is not None:
         _require_fit(packed, blob, board, model)
+    weights.require_size(bits.size if bits else None, len(blob))
     result["size"] = len(blob)
     result["signed"] = key is not None
     outputs.write(output, blob)
@@ -311,6 +316,9 @@ def command(args: argparse.Namespace) -> str:
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
         ("--ram", [args.ram] if args.ram else []),
+        ("--weights", [args.weights] if args.weights != "8" else []),
+        ("--size", [args.size] if args.size else []),
+        ("--loss", [args.loss] if args.loss else []),
         ("--state", args.state),
         ("--window", args.window),
         ("--golden", [str(args.golden)] if args.golden else []),
@@ -397,7 +405,8 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
             "macs": s.macs,
-            "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
+            "weight_bytes": s.constant_bytes,
+            "weight_bits": LAYOUT_BY_CODE[s.layout].bits if "weights" in s.blobs else None,
             "live_bytes": live[k],
             "scratch_want": s.scratch_want,
             "scratch_bytes": s.scratch_want,
@@ -437,6 +446,10 @@ def report(r: dict[str, Any]) -> str:
         each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
         calls = sum(n for _, _, n in r["strips"])
         lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
+    few = [layer for layer in r["layers"] if layer["weight_bits"] == CODE_BITS]
+    if few:
+        of = sum(layer["weight_bits"] is not None for layer in r["layers"])
+        lines.append(f"weights     four bits in {len(few)} of {of} layers that have some: {_names(few)}")
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:
@@ -455,6 +468,10 @@ _DATA = {
     "eval": "{n} samples of --eval",
     "made up": "{n} made-up samples, which says little",
 }
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(row["name"] for row in rows[:5]) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
 
 
 def quality_line(q: dict[str, Any]) -> str:
