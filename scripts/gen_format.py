@@ -32,6 +32,7 @@ RECORDS = {
     "IO": schema.IO,
     "METADATA": schema.METADATA,
     "ORDER": schema.ORDER,
+    "TOKENS": schema.TOKENS,
 }
 # Constants of the schema: those SPEC.md lists, and those only C needs.
 LIMITS = (
@@ -47,6 +48,9 @@ MORE = (
     "MAX_PARAMS",
     "MAX_KERNEL_ID",
     "NEW_STRIP",
+    "NO_TOKEN",
+    "MAX_TOKENS",
+    "MAX_PIECE_BYTES",
 )
 
 
@@ -92,6 +96,8 @@ def header() -> str:
     out += [_define(f"MICA_LAYOUT_{layout.name.upper()}", layout.code) for layout in LAYOUTS]
     out.append(_define("MICA_ROW_ALIGN", ROW_ALIGN))
     out.append(_define("MICA_WEIGHT_LARGEST", INT8.largest, "FAST: no weight is less than its opposite"))
+    out += [_define(f"MICA_TOKEN_METHOD_{name}", n) for name, n in schema.TOKEN_METHODS.items()]
+    out += [_define(f"MICA_TOKEN_FLAG_{name}", n) for name, n in schema.TOKEN_FLAGS.items()]
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
     for k in (*KERNELS, CUSTOM):

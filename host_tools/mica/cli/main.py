@@ -24,6 +24,7 @@ from mica.printable import printable_lines
 COMMANDS = {
     "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
     "info": "what a .mica file holds",
+    "generate": "text from a language model",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
     "compare": "two packed models side by side: sizes, accuracy, error, time",
