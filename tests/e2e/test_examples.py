@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import ROOT
+from helpers import DEMO, ROOT
 
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
@@ -35,8 +35,9 @@ def matches(pattern: str, line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def board_with(digits: Path, digits_rows: Path) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with digits.mica and digits_rows.mica on it and an empty heap."""
-    files = {"digits.mica": digits.read_bytes(), "digits_rows.mica": digits_rows.read_bytes()}
+    """Boards by name, each started once, with digits.mica, digits_rows.mica and command.mica on it and an empty heap."""
+    command = DEMO / "command.mica"
+    files = {path.name: path.read_bytes() for path in (digits, digits_rows, command)}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -166,7 +167,7 @@ def test_nats(command: HostRunner, tmp_path: Path, capsys: pytest.CaptureFixture
     expected = []
     for line in lines:
         states = {n: np.zeros(s, np.float32) for n, s in sizes.items() if n not in ("token", "position")}
-        for at, (token, following) in enumerate(zip(line, line[1:], strict=False)):
+        for at, (token, following) in enumerate(pairwise(line)):
             numbers = {"token": np.array([token]), "position": np.array([at])}
             logits, *after = session.run(None, numbers | states)
             states = dict(zip(states, after, strict=True))
