@@ -46,9 +46,16 @@ def engine() -> list[Extension]:
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/ref"],
             extra_compile_args=["-O2", "-std=c99"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")],
+            py_limited_api=True,
             optional=True,
         )
     ]
 
 
-setup(ext_modules=engine(), cmdclass={"build_py": BuildWithData})
+# One wheel for every Python from 3.11: the engine keeps to the stable ABI, and nothing else is compiled.
+setup(
+    ext_modules=engine(),
+    cmdclass={"build_py": BuildWithData},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -202,7 +202,16 @@ def main() -> int:
         metavar="BOARD",
         help="instead: bytes of the kernels in the firmware of these boards, or of all",
     )
+    parser.add_argument("--fleet", action="store_true", help="instead: a fleet of boards on this computer, and mosquitto")
     args = parser.parse_args()
+    if args.fleet:
+        import fleet_bench
+
+        rows = fleet_bench.run()
+        if args.json:
+            out = json.dumps({"revision": _revision(), "fleet": rows}, indent=1) + "\n"
+            sys.stdout.write(out) if args.json == "-" else Path(args.json).write_text(out)
+        return 0
     if args.sizes is not None:
         rows = sizes(args.sizes)
         if args.json != "-":

@@ -46,6 +46,7 @@ A target `T` is one of these:
 | `/dev/ttyACM0`, `COM5`, `socket://host:port` | a board at a port |
 | `auto` | the one board that is plugged in; the default of `push`, `ls`, `rm` and `doctor` |
 | `usb:all`, `fleet:UNIX*3,MPS2_AN385` | several boards, for `run` and `eval`: samples are shared out, and what a board fails to answer is asked again of the others |
+| `fleet:plant` | the same with the boards that have joined the fleet of `plant.toml` (`mica fleet`) |
 """
 
 

@@ -1,13 +1,14 @@
 """Measures what steps cost on every emulated core, and writes the table that `mica fit` predicts from.
 
 What is measured: single steps over swept shapes (convolutions of all kinds, dense layers, pools, what moves and joins
-elements), random networks, and the exported networks of tests/models; never the models of ../shared/models nor the digits, by
+elements), random networks, and the exported networks and classic models of tests/models; never the models of ../shared/models nor the digits, by
 which the table is judged (`--judge`, and tests/e2e/test_fit.py). Each step runs in the bare-metal program of tests/bench, which
 counts cycles in the RP2040 emulator and instructions in QEMU, and has to write the bytes of the numpy reference. Then each kind
 of step (`mica.cost.features`) gets the factors, none below 0, that make the squares of the relative errors least.
 
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
+    scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -36,7 +37,10 @@ import bare_metal  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from nets import Net  # noqa: E402
+from one_step import model_of  # noqa: E402
 from random_nets import RandomNet  # noqa: E402
+from tabular_cases import tabular_cases  # noqa: E402
+from vector_cases import vector_cases  # noqa: E402
 
 from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compiler import compile_model  # noqa: E402
@@ -44,6 +48,8 @@ from mica.cost import features  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
+from mica.format.values import quantise_input  # noqa: E402
+from mica.kernels import tabular, vectors  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -53,6 +59,7 @@ RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
+MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
 
@@ -195,6 +202,23 @@ def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
     print(f"costs: {refused} networks were refused by the compiler", file=sys.stderr)
 
 
+def classic(board: str) -> list[Job]:
+    """Trees, neighbours ... of tests/models on samples of their own, and the single steps that tests/kernels makes up."""
+    jobs = []
+    for path in sorted((ROOT / "tests" / "models" / "classic").glob("*.onnx")):
+        with np.load(path.with_suffix(".npz")) as data:
+            x = data["test/x"][:3]
+        model = compile_model(path, {"x": x}, plain=True).model
+        made = bare_metal.for_board(model, board)
+        t = model.tensors[model.inputs[0]]
+        jobs += [Job(f"{path.stem} {i}", made, [quantise_input(row, t)]) for i, row in enumerate(x)]
+    for c in (*tabular_cases(), *vector_cases()):
+        model = model_of(c)
+        if np.prod(c.xs[0].shape) <= MOST_ELEMENTS:
+            jobs.append(Job(c.name, bare_metal.for_board(model, board), list(c.xs)))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def corpus(board: str) -> list[Job]:
     """Everything as jobs for a board; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -209,7 +233,7 @@ def corpus(board: str) -> list[Job]:
         data = bare_metal.for_board(model, board)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [job for job in jobs if _takes(codec.decode(job.data))]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board)]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -419,6 +443,7 @@ def main() -> int:
     """Measure, fit, write; or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
+    parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -444,10 +469,16 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = samples(core, corpus(core.board))
+        found = samples(core, classic(core.board) if args.classic else corpus(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
-        facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
+        if args.classic:
+            facts = _content()["cores"][name]
+            ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
+            kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
+            facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
+        else:
+            facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
         _write("cores", name, facts)
     return 0
 

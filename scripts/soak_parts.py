@@ -1,6 +1,6 @@
 """What `scripts/soak` tries: PARTS, a function each. All go on side by side until the time is over.
 
-To add a part, write a function from Settings to Found and a row of PARTS.
+To add a part, write a function that adds to Found what it tries, as it goes, and a row of PARTS.
 """
 
 from __future__ import annotations
@@ -53,14 +53,13 @@ class Found:
             sums[what] = max(sums.get(what, 0), n) if what == "edges" else sums.get(what, 0) + n
 
 
-def fuzz(s: Settings) -> Found:
+def fuzz(s: Settings, found: Found) -> None:
     """Damaged files through the loader and the engine on this computer: builds of 64 and 32 bits, ref and c32, with all that a
     sanitizer sees; and files that change under a running model."""
     kinds = [(build, False) for build in c_build.BUILDS] + [
         (build, True) for build in (c_build.BUILDS[0], c_build.BUILDS[-1])
     ]
     kinds = list(dict.fromkeys(kinds))
-    found = Found()
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(s.jobs) as pool:
         programs = {}
         for build, changed in kinds:
@@ -94,12 +93,10 @@ def fuzz(s: Settings) -> Found:
                     return
 
         list(pool.map(one, range(s.jobs)))
-    return found
 
 
-def boards(s: Settings) -> Found:
+def boards(s: Settings, found: Found) -> None:
     """Boards in trouble, in rounds: damaged files, odd calls, also in mid-run, Ctrl-C, soft resets."""
-    found = Found()
     end, seed = time.monotonic() + s.seconds, s.seed
     while s.boards and time.monotonic() < end:
         for name in s.boards:
@@ -108,14 +105,12 @@ def boards(s: Settings) -> Found:
             except AssertionError as e:
                 found.add(name, {"crashes": 1})
                 found.problems.append(str(e))
-                return found
+                return
         seed += 1
-    return found
 
 
-def memory(s: Settings) -> Found:
+def memory(s: Settings, found: Found) -> None:
     """Allocations that fail, and Ctrl-C, in MicroPython's unix port: in each scenario in turn, other places in each round."""
-    found = Found()
     seed = s.seed
     with injecting.board() as board:
         names = injecting.scenarios(board)
@@ -129,16 +124,14 @@ def memory(s: Settings) -> Found:
                 except AssertionError as e:
                     found.add("memory and Ctrl-C", {"crashes": 1})
                     found.problems.append(str(e))
-                    return found
+                    return
                 found.add("memory and Ctrl-C", tried | {"crashes": 0})
             seed += 1
-    return found
 
 
-def mutation(s: Settings) -> Found:
+def mutation(s: Settings, found: Found) -> None:
     """Mistakes in a copy of this tree, that the tests should see (scripts/mutants), as many as there is time for. One that was
     decided before is counted, not tried again."""
-    found = Found()
     chosen = [*mutants.named_mutants(), *mutants.placed_mutants(mutants.SEED, mutants.PLACED)]
     records = mutants.run(chosen, 1, s.seconds / 60, lambda line: print(line, file=sys.stderr, flush=True))
     found.add("mistakes in a copy of the tree", mutants.counts(records))
@@ -147,12 +140,11 @@ def mutation(s: Settings) -> Found:
             found.problems.append(
                 f"mutant {r['verdict']}: {r['name']}, {r['file']}:{r['line']}: {r['before']} -> {r['after']}"
             )
-    return found
 
 
-def tflite(s: Settings) -> Found:
+def tflite(s: Settings, found: Found) -> None:
     """Damaged .tflite files through `pack`, by the hundred, in a process of its own: it measures its memory."""
-    found, name = Found(), "damaged .tflite files"
+    name = "damaged .tflite files"
     end, seed = time.monotonic() + s.seconds, s.seed
     program = [sys.executable, str(ROOT / "tests" / "host" / "damaged_tflite.py"), "100"]
     while time.monotonic() < end:
@@ -160,20 +152,18 @@ def tflite(s: Settings) -> Found:
         if done.returncode:
             found.add(name, {"crashes": 1})
             found.problems.append(done.stderr[-4000:])
-            return found
+            return
         found.add(name, json.loads(done.stdout) | {"crashes": 0})
         seed += 1
-    return found
 
 
-def strips(s: Settings) -> Found:
+def strips(s: Settings, found: Found) -> None:
     """Models in strips: damaged orders through loader and host check, one verdict; and random networks that have to give the same
     bytes at five limits each."""
     import test_corrupt
     import test_order
     import test_strips
 
-    found = Found()
     end, seed = time.monotonic() + s.seconds, s.seed
     with tempfile.TemporaryDirectory() as name:
         drivers = [test_corrupt.build(Path(name), b, "-fsanitize=address,undefined") for b in c_build.BUILDS]
@@ -187,12 +177,11 @@ def strips(s: Settings) -> Found:
             except AssertionError as e:
                 found.add("damaged orders", {"crashes": 1})
                 found.problems.append(f"strips, seed {seed}: {str(e)[:4000]}")
-                return found
+                return
             seed += 1
-    return found
 
 
-PARTS: dict[str, Callable[[Settings], Found]] = {
+PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "fuzz": fuzz,
     "boards": boards,
     "memory": memory,

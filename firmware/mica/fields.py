@@ -5,9 +5,9 @@ of their elements, a bar, its parameters. All in the order of a step's record.
 """
 
 KERNELS = (
-    "\nconv2d_s8 3 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left groups act_min act_max"
+    "\nconv2d_s8 11 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left groups act_min act_max"
     "\ndepthwise_conv2d_s8 1 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left act_min act_max"
-    "\nfully_connected_s8 5 weights:b bias:i mult:i shift:b | act_min act_max"
+    "\nfully_connected_s8 13 weights:b bias:i mult:i shift:b | act_min act_max"
     "\nmax_pool2d_s8 1 | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left act_min act_max"
     "\naverage_pool2d_s8 1 mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right count_include_pad act_min act_max"
     "\nadd_s8 1 | mult_a mult_b offset shift act_min act_max"
@@ -33,6 +33,9 @@ KERNELS = (
     "\nfeatures_s8 1 scale:i exponent:b offset:i missing:b | act_min act_max"
     "\nranks_s8 1 thresholds:i first:I source:H missing:b | count"
     "\ntrees_s8 1 nodes:H roots:I bias:i | words trees mult shift act_min act_max"
+    "\ndistances_s8 1 points:h scale:i exponent:b offset:i missing:h | kind bound"
+    "\nnearest_s8 1 target:H value:h | k kind mult shift act_min act_max"
+    "\nmachine_s8 1 table:i factors:h bias:i | in_mult in_shift in_offset down mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

@@ -21,6 +21,7 @@ from mica.fields import KERNELS
 
 
 _CUSTOM = "custom_s8"
+_CODES4 = 3
 
 
 class Tensor:
@@ -45,6 +46,18 @@ class Tensor:
         """Quantise real numbers into the tensor: as a model's inputs are, so the host gives the same integers."""
         model, index = self._place
         model.store(index, values)
+
+
+class Codes:
+    """Rows of 4-bit codes, to be read like rows of int8 weights: of each four weights the first byte has 0 and 2."""
+
+    def __init__(self, table, pairs):
+        self._table = table
+        self._pairs = pairs  # behind the table
+
+    def __getitem__(self, i):
+        pair = self._pairs[16 + (i >> 2) * 2 + (i & 1)]
+        return self._table[pair >> 4 if i & 2 else pair & 15]
 
 
 class Step:
@@ -98,10 +111,19 @@ class Step:
                 return view
         raise KeyError(name)
 
-    def row(self, k):
-        """Return how many bytes lie between the beginnings of two rows of k weights."""
+    def weights(self, n, k, typecode="b"):
+        """Return (w, row): weight i of row o of n rows of k weights is w[o * row + i]."""
+        self.check_layout()
+        if self.layout == _CODES4:
+            row = (k + 7) & -8
+            pairs = self.constant("weights", 16 + n * row // 2, "B")
+            return Codes(self.constant("weights", len(pairs), "b")[:16], pairs), row
+        row = (k + 3) & -4 if self.layout else k
+        return self.constant("weights", n * row, typecode), row
+
+    def check_layout(self):
+        """Raise ValueError unless the kernel reads weights that lie so."""
         self.want(self._layouts >> self.layout & 1, f"weight layout {self.layout}")
-        return (k + 3) & -4 if self.layout else k
 
     def same_shape(self):
         self.want(self.x[0].shape == self.y.shape, "input and output differ in shape")
@@ -126,6 +148,7 @@ _HOMES = (
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
     "tabular features_s8 ranks_s8 trees_s8",
+    "vectors distances_s8 nearest_s8 machine_s8",
 )
 # end
 
@@ -140,7 +163,7 @@ def fallback(step):
         raise ValueError(
             f"step {step.index} ({step.name}): {op} is an operator of your own: mica.register('{op}', f) comes before the model"
         )
-    step.row(0)  # the layout of the weights
+    step.check_layout()
     for line in _HOMES:
         words = line.split()
         if step.kernel in words[1:]:

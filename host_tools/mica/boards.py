@@ -1,7 +1,7 @@
 """The boards mica knows: one folder each under boards/, described by its board.toml."""
 
 import difflib
-import sys
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -10,11 +10,6 @@ from typing import Any
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 PORTS = ("unix", "qemu", "rp2", "esp32")
 FLASHERS = ("none", "uf2", "esptool")
@@ -72,6 +67,7 @@ class BoardSpec:
     clock: int = 0
     flash: int = 0
     storage: int = 0
+    network: bool = False  # it can reach a broker: what a board of a fleet runs is frozen in
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
     romfs: Romfs | None = None
     uf2: Uf2 | None = None
@@ -127,7 +123,8 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
             expected = known[key].type
             if type(value) is not expected:
                 kind = getattr(expected, "__name__", str(expected))
-                raise MicaError(f"{place}: {value!r} is not {'a text' if kind == 'str' else 'a whole number'}")
+                what = {"str": "a text", "bool": "true or false"}.get(kind, "a whole number")
+                raise MicaError(f"{place}: {value!r} is not {what}")
             values[key] = value
     return cls(**values)
 

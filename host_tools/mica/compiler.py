@@ -27,9 +27,11 @@ from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
 from mica.plan.strips import Price, plan_within
+from mica.quantise.choose_bits import Bits
+from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
-from mica.quantise.parts import split_outputs
+from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
@@ -76,6 +78,7 @@ def compile_model(
     custom: CustomOps = NO_CUSTOM,
     ram: Ram | None = None,
     tokens: Tokens | None = None,
+    bits: Bits | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
@@ -85,6 +88,7 @@ def compile_model(
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
     consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
     and scratch may take together; where they would take more, layers run in strips. tokens: the vocabulary of a language model.
+    bits: which weights take four.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -113,6 +117,10 @@ def compile_model(
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
+        facts = _facts(path, imported, metadata, splits)
+        if bits is not None:
+            measured = full or (calibration is not None and not unknown)
+            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
@@ -120,16 +128,6 @@ def compile_model(
     if ram is not None:
         layout = plan_within(integer, layout, ram.bytes, scratch_limit, ram.price)
         scratch_limit = scratch_limit if layout.scratch is None else layout.scratch
-    facts = {
-        "name": clean(path.stem),
-        "producer": f"mica {__version__}",
-        "source": clean(path.name),
-        "source_sha256": file_sha256(path),
-        **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
-        **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
-    }
-    if any(s.parts > 1 for s in splits):
-        facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
     model = pack(integer, layout, facts, scratch_limit=scratch_limit)
     if ties:
         model = with_state(model, ties)
@@ -153,10 +151,25 @@ def compile_model(
     )
 
 
-def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
+def _facts(path: Path, imported: Graph, metadata: Mapping[str, str] | None, splits: Sequence[Split]) -> dict[str, str]:
+    """What a file says of where it comes from."""
+    facts = {
+        "name": clean(path.stem),
+        "producer": f"mica {__version__}",
+        "source": clean(path.name),
+        "source_sha256": file_sha256(path),
+        **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
+        **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
+    }
+    if any(s.parts > 1 for s in splits):
+        facts[joins.KEY] = joins.text([(s.parts, s.axis, clean(s.name)) for s in splits])
+    return facts
+
+
+def trial(tuned: Tuned, metadata: Mapping[str, str] | None = None) -> tuple[ModelFile, bytes]:
     """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
     integer = quantise(tuned.graph, tuned.ranges)
-    model = pack(integer, apart(integer), {})
+    model = pack(integer, apart(integer), metadata or {})
     return model, encode(model)
 
 
@@ -209,4 +222,4 @@ def _made_up(core: Graph, unknown: Sequence[str]) -> str:
 
 def weight_bytes(model: ModelFile) -> int:
     """Bytes of all constants of all steps: weights, biases, multipliers, tables."""
-    return sum(b.nbytes for s in model.steps for b in s.blobs.values())
+    return sum(s.constant_bytes for s in model.steps)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mica.printable import printable_lines
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    from typing import Self
 
 
 class MicaError(Exception):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -11,11 +11,6 @@ from typing import Any, TypeVar
 
 from mica.errors import MicaError
 from mica.resources import data_dir
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 REFERENCE = "ref"  # for cores without kernels of their own, and for this computer
 

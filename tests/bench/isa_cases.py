@@ -10,17 +10,18 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from bare_metal import Job
 from cases import CASES
 from layers import channels, weights
+from one_step import few
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
-from mica.format.weights import ROWS
+from mica.format.weights import CODES4, ROWS
 from mica.kernels import KERNEL_BY_NAME
 from mica.pack.pack import set_scratch
 
@@ -158,6 +159,18 @@ def convolutions() -> Iterator[Job]:
             for scratch in (None,) if kind == "fine" else (None, 0, 16 * row + 200, 24 * row + 64):
                 yield one_step(f"{name} scratch {scratch}", "conv2d_s8", [x], dims, zeros, p, blobs, scratch)
         yield one_step(f"{name} plain", "conv2d_s8", [x], dims, zeros, p, blobs, plain=True)
+
+
+def in_codes(jobs: Iterable[Job]) -> Iterator[Job]:
+    """Steps with their weights as codes. What limits the scratch leaves room for the table of pairs too."""
+    for job in jobs:
+        model = codec.decode(job.data)
+        step = model.steps[0]
+        step.blobs["weights"] = few(step.blobs["weights"])
+        step.layout, step.flags = CODES4.code, codec.step_flags(step)
+        set_scratch(model, schema.SCRATCH_LIMIT)
+        scratch = job.scratch and job.scratch + step.unpacking
+        yield Job(f"{job.name} codes", codec.encode(model), job.inputs, scratch)
 
 
 def depthwise() -> Iterator[Job]:

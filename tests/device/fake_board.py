@@ -17,10 +17,11 @@ Reply = Callable[[str], "bytes | Iterator[bytes]"]
 
 class FakeBoard:
     """`port` is its name. `reply(program)` gives what the program prints, an exception of it behind b"\\x04"; an iterator is
-    written piece by piece until the host interrupts."""
+    written piece by piece until the host interrupts. The first `late` prompts come together with the one after them."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: Reply, late: int = 0) -> None:
         self.reply = reply
+        self._late = late
         self.written = 0
         self._ours, theirs = os.openpty()
         tty.setraw(theirs)
@@ -62,16 +63,19 @@ class FakeBoard:
         return True
 
     def _run(self) -> None:
-        program = b""
+        program, late = b"", 0
         with contextlib.suppress(OSError):
             while self._going:
                 program += self._read()
-                if b"\x01" in program:  # into the raw REPL; in it, what raw paste is asked by
-                    program = program.partition(b"\x01")[2]
-                    self._write(PROMPT)
-                elif program == b"\x04":  # a soft reset
-                    program = b""
+                if program[:1] == b"\x04":  # a soft reset
+                    program = program[1:]
                     self._write(b"OK\r\nMPY: soft reboot\r\n" + PROMPT)
+                elif b"\x01" in program:  # into the raw REPL; in it, what raw paste is asked by
+                    program = program.partition(b"\x01")[2]
+                    late += 1
+                    if late > self._late:
+                        self._write(PROMPT * late)
+                        late = self._late = 0
                 elif program.endswith(b"\x04"):
                     text, program = program[:-1].replace(b"\x03", b"").replace(b"\r", b"").decode(), b""
                     self._write(b"OK")

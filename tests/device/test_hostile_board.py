@@ -187,6 +187,21 @@ def test_an_answer_that_trickles(hasty: None) -> None:
             board.exec("x", 0.2)
 
 
+def test_prompts_that_come_late(hasty: None) -> None:
+    """A board on a busy computer answers each time it was asked, when nobody waits any more: the second prompt was taken for the
+    end of a soft reset, and what came of that for the board's answer to the first program."""
+    asked = []
+
+    def reply(program: str) -> bytes:
+        asked.append(program)
+        said = re.fullmatch(r"print\('([0-9a-f]{16})'\)", program)
+        return said[1].encode() + b"\r\n" if said else b"hello"
+
+    with FakeBoard(reply, late=1) as fake, SerialBoard(fake.port) as board:
+        assert board.exec("x") == b"hello" and board.exec("y") == b"hello"
+    assert asked[1:] == ["x", "y"]
+
+
 def test_an_exception_without_end(hasty: None) -> None:
     def pieces() -> Iterator[bytes]:
         yield b"\x04"

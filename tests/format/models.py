@@ -9,6 +9,7 @@ from movement_model import movement_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model
 from tabular_model import tabular_model
+from vector_model import vector_model
 
 from mica.format.codec import ModelFile
 
@@ -18,6 +19,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     arithmetic_model,
     recurrent_model,
     tabular_model,
+    vector_model,
 )
 
 

@@ -12,6 +12,7 @@ from movement_model import movement_model
 from recurrent_model import recurrent_model
 from tabular_model import tabular_model
 from test_corrupt import EDGES, OK, compare, driver, places, put  # noqa: F401 - driver is a fixture
+from vector_model import vector_model
 
 from mica import engine
 from mica.format import codec
@@ -22,6 +23,7 @@ MODELS = {
     "movement": movement_model,
     "recurrent": recurrent_model,
     "tabular": tabular_model,
+    "vectors": vector_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
 TABLES = ("gate", "candidate", "output")

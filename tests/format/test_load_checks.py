@@ -13,7 +13,7 @@ from mica.errors import MicaError
 from mica.format import codec
 from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
 from mica.format.schema import HEADER, STEP
-from mica.format.weights import LAYOUTS, Layout
+from mica.format.weights import CODES, CODES4, LAYOUTS, Layout
 from mica.format.weights import ROWS as ROWS_LAYOUT
 
 ROWS = 3
@@ -41,7 +41,11 @@ def test_crc32_is_zlibs() -> None:
 def layer(layout: Layout, k: int, bias: int = 0, flags: int = 1) -> tuple[bytearray, int]:
     """A file of one layer with ROWS outputs that claims FAST, and where its weights begin: 1, 2, 3 and so on."""
     dense = layout is not ROWS_LAYOUT
-    weights = (np.arange(ROWS * k) % 100 + 1).astype(np.int8).reshape((ROWS, k) if dense else (ROWS, 1, 1, k))
+    weights = (
+        (np.arange(ROWS * k) % (13 if layout is CODES4 else 100) + 1)
+        .astype(np.int8)
+        .reshape((ROWS, k) if dense else (ROWS, 1, 1, k))
+    )
     blobs = {
         "weights": weights,
         "bias": np.full(ROWS, MARK, np.int32),
@@ -89,7 +93,7 @@ def judged(data: bytearray) -> str:
     return c
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", [v for v in LAYOUTS if v is not CODES4], ids=lambda layout: layout.name)
 def test_minus_128_in_every_place(layout: Layout) -> None:
     """A weight of -128 is found wherever it is; in what fills a row up it says nothing. -127 and its like are no -128."""
     for k in (1, 2, 3, 4, 5, 7, 8, 9, 17):
@@ -103,6 +107,29 @@ def test_minus_128_in_every_place(layout: Layout) -> None:
             for value in (-127, 127, 0, -1):
                 data[at + i] = value + layout.offset & 255
                 assert not judged(data), (k, i, value)
+
+
+def test_minus_128_in_a_table() -> None:
+    """A value of -128 is one where a row has its number, wherever that is; in the table alone, or what fills a row up, it is none."""
+    for k in (1, 2, 3, 4, 5, 7, 8, 9, 17):
+        clean, at = layer(CODES4, k)
+        clean[at + CODES - 1] = 128  # nobody has the last number yet
+        assert not judged(clean), k
+        for i in range(2 * ROWS * CODES4.row_bytes(k)):
+            data, half = clean.copy(), i // 2 % 2  # of each four weights, the first byte has 0 and 2
+            place = at + CODES + i // 4 * 2 + i % 2
+            data[place] |= 15 << 4 * half
+            assert ("claims FAST" in judged(data)) == (i % (2 * CODES4.row_bytes(k)) < k), (k, i)
+
+
+def test_codes_can_overflow() -> None:
+    """The sum that counts is that of the weights, not of the codes."""
+    k = 8
+    data, at = layer(CODES4, k, bias=2**31 - 1 - 128 * 100 * k, flags=0)
+    data[at : at + CODES] = bytes([100] * CODES)
+    assert not judged(data)
+    data[at + 3] = 101
+    assert "overflow" in judged(data)
 
 
 @pytest.mark.parametrize("flags", [1, 0])

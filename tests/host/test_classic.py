@@ -14,6 +14,7 @@ import onnxruntime
 import pytest
 
 from mica.compiler import Compiled, compile_model
+from mica.cost.table import Table
 from mica.format.values import dequantise_output, quantise_input
 from mica.kernels import tabular
 from mica.run.host import HostRunner
@@ -76,3 +77,12 @@ def test_forest_takes_little_room() -> None:
     inner = int(((starts & tabular.LEAF) == 0).sum())
     assert inner == leaves - len(step.blobs["roots"])
     assert len(data.data) <= 1024 + 8 * (inner + leaves), (len(data.data), inner, leaves)
+
+
+@pytest.mark.parametrize("name", ("forest", "neighbours", "neighbours_regressor", "svm_regressor"))
+def test_its_time_is_predicted(name: str) -> None:
+    """On every core that was measured."""
+    model, table = compiled(name).model, Table.read()
+    for core in table.content["cores"]:
+        missing = [s.kernel for s in model.steps if table.step(core, model, s, 2048) is None]
+        assert not missing, core

@@ -54,7 +54,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "run": _GRAPH
     | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"},
     "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
-    "report": _BYTES,
+    "report": _BYTES | {"boards", "cost"},
     # doors
     "demo": set(),
     "backend": _BYTES | {"compiler", "run"},

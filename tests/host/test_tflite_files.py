@@ -174,6 +174,5 @@ def test_a_float_file() -> None:
     expected = np.array([litert.run(made, [x[None]])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, [x[None] for x in xs])]).reshape(-1)
     error = np.abs(found - expected) / np.ptp(expected)
-    assert np.sqrt(np.mean(error**2)) < 0.006
-    # 16 hidden numbers follow one input, so their roundings add up: 0.6 % is the input's alone, 1 % the first layer's.
-    assert error.max() < 0.016
+    assert np.sqrt(np.mean(error**2)) < 0.004
+    assert error.max() < 0.01  # 0.6 % is the input's rounding; the layers are one table (passes/one_number.py)

@@ -15,6 +15,7 @@ from movement_cases import movement
 from recurrent_cases import recurrences
 from tabular_cases import tabular_cases
 from transposed_cases import transposed
+from vector_cases import vector_cases
 
 from mica.kernels.integers import Output
 
@@ -349,4 +350,5 @@ CASES = [
     *recurrences(),
     *arithmetic(),
     *tabular_cases(),
+    *vector_cases(),
 ]

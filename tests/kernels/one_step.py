@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 from case import Case
@@ -47,6 +48,17 @@ def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None)
     step.scratch_min = step.scratch_want = scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1)
     step.flags = codec.step_flags(step)
     return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)
+
+
+def with_few_weights(c: Case) -> Case:
+    """The case with 16 different weights at most, of about the same size, for layouts of codes."""
+    return replace(c, blobs=c.blobs | {"weights": few(c.blobs["weights"])}) if "weights" in c.blobs else c
+
+
+def few(weights: Array) -> Array:
+    """Each weight becomes one of 15, towards zero, so that sums become no larger."""
+    w = weights.astype(np.int64)
+    return np.where(w % 17 == 0, w, np.sign(w) * (np.abs(w) // 18 * 17)).astype(np.int8)
 
 
 def step_record(data: bytes) -> tuple[int, dict[str, tuple[int, int]]]:

@@ -17,7 +17,7 @@ from one_step import model_of
 
 from mica.exporter import DOMAIN, FORMS, export
 from mica.format.values import dequantise_f32, quantise_f32
-from mica.kernels import KERNEL_BY_NAME, KERNELS
+from mica.kernels import KERNEL_BY_NAME, KERNELS, tabular, vectors
 
 # Cases of each kernel that ONNX's operators cannot say, at the most: everything else has a form.
 WITHOUT_FORM = {
@@ -67,7 +67,8 @@ def test_within_a_step_of_the_oracle(kernel: str) -> None:
 
 
 def test_kernels_without_a_form_are_known() -> None:
-    assert {k.name for k in KERNELS} - set(FORMS) == {"recurrent_s8", "features_s8", "ranks_s8", "trees_s8"}
+    rows = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
+    assert {k.name for k in KERNELS} - set(FORMS) == {"recurrent_s8", *rows}
 
 
 def test_a_step_without_a_form_is_a_node_of_our_own() -> None:

@@ -38,9 +38,10 @@ from sklearn.ensemble import (
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor
 
@@ -98,6 +99,15 @@ CASES = (
     Case("ridge", "iris", RidgeClassifier()),
     Case("svm", "wine", make_pipeline(StandardScaler(), SVC())),
     Case("bayes", "iris", GaussianNB()),
+    Case("neighbours", "wine", make_pipeline(StandardScaler(), KNeighborsClassifier())),
+    Case("neighbours_manhattan", "breast_cancer", KNeighborsClassifier(7, metric="manhattan")),
+    Case("neighbours_regressor", "diabetes", KNeighborsRegressor(10)),
+    Case("neighbours_weighted", "diabetes", KNeighborsRegressor(10, weights="distance")),
+    Case("svm_polynomial", "breast_cancer", make_pipeline(StandardScaler(), SVC(kernel="poly", coef0=1))),
+    Case(
+        "svm_probabilities", "breast_cancer", make_pipeline(StandardScaler(), SVC(probability=True, random_state=SEED))
+    ),
+    Case("svm_regressor", "diabetes", make_pipeline(StandardScaler(), SVR(C=50))),
 )
 
 

@@ -26,14 +26,15 @@ def test_noted() -> None:
 def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """One part finds something, one raises: both are told, the figures of all are there, and exit code 1."""
 
-    def broken(settings: Settings) -> Found:
+    def broken(settings: Settings, found: Found) -> None:
+        found.add("rounds", {"before it broke": 3})
         raise ValueError("of no use")
 
-    def tried(settings: Settings) -> Found:
-        found = Found(problems=["it broke"] if settings.seed == 2 else [])
+    def tried(settings: Settings, found: Found) -> None:
+        if settings.seed == 2:
+            found.problems.append("it broke")
         found.add("things", {"inputs": 1000, "edges": 7})
         found.add("things", {"inputs": 500, "edges": 5})
-        return found
 
     monkeypatch.setattr(soak, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(soak, "PARTS", {"boards": tried, "broken": broken})
@@ -41,7 +42,8 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest
     assert soak.main() == 1
     out, err = capsys.readouterr()
     summary = json.loads(out)
-    assert summary["parts"] == {"things": {"inputs": 1500, "edges": 7}} and summary["problems"] == 2
+    assert summary["parts"] == {"things": {"inputs": 1500, "edges": 7}, "rounds": {"before it broke": 3}}
+    assert summary["problems"] == 2
     assert "it broke" in err and "ValueError: of no use" in err
     assert json.loads((tmp_path / "soak.json").read_text()) == summary
     monkeypatch.setattr(soak, "PARTS", {"boards": tried})
@@ -73,7 +75,8 @@ def test_boards_that_break(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError(f"{name} went away")
 
     monkeypatch.setattr(soak_parts.troubling, "one_round", crash)
-    found = soak_parts.boards(Settings(5, 1, 1, ("UNIX",)))
+    found = Found()
+    soak_parts.boards(Settings(5, 1, 1, ("UNIX",)), found)
     assert found.problems == ["UNIX went away"] and found.figures == {"UNIX": {"crashes": 1}}
 
 
@@ -93,7 +96,8 @@ def test_memory_is_tried_however_long_its_firmware_takes(monkeypatch: pytest.Mon
     monkeypatch.setattr(soak_parts.injecting, "board", board)
     monkeypatch.setattr(soak_parts.injecting, "scenarios", lambda there: ["first", "second"])
     monkeypatch.setattr(soak_parts.injecting, "inject", inject)
-    found = soak_parts.memory(Settings(5, 1, 1, ()))
+    found = Found()
+    soak_parts.memory(Settings(5, 1, 1, ()), found)
     assert (
         found.figures == {"memory and Ctrl-C": {"scenarios": 2, "interrupts": 4, "crashes": 0}} and not found.problems
     )

@@ -135,7 +135,9 @@
 #define MICA_LAYOUT_PLAIN 0
 #define MICA_LAYOUT_ROWS 1
 #define MICA_LAYOUT_OFFSET_ROWS 2
+#define MICA_LAYOUT_CODES4 3
 #define MICA_ROW_ALIGN 4
+#define MICA_CODES 16                           // values of a table of CODES4
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
 #define MICA_TOKEN_METHOD_LONGEST 0
 #define MICA_TOKEN_METHOD_MERGES 1
@@ -149,7 +151,7 @@
 #define MICA_FEATURES 7                         // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
-#define MICA_CONV2D_S8_LAYOUTS 3                // bits
+#define MICA_CONV2D_S8_LAYOUTS 11               // bits
 #define MICA_CONV2D_S8_BLOB_WEIGHTS 0           // i8
 #define MICA_CONV2D_S8_BLOB_BIAS 1              // i32
 #define MICA_CONV2D_S8_BLOB_MULT 2              // i32
@@ -181,7 +183,7 @@
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MIN 8
 #define MICA_DEPTHWISE_CONV2D_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_FULLY_CONNECTED_S8 3
-#define MICA_FULLY_CONNECTED_S8_LAYOUTS 5       // bits
+#define MICA_FULLY_CONNECTED_S8_LAYOUTS 13      // bits
 #define MICA_FULLY_CONNECTED_S8_BLOB_WEIGHTS 0  // i8
 #define MICA_FULLY_CONNECTED_S8_BLOB_BIAS 1     // i32
 #define MICA_FULLY_CONNECTED_S8_BLOB_MULT 2     // i32
@@ -378,6 +380,35 @@
 #define MICA_TREES_S8_PARAM_SHIFT 3
 #define MICA_TREES_S8_PARAM_ACT_MIN 4
 #define MICA_TREES_S8_PARAM_ACT_MAX 5
+#define MICA_KERNEL_DISTANCES_S8 43
+#define MICA_DISTANCES_S8_BLOB_POINTS 0         // i16
+#define MICA_DISTANCES_S8_BLOB_SCALE 1          // i32
+#define MICA_DISTANCES_S8_BLOB_EXPONENT 2       // i8
+#define MICA_DISTANCES_S8_BLOB_OFFSET 3         // i32
+#define MICA_DISTANCES_S8_BLOB_MISSING 4        // i16
+#define MICA_DISTANCES_S8_PARAM_KIND 0
+#define MICA_DISTANCES_S8_PARAM_BOUND 1
+#define MICA_KERNEL_NEAREST_S8 44
+#define MICA_NEAREST_S8_BLOB_TARGET 0           // u16
+#define MICA_NEAREST_S8_BLOB_VALUE 1            // i16
+#define MICA_NEAREST_S8_PARAM_K 0
+#define MICA_NEAREST_S8_PARAM_KIND 1
+#define MICA_NEAREST_S8_PARAM_MULT 2
+#define MICA_NEAREST_S8_PARAM_SHIFT 3
+#define MICA_NEAREST_S8_PARAM_ACT_MIN 4
+#define MICA_NEAREST_S8_PARAM_ACT_MAX 5
+#define MICA_KERNEL_MACHINE_S8 45
+#define MICA_MACHINE_S8_BLOB_TABLE 0            // i32
+#define MICA_MACHINE_S8_BLOB_FACTORS 1          // i16
+#define MICA_MACHINE_S8_BLOB_BIAS 2             // i32
+#define MICA_MACHINE_S8_PARAM_IN_MULT 0
+#define MICA_MACHINE_S8_PARAM_IN_SHIFT 1
+#define MICA_MACHINE_S8_PARAM_IN_OFFSET 2
+#define MICA_MACHINE_S8_PARAM_DOWN 3
+#define MICA_MACHINE_S8_PARAM_MULT 4
+#define MICA_MACHINE_S8_PARAM_SHIFT 5
+#define MICA_MACHINE_S8_PARAM_ACT_MIN 6
+#define MICA_MACHINE_S8_PARAM_ACT_MAX 7
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -411,6 +442,9 @@
     X(features_s8, FEATURES_S8, 1, 1, 0, FLOAT32, INT8) \
     X(ranks_s8, RANKS_S8, 1, 1, 0, FLOAT32, INT8) \
     X(trees_s8, TREES_S8, 1, 1, 0, INT8, INT8) \
+    X(distances_s8, DISTANCES_S8, 1, 1, 0, FLOAT32, INT32) \
+    X(nearest_s8, NEAREST_S8, 1, 1, 0, INT32, INT8) \
+    X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -442,6 +476,9 @@
     X(log_softmax) \
     X(features) \
     X(ranks) \
-    X(trees)
+    X(trees) \
+    X(distances) \
+    X(nearest) \
+    X(machine)
 
 #endif

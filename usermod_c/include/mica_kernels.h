@@ -38,7 +38,8 @@ typedef struct {
 // Weights, and how an accumulator of output channel o becomes an int8:
 // y = clamp(y_zero + requant(acc, mult[o], shift[o]), act_min, act_max); rounding: kernels/requant.h.
 typedef struct {
-    const int8_t *weights;
+    const int8_t *weights; // the first row
+    const int8_t *table;   // of layout CODES4: MICA_CODES values, whose numbers the rows hold
     const int32_t *bias;   // one for each output channel, -x_zero * sum(w) included
     const int32_t *mult;   // one for each output channel, 0 or more
     const int8_t *shift;   // one for each output channel, -30 to 31, to the right
@@ -49,7 +50,7 @@ typedef struct {
 } mica_channels_t;
 
 // ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
-//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN or ROWS
+//   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups], layout PLAIN, ROWS or CODES4
 //   outside the image x reads x_zero; group g reads input channels [g * Cin / groups, ...); rows: OH
 typedef struct {
     const int8_t *x;
@@ -101,7 +102,7 @@ uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
 mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);
 
 // ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
-//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN or OFFSET_ROWS; rows: rows
+//   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN, OFFSET_ROWS or CODES4; rows: rows
 typedef struct {
     const int8_t *x;
     int8_t *y;
@@ -537,6 +538,77 @@ typedef struct {
 size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
 size_t mica_trees_s8_y_bytes(const mica_trees_s8_t *p);
 mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
+
+// ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
+//   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as missing is
+//   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
+#define MICA_DISTANCES_SUM 0
+#define MICA_DISTANCES_SQUARES 1
+#define MICA_DISTANCES_PRODUCTS 2
+typedef struct {
+    const int32_t *x;
+    int32_t *y;
+    const int16_t *points;
+    const int32_t *scale;  // above -2^31
+    const int8_t *exponent;
+    const int32_t *offset;
+    const int16_t *missing;
+    uint32_t rows;
+    uint16_t in_n, out_n;
+    int16_t bound;
+    uint8_t kind;
+} mica_distances_s8_t;
+
+size_t mica_distances_s8_x_bytes(const mica_distances_s8_t *p);
+size_t mica_distances_s8_y_bytes(const mica_distances_s8_t *p);
+mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, const char **what);
+
+// ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * the weighted mean of the values of the k nearest whose target is n))
+//   x int32 [rows, in_n]; y int8 [rows, out_n]; target uint16, value int16 [in_n]; weights by kind (SPEC.md)
+//   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
+#define MICA_NEAREST_UNIFORM 0
+#define MICA_NEAREST_BY_ROOT 1
+#define MICA_NEAREST_BY_VALUE 2
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const uint16_t *target;
+    const int16_t *value;
+    uint32_t rows;
+    uint16_t in_n, out_n, k;
+    uint8_t kind;
+    int32_t mult;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_nearest_s8_t;
+
+size_t mica_nearest_s8_x_bytes(const mica_nearest_s8_t *p);
+size_t mica_nearest_s8_y_bytes(const mica_nearest_s8_t *p);
+mica_status_t mica_nearest_s8_check_constants(const mica_nearest_s8_t *p, const char **what);
+
+// ---- machine_s8: y[r,n] = clamp(y_zero + requant(bias[n] + (the sum over s of f(x[r,s]) * factors[s,n] >> down)))
+//   x int32 [rows, in_n]; y int8 [rows, out_n]; factors int16 [in_n, out_n]; f by in_mult, in_shift, in_offset and table (SPEC.md)
+//   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
+#define MICA_MACHINE_TABLE 257  // entries
+typedef struct {
+    const int32_t *x;
+    int8_t *y;
+    const int32_t *table;  // within +-2^22
+    const int16_t *factors;
+    const int32_t *bias;
+    uint32_t rows;
+    uint16_t in_n, out_n;
+    int32_t in_mult, in_offset, mult;
+    int8_t in_shift, shift;
+    uint8_t down;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_machine_s8_t;
+
+size_t mica_machine_s8_x_bytes(const mica_machine_s8_t *p);
+size_t mica_machine_s8_y_bytes(const mica_machine_s8_t *p);
+mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const char **what);
 
 // ---- what every kernel has
 #define MICA_DECLARE(name) \

@@ -96,12 +96,12 @@ static bool has_byte(const uint8_t *p, size_t n, uint8_t byte) {
     return false;
 }
 
-// The sum of magnitudes of k weights, and the least of them. Once the sum has reached 2^24 it ends: 128 times that is 2^31.
-static uint32_t read_row(const uint8_t *w, uint32_t k, uint8_t flip, int32_t *least) {
+// The sum of magnitudes of k weights of a row, and the least of them. Once the sum has reached 2^24 it ends: 128 times that is 2^31.
+static uint32_t read_row(const mica_channels_t *c, const uint8_t *w, uint32_t k, uint8_t flip, int32_t *least) {
     uint32_t sum = 0;
     *least = 0;
     for (uint32_t i = 0; i < k && sum < 1u << 24; ++i) {
-        int32_t v = (int8_t)(w[i] ^ flip);
+        int32_t v = c->layout == MICA_LAYOUT_CODES4 ? mica_coded(c->table, (const int8_t *)w, i) : (int8_t)(w[i] ^ flip);
         sum += (uint32_t)(v < 0 ? -v : v);
         *least = v < *least ? v : *least;
     }
@@ -122,13 +122,15 @@ mica_status_t mica_channels_check(const mica_channels_t *c, uint32_t n, uint32_t
     // Most rows need not be read: no weight is above 128 in magnitude, and where one look at all of them, a word at a time,
     // finds no -128, no row has one. What this does not settle (long rows, large biases, -128 in the filling) is read.
     const uint32_t most = k < 1u << 17 ? 128 * k : 1u << 24;
-    const bool no_least = c->fast && !has_byte((const uint8_t *)c->weights, (size_t)n * row, 0x80 ^ flip);
+    const bool codes = c->layout == MICA_LAYOUT_CODES4;  // whose weights are all in the table
+    const uint8_t *all = (const uint8_t *)(codes ? c->table : c->weights);
+    const bool no_least = c->fast && !has_byte(all, codes ? MICA_CODES : (size_t)n * row, 0x80 ^ flip);
     for (uint32_t o = 0; o < n; ++o) {
         uint32_t bias = c->bias[o] < 0 ? 0u - (uint32_t)c->bias[o] : (uint32_t)c->bias[o];
         uint32_t sum = most;
         int32_t least = -MICA_WEIGHT_LARGEST;
         if (sum >= 1u << 24 || bias >= FAST_LIMIT || bias + 128 * sum >= FAST_LIMIT || (c->fast && !no_least)) {
-            sum = read_row((const uint8_t *)c->weights + (size_t)o * row, k, flip, &least);
+            sum = read_row(c, (const uint8_t *)c->weights + (size_t)o * row, k, flip, &least);
         }
         if (sum >= 1u << 24 || bias + 128 * sum >= 1u << 31 || bias >= 1u << 31) {
             *what = "an accumulator can overflow: |bias| + 128 * sum|w| reaches 2^31";
@@ -149,6 +151,9 @@ uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduc
     }
     if (kernel == MICA_KERNEL_TREES_S8) {  // a sum for each number of a result
         return 4 * out_channels;
+    }
+    if (kernel == MICA_KERNEL_NEAREST_S8 || kernel == MICA_KERNEL_MACHINE_S8) {  // a sum of 64 bits, and room to align them
+        return 8 * out_channels + 4;
     }
     return 0;  // every other kernel has a variant that needs none
 }

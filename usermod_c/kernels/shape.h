@@ -32,7 +32,22 @@ mica_status_t mica_exponentials_check(const uint32_t *table, uint32_t axis, cons
 
 // Bytes of a row of k weights. Plain weights are at most MICA_MAX_BYTES, filled rows of them still fit a uint32.
 static inline uint32_t mica_row_bytes(uint8_t layout, uint32_t k) {
-    return layout == MICA_LAYOUT_PLAIN ? k : (k + MICA_ROW_ALIGN - 1) & ~(uint32_t)(MICA_ROW_ALIGN - 1);
+    if (layout == MICA_LAYOUT_PLAIN) {
+        return k;
+    }
+    k = layout == MICA_LAYOUT_CODES4 ? (k + 1) / 2 : k;
+    return (k + MICA_ROW_ALIGN - 1) & ~(uint32_t)(MICA_ROW_ALIGN - 1);
+}
+
+// Bytes of n rows of k weights, and of the table before them.
+static inline size_t mica_weights_bytes(uint8_t layout, uint32_t n, uint32_t k) {
+    return (layout == MICA_LAYOUT_CODES4 ? MICA_CODES : 0) + (size_t)n * mica_row_bytes(layout, k);
+}
+
+// Weight i of a row in CODES4: of each four the first byte has weights 0 and 2, the second 1 and 3.
+static inline int32_t mica_coded(const int8_t *table, const int8_t *row, uint32_t i) {
+    const uint8_t *pair = (const uint8_t *)row + i / 4 * 2 + i % 2;
+    return table[i & 2 ? *pair >> 4 : *pair & 15];
 }
 
 // The constants of n output channels, each a dot product of length k: no accumulator can overflow, and `fast` is true.

@@ -8,10 +8,9 @@ mica_status_t mica_load_features(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    if (!mica_load_same_shape(r) || !mica_load_rows(r, &p->rows)) {
+    if (!mica_load_same_shape(r) || !mica_load_rows(r, &p->rows, &p->n, &p->n)) {
         return r->err->status;
     }
-    p->n = (uint16_t)r->y.dims[r->y.rank - 1];
     mica_load_act(r, MICA_FEATURES_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_features_s8_check(p, &r->what))) {
         p->scale = mica_load_blob(r, MICA_FEATURES_S8_BLOB_SCALE, (size_t)p->n * 4, MICA_BLOB_ALIGN);

@@ -34,12 +34,9 @@ mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    const mica_tensor_t *x = &r->x[0], *y = &r->y;
-    if (!mica_load_rows(r, &p->rows)) {
+    if (!mica_load_rows(r, &p->rows, &p->in_k, &p->out_n)) {
         return r->err->status;
     }
-    p->in_k = (uint16_t)x->dims[x->rank - 1];
-    p->out_n = (uint16_t)y->dims[y->rank - 1];
     mica_load_act(r, MICA_FULLY_CONNECTED_S8_PARAM_ACT_MIN, &p->ch.act_min, &p->ch.act_max);
     p->ch.layout = mica_load_layout(r, MICA_FULLY_CONNECTED_S8_LAYOUTS);
     if (mica_load_checked(r, mica_fully_connected_s8_check(p, &r->what))) {

@@ -8,11 +8,9 @@ mica_status_t mica_load_ranks(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    if (!mica_load_rows(r, &p->rows)) {
+    if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
-    p->in_n = (uint16_t)r->x[0].dims[r->x[0].rank - 1];
-    p->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
     p->n_thresholds = (uint32_t)mica_load_param(r, MICA_RANKS_S8_PARAM_COUNT, 0, MICA_MAX_BYTES / 4);
     if (mica_load_ok(r) && mica_load_checked(r, mica_ranks_s8_check(p, &r->what))) {
         p->thresholds = mica_load_blob(r, MICA_RANKS_S8_BLOB_THRESHOLDS, (size_t)p->n_thresholds * 4, MICA_BLOB_ALIGN);

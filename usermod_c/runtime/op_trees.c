@@ -8,11 +8,9 @@ mica_status_t mica_load_trees(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    if (!mica_load_rows(r, &p->rows)) {
+    if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
-    p->in_n = (uint16_t)r->x[0].dims[r->x[0].rank - 1];
-    p->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
     p->y_zero = (int8_t)r->y.zero_point;
     p->words = (uint32_t)mica_load_param(r, MICA_TREES_S8_PARAM_WORDS, 1, MICA_MAX_BYTES / 2);
     p->trees = (uint32_t)mica_load_param(r, MICA_TREES_S8_PARAM_TREES, 1, 0xffff);

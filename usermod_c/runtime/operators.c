@@ -116,6 +116,18 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_TREES_S8:
             return mica_load_trees;
         #endif
+        #ifndef MICA_WITHOUT_DISTANCES_S8
+        case MICA_KERNEL_DISTANCES_S8:
+            return mica_load_distances;
+        #endif
+        #ifndef MICA_WITHOUT_NEAREST_S8
+        case MICA_KERNEL_NEAREST_S8:
+            return mica_load_nearest;
+        #endif
+        #ifndef MICA_WITHOUT_MACHINE_S8
+        case MICA_KERNEL_MACHINE_S8:
+            return mica_load_machine;
+        #endif
         default:
             return NULL;
     }

@@ -84,6 +84,11 @@ uint8_t mica_load_layout(mica_step_record_t *r, uint32_t layouts) {
 
 void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weights_bytes, uint32_t n) {
     ch->weights = mica_load_blob(r, 0, weights_bytes, MICA_ALIGN);
+    ch->table = NULL;
+    if (ch->layout == MICA_LAYOUT_CODES4 && ch->weights != NULL) {
+        ch->table = ch->weights;
+        ch->weights += MICA_CODES;
+    }
     ch->bias = mica_load_blob(r, 1, (size_t)n * 4, MICA_BLOB_ALIGN);
     ch->mult = mica_load_blob(r, 2, (size_t)n * 4, MICA_BLOB_ALIGN);
     ch->shift = mica_load_blob(r, 3, n, MICA_BLOB_ALIGN);
@@ -92,13 +97,17 @@ void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weigh
     r->fast = false;
 }
 
-bool mica_load_rows(mica_step_record_t *r, uint32_t *rows) {
+bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint16_t *out_n) {
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
     bool alike = x->rank == y->rank && y->rank >= 1;
     *rows = 1;
     for (uint32_t i = 0; alike && i + 1 < y->rank; ++i) {
         alike = x->dims[i] == y->dims[i];
         *rows *= y->dims[i];
+    }
+    if (alike) {
+        *in_n = (uint16_t)x->dims[x->rank - 1];
+        *out_n = (uint16_t)y->dims[y->rank - 1];
     }
     return mica_load_require(r, alike, MICA_ERR_SHAPE, "input and output differ before their last dimension");
 }

@@ -42,8 +42,7 @@ def _conv(step, groups, taps):
     step.want(sound, "the groups do not divide the channels")
     n, m = cin // groups, cout // groups  # channels of a group: in, out
     k = kh * kw * n
-    row = step.row(k)
-    weights = step.constant("weights", cout * row)
+    weights, row = step.weights(cout, k)
     bias = step.constant("bias", cout)
     finish = channels(step, cout)
     x, y = step.x[0].data, step.y.data

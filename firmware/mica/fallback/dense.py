@@ -8,9 +8,8 @@ def fully_connected_s8(step):
     a, b = step.x[0].shape, step.y.shape
     step.want(len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension")
     k, n = a[-1], b[-1]
-    row = step.row(k)
-    offset = step.layout != 0  # its bytes are the weights + 128
-    weights = step.constant("weights", n * row, "B" if offset else "b")
+    offset = step.layout == 2  # its bytes are the weights + 128
+    weights, row = step.weights(n, k, "B" if offset else "b")
     bias = step.constant("bias", n)
     finish = channels(step, n)
     x, y = step.x[0].data, step.y.data

@@ -5,42 +5,49 @@ from struct import unpack_from
 from mica.fallback.common import one_factor
 
 _NAN = 0x7F800000
+_MOST = 1 << 40
 
 
-def _rows(step):
+def rows(step):
+    """Return how long the rows of the input and of the output are."""
     a, b = step.x[0].shape, step.y.shape
     step.want(len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension")
     return a[-1], b[-1]
 
 
+def place(x, i, scale, exponent, offset):
+    """Return where float32 i of x lies on a grid of integers, None for a NaN. Read as bits: floats here may be shorter."""
+    bits = unpack_from("<i", x, 4 * i)[0]
+    if bits & 0x7FFFFFFF > _NAN:
+        return None
+    power = bits >> 23 & 255
+    v = (bits & 0x7FFFFF | (0x800000 if power else 0)) * scale
+    if bits < 0:
+        v = -v
+    shift = (power or 1) - 150 + exponent
+    if shift >= 0:
+        v <<= shift
+    else:
+        v = (v + (1 << (-shift - 1))) >> -shift
+    return (min(max(v, -_MOST), _MOST) + offset + 128) >> 8
+
+
 def features_s8(step):
-    """Each feature times its factor. x is float32, read as the bits that it has: floats of MicroPython may be shorter."""
+    """Each feature times its factor."""
     step.same_shape()
-    n = _rows(step)[1]
+    n = rows(step)[1]
     scale, offset = step.constant("scale", n), step.constant("offset", n)
     exponent, missing = step.constant("exponent", n), step.constant("missing", n)
     for v in scale:
         step.want(v > -0x80000000, "a scale is -2**31")
     low, high = step.clamp()
     x, y = step.x[0].data, step.y.data
-    most = 1 << 40
 
     def run():
         for i in range(len(y)):
             f = i % n
-            bits = unpack_from("<i", x, 4 * i)[0]
-            v = missing[f]
-            if bits & 0x7FFFFFFF <= _NAN:
-                power = bits >> 23 & 255
-                v = (bits & 0x7FFFFF | (0x800000 if power else 0)) * scale[f]
-                if bits < 0:
-                    v = -v
-                shift = (power or 1) - 150 + exponent[f]
-                if shift >= 0:
-                    v <<= shift
-                else:
-                    v = (v + (1 << (-shift - 1))) >> -shift
-                v = (min(max(v, -most), most) + offset[f] + 128) >> 8
+            v = place(x, i, scale[f], exponent[f], offset[f])
+            v = missing[f] if v is None else v
             y[i] = low if v < low else high if v > high else v
 
     return run
@@ -48,7 +55,7 @@ def features_s8(step):
 
 def ranks_s8(step):
     """How many of its thresholds a feature is above."""
-    n, columns = _rows(step)
+    n, columns = rows(step)
     thresholds = step.constant("thresholds", step.within("count", 0, 0x1FFFFFFF))
     first, source = step.constant("first", columns + 1), step.constant("source", columns)
     missing = step.constant("missing", columns)
@@ -84,7 +91,7 @@ def ranks_s8(step):
 
 def trees_s8(step):
     """The sum of the leaves that a row reaches. Words with bit 15 are not the first of a record, see SPEC.md."""
-    n, results = _rows(step)
+    n, results = rows(step)
     step.want(n <= 8192 and results <= 8192, "a row is too long")
     nodes = step.constant("nodes", step.within("words", 1, 0x3FFFFFFF))
     roots = step.constant("roots", step.within("trees", 1, 65535))

@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             {
                 "file": path,
                 "size": len(runner.data),
-                "weight_bytes": sum(blob.nbytes for s in model.steps for blob in s.blobs.values()),
+                "weight_bytes": sum(s.constant_bytes for s in model.steps),
                 "arena_bytes": model.arena_bytes,
                 "scratch_bytes": model.scratch_want,
                 "steps": len(model.steps),

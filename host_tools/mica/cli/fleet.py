@@ -1,7 +1,9 @@
 """mica fleet: many boards as one.
 
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
-`--on fleet:UNIX*3,MPS2_AN385` over these. `mica fleet sim` says beforehand what so many boards would do.
+`--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
+settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet sim` says beforehand what so many
+boards would do.
 """
 
 from __future__ import annotations
@@ -14,12 +16,57 @@ from mica.errors import MicaError
 
 _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
 
-JSON_KEYS = "boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts"
+JSON_KEYS = (
+    "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
+    "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
+    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    sim = commands.add_parser("sim", help="the real dispatcher with simulated boards, on a virtual clock")
+
+    def action(name: str, line: str, fleet: bool = True) -> argparse.ArgumentParser:
+        sub: argparse.ArgumentParser = commands.add_parser(name, help=line)
+        if fleet:
+            sub.add_argument("fleet", metavar="FLEET", help="plant for plant.toml, or the file itself")
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        return sub
+
+    init = action("init", "make the settings file of a fleet, with passwords")
+    init.add_argument(
+        "--broker",
+        metavar="URL",
+        default="mqtt://127.0.0.1",
+        help="where the broker is or will be, as boards reach it (default mqtt://127.0.0.1, for boards on this computer)",
+    )
+    action("broker", "run the fleet's broker, Debian's mosquitto, until Ctrl-C")
+    join = action("join", "put boards into the fleet: emulated ones run until Ctrl-C, others keep what they are given")
+    join.add_argument("--on", metavar="T", required=True, help="UNIX*3, or the port of a board with Wi-Fi")
+    join.add_argument(
+        "--model", metavar="M.mica", action="append", default=[], help="a model for them; may be repeated"
+    )
+    join.add_argument("--name", metavar="NAME", help="what to call the board; of several, what their names begin with")
+    join.add_argument("--wifi", metavar="SSID", help="the network that a board at a port is to use")
+    join.add_argument("--wifi-password", metavar="TEXT", help="its password, which is written onto the board")
+    ls = action("ls", "the boards of the fleet, and what they say of themselves")
+    ls.add_argument("--watch", action="store_true", help="again every 2 s, until Ctrl-C")
+    for name, line in (("run", "all samples of a file through a model"), ("eval", "as mica eval, with a journal")):
+        sub = action(name, line)
+        sub.add_argument("model", metavar="M.mica")
+        sub.add_argument("data", metavar="DATA.npz")
+        sub.add_argument(
+            "--journal",
+            metavar="FILE",
+            help="write answers there: when this is killed, the same command goes on from them",
+        )
+        if name == "eval":
+            sub.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
+        else:
+            sub.add_argument("-o", "--output", metavar="Y.npy", help="write what the model answers, as float32")
+    doctor = action("doctor", "what is wrong with the fleet, and what to do")
+    doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
+    sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
     sim.add_argument("--boards", type=int, default=8, metavar="N", help="how many (default 8)")
     sim.add_argument(
         "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
@@ -29,10 +76,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
     )
     sim.add_argument("--seed", type=int, default=0, help="of what is random")
-    sim.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.action != "sim":
+        from mica.cli import fleet_boards
+
+        actions = {
+            "init": fleet_boards.init,
+            "broker": fleet_boards.run_broker,
+            "join": fleet_boards.join,
+            "ls": fleet_boards.ls,
+            "run": fleet_boards.run,
+            "eval": fleet_boards.evaluate,
+            "doctor": fleet_boards.doctor,
+        }
+        return actions[args.action](args)
     result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)
     if args.json:
         text.emit_json(result)

@@ -78,7 +78,7 @@ def as_onnx(model: codec.ModelFile, data: bytes, board_name: str) -> bytes:
     unit = prediction.time["unit"] if prediction.time else ""
     notes = []
     for step, layer in zip(model.steps, prediction.layers, strict=True):
-        note = {"weight_bytes": str(sum(b.nbytes for b in step.blobs.values()))}
+        note = {"weight_bytes": str(step.constant_bytes)}
         if layer["cost"] is not None:
             note |= {unit: str(layer["cost"]), "board": board.name}
         notes.append(note)
@@ -127,7 +127,7 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
                 "params": s.params,
-                "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
+                "weight_bytes": s.constant_bytes,
                 "macs": s.macs,
                 "fast": bool(s.flags & STEP_FLAGS["FAST"]),
             }

@@ -1,8 +1,8 @@
 """The command `mica`: a table of commands, and errors turned into one line and an exit code.
 
 A command is a row of COMMANDS and a module of that name with add_arguments(parser) and run(args) -> exit code, and with
-JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the
-module of the command that was typed is imported, so `mica boards` need not wait for onnx.
+JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the module of the command that was typed is imported, so
+`mica boards` need not wait for onnx.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ COMMANDS = {
     "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
     "info": "what a .mica file holds",
     "generate": "text from a language model",
+    "report": "a packed model as a page to look at",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
     "compare": "two packed models side by side: sizes, accuracy, error, time",
@@ -42,7 +43,7 @@ COMMANDS = {
     "repl": "type into a board's MicroPython",
     "emu": "start an emulated board and print its port",
     "boards": "the boards that mica knows",
-    "fleet": "many boards as one: what a fleet would do",
+    "fleet": "many boards as one: a broker, who has joined, and a stream of work",
 }
 
 _PROGRAM_BROKEN = 70  # sysexits.h, EX_SOFTWARE

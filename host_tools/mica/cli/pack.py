@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, ram, target, text
+from mica.cli import chart, outputs, ram, target, text, weights
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
+from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.passes import streaming
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
@@ -71,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
         "some rows of each in turn",
     )
+    weights.add_arguments(parser)
     parser.add_argument(
         "--state",
         metavar="IN=OUT",
@@ -97,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
     )
+    parser.add_argument("--report", metavar="F.html", help="write a page to look at: graph, memory, costs, errors")
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -119,9 +122,12 @@ def run(args: argparse.Namespace) -> int:
     outputs.check("-o", output, read)
     if args.chart_file:
         outputs.check("--chart-file", Path(args.chart_file), [*read, ("the packed model", output)])
+    if args.report:
+        outputs.check("--report", Path(args.report), [*read, ("the packed model", output)])
     if args.golden < 0:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
+    bits = weights.parse(args)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
@@ -142,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
         shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
         print(f"mica: states found by their names: {shown}; --state none takes none", file=sys.stderr)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
+    operators = [(node.op, node.name) for node in imported.nodes]
     warnings: list[str] = []
 
     def warn(warning: str) -> None:
@@ -169,6 +176,7 @@ def run(args: argparse.Namespace) -> int:
             custom=custom,
             ram=ram.parse(args.ram, board) if args.ram else None,
             tokens=tokens,
+            bits=bits,
         )
     if board is not None and not args.ram and (smaller := ram.for_board(compiled, board)) is not None:
         compiled = smaller.compiled
@@ -202,7 +210,7 @@ def run(args: argparse.Namespace) -> int:
     found = quality.of(compiled, data)
     result["quality"] = None if found is None else {**found.facts(), "warnings": warnings}
     result["recipe"] = {"name": compiled.tuned.recipe.name, "tried": compiled.tuned.tried}
-    if args.report_error:
+    if args.report_error or (args.report and not packed.state_bytes):
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
         packed = with_golden(packed, blob, calibration, args.golden, custom)
@@ -215,9 +223,12 @@ def run(args: argparse.Namespace) -> int:
         blob = signature.sign(blob, key)
     if board is not None:
         _require_fit(packed, blob, board, model)
+    weights.require_size(bits.size if bits else None, len(blob))
     result["size"] = len(blob)
     result["signed"] = key is not None
     outputs.write(output, blob)
+    if args.report:
+        outputs.write(Path(args.report), _page(packed, blob, result, operators))
     drawn = chart.draw(args, packed)
     if args.json:
         text.emit_json(result)
@@ -227,6 +238,24 @@ def run(args: argparse.Namespace) -> int:
             print("\n" + error_table(result))
         print(drawn, end="")
     return 0
+
+
+def _page(model: ModelFile, data: bytes, result: dict[str, Any], operators: list[tuple[str, str]]) -> bytes:
+    """The page of --report. result: of --json; operators: of the source, with their names."""
+    from collections import Counter
+
+    from mica.format.names import clean
+    from mica.report.facts import facts
+    from mica.report.page import Report
+
+    found = facts(model, data)
+    for layer, known in zip(found["layers"], result["layers"], strict=True):
+        layer["sqnr_db"] = known.get("sqnr_db")
+    found |= {"quality": result["quality"], "evaluation": result.get("accuracy")}
+    layers_ = {s.name for s in model.steps}
+    gone = Counter(op for op, name in operators if clean(name) not in layers_)
+    found["source"] = {"kept": len(operators) - gone.total(), "gone": dict(gone)}
+    return Report(found, model).html().encode()
 
 
 def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:
@@ -301,6 +330,9 @@ def command(args: argparse.Namespace) -> str:
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
         ("--ram", [args.ram] if args.ram else []),
+        ("--weights", [args.weights] if args.weights != "8" else []),
+        ("--size", [args.size] if args.size else []),
+        ("--loss", [args.loss] if args.loss else []),
         ("--state", args.state),
         ("--window", args.window),
         (
@@ -391,7 +423,8 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
             "macs": s.macs,
-            "weight_bytes": sum(b.nbytes for b in s.blobs.values()),
+            "weight_bytes": s.constant_bytes,
+            "weight_bits": LAYOUT_BY_CODE[s.layout].bits if "weights" in s.blobs else None,
             "live_bytes": live[k],
             "scratch_want": s.scratch_want,
             "scratch_bytes": s.scratch_want,
@@ -431,6 +464,10 @@ def report(r: dict[str, Any]) -> str:
         each = ", ".join(f"{n} layers from '{r['layers'][first]['name']}' on" for first, n, _ in r["strips"])
         calls = sum(n for _, _, n in r["strips"])
         lines.append(f"strips      {len(r['strips'])}, of {text.count(calls)} calls: {each}")
+    few = [layer for layer in r["layers"] if layer["weight_bits"] == CODE_BITS]
+    if few:
+        of = sum(layer["weight_bits"] is not None for layer in r["layers"])
+        lines.append(f"weights     four bits in {len(few)} of {of} layers that have some: {_names(few)}")
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:
@@ -449,6 +486,10 @@ _DATA = {
     "eval": "{n} samples of --eval",
     "made up": "{n} made-up samples, which says little",
 }
+
+
+def _names(rows: list[dict[str, Any]]) -> str:
+    return ", ".join(row["name"] for row in rows[:5]) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
 
 
 def quality_line(q: dict[str, Any]) -> str:

@@ -24,5 +24,5 @@ def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Coun
 
 def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> tuple[str, Counts]:
     """The same of a step whose tensors are given."""
-    kind, counts = KERNEL_BY_NAME[kernel].counts(step, xs, y, scratch)
+    kind, counts = KERNEL_BY_NAME[kernel].counts(step, xs, y, scratch - step.unpacking)
     return f"{kernel} {kind}".strip(), {"call": 1.0, **counts}

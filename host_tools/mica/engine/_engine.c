@@ -1,7 +1,8 @@
 // mica: the C engine's models as a CPython extension.
 //
 // Plain on purpose: buffers and integers in, bytes out, errors as _engine.Error with the engine's own text. The names and
-// the numpy arrays that people use are in __init__.py beside this file.
+// the numpy arrays that people use are in __init__.py beside this file. Of CPython it needs the stable ABI of 3.11 only (setup.py
+// says so to Python.h), so that one build serves every later version.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -54,7 +55,7 @@ static PyObject *model_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     size_t scratch = scratch_bytes < 0 ? info.scratch_want : (size_t)scratch_bytes;
     size_t arena_bytes = aligned(info.arena_bytes + scratch), state_bytes = aligned(info.state_bytes);
-    if ((self = (model_t *)type->tp_alloc(type, 0)) == NULL) {
+    if ((self = (model_t *)PyType_GenericAlloc(type, 0)) == NULL) {
         goto done;
     }
     self->block = PyMem_Calloc(1, file_bytes + arena_bytes + state_bytes + info.model_bytes + MICA_ALIGN);
@@ -79,8 +80,10 @@ done:
 }
 
 static void model_dealloc(PyObject *o) {
+    PyTypeObject *type = Py_TYPE(o);
     PyMem_Free(((model_t *)o)->block);
-    Py_TYPE(o)->tp_free(o);
+    PyObject_Free(o);
+    Py_DECREF(type); // an object holds its type, where that was made at run time
 }
 
 static const mica_model_t *model_of(PyObject *o) {
@@ -189,7 +192,13 @@ static PyObject *model_tensor_info(PyObject *self, PyObject *args) {
     }
     PyObject *dims = PyTuple_New(t.rank);
     for (uint32_t i = 0; dims != NULL && i < t.rank; ++i) {
-        PyTuple_SET_ITEM(dims, i, PyLong_FromUnsignedLong(t.dims[i]));
+        PyObject *n = PyLong_FromUnsignedLong(t.dims[i]);
+        if (n == NULL || PyTuple_SetItem(dims, i, n) < 0) {
+            Py_CLEAR(dims);
+        }
+    }
+    if (dims == NULL) {
+        return NULL;
     }
     return Py_BuildValue("siiNdi", t.name, t.dtype, t.space, dims, (double)t.scale, t.zero_point);
 }
@@ -343,14 +352,18 @@ static PyMethodDef model_methods[] = {
     { NULL, NULL, 0, NULL },
 };
 
-static PyTypeObject model_type = {
-    PyVarObject_HEAD_INIT(NULL, 0)
-    .tp_name = "mica.engine._engine.Model",
-    .tp_basicsize = sizeof(model_t),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = model_new,
-    .tp_dealloc = model_dealloc,
-    .tp_methods = model_methods,
+static PyType_Slot model_slots[] = {
+    { Py_tp_new, model_new },
+    { Py_tp_dealloc, model_dealloc },
+    { Py_tp_methods, model_methods },
+    { 0, NULL },
+};
+
+static PyType_Spec model_spec = {
+    .name = "mica.engine._engine.Model",
+    .basicsize = sizeof(model_t),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = model_slots,
 };
 
 // ---- module
@@ -413,15 +426,12 @@ static PyModuleDef module_def = {
 };
 
 PyMODINIT_FUNC PyInit__engine(void) {
-    PyObject *module = PyModule_Create(&module_def);
-    if (module == NULL) {
-        return NULL;
-    }
+    PyObject *module = PyModule_Create(&module_def), *model_type = PyType_FromSpec(&model_spec);
     engine_error = PyErr_NewException("mica.engine._engine.Error", NULL, NULL);
-    if (engine_error == NULL || PyModule_AddObjectRef(module, "Error", engine_error) < 0 || PyType_Ready(&model_type) < 0
-        || PyModule_AddObjectRef(module, "Model", (PyObject *)&model_type) < 0) {
-        Py_DECREF(module);
-        return NULL;
+    if (module == NULL || engine_error == NULL || PyModule_AddObjectRef(module, "Error", engine_error) < 0
+        || PyModule_AddObjectRef(module, "Model", model_type) < 0) {
+        Py_CLEAR(module);
     }
+    Py_XDECREF(model_type);
     return module;
 }

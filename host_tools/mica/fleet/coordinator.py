@@ -6,6 +6,7 @@ A FleetRunner is a fleet as a target like any other: `mica eval M D --on fleet:.
 from __future__ import annotations
 
 import queue
+import secrets
 import threading
 import time
 import zlib
@@ -16,6 +17,7 @@ import numpy as np
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
 from mica.fleet.links import Answered, Birth, Death, Event, Events, Link, Unreachable, joined, split
 from mica.fleet.wire import Key
 from mica.link.board import Say
@@ -26,6 +28,7 @@ OpenLinks = Callable[[Events], Sequence[Link]]
 
 _PATIENCE = 120.0  # seconds for a first board to be there
 _STALLED = 60.0  # seconds without a board at work, or without an answer
+_NOWHERE = 5.0  # seconds with boards at work, none of which has the model
 
 
 class FleetRunner(Runner):
@@ -39,7 +42,9 @@ class FleetRunner(Runner):
         say: Say | None = None,
         settings: Settings | None = None,
         custom: CustomOps = NO_CUSTOM,
+        journal: Journal | None = None,
     ) -> None:
+        """With a journal, answers that an earlier coordinator has written there are not asked for again."""
         super().__init__(data, target)
         if self.model.state_bytes:
             raise MicaError(f"{target}: a model with state goes on from sample to sample", todo="run it on one board")
@@ -47,30 +52,43 @@ class FleetRunner(Runner):
         self._events: Events = queue.SimpleQueue()
         self._host = HostRunner(data, custom)
         self._crc = zlib.crc32(data)
-        self._job = 0
+        self._input_bytes = sum(self.model.tensors[t].bytes for t in self.model.inputs)
+        self._journal = journal
+        self._calls = 0
+        self._job = secrets.randbits(31)  # boards may still answer an older coordinator
+        self._had = False  # whether any board had the model
         self._dispatcher = Dispatcher(settings)
         self._lock = threading.Lock()  # `run` is not to be called from two threads at once
         self._reasons: dict[str, str] = {}
-        self._links: Mapping[str, Link] = {link.name: link for link in open_links(self._events)}
+        links = open_links(self._events)
+        self._links: Mapping[str, Link] = {link.name: link for link in links if not link.many}
+        self._many = next((link for link in links if link.many), None)
 
     def close(self) -> None:
-        closers = [threading.Thread(target=link.close) for link in self._links.values()]
+        links = [*self._links.values(), *([self._many] if self._many else [])]
+        closers = [threading.Thread(target=link.close) for link in links]
         for thread in closers:
             thread.start()
         for thread in closers:
             thread.join()
+        if self._journal is not None:
+            self._journal.close()
 
     def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
         with self._lock:
             return self._run(samples)
 
     def _run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
-        self._job += 1
+        self._job = (self._job + 1) & 0xFFFFFFFF
+        self._calls += 1
         answers: dict[Key, bytes] = {}
         failed: dict[Key, str] = {}
         actions: list[Action] = []
         keys = [Key(self._job, seq) for seq in range(len(samples))]
         for key, inputs in zip(keys, samples, strict=True):
+            if self._journal is not None and (known := self._journal.answers.get(self._in_journal(key))) is not None:
+                answers[key] = known
+                continue
             actions += self._dispatcher.submit(time.monotonic(), key, self._crc, joined(inputs))
         progress = time.monotonic()
         while True:
@@ -91,8 +109,19 @@ class FleetRunner(Runner):
         self._dispatcher.forget(keys)
         return results
 
+    def _in_journal(self, key: Key) -> Key:
+        """Job numbers differ from one coordinator to the next; calls are made in the same order."""
+        return Key(self._calls, key.seq, key.stage)
+
+    def _note(self, kind: int, key: Key, content: bytes = b"") -> None:
+        if self._journal is not None and key.job == self._job:
+            self._journal.write(kind, self._in_journal(key), content)
+
     def _check_progress(self, idle: float, begun: bool) -> None:
         states = self._dispatcher.boards()
+        if idle > _NOWHERE and not self._had and "up" in states.values():
+            why = "".join(f"; {name}: {reason}" for name, reason in self._reasons.items())
+            raise MicaError(f"{self.target}: no board has this model (CRC-32 {self._crc:08x}){why}")
         if states and all(s == "quarantined" for s in states.values()):
             raise MicaError(f"{self.target}: every board is in quarantine: {', '.join(states)} answered wrongly")
         if idle > (_STALLED if begun else _PATIENCE):
@@ -114,10 +143,15 @@ class FleetRunner(Runner):
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
         match event:
-            case Birth(name, boot, session, models):
+            case Birth(name, boot, session, models, largest):
                 if name in self._reasons:
                     self._say(f"{name} is back")
                 self._reasons.pop(name, None)
+                if largest and self._input_bytes > largest and self._crc in models:
+                    self._reasons[name] = f"a request has {self._input_bytes} bytes, and it takes {largest}"
+                    self._say(f"{name} is left out: {self._reasons[name]}")
+                    models = models - {self._crc}
+                self._had = self._had or self._crc in models
                 return self._dispatcher.birth(now, name, boot, session, models)
             case Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
@@ -136,11 +170,15 @@ class FleetRunner(Runner):
             action = actions.pop(0)
             match action:
                 case Send(name, request):
-                    self._links[name].send(request)
+                    link = self._links.get(name, self._many)
+                    assert link is not None
+                    link.send(name, request)
                 case Done(key, outputs, _):
                     answers[key] = outputs
+                    self._note(ANSWER, key, outputs)
                 case Withdrawn(key):
                     answers.pop(key, None)
+                    self._note(WITHDRAWN, key)
                 case Failed(key, reason):
                     failed[key] = reason
                 case Audit(key, _, inputs):

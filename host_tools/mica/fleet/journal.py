@@ -1,4 +1,4 @@
-"""Answers of a job on disk, so that a coordinator that was killed goes on where it was. No command keeps one yet.
+"""Answers of a job on disk, so that a coordinator that was killed goes on where it was: `mica fleet eval ... --journal FILE`.
 
     8 bytes "MICAJRN1", u32 length, the job's description (JSON), u32 crc32 of it
     records: u32 job, u32 seq, u16 stage, u16 kind, u32 length, outputs, u32 crc32 of the record

@@ -28,6 +28,7 @@ class Birth:
     boot: int
     session: int
     models: frozenset[int]
+    largest: int = 0  # bytes of inputs that it takes in one request; 0: any number
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,13 @@ Events = queue.SimpleQueue[Event]
 
 
 class Link(abc.ABC):
-    """`name` is the board's name in the fleet."""
+    """`name` is the board's name in the fleet. A link of `many` boards names them in its events."""
 
     name: str
+    many = False
 
     @abc.abstractmethod
-    def send(self, request: Request) -> None:
+    def send(self, board: str, request: Request) -> None:
         """Hand a request on. Never waits, never raises: what is lost on the way is the dispatcher's to notice."""
 
     @abc.abstractmethod
@@ -87,7 +89,7 @@ class RunnerLink(Link):
         self._thread = threading.Thread(target=self._live, name=f"link to {name}", daemon=True)
         self._thread.start()
 
-    def send(self, request: Request) -> None:
+    def send(self, board: str, request: Request) -> None:
         self._requests.put(request)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 usb:all                                 every MicroPython board that is plugged in
 fleet:UNIX*3,MPS2_AN385,/dev/ttyACM0    these targets, each as `--on` takes it; *n for an emulated one that is started n times
+fleet:plant                             the boards behind a broker that plant.toml names (`mica fleet init`)
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Settings
+from mica.fleet.journal import Journal
 from mica.fleet.links import Events, Link, RunnerLink
+from mica.fleet.mqtt_link import MqttLink
+from mica.fleet.site import is_site, path_of, read_site
 from mica.link.board import Say
 from mica.link.ports import usb_ports
 from mica.link.targets import check_target
@@ -52,7 +56,12 @@ def targets_of(target: str) -> dict[str, str]:
         if times > 1 and name not in emulated_boards() and name != "host":
             raise MicaError(f"{word}: {name} is one board", todo="*n starts an emulated one n times")
         if name != "host":
-            check_target(name)
+            try:
+                check_target(name)
+            except MicaError as e:
+                if re.fullmatch(r"[\w.-]+", listed):
+                    raise e.then(f"and there is no {path_of(listed)} here, which `mica fleet init` makes") from None
+                raise
         for i in range(times):
             label = f"{name}#{i + 1}" if times > 1 else name
             if label in found:
@@ -66,9 +75,18 @@ def targets_of(target: str) -> dict[str, str]:
 
 
 def open_fleet(
-    data: bytes, target: str, say: Say | None = None, settings: Settings | None = None, custom: CustomOps = NO_CUSTOM
+    data: bytes,
+    target: str,
+    say: Say | None = None,
+    settings: Settings | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    journal: Journal | None = None,
 ) -> FleetRunner:
     """The model on all boards of a fleet; custom: operators of the user's own. Raises MicaError; a board that fails later is the fleet's to get over."""
+    listed = target.partition(":")[2]
+    if target.startswith("fleet:") and is_site(listed):
+        site = read_site(listed)
+        return FleetRunner(data, target, lambda events: [MqttLink(site, events)], say, settings, custom, journal)
     boards = targets_of(target)
     known = emulated_boards()
     for one in dict.fromkeys(boards.values()):
@@ -80,4 +98,4 @@ def open_fleet(
             RunnerLink(name, partial(open_runner, data, one, custom=custom), events) for name, one in boards.items()
         ]
 
-    return FleetRunner(data, target, links, say, settings, custom)
+    return FleetRunner(data, target, links, say, settings, custom, journal)

@@ -19,7 +19,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import check, names, order, schema, tokens
 from mica.format.schema import Field
-from mica.format.weights import LAYOUT_BY_CODE, PLAIN
+from mica.format.weights import INT8, LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
@@ -86,6 +86,22 @@ class StepRecord:
     scratch_min: int = 0
     scratch_want: int = 0
     macs: int = 0
+
+    @property
+    def constant_bytes(self) -> int:
+        """Of all constants in the file, but for what fills rows of bytes up."""
+        layout = LAYOUT_BY_CODE[self.layout]
+        size = sum(b.nbytes for b in self.blobs.values())
+        if layout.bits == INT8.bits:
+            return size
+        weights = self.blobs["weights"]
+        return size - weights.nbytes + layout.total(len(weights), weights[0].size)
+
+    @property
+    def unpacking(self) -> int:
+        """Bytes of scratch that its layout takes beside what the kernel wants."""
+        weights = self.blobs.get("weights")
+        return 0 if weights is None else LAYOUT_BY_CODE[self.layout].unpacking(weights[0].size)
 
 
 @dataclass
@@ -295,6 +311,8 @@ def encode(model: ModelFile) -> bytes:
             b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
             if name == "weights":
                 layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
+                if fault := layout.fault(s.blobs[name]):
+                    raise FormatError(f"{what}: {fault}")
                 b = layout.stored(b, len(s.blobs[name]))
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
@@ -726,7 +744,7 @@ class _Reader:
             for b, (blob, kind) in enumerate(k.blobs):
                 shape, weights = shapes[blob], blob == "weights"
                 if weights:
-                    shape = (shape[0], layout.row_bytes(math.prod(shape[1:])))
+                    shape = (layout.total(shape[0], math.prod(shape[1:])),)
                 read = self._blob(f"{what}, {blob}", r["blobs"][2 * b : 2 * b + 2], kind, shape, weights)
                 s.blobs[blob] = layout.read(read, shapes[blob]) if weights else read
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)

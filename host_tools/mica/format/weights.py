@@ -1,7 +1,7 @@
 """How weights lie in a file: a type, which says what one weight is, and layouts, which say how rows of them are stored.
 
 A row is the weights of one output channel. A step names its layout by a code; a kernel's row (`mica.kernels`) names the layouts
-that it reads. Weights of fewer bits are a type more and a layout more.
+that it reads.
 """
 
 from __future__ import annotations
@@ -51,9 +51,31 @@ class Layout:
     align: int = 1  # bytes: rows are filled up with zeros to a multiple
     offset: int = 0  # added to each byte, the filling too
 
+    @property
+    def bits(self) -> int:
+        """What a weight takes in the file."""
+        return self.weights.bits
+
+    @property
+    def head(self) -> int:
+        """Bytes before the first row."""
+        return 0
+
     def row_bytes(self, k: int) -> int:
         """Length in bytes of a row of k weights."""
         return -(-self.weights.row_bytes(k) // self.align) * self.align
+
+    def total(self, rows: int, k: int) -> int:
+        """Length in bytes of all rows and of what stands before them."""
+        return self.head + rows * self.row_bytes(k)
+
+    def unpacking(self, k: int) -> int:
+        """Bytes of scratch that a kernel takes beside what it takes of int8 rows of k weights."""
+        return 0
+
+    def fault(self, weights: Array) -> str:
+        """Why weights cannot be stored so, or nothing."""
+        return ""
 
     def stored(self, weights: bytes, rows: int) -> bytes:
         """Rows of int8 weights, one behind the other, as the file has them."""
@@ -65,6 +87,57 @@ class Layout:
         """The inverse of `stored`: int8 weights of the kernel's shape."""
         a = stored.view(np.uint8).reshape(shape[0], -1)[:, : math.prod(shape[1:])]
         return np.ascontiguousarray(a - np.uint8(self.offset)).view(np.int8).reshape(shape)
+
+
+CODES = 16  # weights of a table
+CODE_BITS = 4
+PAIRS_BYTES = 1024  # of a table of all pairs of codes, which kernels make to unpack two weights at once
+
+
+@dataclass(frozen=True)
+class CodeLayout(Layout):
+    """Rows of codes: each weight is one of 16 int8 values, which stand before the rows, and its row has its place among them.
+
+    The weights are int8 for everybody but the file: biases, the proof that no sum overflows, oracle and fallback stay as they are.
+    """
+
+    @property
+    def bits(self) -> int:
+        """What a weight takes in the file."""
+        return CODE_BITS
+
+    @property
+    def head(self) -> int:
+        """Bytes of the table."""
+        return CODES
+
+    def row_bytes(self, k: int) -> int:
+        """Length in bytes of a row of k codes."""
+        return -(-k * CODE_BITS // (8 * self.align)) * self.align
+
+    def unpacking(self, k: int) -> int:
+        """A table of pairs, and room to fill x up; or, where a core wants it, an int8 row more."""
+        return max(PAIRS_BYTES + 16, -(-k // ROW_ALIGN) * ROW_ALIGN)
+
+    def fault(self, weights: Array) -> str:
+        """Why weights cannot be stored so, or nothing."""
+        n = len(np.unique(weights))
+        return f"{n} different weights; a table holds {CODES}" if n > CODES else ""
+
+    def stored(self, weights: bytes, rows: int) -> bytes:
+        """The table, ascending and filled up with its last value, then the rows: of each four codes first the pair 0 and 2, then
+        1 and 3, the first of a pair in the lower half of its byte."""
+        a = np.frombuffer(weights, np.int8).reshape(rows, -1)
+        table, codes = np.unique(a, return_inverse=True)
+        codes = codes.reshape(a.shape).astype(np.uint8)
+        codes = np.pad(codes, ((0, 0), (0, 2 * self.row_bytes(a.shape[1]) - a.shape[1]))).reshape(-1, 2, 2)
+        return np.pad(table, (0, CODES - len(table)), "edge").tobytes() + (codes[:, 0] | codes[:, 1] << 4).tobytes()
+
+    def read(self, stored: Array, shape: Sequence[int]) -> Array:
+        """The inverse of `stored`: int8 weights of the kernel's shape."""
+        table, pairs = stored.view(np.int8)[:CODES], stored.view(np.uint8)[CODES:].reshape(-1, 1, 2)
+        codes = np.concatenate([pairs & 15, pairs >> 4], axis=1).reshape(shape[0], -1)
+        return np.ascontiguousarray(table[codes[:, : math.prod(shape[1:])]]).reshape(shape)
 
 
 # One row an output channel of K weights. The kernels of every core read words of four weights, so a row begins on one. It is
@@ -83,5 +156,14 @@ OFFSET_ROWS = Layout(
     align=ROW_ALIGN,
     offset=128,
 )
-LAYOUTS = (PLAIN, ROWS, OFFSET_ROWS)
+# Two codes of a byte are weights that all cores with pairs of 16 bits multiply at once, so a byte is the number of a pair. One
+# table serves a layer; a channel has its own scale anyway.
+CODES4 = CodeLayout(
+    "codes4",
+    3,
+    f"{CODES} int8 values, then a row of 4-bit numbers of them for each channel, filled up with zeros to a multiple of {ROW_ALIGN} "
+    "bytes: of each four weights first a byte for weights 0 and 2, then one for 1 and 3, the first of both in the lower half",
+    align=ROW_ALIGN,
+)
+LAYOUTS = (PLAIN, ROWS, OFFSET_ROWS, CODES4)
 LAYOUT_BY_CODE = {layout.code: layout for layout in LAYOUTS}

@@ -27,7 +27,7 @@ from mica.custom import NO_CUSTOM, CustomOps, Operator, define
 from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
-from mica.importer import loops, precision, tidy_names
+from mica.importer import loops, neighbours, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.evaluate import evaluate
 from mica.importer.expand import ml
@@ -160,7 +160,7 @@ class _Importer:
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.expander = Expander(
-            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes
+            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input
         )
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
@@ -181,9 +181,13 @@ class _Importer:
                 todo=self._dimension_hint(),
             )
         self._raise_problems()
-        for n in proto.node:
-            for part in self._expanded(n):
-                self._add_node(part)
+        found, idle = neighbours.find(proto)
+        for k, n in enumerate(proto.node):
+            if n.output and (f := found.get(n.output[0])) is not None:
+                self._add_neighbours(n.name, f)
+            elif k not in idle:
+                for part in self._expanded(n):
+                    self._add_node(part)
         self._raise_problems()
         for o in proto.output:
             self._add_output(o.name)
@@ -353,6 +357,24 @@ class _Importer:
         g.values[out] = Value(out, (*shape[:-1], width or shape[-1]) if shape else (width or 1,), "float32")
         g.nodes.append(Node(op, _name(proto), [x], [out], attrs))
         return out
+
+    def _add_neighbours(self, name: str, f: neighbours.Found) -> None:
+        if f.vectors is None:  # another name of what is there already
+            self._add_node(helper.make_node("Identity", [f.x], [f.y], name))
+        else:
+            reads = helper.make_node(neighbours.OP, [f.x], [f.y], name)
+            self._add_rows(neighbours.OP, reads, f.y, f.vectors.results, {"vectors": f.vectors})
+
+    def _is_input(self, x: str) -> bool:
+        """Whether a value is an input of the model, but for constants that scale it or stand in for what is missing."""
+        g = self.graph
+        producers = g.producers()
+        while (node := producers.get(x)) is not None and node.op in ("Add", "Div", "Imputer", "Mul", "Sub"):
+            open_inputs = [i for i in node.inputs if not g.is_const(i)]
+            if len(open_inputs) != 1 or (node.op == "Div" and open_inputs[0] != node.inputs[0]):
+                return False
+            x = open_inputs[0]
+        return x in g.inputs and g.values[x].dtype == "float32"
 
     def _name_classes(self, names: list[str]) -> None:
         self.graph.labels = self.graph.labels or names

@@ -92,6 +92,9 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
         return (*x[:-1], g.value(node.inputs[3]).shape[0])
     if node.op == "Trees":
         return (*x[:-1], len(node.attrs["forest"].bias)) if x[-1] >= node.attrs["forest"].columns else ()
+    if node.op in ("Neighbours", "Machine"):
+        v = node.attrs["vectors"]
+        return (*x[:-1], v.results) if x[-1] == v.points.shape[1] else ()
     if node.op == "Recurrent":
         units = g.value(node.inputs[-4]).shape[1]
         return (y[0] if y[0] in (1, x[0]) else x[0], x[1], units)

@@ -45,6 +45,7 @@ class Value:
     In a float graph `quant` is what an already quantised model says: it binds the quantiser, and a pass may not drop a
     value that has one. `weight_scale` belongs to a float constant that came as integers: what one step of each of its elements
     is worth, an array that broadcasts to the data. `whole` inputs are integers that count as real numbers.
+    `bits` are those that an integer weight takes in a file.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Value:
     quant: Quant | None = None
     weight_scale: np.ndarray | None = None
     whole: bool = False
+    bits: int = 8
 
     @property
     def size(self) -> int:

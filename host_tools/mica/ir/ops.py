@@ -82,6 +82,8 @@ CORE = (
     Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads_reals=True),  # x * factor + shift
     Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads_reals=True),
     Op("Trees", 1, (), ("forest",), "trees_s8"),  # ir.forest.Forest
+    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads_reals=True),  # ir.vectors.Neighbours
+    Op("Machine", 1, (), ("vectors",), "machine_s8", reads_reals=True),  # ir.vectors.Machine
     Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
 )
 
@@ -117,6 +119,7 @@ UNARY_FUNCTIONS = {
     "less": 1,
     "log": 0,
     "mish": 0,
+    "network": 1,  # a function that a pass made of several layers (passes/one_number.py)
     "not": 0,  # of 0 and 1
     "not_zero": 0,
     "power": 1,  # exponent

@@ -15,6 +15,7 @@ from mica.kernels import (
     resize,
     softmax,
     tabular,
+    vectors,
 )
 from mica.kernels.base import Kernel
 
@@ -31,6 +32,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "norm": norm.KERNELS,
     "recurrent": recurrent.KERNELS,
     "tabular": tabular.KERNELS,
+    "vectors": vectors.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

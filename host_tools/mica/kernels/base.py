@@ -43,6 +43,10 @@ class Step(Protocol):
     flags: int
     macs: int
 
+    @property
+    def unpacking(self) -> int:
+        """Bytes of scratch that the layout of its weights takes."""
+
 
 Tensors = Sequence[Tensor]
 
@@ -126,6 +130,10 @@ class Kernel:
     def layout(self) -> Layout:
         """The order of the weights that `pack` writes."""
         return self.layouts[0]
+
+    def layout_of(self, bits: int) -> Layout:
+        """The order that `pack` writes of weights of so many bits."""
+        return next(layout for layout in self.layouts if layout.bits == bits)
 
     @property
     def op(self) -> str:

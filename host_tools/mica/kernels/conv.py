@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.weights import PLAIN, ROWS
+from mica.format.weights import CODES4, PLAIN, ROWS
 from mica.kernels.base import (
     ACT,
     REQUANT,
@@ -121,7 +121,7 @@ CONV2D = Kernel(
         "per output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias "
         "already holds -zx * sum(w)."
     ),
-    layouts=(ROWS, PLAIN),
+    layouts=(ROWS, CODES4, PLAIN),
     group="conv",
     rules=_conv2d_rules,
     oracle=conv2d_s8,

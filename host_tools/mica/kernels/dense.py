@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.format.weights import OFFSET_ROWS, PLAIN
+from mica.format.weights import CODES4, OFFSET_ROWS, PLAIN
 from mica.kernels.base import (
     ACT,
     REQUANT,
@@ -73,7 +73,7 @@ FULLY_CONNECTED = Kernel(
         "Matrix product with constant weights. x [...,K], y [...,N] with the same leading dimensions, weights [N,K]. "
         "y = clamp(zy + requant(bias + sum(x * w))); the bias already holds -zx * sum(w)."
     ),
-    layouts=(OFFSET_ROWS, PLAIN),
+    layouts=(OFFSET_ROWS, CODES4, PLAIN),
     group="matmul",
     rules=_fully_connected_rules,
     oracle=fully_connected_s8,

@@ -16,13 +16,14 @@ def scratch_min(kernel: str, out_channels: int) -> int:
     return KERNEL_BY_NAME[kernel].scratch_min(out_channels)
 
 
-def scratch_want(kernel: str, x: Dims, y: Dims, p: Params, limit: int) -> int:
+def scratch_want(kernel: str, x: Dims, y: Dims, p: Params, limit: int, unpacking: int = 0) -> int:
     """Bytes of scratch with which a step runs fastest, at most `limit`; the same for every core.
 
     x, y: dimensions of the first input and the output. A kernel that is given less works on fewer pixels or rows at a
     time; one that is given more has no use for it. Limits below SCRATCH_LEAST, or the smallest tile of a step where
     that is larger, count as that: with less, kernels have to go without, several times slower, to save two kilobytes.
+    unpacking: bytes that the layout of the weights takes on top of that (`format.weights.Layout.unpacking`).
     """
     want, tile = KERNEL_BY_NAME[kernel].scratch(x, y, p)
     least = scratch_min(kernel, y[-1] if y else 1)
-    return max(least, min(want, max(limit, tile, SCRATCH_LEAST)) & -4)
+    return max(least, min(want, max(limit, tile, SCRATCH_LEAST)) & -4) + unpacking

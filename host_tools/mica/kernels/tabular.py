@@ -62,9 +62,9 @@ def _features_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"scale": (n,), "exponent": (n,), "offset": (n,), "missing": (n,)}
 
 
-def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Each feature times its factor, in integers: x is taken apart into mantissa and exponent."""
-    bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32).astype(np.int64)
+def places(bits: Array, blobs: Blobs) -> Array:
+    """Each feature on its grid, int64: x, taken apart into mantissa and exponent, times scale * 2**exponent, and offset."""
+    bits = bits.astype(np.int64)
     power = bits >> 23 & 255
     mantissa = (bits & 0x7FFFFF) | np.where(power > 0, 0x800000, 0)
     product = np.where(bits < 0, -mantissa, mantissa) * blobs["scale"].astype(np.int64)  # below 2**55
@@ -74,8 +74,14 @@ def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arra
     size, most = np.abs(product), SATURATED >> np.minimum(up, 41)
     large = np.where(size > most, np.sign(product) * SATURATED, product << np.where(size > most, 0, up))
     value = np.clip(np.where(shift < 0, small, large), -SATURATED, SATURATED)
-    y = (value + blobs["offset"].astype(np.int64) + (1 << (FRACTION - 1))) >> FRACTION
-    return clamp(np.where(nan(bits), blobs["missing"].astype(np.int64), y), p)
+    out: Array = (value + blobs["offset"].astype(np.int64) + (1 << (FRACTION - 1))) >> FRACTION
+    return out
+
+
+def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Each feature times its factor, in integers; what is missing is a constant."""
+    bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32)
+    return clamp(np.where(nan(bits), blobs["missing"].astype(np.int64), places(bits, blobs)), p)
 
 
 FEATURES = Kernel(

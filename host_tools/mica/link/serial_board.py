@@ -4,6 +4,7 @@ import binascii
 import contextlib
 import math
 import os
+import secrets
 import select
 import time
 from collections.abc import Callable
@@ -91,6 +92,7 @@ class _RawRepl(SerialTransport):
     def __init__(self, port: str) -> None:
         super().__init__(port, timeout=self.TICK)
         self.serial: Any = _Port(self.serial, port.startswith("socket://"))
+        self._asked = 0  # how often for a prompt since the last that came
 
     def read_until(
         self,
@@ -157,11 +159,26 @@ class _RawRepl(SerialTransport):
         while self.serial.read_some() and time.monotonic() < end:
             pass  # what the program had printed, and its KeyboardInterrupt
         self.serial.write(b"\r\x01")
-        data = self.read_until(1, _PROMPT, timeout=_ANSWER, timeout_overall=2 * _ANSWER)
-        self.in_raw_repl = data.endswith(_PROMPT)
-        if self.in_raw_repl:
-            self.serial.push_back(b">")  # exec_raw_no_follow wants to see the prompt
+        self.in_raw_repl = self._prompted(_ANSWER, 2 * _ANSWER)
         return self.in_raw_repl
+
+    def _prompted(self, silence: float, seconds: float) -> bool:
+        """Whether the prompt comes that was just asked for."""
+        self._asked += 1
+        if not self.read_until(1, _PROMPT, timeout=silence, timeout_overall=seconds).endswith(_PROMPT):
+            return False
+        if self._asked > 1 and not self._caught_up():
+            return False
+        self._asked = 0
+        self.serial.push_back(b">")  # exec_raw_no_follow wants to see the prompt
+        return True
+
+    def _caught_up(self) -> bool:
+        """Skip what a slow board still answers to earlier questions: a word that it never said comes last."""
+        word = secrets.token_hex(8).encode()
+        self.serial.write(b"print('" + word + b"')\x04")
+        ending = word + b"\r\n\x04\x04>"
+        return self.read_until(1, ending, timeout=_ANSWER).endswith(ending)
 
     def finish_piece(self) -> bool:
         """Get a board out of a transfer whose sender has died: fill the piece it waits for, then let it give up.
@@ -179,11 +196,7 @@ class _RawRepl(SerialTransport):
     def restart(self) -> bool:
         """Soft-reset from within the raw REPL."""
         self.serial.write(b"\x04")
-        data = self.read_until(1, _PROMPT, timeout=2 * _ANSWER)
-        if data.endswith(_PROMPT):
-            self.serial.push_back(b">")
-            return True
-        return False
+        return self._prompted(2 * _ANSWER, 2 * _MANY * _ANSWER)
 
 
 class SerialBoard(Link):

@@ -12,6 +12,7 @@ from mica.format.names import clean
 from mica.format.order import call_dims
 from mica.format.schema import FEATURES, SCRATCH_LIMIT
 from mica.ir.graph import Graph, Node
+from mica.ir.weight_layout import layout_of
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
 from mica.plan.alias import ALIASES
@@ -73,7 +74,7 @@ def set_scratch(model: ModelFile, limit: int) -> None:
         if k in rows:
             x, y = call_dims(s.kernel, x, y, s.params, rows[k])
         s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1)
-        s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit)
+        s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit, s.unpacking)
 
 
 def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
@@ -90,5 +91,5 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
         macs=kernel.macs(g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, blobs),
     )
     step.flags = codec.step_flags(step)
-    step.layout = kernel.layout.code
+    step.layout = layout_of(g, node).code
     return step

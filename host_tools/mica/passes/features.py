@@ -3,7 +3,7 @@
 Affine(x), a scale for each feature                =>   Features(x)
 Imputer(x)                                         =>   Features(x), which takes a value of its own for a NaN
 Affine(Imputer(x))                                 =>   likewise, in one
-TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds
+TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds; VectorEnsemble too
 
 x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits.
 """
@@ -15,6 +15,8 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME
 
+ENSEMBLES = ("TreeEnsemble", "VectorEnsemble")  # read an input as it is, whatever scales stand in front of it
+
 
 def run(g: Graph) -> Graph:
     producers, consumers = g.producers(), g.consumers()
@@ -23,17 +25,13 @@ def run(g: Graph) -> Graph:
             continue
         if node.op == "Imputer":
             readers = consumers.get(node.outputs[0], [])
-            if (
-                readers
-                and node.outputs[0] not in g.outputs
-                and all(r.op in ("Affine", "TreeEnsemble") for r in readers)
-            ):
+            if readers and node.outputs[0] not in g.outputs and all(r.op in ("Affine", *ENSEMBLES) for r in readers):
                 continue  # they take it over
             n = g.value(node.inputs[0]).shape[-1]
             _become(g, node, node.inputs[0], np.ones(n), np.zeros(n), np.broadcast_to(node.attrs["values"], (n,)))
         elif node.op == "Affine" and node.attrs["axis"] == len(g.value(node.inputs[0]).shape) - 1:
             readers = consumers.get(node.outputs[0], [])
-            if readers and node.outputs[0] not in g.outputs and all(r.op == "TreeEnsemble" for r in readers):
+            if readers and node.outputs[0] not in g.outputs and all(r.op in ENSEMBLES for r in readers):
                 continue
             maker = producers.get(node.inputs[0])
             scale, shift = (np.asarray(node.attrs[name], np.float64) for name in ("scale", "shift"))

@@ -127,7 +127,7 @@ def _left_out(g: Graph, node: Node, m: str) -> str | None:
     if maker.op == "Where":  # infinity may stand there, which no integers hold
         maker.inputs = [i if not g.is_const(i) else _finite(g, i) for i in maker.inputs]
     out = g.new_value(f"{m}.left_out", g.value(m).shape, "bool")
-    bound = g.new_const(f"{m}.far", np.float32(FAR_BELOW / 2))
+    bound = g.new_const(f"{m}.far", np.asarray(FAR_BELOW / 2, np.float32))
     g.insert_before(node, Node("Less", node.name, [m, bound], [out]))
     return out
 

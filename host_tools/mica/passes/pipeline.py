@@ -29,6 +29,7 @@ from mica.passes import (
     masks,
     merge_moves,
     merge_unary,
+    one_number,
     pick_from_concat,
     prequantised_activations,
     prequantised_weights,
@@ -70,6 +71,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
 CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_code", dead_code.run),
     ("features", features.others),
+    ("one_number", one_number.run),  # before any layer is changed
     ("common_subexpressions", common_subexpressions.run),
     ("transposes", transposes.run),  # before fuse_clip: a transpose between a convolution and its Relu hides the pair
     ("pick_from_concat", pick_from_concat.run),  # after transposes, which takes the Reshapes between them away

@@ -23,6 +23,7 @@ from mica.errors import MicaError
 from mica.format.codec import StepRecord, TensorRecord, step_flags
 from mica.format.order import BY_WINDOW, CALL_COST, Call, Strip, call_dims, can_stream, is_image, moves
 from mica.ir.graph import Graph, Node
+from mica.ir.weight_layout import layout_of
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_want
 from mica.plan.alias import ALIASES, Places
@@ -304,6 +305,7 @@ class Planner:
         params = {name: int(v) for name, v in node.attrs.items()}
         record = StepRecord(node.name, node.op, (), (), params, blobs)
         record.flags = step_flags(record)
+        record.layout = layout_of(self.net.g, node).code
         return record
 
     def price(self, k: int, x_rows: int, rows: int, scratch: int) -> float:
@@ -333,7 +335,8 @@ class Planner:
                 x, y = (self.net.g.value(v).shape for v in (node.inputs[0], node.outputs[0]))
                 if seg.band and s.rows > seg.band:
                     x, y = call_dims(node.op, x, y, self._records[k].params, seg.band)
-                most = max(most, scratch_want(node.op, x, y, self._records[k].params, limit))
+                record = self._records[k]
+                most = max(most, scratch_want(node.op, x, y, record.params, limit, record.unpacking))
         return most
 
     def segment(self, i: int, j: int, band: int) -> Segment:

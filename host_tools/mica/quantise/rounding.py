@@ -15,7 +15,7 @@ M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples a
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -31,6 +31,7 @@ STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest w
 DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
 BLOCK = 32  # weights whose errors are handed on together
 FINE = 2.0**16  # parts of a step in which errors are handed on
+ToIntegers = Callable[[np.ndarray], np.ndarray]
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 
@@ -51,11 +52,12 @@ def plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
             rows = w.reshape(len(w), -1)
             if np.all(np.isfinite(rows)) and np.all(np.isfinite(b)):
                 steps = weight_scales(rows, b, quants[node.inputs[0]], quants[node.outputs[0]])
-                _set_weights(g, node, nearest(rows, steps), steps)
+                set_weights(g, node, nearest(rows, steps), steps)
     return g
 
 
-def _set_weights(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
+def set_weights(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
+    """The node's weights become integers q [Cout, K] times steps [Cout]."""
     w = (q * steps[:, None]).reshape(g.value(node.inputs[1]).shape).astype(np.float32)
     node.inputs[1] = g.new_const(f"{node.inputs[1]}.rounded", w)
     node.attrs["weight_steps"] = steps
@@ -68,7 +70,7 @@ def _node(g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quan
         return  # refused by the step's quantiser, with its name
     largest = weight_scales(rows, bias, qx, qy)
     steps, q = choose(rows, largest, fit, held) if fit.with_covariance else (largest, nearest(rows, largest))
-    _set_weights(g, node, q, steps)
+    set_weights(g, node, q, steps)
     corrected = correct(rows, q * steps[:, None], bias, fit, held)
     node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
 
@@ -117,11 +119,13 @@ def _errors(rows: np.ndarray, rounded: np.ndarray, c: Whole) -> np.ndarray:
     return np.asarray(np.sum(seen * d, axis=2).reshape(-1))
 
 
-def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) -> np.ndarray:
+def in_turn(
+    rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float, to_integers: ToIntegers = INT8.round
+) -> np.ndarray:
     """Integers [n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
 
     Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its
-    mean diagonal.
+    mean diagonal. to_integers: weights in steps -> what they may be, -127 to 127.
     """
     n, groups, taps = len(steps), len(c), rows.shape[1]
     spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
@@ -144,7 +148,7 @@ def in_turn(rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float) 
     for end in range(taps, 0, -BLOCK):
         start = max(end - BLOCK, 0)
         for j in range(end - 1, start - 1, -1):
-            q[:, j] = INT8.round(left[:, j])
+            q[:, j] = to_integers(left[:, j])
             left[:, start:j] += low[:, j, start:j, None] * (expected[:, j] - q[:, j])[:, None]
         error = expected[:, start:end] - q[:, start:end]
         left[:, :start] += low[:, start:end, :start].transpose(0, 2, 1) @ error

@@ -21,14 +21,24 @@ LN10 = 2.302585092994046
 
 def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
     """Every activation for one sample, as its integers stand for it."""
+    values = started(g, inputs, quants)
+    for node in g.nodes:
+        step(g, node, values, quants)
+    return values
+
+
+def started(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
+    """The inputs, as their integers stand for them."""
     reals = real_inputs(g)
     values = {name: np.asarray(x, np.float32) for name, x in inputs.items()}
-    values = {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
-    for node in g.nodes:
-        arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
-        for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
-            values[out] = rounded(y, quants[out])
-    return values
+    return {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
+
+
+def step(g: Graph, node: Node, values: dict[str, np.ndarray], quants: Mapping[str, Quant] | None = None) -> None:
+    """Adds a node's outputs to the values; exact ones without quants."""
+    arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
+    for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
+        values[out] = y if quants is None else rounded(y, quants[out])
 
 
 def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:

@@ -98,6 +98,7 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "less": lambda x, value: np.less(x, value).astype(np.float64),
     "log": functions.log,
     "mish": lambda x: x * functions.tanh(_softplus(x)),
+    "network": lambda x, network: network(x),
     "not": lambda x: np.equal(x, 0).astype(np.float64),
     "not_zero": lambda x: np.not_equal(x, 0).astype(np.float64),
     "power": functions.power,

@@ -66,8 +66,9 @@ def _features(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np
                 if first[c] < first[c + 1]:
                     low, high = thresholds[first[c]], thresholds[first[c + 1] - 1]
                     x[..., f] = low + (high - low) * rng.uniform(-0.2, 1.2, t.dims[:-1])
-        elif s.kernel == "features_s8":
+        elif s.kernel in ("features_s8", "distances_s8"):
+            most = s.params.get("bound", 128)
             factor = np.ldexp(s.blobs["scale"].astype(np.float64), s.blobs["exponent"])
-            steps = rng.uniform(-128, 128, t.dims) * 2**tabular.FRACTION - s.blobs["offset"]
+            steps = rng.uniform(-most, most, t.dims) * 2**tabular.FRACTION - s.blobs["offset"]
             x = np.where(factor == 0, x, steps / np.where(factor == 0, 1, factor))
     return np.clip(x, -LARGEST, LARGEST).astype(np.float32)

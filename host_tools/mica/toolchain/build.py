@@ -247,7 +247,7 @@ def _prepare(job: _Job) -> None:
     job.folder.mkdir(parents=True, exist_ok=True)
     runtime = data_dir("firmware") / "manifest.py"
     included = [job.board.folder / "manifest.py", *([runtime] if job.usermod else []), *job.manifests]
-    options = {runtime: f", fallback={job.fallback}"}
+    options = {runtime: f", fallback={job.fallback}, network={job.board.network}"}
     text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
     manifest = job.folder / "manifest.py"
     if not manifest.exists() or manifest.read_text(encoding="utf-8") != text:

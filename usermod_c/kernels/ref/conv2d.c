@@ -36,7 +36,7 @@ static uint32_t reduction(const mica_conv2d_s8_t *p) {
 }
 
 size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p) {
-    return (size_t)p->win.out_c * mica_row_bytes(p->ch.layout, reduction(p));
+    return mica_weights_bytes(p->ch.layout, p->win.out_c, reduction(p));
 }
 
 uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p) {
@@ -51,9 +51,46 @@ uint32_t mica_conv2d_s8_rows(const mica_conv2d_s8_t *p) {
     return p->win.out_h;
 }
 
+// The same for rows of codes, one weight after the other.
+static void codes_ref(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end) {
+    const mica_window_t *win = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    int32_t group_in = win->in_c / p->groups, group_out = win->out_c / p->groups;
+    uint32_t row = mica_row_bytes(ch->layout, reduction(p));
+    int8_t *y = p->y + (size_t)row_begin * win->out_w * win->out_c;
+    for (int32_t oy = (int32_t)row_begin; oy < (int32_t)row_end; ++oy) {
+        for (int32_t ox = 0; ox < win->out_w; ++ox) {
+            for (int32_t o = 0; o < win->out_c; ++o) {
+                const int8_t *codes = ch->weights + (size_t)o * row;
+                int32_t acc = ch->bias[o];
+                uint32_t at = 0;
+                for (int32_t ky = 0; ky < win->kernel_h; ++ky) {
+                    int32_t iy = oy * win->stride_h - win->pad_top + ky * win->dilation_h;
+                    for (int32_t kx = 0; kx < win->kernel_w; ++kx) {
+                        int32_t ix = ox * win->stride_w - win->pad_left + kx * win->dilation_w;
+                        bool inside = iy >= 0 && iy < win->in_h && ix >= 0 && ix < win->in_w;
+                        const int8_t *x = p->x;
+                        if (inside) {
+                            x += (iy * win->in_w + ix) * win->in_c + o / group_out * group_in;
+                        }
+                        for (int32_t i = 0; i < group_in; ++i, ++at) {
+                            acc += (inside ? x[i] : p->x_zero) * mica_coded(ch->table, codes, at);
+                        }
+                    }
+                }
+                *y++ = mica_requant_s8(acc, ch->mult[o], ch->shift[o], ch->y_zero, ch->act_min, ch->act_max);
+            }
+        }
+    }
+}
+
 void mica_conv2d_s8_ref(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
+    if (p->ch.layout == MICA_LAYOUT_CODES4) {
+        codes_ref(p, row_begin, row_end);
+        return;
+    }
     const mica_window_t *win = &p->win;
     const mica_channels_t *ch = &p->ch;
     int32_t in_c = win->in_c, kernel_h = win->kernel_h, kernel_w = win->kernel_w;

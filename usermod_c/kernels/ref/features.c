@@ -2,8 +2,7 @@
 #include "mica_kernels.h"
 #ifndef MICA_WITHOUT_FEATURES_S8
 
-#define FRACTION 8
-#define SATURATED ((int64_t)1 << 40)
+#include "place.h"
 
 mica_status_t mica_features_s8_check(const mica_features_s8_t *p, const char **what) {
     if (!p->rows || !p->n || (uint64_t)p->rows * p->n > MICA_MAX_BYTES / 4) {
@@ -36,24 +35,6 @@ mica_status_t mica_features_s8_check_constants(const mica_features_s8_t *p, cons
     return MICA_OK;
 }
 
-// product * 2^shift, rounded halves up where shift is negative, within +-SATURATED.
-static int64_t shifted(int64_t product, int32_t shift) {
-    if (shift < 0) {
-        const uint32_t down = shift < -62 ? 62 : (uint32_t)-shift;
-        product = (product + ((int64_t)1 << (down - 1))) >> down;
-    } else {
-        const int64_t most = shift > 40 ? 0 : SATURATED >> shift;
-        if (product > most) {
-            return SATURATED;
-        }
-        if (product < -most) {
-            return -SATURATED;
-        }
-        product = product == 0 ? 0 : product * ((int64_t)1 << shift);
-    }
-    return product > SATURATED ? SATURATED : product < -SATURATED ? -SATURATED : product;
-}
-
 void mica_features_s8_ref(const mica_features_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
@@ -62,14 +43,7 @@ void mica_features_s8_ref(const mica_features_s8_t *p, MICA_KERNEL_ARGS) {
     for (uint32_t r = row_begin; r < row_end; ++r) {
         for (uint32_t f = 0; f < p->n; ++f) {
             const int32_t bits = *x++;
-            int64_t v = p->missing[f];
-            if ((bits & 0x7fffffff) <= 0x7f800000) {
-                const int32_t power = bits >> 23 & 255;
-                const int32_t mantissa = (bits & 0x7fffff) | (power ? 0x800000 : 0);
-                const int64_t product = (int64_t)(bits < 0 ? -mantissa : mantissa) * p->scale[f];
-                v = shifted(product, (power ? power : 1) - 150 + p->exponent[f]);
-                v = (v + p->offset[f] + (1 << (FRACTION - 1))) >> FRACTION;
-            }
+            const int64_t v = mica_is_nan(bits) ? p->missing[f] : mica_place(bits, p->scale[f], p->exponent[f], p->offset[f]);
             *y++ = (int8_t)(v < p->act_min ? p->act_min : v > p->act_max ? p->act_max : v);
         }
     }

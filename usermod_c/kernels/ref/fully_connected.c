@@ -27,7 +27,7 @@ size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p) {
 }
 
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p) {
-    return (size_t)mica_row_bytes(p->ch.layout, p->in_k) * p->out_n;
+    return mica_weights_bytes(p->ch.layout, p->out_n, p->in_k);
 }
 
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p) {
@@ -50,6 +50,14 @@ static uint32_t dot_offset(uint32_t acc, const int8_t *x, const uint8_t *w, int3
     return acc;
 }
 
+// acc + sum of x[i] * the weight of code i.
+static int32_t dot_codes(int32_t acc, const int8_t *x, const int8_t *table, const int8_t *row, uint32_t k) {
+    for (uint32_t i = 0; i < k; ++i) {
+        acc += x[i] * mica_coded(table, row, i);
+    }
+    return acc;
+}
+
 void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
@@ -64,8 +72,14 @@ void mica_fully_connected_s8_ref(const mica_fully_connected_s8_t *p, MICA_KERNEL
         // Offset weights are 128 too large: one sum of x, for all channels, takes it off.
         uint32_t excess = ch->layout == MICA_LAYOUT_OFFSET_ROWS ? 128 * (uint32_t)mica_sum(x, k) : 0;
         for (int32_t o = 0; o < p->out_n; ++o, w += row_bytes) {
-            int32_t acc = ch->layout == MICA_LAYOUT_OFFSET_ROWS
-                ? (int32_t)(dot_offset((uint32_t)ch->bias[o], x, (const uint8_t *)w, k) - excess) : mica_dot(ch->bias[o], x, w, k);
+            int32_t acc = ch->bias[o];
+            if (ch->layout == MICA_LAYOUT_OFFSET_ROWS) {
+                acc = (int32_t)(dot_offset((uint32_t)acc, x, (const uint8_t *)w, k) - excess);
+            } else if (ch->layout == MICA_LAYOUT_CODES4) {
+                acc = dot_codes(acc, x, ch->table, w, p->in_k);
+            } else {
+                acc = mica_dot(acc, x, w, k);
+            }
             *y++ = mica_requant_s8(acc, ch->mult[o], ch->shift[o], ch->y_zero, ch->act_min, ch->act_max);
         }
     }

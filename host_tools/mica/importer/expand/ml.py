@@ -25,8 +25,11 @@ from typing import Any
 import numpy as np
 
 from mica.importer import trees
+from mica.ir.vectors import Machine
+from mica.kernels.vectors import PRODUCTS, SQUARES
 
 DOMAIN = "ai.onnx.ml"
+FUNCTIONS = {"RBF": "exp", "POLY": "power", "SIGMOID": "tanh"}  # kernels that have a form of their own, ir/vectors.py
 
 
 def _scaler(n: Any) -> None:
@@ -190,16 +193,38 @@ def _vectors(n: Any, count: int) -> np.ndarray:
     return found.reshape(count, -1)
 
 
+def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) -> str:
+    """[1, F] -> [1, N]: bias [N] + weights [N, S] times the kernel of x with the support vectors [S, F]."""
+    kind = _text(n.attrs.get("kernel_type", "LINEAR"))
+    gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
+    whole = kind != "POLY" or (degree == int(degree) and 1 <= degree <= 16)
+    if kind in FUNCTIONS and n.expander.is_input(n.i[0]) and whole and gamma:
+        size = vectors.shape[1]
+        far = kind == "RBF"
+        machine = Machine(
+            vectors.astype(np.float64), SQUARES if far else PRODUCTS, np.ones(size), np.zeros(size), np.zeros(size),
+            function=FUNCTIONS[kind], slope=-gamma if far else gamma, origin=0.0 if far else zero, degree=int(degree),
+            factors=weights.T.astype(np.float64), bias=bias.astype(np.float64),
+        )  # fmt: skip
+        out: str = n.expander.machine(n.proto, machine)
+        return out
+    constants = [n.constant("weights", weights.astype(np.float32)), n.constant("rho", bias.astype(np.float32))]
+    out = n.emit("Gemm", [_kernel(n, vectors), *constants], transB=1)
+    return out
+
+
 def _svm_regressor(n: Any) -> None:
     count = int(n.attrs.get("n_supports", 0))
     weights = np.asarray(n.attrs.get("coefficients", ()), np.float32).reshape(1, -1)
-    x = _kernel(n, _vectors(n, count)) if count else n.i[0]
     if count and weights.size != count:
         raise ValueError(f"{weights.size} coefficients for {count} support vectors")
     rho = np.asarray(n.attrs.get("rho", [0.0]), np.float32)[:1]
     if n.attrs.get("one_class", 0):
         raise ValueError("a one-class machine; export its decision function")
-    y = n.emit("Gemm", [x, n.constant("weights", weights), n.constant("rho", rho)], transB=1)
+    if count:
+        y = _scores(n, _vectors(n, count), weights, rho)
+    else:
+        y = n.emit("Gemm", [n.i[0], n.constant("weights", weights), n.constant("rho", rho)], transB=1)
     _post(n, y, trees.post_transform(n.attrs), n.proto.output[0])
 
 
@@ -220,9 +245,7 @@ def _svm_classifier(n: Any) -> None:
         for mine, other in ((a, b - 1), (b, a)):
             part = slice(int(ends[mine]), int(ends[mine + 1]))
             weights[k, part] = coefficients[other, part]
-    kernel = _kernel(n, _vectors(n, sum(counts)))
-    constants = [n.constant("weights", weights.astype(np.float32)), n.constant("rho", rho.astype(np.float32))]
-    scores = n.emit("Gemm", [kernel, *constants], transB=1)
+    scores = _scores(n, _vectors(n, sum(counts)), weights, rho)
     _name_classes(n, labels)
     label, output = (*n.proto.output, "")[:2]
     probabilities = [np.asarray(n.attrs.get(name, ()), np.float64) for name in ("prob_a", "prob_b")]

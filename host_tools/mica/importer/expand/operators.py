@@ -20,6 +20,7 @@ from onnx import helper
 
 from mica.importer.expand import ml
 from mica.ir.forest import Forest
+from mica.ir.vectors import Machine
 
 Constant = Callable[[str], "np.ndarray | None"]
 AddConstant = Callable[[str, np.ndarray], str]
@@ -27,6 +28,7 @@ Fresh = Callable[[str], str]
 # (operator, node of the file, output, numbers in a row of it or 0 for as many as in the input's, attributes) -> output
 AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
 NameClasses = Callable[["list[str]"], None]
+IsInput = Callable[[str], bool]
 
 
 class Expander:
@@ -40,6 +42,7 @@ class Expander:
         add_constant: AddConstant,
         add_node: AddNode,
         name_classes: NameClasses,
+        is_input: IsInput,
     ) -> None:
         self.opset = opset
         self.fresh = fresh
@@ -47,11 +50,17 @@ class Expander:
         self.add_constant = add_constant
         self.add_node = add_node
         self.name_classes = name_classes
+        self.is_input = is_input
 
     def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
         """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
         out = self.fresh(f"{proto.name or proto.output[0]}.trees")
         return self.add_node("TreeEnsemble", proto, out, len(forest.bias), {"forest": forest})
+
+    def machine(self, proto: onnx.NodeProto, machine: Machine) -> str:
+        """Adds a machine of support vectors at once, as `forest` does; returns its output."""
+        out = self.fresh(f"{proto.name or proto.output[0]}.machine")
+        return self.add_node("VectorEnsemble", proto, out, machine.results, {"vectors": machine})
 
     def imputer(self, proto: onnx.NodeProto, values: np.ndarray) -> None:
         """Adds an operator that puts values into the place of NaNs."""

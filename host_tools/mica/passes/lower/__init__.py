@@ -25,6 +25,7 @@ from mica.passes.lower import (
     softmax,
     trees,
     unary,
+    vectors,
 )
 from mica.passes.lower.table import Lowering
 from mica.passes.refusal import Refusals
@@ -45,6 +46,7 @@ LOWERINGS: dict[str, Lowering] = {
     **softmax.LOWERINGS,
     **trees.LOWERINGS,
     **unary.LOWERINGS,
+    **vectors.LOWERINGS,
 }
 
 

@@ -106,7 +106,7 @@ def _ranked(g: Graph, b: Builder, x: str, f: Forest) -> tuple[str, Forest]:
 def _left(g: Graph, node: Node, b: Builder) -> None:
     """An Imputer that trees have taken over, whose output nobody reads any more."""
     readers = g.consumers().get(node.outputs[0], [])
-    if node.outputs[0] in g.outputs or not all(r.op in ("Affine", "TreeEnsemble") for r in readers):
+    if node.outputs[0] in g.outputs or not all(r.op in ("Affine", "TreeEnsemble", "VectorEnsemble") for r in readers):
         raise ValueError("it stands behind other operators; it may only read an input of the model")
     b.emit_to(node.outputs[0], "Reshape", node.inputs[:1])
 

@@ -11,6 +11,7 @@ from mica.quantise.kernels import (
     softmax,
     tabular,
     unary,
+    vectors,
 )
 from mica.quantise.kernels.common import StepQuantiser
 
@@ -25,4 +26,5 @@ STEPS: dict[str, StepQuantiser] = {
     **softmax.STEPS,
     **tabular.STEPS,
     **unary.STEPS,
+    **vectors.STEPS,
 }

@@ -42,6 +42,7 @@ def _linear(g: Graph, out: Graph, node: Node, kernel: str, params: dict[str, int
     mult, shift = quantise_multiplier(qx.scale * scale_w / qy.scale)
     blobs = [q.reshape(w.shape), bias.astype(np.int32), mult, shift]
     emit(out, node, kernel, [x], blobs, {**params, **act(qy, node.attrs["clip"])})
+    out.value(out.nodes[-1].inputs[1]).bits = node.attrs.get("weight_bits", INT8.bits)
 
 
 def given_integers(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -17,16 +17,21 @@ OPEN = (None, None)
 def _features(g: Graph, out: Graph, node: Node) -> None:
     q = quant(out, node.outputs[0])
     factor, shift, missing = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
-    mantissa, exponent = np.frexp(factor * 2.0**tabular.FRACTION / q.scale)
+    blobs = [*place(factor / q.scale, shift / q.scale + q.zero_point), q.quantise(missing)]
+    emit(out, node, "features_s8", node.inputs[:1], blobs, act(q, OPEN))
+
+
+def place(factor: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """scale int32, exponent int8 and offset int32 that put x at the place x * factor + shift of a grid."""
+    mantissa, exponent = np.frexp(factor * 2.0**tabular.FRACTION)
     scale = np.rint(mantissa * 2.0**31).astype(np.int64)
     full = np.abs(scale) > 2**31 - 1  # a mantissa that rounded up to 1
     scale, exponent = np.where(full, scale // 2, scale), np.where(scale == 0, 0, exponent - 31 + full)
-    offset = np.rint((shift / q.scale + q.zero_point) * 2**tabular.FRACTION)
+    offset = np.rint(shift * 2**tabular.FRACTION)
     if exponent.min() < -128 or exponent.max() > 127 or np.abs(offset).max() > 2**31 - 1:
         worst = int(np.argmax(np.abs(offset)))
         raise ValueError(f"feature {worst} is too far from zero for its range; subtract its mean before the model")
-    blobs = [scale.astype(np.int32), exponent.astype(np.int8), offset.astype(np.int32), q.quantise(missing)]
-    emit(out, node, "features_s8", node.inputs[:1], blobs, act(q, OPEN))
+    return scale.astype(np.int32), exponent.astype(np.int8), offset.astype(np.int32)
 
 
 def _ranks(g: Graph, out: Graph, node: Node) -> None:

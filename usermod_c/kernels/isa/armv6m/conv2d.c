@@ -18,6 +18,7 @@ typedef struct {
     uint32_t words;           // of a patch
     uint32_t part_words;      // of a part, but the last
     uint32_t groups;
+    const uint32_t *pairs;    // of codes; null: weights are bytes
 } tile_t;
 
 static uint32_t part_length(const tile_t *t, uint32_t part) {
@@ -145,7 +146,8 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
         .adjust = -(int32_t)(overlap * out_c),
         .weights = ch->weights,
         .words = t->words,
-        .row = 4 * t->words,
+        .row = mica_row_bytes(ch->layout, 4 * t->words),
+        .pairs = t->pairs,
         .bias = ch->bias,
         .mult = ch->mult,
         .shift = ch->shift,
@@ -170,7 +172,7 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
         args.mult = ch->mult + o;
         args.shift = ch->shift + o;
         args.y = y + o;
-        args.weights = ch->weights + 4 * t->words * o;
+        args.weights = ch->weights + args.row * o;
         args.flags = 2;
         for (uint32_t word = 0; word < t->words; word += t->part_words) {
             args.words = t->words - word < t->part_words ? t->words - word : t->part_words;
@@ -183,23 +185,26 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
             args.end = args.x + 8 * args.words * t->groups;
             mica_armv6m_gemm(&args);
             args.x = args.end;
-            args.weights += 4 * args.words;
+            args.weights += t->pairs != NULL ? 2 * args.words : 4 * args.words;  // a part of codes is whole words of them
             args.flags = 3;
         }
     }
 }
 
-// `pixels` neighbours, one by one: what is left over by groups of four. Scratch: 12 bytes for each word of a patch.
-static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixels, uint32_t at, int8_t *y, uint32_t *scratch) {
+// `pixels` neighbours, one by one: what is left over by groups of four. Scratch: 12 bytes for each word of a patch, of codes 8 more.
+static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixels, uint32_t at, int8_t *y, uint32_t *scratch,
+    const uint32_t *pairs) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
-    int8_t *patch = (int8_t *)(scratch + 2 * words);
+    uint32_t row = mica_row_bytes(ch->layout, k), filled = pairs != NULL ? row / 2 : words;  // words of x against the weights of a row
+    int8_t *patch = (int8_t *)(scratch + 2 * filled);
     mica_dense_t args = {
         .x = scratch,
-        .x_end = scratch + 2 * words,
+        .x_end = scratch + 2 * filled,
         .weights = ch->weights,
-        .weights_end = ch->weights + 4 * words * w->out_c,
+        .weights_end = ch->weights + row * w->out_c,
+        .pairs = pairs,
         .bias = ch->bias,
         .mult = ch->mult,
         .shift = ch->shift,
@@ -210,9 +215,14 @@ static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixel
     for (; pixels; --pixels, ++at, y += w->out_c) {
         int32_t oy = (int32_t)(at / w->out_w), ox = (int32_t)(at % w->out_w);
         copy_patch(p, patch, oy * w->stride_h - w->pad_top, ox * w->stride_w - w->pad_left);
-        mica_armv6m_pairs(scratch, patch, k);
         args.y = y;
-        mica_armv6m_dense_rows(&args);
+        if (pairs != NULL) {
+            mica_armv6m_even_pairs(scratch, patch, k);
+            mica_armv6m_dense_codes(&args);
+        } else {
+            mica_armv6m_pairs(scratch, patch, k);
+            mica_armv6m_dense_rows(&args);
+        }
     }
 }
 
@@ -222,16 +232,24 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t words = (k + 3) / 4, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
     uint32_t total = (row_end - row_begin) * w->out_w;
     uint32_t group_bytes = 32 * words + (parts > 1 ? 16 : 0);
-    uint32_t room = scratch_bytes / 4 * 4;
+    const bool codes = p->ch.layout == MICA_LAYOUT_CODES4;
+    uint32_t table = codes ? 4 * MICA_CODE_PAIRS : 0;  // bytes
+    uint32_t room = scratch_bytes > table ? (scratch_bytes - table) / 4 * 4 : 0;
     // Bytes as they lie, word by word: where that is enough no patch is copied first.
     bool aligned = w->in_c % 4 == 0 && ((uintptr_t)p->x & 3) == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
     bool whole = aligned && w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
     uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
-    if (!p->ch.fast || p->groups != 1 || p->ch.layout != MICA_LAYOUT_ROWS || ((uintptr_t)p->ch.weights & 3) || total == 0
-        || room < 12 * words) {
+    if (!p->ch.fast || p->groups != 1 || p->ch.layout == MICA_LAYOUT_PLAIN || ((uintptr_t)p->ch.weights & 3) || total == 0
+        || room < 12 * words + (codes ? 8 : 0)) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
+    }
+    const uint32_t *pairs = NULL;
+    if (codes) {
+        mica_armv6m_code_pairs(scratch, p->ch.table);
+        pairs = scratch;
+        scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
     }
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
     bool grouped = total >= 4 && room >= patch_bytes + group_bytes;
@@ -239,7 +257,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     total -= single;
     if (single) {
         uint32_t at = row_begin * w->out_w + total;
-        run_single(p, words, single, at, p->y + (size_t)at * w->out_c, scratch);
+        run_single(p, words, single, at, p->y + (size_t)at * w->out_c, scratch, pairs);
     }
     if (total == 0) {
         return;
@@ -253,7 +271,11 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         .stream = scratch,
         .words = words,
         .part_words = (words + parts - 1) / parts,
+        .pairs = pairs,
     };
+    if (codes && parts > 1) {
+        t.part_words += t.part_words % 2;
+    }
     for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
         ((int8_t *)t.patch)[i] = aligned ? p->x_zero : 0;
     }

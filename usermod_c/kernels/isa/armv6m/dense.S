@@ -13,11 +13,36 @@
     .equ F_RANGE, 16
     .equ F_LOW, 20
     .equ F_MASK, 24
-    .equ FRAME, 28
+    .equ F_PAIRS, 28
+    .equ FRAME, 32
 
-// One row against all channels. offset: the weights are 128 too large; elsewhere they are as they are, and the sign bit has to
-// be turned first, which takes the register of the second pair.
-.macro DENSE name, offset, code
+// One row against all channels. OFFSET: the weights are 128 too large; ROWS: they are as they are, and the sign bit has to
+// be turned first, which takes the register of the second pair; CODES: a byte is the number of a crossed pair in a table.
+    .equ ROWS, 0
+    .equ OFFSET, 1
+    .equ CODES, 2
+
+.macro PAIR_OF_CODES shift, by
+    \shift r4, r3, #\by
+    ands r4, r4, r6
+    ldr r4, [r7, r4]
+    ldm r2!, {r5}
+    muls r4, r5, r4
+    asrs r4, r4, #16
+    adcs r0, r4
+.endm
+
+// What the loop keeps in r7.
+.macro LOAD_R7 layout
+    .if \layout == ROWS
+    ldr r7, =0x80808080
+    .endif
+    .if \layout == CODES
+    ldr r7, [sp, #F_PAIRS]
+    .endif
+.endm
+
+.macro DENSE name, layout, code
     .global \name
     .type \name, %function
     .balign 4
@@ -39,8 +64,12 @@
     subs r6, r6, r5
     subs r6, #4
     str r6, [sp, #F_DELTA]
-    subs r2, r2, r1             // bytes of x, 8 a word
+    subs r2, r2, r1             // bytes of x, 8 a word of weights
+    .if \layout == CODES
+    lsrs r2, r2, #4             // 16 a word of codes
+    .else
     lsrs r2, r2, #3
+    .endif
     subs r2, #1
     movs r5, #WORDS - 1
     ands r2, r2, r5
@@ -56,13 +85,18 @@
     str r5, [sp, #F_ZERO]
     str r6, [sp, #F_RANGE]
     str r7, [sp, #F_LOW]
+    .if \layout == CODES
+    ldr r3, [r0]
+    str r3, [sp, #F_PAIRS]
+    movs r6, #255
+    lsls r6, r6, #2
+    .else
     ldr r3, =-0x00800080
     mov r8, r3
     ldr r6, =0x00ff00ff
-    str r6, [sp, #F_MASK]
-    .if !\offset
-    ldr r7, =0x80808080
     .endif
+    str r6, [sp, #F_MASK]
+    LOAD_R7 \layout
     ldr r2, [sp, #F_X]
     mov r3, r11
     ldm r3!, {r0}
@@ -73,7 +107,12 @@
 words_\name:
     .rept WORDS
     ldm r1!, {r3}
-    .if \offset
+    .if \layout == CODES
+    PAIR_OF_CODES lsls, 2
+    PAIR_OF_CODES lsrs, 6
+    PAIR_OF_CODES lsrs, 14
+    PAIR_OF_CODES lsrs, 22
+    .elseif \layout == OFFSET
     movs r4, r3
     ands r4, r4, r6
     add r4, r8
@@ -150,9 +189,7 @@ words_end_\name:
     ldr r3, [sp, #F_WEIGHTS_END]
     cmp r1, r3
     beq 3f
-    .if !\offset
-    ldr r7, =0x80808080
-    .endif
+    LOAD_R7 \layout
     ldr r2, [sp, #F_X]          // the next row
     mov r3, r11
     ldm r3!, {r0}
@@ -173,6 +210,7 @@ words_end_\name:
     .size \name, . - \name
 .endm
 
-// void mica_armv6m_dense(const mica_dense_t *args), for weights in OFFSET_ROWS; mica_armv6m_dense_rows for ROWS
-    DENSE mica_armv6m_dense, 1, 28
-    DENSE mica_armv6m_dense_rows, 0, 32
+// void mica_armv6m_dense(const mica_dense_t *args), for weights in OFFSET_ROWS; mica_armv6m_dense_rows for ROWS, _codes for CODES4
+    DENSE mica_armv6m_dense, OFFSET, 28
+    DENSE mica_armv6m_dense_rows, ROWS, 32
+    DENSE mica_armv6m_dense_codes, CODES, 58

@@ -6,17 +6,18 @@
 
 #include "shape.h"
 
-static uint32_t *put_pairs(uint32_t *to, uint32_t v) {
-    v = (v >> 16 | v << 16) ^ 0x80808080;
+static inline uint32_t *put_pairs(uint32_t *to, uint32_t v, uint32_t turn) {
+    v = (v >> turn | v << turn) ^ 0x80808080;
     *to++ = (v & 0x00ff00ff) - 0x00800080;
     *to++ = (v >> 8 & 0x00ff00ff) - 0x00800080;
     return to;
 }
 
-void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
+// turn: 16, or 0 for pairs that are not crossed.
+static inline uint32_t *put_all(uint32_t *to, const int8_t *x, uint32_t k, uint32_t turn) {
     if (((uintptr_t)x & 3) == 0) {
         for (const int8_t *end = x + (k & ~3u); x != end; x += 4) {
-            to = put_pairs(to, *(const mica_word_t *)(const void *)x);
+            to = put_pairs(to, *(const mica_word_t *)(const void *)x, turn);
         }
         k &= 3;
     }
@@ -25,8 +26,37 @@ void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
         for (uint32_t i = 0; i < n; ++i) {
             v |= (uint32_t)(uint8_t)*x++ << 8 * i;
         }
-        to = put_pairs(to, v);
+        to = put_pairs(to, v, turn);
         k -= n;
+    }
+    return to;
+}
+
+void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
+    put_all(to, x, k, 16);
+}
+
+void mica_armv6m_even_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
+    uint32_t *end = put_all(to, x, k, 0);
+    if ((k + 3) / 4 % 2) {
+        end[0] = end[1] = 0;
+    }
+}
+
+void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table) {
+    uint32_t first[MICA_CODES];
+    for (uint32_t i = 0; i < MICA_CODES; ++i) {
+        first[i] = (uint32_t)table[i] << 16;
+    }
+    for (const int8_t *end = table + MICA_CODES; table != end; ++table) {
+        const uint32_t second = (uint32_t)*table;
+        for (uint32_t i = 0; i < MICA_CODES; i += 4, to += 4) {
+            uint32_t a = first[i], b = first[i + 1], c = first[i + 2], d = first[i + 3];
+            to[0] = a + second;
+            to[1] = b + second;
+            to[2] = c + second;
+            to[3] = d + second;
+        }
     }
 }
 
@@ -34,15 +64,19 @@ void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k) {
 
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
-    uint32_t row = mica_row_bytes(ch->layout, p->in_k);
-    if (!ch->fast || ch->layout != MICA_LAYOUT_OFFSET_ROWS || ((uintptr_t)ch->weights & 3) || 2 * row > scratch_bytes) {
+    const bool codes = ch->layout == MICA_LAYOUT_CODES4;
+    uint32_t row = mica_row_bytes(ch->layout, p->in_k), pairs = codes ? row : row / 2, table = codes ? MICA_CODE_PAIRS : 0;
+    if (!ch->fast || ch->layout == MICA_LAYOUT_PLAIN || ((uintptr_t)ch->weights & 3) || 4 * (pairs + table) > scratch_bytes) {
         mica_fully_connected_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    uint32_t *x = scratch;
+    uint32_t *x = (uint32_t *)scratch + table;
+    if (codes) {
+        mica_armv6m_code_pairs(scratch, ch->table);
+    }
     mica_dense_t args = {
         .x = x,
-        .x_end = x + row / 2,
+        .x_end = x + pairs,
         .weights = ch->weights,
         .weights_end = ch->weights + row * p->out_n,
         .bias = ch->bias,
@@ -51,11 +85,17 @@ void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KER
         .zero = ch->y_zero - ch->act_min,
         .range = (uint32_t)(ch->act_max - ch->act_min),
         .low = ch->act_min,
+        .pairs = scratch,
     };
     for (uint32_t i = row_begin; i < row_end; ++i) {
-        mica_armv6m_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
         args.y = p->y + (size_t)i * p->out_n;
-        mica_armv6m_dense(&args);
+        if (codes) {
+            mica_armv6m_even_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
+            mica_armv6m_dense_codes(&args);
+        } else {
+            mica_armv6m_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
+            mica_armv6m_dense(&args);
+        }
     }
 }
 

@@ -25,6 +25,7 @@ typedef struct {
     int32_t low;              // act_min
     int32_t *sums;            // four for each group
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
+    const uint32_t *pairs;    // of layout CODES4, mica_armv6m_code_pairs; null: weights are bytes
 } mica_gemm_t;
 
 #define MICA_GEMM_WORDS 64
@@ -83,12 +84,21 @@ typedef struct {
     int32_t zero;             // y_zero - act_min
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
+    const uint32_t *pairs;    // of layout CODES4, crossed; then x is not, and there are four pairs for each word of codes
 } mica_dense_t;
 
-void mica_armv6m_dense(const mica_dense_t *args);       // weights in OFFSET_ROWS
-void mica_armv6m_dense_rows(const mica_dense_t *args);  // in ROWS
+void mica_armv6m_dense(const mica_dense_t *args);        // weights in OFFSET_ROWS
+void mica_armv6m_dense_rows(const mica_dense_t *args);   // in ROWS
+void mica_armv6m_dense_codes(const mica_dense_t *args);  // in CODES4
 // k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
 void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k);
+// The same uncrossed, (x0 + x2 * 2^16), (x1 + x3 * 2^16), filled up with zeros to a multiple of eight elements.
+void mica_armv6m_even_pairs(uint32_t *to, const int8_t *x, uint32_t k);
+
+#define MICA_CODE_PAIRS 256  // words of a table of them
+
+// Of each byte of two codes the crossed pair of their weights: the second + the first * 2^16.
+void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table);
 
 // What mica_armv6m_add works on, in the order in which sum.S reads it: y = clamp(zero + ((a * mult_a + b * mult_b + offset) >>
 // shift)) for n elements, n >= 1.

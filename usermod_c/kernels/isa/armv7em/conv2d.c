@@ -175,9 +175,29 @@ static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, u
     }
 }
 
-// Four channels from o on: bias, pairs, requantisation.
-static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint32_t *w, uint32_t *w_end) {
-    mica_dsp_weights(ch->weights + o * 4 * words, 4 * words, words, w + 4);
+// As mica_dsp_weights, of four rows of codes.
+static void codes(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to, const uint32_t *pairs) {
+    for (; words; --words, w += 2, to += 8) {
+        uint32_t a = mica_dsp_codes(w), b = mica_dsp_codes(w + row), c = mica_dsp_codes(w + 2 * row), d = mica_dsp_codes(w + 3 * row);
+        to[0] = pairs[a & 255];
+        to[1] = pairs[b & 255];
+        to[2] = pairs[c & 255];
+        to[3] = pairs[d & 255];
+        to[4] = pairs[a >> 8];
+        to[5] = pairs[b >> 8];
+        to[6] = pairs[c >> 8];
+        to[7] = pairs[d >> 8];
+    }
+}
+
+// Four channels from o on: bias, pairs, requantisation. pairs: of codes; null: the weights are bytes.
+static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint32_t *w, uint32_t *w_end, const uint32_t *pairs) {
+    const uint32_t row = mica_row_bytes(ch->layout, 4 * words);
+    if (pairs != NULL) {
+        codes(ch->weights + o * row, row, words, w + 4, pairs);
+    } else {
+        mica_dsp_weights(ch->weights + o * row, row, words, w + 4);
+    }
     for (uint32_t i = 0; i < 4; ++i) {
         int32_t bias = ch->bias[o + i];
         if (mica_dsp_requant(ch, o + i, (mica_dsp_requant_t *)(void *)w_end + i)) {
@@ -200,11 +220,20 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     bool inside = w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
         && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
     // In bytes; K is at most 2^31 / 4 where there are four channels.
+    const bool coded = ch->layout == MICA_LAYOUT_CODES4;
+    const uint32_t table = coded ? 4 * MICA_CODE_PAIRS : 0;
     uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
-    if (!ch->fast || p->groups != 1 || ch->layout != MICA_LAYOUT_ROWS || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
-        || fixed + pair_bytes > scratch_bytes) {
+    if (!ch->fast || p->groups != 1 || ch->layout == MICA_LAYOUT_PLAIN || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
+        || table + fixed + pair_bytes > scratch_bytes) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
+    }
+    const uint32_t *pairs_of_codes = NULL;
+    if (coded) {
+        mica_dsp_code_pairs(scratch, ch->table);
+        pairs_of_codes = scratch;
+        scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
+        scratch_bytes -= table;
     }
     uint32_t *weight = scratch, *weight_end = weight + 4 + 8 * words;
     s.patches = (int8_t *)(weight_end + 12);
@@ -224,7 +253,7 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         unpack(&s, (int32_t)(first / w->out_w), (int32_t)(first % w->out_w), pixels, stream);
         mica_dsp_gemm_t args = { .x = stream, .w = weight, .w_end = weight_end, .words = words };
         for (uint32_t o = 0;;) {
-            weights(ch, o, words, weight, weight_end);
+            weights(ch, o, words, weight, weight_end, pairs_of_codes);
             args.x = stream;
             args.x_end = stream + pixels / 2 * 4 * words;
             args.y = y + o;

@@ -58,9 +58,46 @@ static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, u
     } while (sums != end);
 }
 
+#define SMLAD(acc, a, b) __asm__ ("smlad %0, %1, %2, %0" : "+r" (acc) : "r" (a), "r" (b))
+
+// sums[0] and [1]: `words` * 4 elements of x, as pairs, with two rows of codes.
+static void dots_codes(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, const uint32_t *table, int32_t *sums) {
+    int32_t a = 0, b = 0;
+    for (const uint32_t *end = x + 2 * words; x != end; x += 2, w += 2) {
+        uint32_t u = mica_dsp_codes(w), v = mica_dsp_codes(w + row), even = x[0], odd = x[1];
+        SMLAD(a, even, table[u & 255]);
+        SMLAD(b, even, table[v & 255]);
+        SMLAD(a, odd, table[u >> 8]);
+        SMLAD(b, odd, table[v >> 8]);
+    }
+    sums[0] = a;
+    sums[1] = b;
+}
+
+// Bytes of scratch: a table of pairs, then 2 for each element of a row.
+static void codes(const mica_fully_connected_s8_t *p, uint32_t row_begin, uint32_t row_end, uint32_t *scratch) {
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k), *x = scratch + MICA_CODE_PAIRS;
+    mica_dsp_code_pairs(scratch, ch->table);
+    for (uint32_t i = row_begin; i < row_end; ++i) {
+        int8_t *y = p->y + (size_t)i * n;
+        pairs(x, p->x + (size_t)i * k, k);
+        for (uint32_t o = 0; o < n; o += 2) {
+            int32_t sums[2];
+            uint32_t other = o + 1 < n ? 1 : 0;
+            dots_codes(x, ch->weights + (size_t)o * row, other * row, (k + 3) / 4, scratch, sums);
+            finish(ch, o, sums, 0, 1 + other, y + o);
+        }
+    }
+}
+
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
+    if (ch->layout == MICA_LAYOUT_CODES4 && 4 * (size_t)MICA_CODE_PAIRS + 2 * (size_t)((k + 3) & ~3u) <= scratch_bytes) {
+        codes(p, row_begin, row_end, scratch);
+        return;
+    }
     if (ch->layout != MICA_LAYOUT_OFFSET_ROWS || !mica_aligned4(ch->weights) || 2 * row > scratch_bytes) {
         mica_fully_connected_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;

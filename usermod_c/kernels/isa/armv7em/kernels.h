@@ -94,6 +94,24 @@ static inline uint32_t mica_dsp_doubled(uint32_t pair) {
     return pair << 1 & 0xfffeffff;
 }
 
+#define MICA_CODE_PAIRS 256  // words of a table of them
+
+// Of each byte of two codes of layout CODES4 the pair of their weights.
+static inline void mica_dsp_code_pairs(uint32_t *to, const int8_t *table) {
+    for (uint32_t second = 0; second < MICA_CODES; ++second) {
+        for (uint32_t first = 0; first < MICA_CODES; ++first) {
+            *to++ = (uint32_t)(uint16_t)table[first] | (uint32_t)table[second] << 16;
+        }
+    }
+}
+
+// Codes of four weights: two bytes, each the number of a pair.
+static inline uint32_t mica_dsp_codes(const int8_t *w) {
+    uint16_t both;
+    __builtin_memcpy(&both, w, 2);
+    return both;
+}
+
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);

@@ -1,5 +1,6 @@
 // 2-D convolution: patches as rows of bytes, then two pixels by two channels at a time, so that a loaded byte is used
-// twice. A 1x1 kernel with stride 1 reads its patches where they are. Bytes of scratch elsewhere: two patches or more.
+// twice. A 1x1 kernel with stride 1 reads its patches where they are. Bytes of scratch elsewhere: two patches or more. Weights
+// in CODES4 become bytes, two rows once for a tile: two rows of scratch more.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_CONV2D_S8
 
@@ -60,13 +61,33 @@ static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, uint32
     acc[3] = d;
 }
 
-// All channels for `pixels` patches of k bytes each, one behind the other.
-static void gemm(const mica_channels_t *ch, uint32_t out_c, uint32_t row, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y) {
+// Codes of k weights, a multiple of four, as weights.
+static void decode(int8_t *to, const int8_t *table, const int8_t *codes, uint32_t k) {
+    const uint8_t *pair = (const uint8_t *)codes;
+    for (int8_t *end = to + k; to != end; to += 4, pair += 2) {
+        uint32_t a = pair[0], b = pair[1];
+        to[0] = table[a & 15];
+        to[1] = table[b & 15];
+        to[2] = table[a >> 4];
+        to[3] = table[b >> 4];
+    }
+}
+
+// All channels for `pixels` patches of k bytes each, one behind the other. rows: room for two rows of codes as weights.
+static void gemm(const mica_channels_t *ch, uint32_t out_c, const int8_t *x, uint32_t k, uint32_t pixels, int8_t *y, int8_t *rows) {
     int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
-    const int8_t *w = ch->weights;
-    for (uint32_t o = 0; o < out_c; o += 2, w += 2 * row) {
+    const bool codes = ch->layout == MICA_LAYOUT_CODES4;
+    const uint32_t stored = mica_row_bytes(ch->layout, k), row = codes ? (k + 3) & ~3u : stored;
+    const int8_t *from = ch->weights;
+    for (uint32_t o = 0; o < out_c; o += 2, from += 2 * stored) {
         // Where there is no second pixel or channel the first one stands for it, and is stored twice.
         uint32_t other = o + 1 < out_c ? 1 : 0;
+        const int8_t *w = from;
+        if (codes) {
+            decode(rows, ch->table, from, row);
+            decode(rows + other * row, ch->table, from + other * stored, row);
+            w = rows;
+        }
         int32_t bias0 = ch->bias[o], bias1 = ch->bias[o + other];
         int32_t m0 = ch->mult[o], m1 = ch->mult[o + other], s0 = ch->shift[o], s1 = ch->shift[o + other];
         const int8_t *x0 = x;
@@ -90,20 +111,22 @@ static void gemm(const mica_channels_t *ch, uint32_t out_c, uint32_t row, const 
 void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k);
+    uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
+    const size_t decoded = ch->layout == MICA_LAYOUT_CODES4 ? 2 * (size_t)((k + 3) & ~3u) : 0;
+    const bool direct = w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
+        && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w;
     uint32_t total = (row_end - row_begin) * w->out_w;
     int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
-    if (p->groups == 1 && w->kernel_h == 1 && w->kernel_w == 1 && w->stride_h == 1 && w->stride_w == 1 && w->pad_top == 0
-        && w->pad_left == 0 && w->out_h <= w->in_h && w->out_w == w->in_w) {
-        gemm(ch, w->out_c, row, p->x + (size_t)row_begin * w->in_w * w->in_c, k, total, y);
-        return;
-    }
-    uint32_t most = (uint32_t)(scratch_bytes / k);
-    if (p->groups != 1 || most < 2) {
+    uint32_t most = scratch_bytes < decoded ? 0 : (uint32_t)((scratch_bytes - decoded) / k);
+    if (p->groups != 1 || (direct ? scratch_bytes < decoded : most < 2)) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    int8_t *patches = scratch;
+    if (direct) {
+        gemm(ch, w->out_c, p->x + (size_t)row_begin * w->in_w * w->in_c, k, total, y, scratch);
+        return;
+    }
+    int8_t *patches = (int8_t *)scratch + decoded;
     int32_t oy = (int32_t)row_begin, ox = 0;
     while (total) {
         uint32_t n = total < most ? total : most & ~1u;
@@ -114,7 +137,7 @@ void mica_conv2d_s8_c32(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
                 ++oy;
             }
         }
-        gemm(ch, w->out_c, row, patches, k, n, y);
+        gemm(ch, w->out_c, patches, k, n, y, scratch);
         y += (size_t)n * w->out_c;
         total -= n;
     }

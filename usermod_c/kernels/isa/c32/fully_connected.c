@@ -37,9 +37,47 @@ static __attribute__((noinline)) void dots(int32_t *acc, const int8_t *x, const 
     acc[3] = d;
 }
 
+// acc[0] and [1] + the sums of x[i] * the weights of two rows of codes.
+static __attribute__((noinline)) void dots_codes(int32_t *acc, const int8_t *x, const int8_t *table, const uint8_t *w, uint32_t row, uint32_t k) {
+    int32_t a = acc[0], b = acc[1];
+    for (const int8_t *end = x + (k & ~3u); x != end; x += 4, w += 2) {
+        uint32_t even = w[0], odd = w[1], even1 = w[row], odd1 = w[row + 1];
+        a += x[0] * table[even & 15] + x[1] * table[odd & 15] + x[2] * table[even >> 4] + x[3] * table[odd >> 4];
+        b += x[0] * table[even1 & 15] + x[1] * table[odd1 & 15] + x[2] * table[even1 >> 4] + x[3] * table[odd1 >> 4];
+    }
+    for (uint32_t i = 0; i < (k & 3); ++i) {
+        a += x[i] * mica_coded(table, (const int8_t *)w, i);
+        b += x[i] * mica_coded(table, (const int8_t *)w + row, i);
+    }
+    acc[0] = a;
+    acc[1] = b;
+}
+
+// Rows of codes, two at a time; the last of an odd number twice.
+static void codes(const mica_fully_connected_s8_t *p, uint32_t row_begin, uint32_t row_end) {
+    const mica_channels_t *ch = &p->ch;
+    uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
+    const int8_t *x = p->x + (size_t)row_begin * k;
+    int8_t *y = p->y + (size_t)row_begin * n;
+    for (uint32_t i = row_begin; i < row_end; ++i, x += k, y += n) {
+        for (uint32_t o = 0; o < n; o += 2) {
+            uint32_t other = o + 1 < n ? 1 : 0;
+            int32_t acc[2] = { ch->bias[o], ch->bias[o + other] };
+            dots_codes(acc, x, ch->table, (const uint8_t *)ch->weights + (size_t)o * row, other * row, k);
+            for (uint32_t j = 0; j <= other; ++j) {
+                y[o + j] = mica_requant_s8(acc[j], ch->mult[o + j], ch->shift[o + j], ch->y_zero, ch->act_min, ch->act_max);
+            }
+        }
+    }
+}
+
 void mica_fully_connected_s8_c32(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_channels_t *ch = &p->ch;
     uint32_t k = p->in_k, n = p->out_n, row = mica_row_bytes(ch->layout, k);
+    if (ch->layout == MICA_LAYOUT_CODES4) {
+        codes(p, row_begin, row_end);
+        return;
+    }
     if (ch->layout != MICA_LAYOUT_OFFSET_ROWS) {
         mica_fully_connected_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;

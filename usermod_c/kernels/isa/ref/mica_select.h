@@ -36,5 +36,8 @@
 #define MICA_FEATURES_S8 mica_features_s8_ref
 #define MICA_RANKS_S8 mica_ranks_s8_ref
 #define MICA_TREES_S8 mica_trees_s8_ref
+#define MICA_DISTANCES_S8 mica_distances_s8_ref
+#define MICA_NEAREST_S8 mica_nearest_s8_ref
+#define MICA_MACHINE_S8 mica_machine_s8_ref
 
 #endif

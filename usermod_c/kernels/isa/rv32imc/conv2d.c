@@ -128,6 +128,20 @@ static void unpack(const source_t *s, uint32_t first, uint32_t pixels, uint32_t 
     }
 }
 
+// As mica_rv32_weights, of four rows of codes.
+static void codes(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint32_t *to) {
+    const int8_t *table = ch->table;
+    const uint32_t row = mica_row_bytes(ch->layout, 4 * words_n);
+    const uint8_t *w = (const uint8_t *)ch->weights + (size_t)o * row, *w1 = w + row, *w2 = w1 + row, *w3 = w2 + row;
+    for (uint32_t i = 0; i < 2 * words_n; ++i, to += i % 2 ? 2 : 6) {
+        uint32_t a = w[i], b = w1[i], c = w2[i], d = w3[i];  // of each four elements 0 and 2, then 1 and 3
+        to[0] = (uint32_t)table[a & 15] + ((uint32_t)table[b & 15] << 16);
+        to[1] = (uint32_t)table[c & 15] + ((uint32_t)table[d & 15] << 16);
+        to[4] = (uint32_t)table[a >> 4] + ((uint32_t)table[b >> 4] << 16);
+        to[5] = (uint32_t)table[c >> 4] + ((uint32_t)table[d >> 4] << 16);
+    }
+}
+
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
@@ -136,7 +150,7 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     source_t s = { .p = p, .words = words_n };
     s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
     uint64_t fixed = (uint64_t)64 + 32 * words_n + (s.direct ? 0 : 4 * words_n), group_bytes = (uint64_t)16 * words_n;
-    if (p->groups != 1 || ch->layout != MICA_LAYOUT_ROWS || !mica_aligned4(ch->weights) || out_c < 4 || total < 4
+    if (p->groups != 1 || ch->layout == MICA_LAYOUT_PLAIN || !mica_aligned4(ch->weights) || out_c < 4 || total < 4
         || fixed + group_bytes > scratch_bytes || !mica_rv32_takes(ch, out_c)) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
@@ -172,7 +186,11 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
             for (uint32_t i = 0; i < 4; ++i) {
                 mica_rv32_requant(ch, o + i, requant + i);
             }
-            mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);
+            if (ch->layout == MICA_LAYOUT_CODES4) {
+                codes(ch, o, words_n, weight + 4);
+            } else {
+                mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);
+            }
             args.x = stream;
             args.x_end = stream + even * words_n;
             args.y = y + o;

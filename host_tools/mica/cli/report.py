@@ -1,0 +1,58 @@
+"""mica report: a packed model as a page to look at."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mica.cli import outputs, target, text
+from mica.format import codec
+from mica.report.facts import BOARDS
+
+JSON_KEYS = (
+    "name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs[], outputs[], "
+    "layers[] (name, kernel, inputs, output, macs, weight_bytes, live_bytes), peak_step, strips[], boards[] (board, core, fits, "
+    "reasons, unit, total, milliseconds, layers), evaluation (as `eval`), metadata"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="M.mica")
+    parser.add_argument("-o", "--output", metavar="F.html", help="default: M.html beside the model")
+    parser.add_argument("--data", metavar="DATA.npz", help="labelled data: adds accuracy and the confusion matrix")
+    parser.add_argument(
+        "--board",
+        metavar="B",
+        action="append",
+        help=f"whose costs are shown; may be given again; default: {', '.join(BOARDS)}",
+    )
+    target.add_custom(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    from mica.cli.eval import compare
+    from mica.report.facts import facts
+    from mica.report.page import Report
+    from mica.run import evaluation
+    from mica.run.host import HostRunner
+
+    output = Path(args.output) if args.output else Path(args.model).with_suffix(".html")
+    outputs.check("-o", output, [("the model", args.model), ("the data", args.data)])
+    custom = target.custom_of(args)
+    data = evaluation.load(args.data) if args.data else None
+    blob = target.read_model(args.model)
+    try:
+        model = codec.decode(blob)
+    except codec.FormatError as e:
+        raise e.at(args.model) from None
+    found = facts(model, blob, args.board or BOARDS)
+    if data is not None:
+        with HostRunner(blob, custom) as runner:
+            found["evaluation"] = compare(data, runner, None)
+    page = Report(found, model).html().encode()
+    outputs.write(output, page)
+    if args.json:
+        text.emit_json(found)
+    else:
+        print(f"{output}: {len(page):,} bytes; open it in a browser")
+    return 0

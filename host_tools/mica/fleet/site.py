@@ -1,0 +1,171 @@
+"""The settings file of a fleet with a broker, NAME.toml: where the broker is, and who may say what there.
+
+    fleet = "plant"            host, port: of the broker        password: the coordinator's, whose user name is "mica"
+    [boards]                   name = "password" of each board, which is its user name as well
+
+It holds passwords, so only its owner may read it. `mica fleet init` makes it, `mica fleet join` adds boards.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mica.errors import MicaError
+
+COORDINATOR = "mica"  # the coordinator's user name
+PORT = 1883
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+
+
+def check_name(name: str, what: str) -> str:
+    """A name that can stand in a topic. Raises MicaError."""
+    if not _NAME.fullmatch(name) or (what == "board" and name == COORDINATOR):
+        raise MicaError(
+            f"{name!r} is no name for a {what}", todo=f"up to 32 letters, digits, - and _; not {COORDINATOR}"
+        )
+    return name
+
+
+def new_password() -> str:
+    return secrets.token_urlsafe(18)
+
+
+@dataclass
+class Site:
+    """`path` is where the file lies. Names of boards -> their passwords."""
+
+    path: Path
+    fleet: str
+    host: str
+    port: int
+    password: str
+    boards: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def where(self) -> str:
+        """The broker, for people."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def broker_folder(self) -> Path:
+        return self.path.with_suffix(".broker")
+
+    def board_settings(self, name: str, models: list[str] | None = None) -> dict[str, Any]:
+        """What a board's fleet.json holds."""
+        settings: dict[str, Any] = {"fleet": self.fleet, "name": name, "host": self.host, "port": self.port}
+        settings["password"] = self.boards[name]
+        return settings | ({"models": models} if models is not None else {})
+
+    def save(self) -> None:
+        text = f"# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\nfleet = {json.dumps(self.fleet)}\n"
+        text += (
+            f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n\n[boards]\n"
+        )
+        text += "".join(f"{name} = {json.dumps(password)}\n" for name, password in self.boards.items())
+        write_private(self.path, text)
+        self._write_broker_files()
+
+    def _write_broker_files(self) -> None:
+        """mosquitto's settings, passwords and ACL. A board reads what is for it, and writes what is from it; no more."""
+        folder = self.broker_folder
+        try:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        except OSError as e:
+            raise MicaError(f"{folder}: cannot be made: {e.strerror}") from None
+        users = {COORDINATOR: self.password, **self.boards}
+        write_private(folder / "passwords", "".join(f"{u}:{_hashed(p)}\n" for u, p in users.items()))
+        write_private(
+            folder / "acl",
+            f"pattern read mica/{self.fleet}/to/%u/#\npattern write mica/{self.fleet}/from/%u/#\n"
+            f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\n",
+        )
+        bind = self.host if self.host in ("127.0.0.1", "::1", "localhost") else ""
+        lines = [
+            f"listener {self.port} {bind}".rstrip(),
+            "allow_anonymous false",
+            f"password_file {folder.resolve() / 'passwords'}",
+            f"acl_file {folder.resolve() / 'acl'}",
+            "persistence false",  # boards and coordinator say again what they said
+            "set_tcp_nodelay true",
+        ]
+        if hasattr(os, "getuid") and os.getuid() == 0:
+            lines.append("user root")  # it could not read these files as another
+        write_private(folder / "mosquitto.conf", "\n".join(lines) + "\n")
+
+
+def _hashed(password: str) -> str:
+    """As mosquitto_passwd writes it: PBKDF2 with SHA-512, 101 rounds. These passwords are random, not chosen."""
+    salt = secrets.token_bytes(12)
+    digest = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, 101)
+    return f"$7$101${base64.b64encode(salt).decode()}${base64.b64encode(digest).decode()}"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace a file by one that only its owner reads. Raises MicaError."""
+    other = path.with_name(path.name + ".new")
+    try:
+        descriptor = os.open(other, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as f:
+            f.write(text)
+        os.replace(other, path)
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+
+
+def path_of(name: str) -> Path:
+    """plant -> plant.toml, here; plant.toml and dir/plant.toml are themselves."""
+    return Path(name if name.endswith(".toml") else f"{name}.toml")
+
+
+def is_site(name: str) -> bool:
+    """Whether `fleet:name` means a settings file."""
+    return path_of(name).is_file()
+
+
+def read_site(name: str) -> Site:
+    """Raises MicaError where the file is missing or is not as it should be."""
+    path = path_of(name)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise MicaError(f"{path} is missing", todo=f"make one with `mica fleet init {path.stem}`") from None
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise MicaError(f"{path}: damaged: {e}") from None
+    boards = table.get("boards", {})
+    for key, kind in (("fleet", str), ("host", str), ("port", int), ("password", str)):
+        if type(table.get(key)) is not kind:
+            found = "is missing" if key not in table else f"is {table[key]!r}"
+            raise MicaError(f"{path}: {key} {found}", todo="expected what `mica fleet init` writes")
+    if not isinstance(boards, Mapping) or not all(isinstance(p, str) for p in boards.values()):
+        raise MicaError(f"{path}: [boards] is damaged", todo='expected lines such as bench-1 = "password"')
+    if not 0 < table["port"] < 65536:
+        raise MicaError(f"{path}: port is {table['port']}", todo="expected 1 to 65535")
+    check_name(table["fleet"], "fleet")
+    for board in boards:
+        check_name(board, "board")
+    return Site(path, table["fleet"], table["host"], table["port"], table["password"], dict(boards))
+
+
+def new_site(name: str, broker: str) -> Site:
+    """`broker`: mqtt://HOST[:PORT]. Raises MicaError where there is such a fleet already."""
+    path = path_of(name)
+    if path.exists():
+        raise MicaError(f"{path} is there already", todo="give another name, or take it away")
+    match = re.fullmatch(r"(?:mqtt://)?([A-Za-z0-9_.-]+)(?::(\d{1,5}))?/?", broker)
+    if match is None or not 0 < int(match[2] or PORT) < 65536:
+        raise MicaError(f"--broker {broker}: expected such as mqtt://192.168.1.5 or mqtt://pi.local:{PORT}")
+    site = Site(path, check_name(path.stem, "fleet"), match[1], int(match[2] or PORT), new_password())
+    site.save()
+    return site

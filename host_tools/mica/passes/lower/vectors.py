@@ -1,0 +1,39 @@
+"""Nearest neighbours and machines of support vectors.
+
+y = VectorEnsemble(x), x an input of the model      =>   y = Neighbours(x) | Machine(x): x stays float32
+y = VectorEnsemble(Affine(x)), x an input           =>   likewise, on a grid in the unit of Affine(x)
+y = VectorEnsemble(Imputer(x)), x an input          =>   likewise: a NaN counts as the value for it
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node
+from mica.ir.vectors import Neighbours, Vectors, imputed, scaled
+from mica.passes.builder import Builder
+
+
+def _ensemble(g: Graph, node: Node, b: Builder) -> None:
+    v: Vectors = node.attrs["vectors"]
+    x = node.inputs[0]
+    shape = b.shape(x)
+    n = v.points.shape[1]
+    if shape[-1] != n:
+        raise ValueError(f"its vectors have {n} features; its input has {shape[-1]}")
+    producers = g.producers()
+    maker = producers.get(x)
+    if maker is not None and maker.op == "Affine" and maker.attrs["axis"] in (None, len(shape) - 1):
+        scale, shift = (np.broadcast_to(maker.attrs[name], (n,)).astype(np.float64) for name in ("scale", "shift"))
+        v, x = scaled(v, scale, shift), maker.inputs[0]
+        maker = producers.get(x)
+    if maker is not None and maker.op == "Imputer":
+        values = np.broadcast_to(np.asarray(maker.attrs["values"], np.float64), (n,))
+        v, x = imputed(v, values), maker.inputs[0]
+    if x not in g.inputs or g.value(x).quant is not None:
+        raise ValueError("it does not read an input of the model; only scalers and imputers may stand in front of it")
+    op = "Neighbours" if isinstance(v, Neighbours) else "Machine"
+    b.emit_to(node.outputs[0], op, [x], {"vectors": v})
+
+
+LOWERINGS = {"VectorEnsemble": _ensemble}

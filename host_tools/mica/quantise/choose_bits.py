@@ -1,0 +1,125 @@
+"""Which layers get weights of four bits, by calibration samples alone.
+
+All that may (`lowbits.candidates`), or a choice: each is tried alone, and what it adds to the noise of the outputs, for each byte
+that it saves, is its place in a queue. The errors of different layers are about independent, so their noise adds up. From the
+front of the queue as many layers are taken as a file of a given size needs, or as the outputs may lose; the loss is then
+measured, on samples that had no part in the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mica.errors import MicaError
+from mica.format.weights import CODES4, ROWS
+from mica.ir.graph import Graph
+from mica.quantise import lowbits, simulate
+from mica.quantise.calibrate import Samples
+from mica.quantise.params import choose_quants
+from mica.quantise.tune import Tuned, macs, thin
+
+WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
+FEWEST, MOST = 4, 64  # samples of such a run
+
+
+@dataclass(frozen=True)
+class Bits:
+    """Four bits wherever they may be; with `size` or `loss` only where they cost least.
+
+    size: bytes of the file at most. loss: dB that the outputs' noise may grow by.
+    """
+
+    size: int | None = None
+    loss: float | None = None
+
+
+def apply(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
+    """The network with some of its weights in four bits, and with it the one that quality is measured on.
+
+    size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
+    alone. Raises MicaError where no choice is small enough, or there is nothing to choose by.
+    """
+    names = lowbits.candidates(tuned.exact)
+    if not names:
+        if bits.size is not None and size(tuned) > bits.size:
+            raise _too_large(size(tuned), bits.size)
+        return tuned
+    if bits != Bits():
+        if not measured:
+            raise MicaError(
+                "--weights auto measures what layers lose", todo="give real samples with --calib, without --plain"
+            )
+        names = _chosen(tuned, samples, names, bits, size)
+    return _with(tuned, samples, names, measured)
+
+
+def _with(tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool) -> Tuned:
+    if not names:
+        return tuned
+    unseen = tuned.unseen
+    if unseen is not None:
+        held = {id(s) for s in unseen.samples}
+        rest = [s for s in samples if id(s) not in held] or samples
+        few = lowbits.run(unseen.tuned, rest, names) if measured else lowbits.nearest(unseen.tuned, names)
+        unseen = replace(unseen, tuned=few)
+    made = lowbits.run(tuned, samples, names) if measured else lowbits.nearest(tuned, names)
+    return replace(made, unseen=unseen)
+
+
+def _chosen(
+    tuned: Tuned, samples: Samples, names: Sequence[str], bits: Bits, size: Callable[[Tuned], int]
+) -> list[str]:
+    fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
+    held = thin(held, min(max(WORK // max(macs(tuned.exact) * len(names), 1), FEWEST), MOST))
+    queue, every = _queue(tuned, fit, held, names)
+    if bits.size is not None:
+        return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
+    assert bits.loss is not None
+    quants = choose_quants(tuned.exact, tuned.ranges)
+    most = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0] + bits.loss
+
+    def sound(n: int) -> bool:
+        made = lowbits.run(tuned, fit, queue[:n]).graph
+        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= most
+
+    low, high = 0, len(queue)
+    while low < high:  # the longest part that is sound
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if sound(middle) else (low, middle - 1)
+    return queue[:low]
+
+
+def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str]) -> tuple[list[str], Graph]:
+    """Layers by the noise that each adds for a byte that it saves, the least first; and the network with all of them."""
+    quants = choose_quants(tuned.exact, tuned.ranges)
+    every = lowbits.each_alone(tuned, fit, names)
+    tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
+    power = [10 ** (db / 10) for db in simulate.noise(tuned.exact, tried, held)]
+    added = {name: max(p - power[0], 0.0) / _saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)}
+    return sorted(names, key=lambda name: (added[name], names.index(name))), every
+
+
+def _saved(g: Graph, name: str) -> int:
+    w = g.value(g.producers()[name].inputs[1])
+    rows, k = w.shape[0], w.size // w.shape[0]
+    return ROWS.total(rows, k) - CODES4.total(rows, k)
+
+
+def _smallest(queue: list[str], size: Callable[[Sequence[str]], int], limit: int) -> list[str]:
+    """As few layers as the limit needs."""
+    if size([]) <= limit:
+        return []
+    if (least := size(queue)) > limit:
+        raise _too_large(least, limit)
+    low, high = 1, len(queue)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if size(queue[:middle]) <= limit else (middle + 1, high)
+    return queue[:low]
+
+
+def _too_large(least: int, limit: int) -> MicaError:
+    return MicaError(
+        f"--size {limit}: the smallest file is {least:,} bytes", todo="allow that, or take a smaller network"
+    )

@@ -1,0 +1,263 @@
+"""Weights of four bits: a table of 16 int8 values for a layer, and for each weight its number in it.
+
+    Linear(x, w, b)   =>   Linear(x, w', b'), w' = table[codes] * attrs["weight_steps"], attrs["weight_bits"] = 4
+
+The scale of a channel is that of its int8 weights, so that all channels share one table: a weighted k-means of the weights in
+their steps, rounded to int8. Layers are fitted in sequence. What a layer reads are the outputs of quantised layers, xq, not the
+exact x; so its weights first become those with the least squared error of W xq against w x (a ridge regression, which
+leaves weights alone that the samples say nothing of), and are then rounded to the table one by one, errors handed on (`rounding.in_turn`).
+How much of both serves a layer, held-out samples say: it is fitted to one half of them and measured on the other, and
+the winner is made of all. The bias takes up the shift of the mean.
+
+Every weight is again an int8 times a step, so nothing behind this file but the codec knows of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mica.format.weights import CODE_BITS, CODES, INT8
+from mica.ir.graph import Graph, Node, Quant
+from mica.quantise import moments, rounding, simulate
+from mica.quantise.calibrate import Samples
+from mica.quantise.kernels.linear import weight_scales
+from mica.quantise.params import choose_quants
+from mica.quantise.tune import Tuned, copy, macs, thin
+from mica.reference import exact
+
+OPS = ("Conv2d", "FullyConnected")  # their kernels read codes; a depthwise layer has few weights and feels each
+LEAST = 512  # weights of a layer: smaller ones save little
+NARROW = 8  # numbers or channels, through which all goes that is behind: such a layer feels each weight
+WORK = 1_500_000_000  # multiplications of one run over the samples
+FEWEST = 8  # samples, where there are so many
+DAMPINGS = (0.01, 0.1, 0.5, 2.0)  # of rounding one by one, in units of the mean variance
+RIDGES = (None, 0.1, 1.0)  # likewise: how little samples move a weight before it is rounded; None: not at all
+FINE = 2.0**12  # parts of a step in which exact inputs are counted
+ROUNDS = 40  # of the k-means
+
+Integers = tuple[np.ndarray, np.ndarray]  # int8 weights as floats [Cout, K]; their steps [Cout]
+
+
+def candidates(g: Graph) -> list[str]:
+    """Layers that four bits may serve, by the names of their outputs, in order."""
+    return [n.outputs[0] for n in g.nodes if n.op in OPS and all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
+
+
+def _large(g: Graph, node: Node) -> bool:
+    """Whether there is something to save, and no bottleneck."""
+    w = g.value(node.inputs[1])
+    return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
+
+
+def run(tuned: Tuned, samples: Samples, chosen: Collection[str]) -> Tuned:
+    """The network with the chosen layers in four bits, each fitted to what those before it deliver."""
+    return replace(tuned, graph=_walk(tuned, samples, chosen, in_sequence=True))
+
+
+def each_alone(tuned: Tuned, samples: Samples, names: Collection[str]) -> Graph:
+    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`."""
+    return _walk(tuned, samples, names, in_sequence=False)
+
+
+def only(tuned: Tuned, g: Graph, names: Collection[str]) -> Graph:
+    """The network with the named layers as they are in g."""
+    result = copy(tuned.graph)
+    result.values = dict(g.values)
+    of_g = g.producers()
+    result.nodes = [of_g[n.outputs[0]] if n.outputs[0] in names else n for n in result.nodes]
+    return result
+
+
+def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
+    """Without samples: tables of the weights alone, and the nearest of their values."""
+    quants = choose_quants(tuned.exact, tuned.ranges)
+    g, of_exact = copy(tuned.graph), tuned.exact.producers()
+    for node in g.nodes:
+        if node.outputs[0] in chosen:
+            rows, bias = _rows(tuned.exact, of_exact[node.outputs[0]])
+            steps = weight_scales(rows, bias, quants[node.inputs[0]], quants[node.outputs[0]])
+            _set(g, node, _to_table(rows / steps[:, None], np.ones_like(rows))(rows / steps[:, None]), steps)
+    return replace(tuned, graph=g)
+
+
+# ---- one layer after the other ---------------------------------------------------------------------------------------------
+
+
+def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: bool) -> Graph:
+    """The graph with the chosen layers in four bits. in_sequence: those behind a layer read what it then delivers."""
+    samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
+    quants = choose_quants(tuned.exact, tuned.ranges)
+    g = copy(tuned.graph)
+    last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
+    real: list[dict[str, np.ndarray]] = [{k: np.asarray(v, np.float32) for k, v in s.items()} for s in samples]
+    seen = [simulate.started(tuned.exact, s, quants) for s in real]
+    for k, (node, model) in enumerate(zip(g.nodes, tuned.exact.nodes, strict=True)):
+        name = node.outputs[0]
+        before = Node(node.op, node.name, list(node.inputs), list(node.outputs), dict(node.attrs))
+        if name in chosen:
+            x = node.inputs[0]
+            halves = [Pairs(g, node, quants[x]) for _ in range(2)]
+            for i, (a, b) in enumerate(zip(real, seen, strict=True)):
+                halves[i % 2].add(a[x], b[x])
+            rows, bias = _rows(tuned.exact, model)
+            fitted = fit(rows, bias, halves[0], halves[1], quants[x], quants[name])
+            _set(g, node, *fitted)
+            corrected = halves[0].merged(halves[1]).corrected(rows, fitted[0] * fitted[1][:, None], bias)
+            node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
+        for a, b in zip(real, seen, strict=True):
+            simulate.step(tuned.exact, model, a)
+            simulate.step(g, node if in_sequence else before, b, quants)
+            for value in {*node.inputs, *node.outputs}:
+                if last.get(value, -1) <= k:
+                    a.pop(value, None)
+                    b.pop(value, None)
+    return g
+
+
+def _rows(g: Graph, node: Node) -> tuple[np.ndarray, np.ndarray]:
+    """Weights [Cout, K] and biases [Cout] of a linear node, float64."""
+    w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+    return w.reshape(len(w), -1), b
+
+
+def _set(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
+    rounding.set_weights(g, node, q, steps)
+    node.attrs["weight_bits"] = CODE_BITS
+
+
+# ---- what a layer reads ----------------------------------------------------------------------------------------------------
+
+
+class Pairs:
+    """Sums over the patches that a linear node reads, exact ones and those that quantised layers deliver.
+
+    As in `moments.Moments` all sums are of whole numbers, in steps of x and in FINE-ths of them.
+    """
+
+    def __init__(self, g: Graph, node: Node, quant: Quant) -> None:
+        self.g, self.node, self.quant = g, node, quant
+        groups, taps = moments.shape(g, node)
+        self.groups, self.taps, self.count = groups, taps, 0
+        self.real, self.seen = np.zeros((groups, taps)), np.zeros((groups, taps))
+        self.products, self.crossed = np.zeros((groups, taps, taps)), np.zeros((groups, taps, taps))
+
+    def add(self, real: np.ndarray, seen: np.ndarray) -> None:
+        """x of one sample, exact and as it is delivered."""
+        a, b = (moments.patches(self.g, self.node, x).astype(np.float64) for x in (real, seen))
+        a, b = np.rint(a * (FINE / self.quant.scale)), np.rint(b / self.quant.scale)
+        self.count += a.shape[1]
+        self.real += a.sum(axis=1)
+        self.seen += b.sum(axis=1)
+        self.products += b.transpose(0, 2, 1) @ b  # of whole numbers: no sum is rounded
+        self.crossed += a.transpose(0, 2, 1) @ b
+
+    def merged(self, other: Pairs) -> Pairs:
+        """Of both sets of samples."""
+        result = Pairs(self.g, self.node, self.quant)
+        for name in ("count", "real", "seen", "products", "crossed"):
+            setattr(result, name, getattr(self, name) + getattr(other, name))
+        return result
+
+    def moments(self) -> Moments:
+        """Covariances in units of a step of x, squared; that of what is delivered is positive definite."""
+        n = max(self.count, 1)
+        real, seen = self.real / (n * FINE), self.seen / n
+        covariance = self.products / n - seen[:, :, None] * seen[:, None, :]
+        covariance += 1e-6 * (_variance(covariance) + 1e-30)[:, None, None] * np.eye(self.taps)
+        crossed = self.crossed / (n * FINE) - real[:, :, None] * seen[:, None, :]
+        return Moments(real, seen, covariance, crossed)
+
+    def corrected(self, rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray) -> np.ndarray:
+        """Biases [Cout] with which the mean of the output is the exact one's."""
+        m = self.moments()
+        real, seen = (np.repeat(v, len(rows) // self.groups, axis=0) for v in (m.real, m.seen))
+        return np.asarray(bias + self.quant.scale * np.sum(rows * real - rounded * seen, axis=1))
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means [groups, K] of what is exact and what is delivered; covariances [groups, K, K] of the latter, and of both."""
+
+    real: np.ndarray
+    seen: np.ndarray
+    covariance: np.ndarray
+    crossed: np.ndarray
+
+    def error(self, rows: np.ndarray, rounded: np.ndarray) -> float:
+        """Variance of all outputs' errors, but for a part that no rounding changes."""
+        a, b = (v.reshape(len(self.covariance), -1, v.shape[1]) for v in (rows, rounded))
+        noise = np.sum(exact.product(b, self.covariance) * b) - 2 * np.sum(exact.product(a, self.crossed) * b)
+        return float(noise)
+
+    def target(self, rows: np.ndarray, ridge: float) -> np.ndarray:
+        """Real weights [Cout, K] that make the best of what is delivered, kept near to what they are by the ridge."""
+        near = (ridge * (_variance(self.covariance) + 1e-30))[:, None, None] * np.eye(rows.shape[1])
+        a = rows.reshape(len(self.covariance), -1, rows.shape[1])
+        return solve(self.covariance + near, exact.product(a, self.crossed + near)).reshape(rows.shape)
+
+
+def _variance(c: np.ndarray) -> np.ndarray:
+    """Mean of the diagonals [groups]."""
+    return np.asarray(np.diagonal(c, axis1=1, axis2=2).mean(axis=1))
+
+
+def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """W [groups, N, K] of W h = b, for positive definite h [groups, K, K]; by h = L D L^T, element by element, for the same bits everywhere."""
+    low = rounding.triangle(h)
+    size = h.shape[1]
+    w = b.copy()
+    pivots = np.empty(h.shape[:2])
+    for j in range(size):
+        pivots[:, j] = h[:, j, j] - np.sum(low[:, j, :j] ** 2 * pivots[:, :j], axis=1)
+        w[:, :, j + 1 :] -= w[:, :, j, None] * low[:, None, j + 1 :, j]
+    w /= np.maximum(pivots, 1e-300)[:, None, :]
+    for j in range(size - 1, 0, -1):
+        w[:, :, :j] -= w[:, :, j, None] * low[:, None, j, :j]
+    return w
+
+
+# ---- one layer -------------------------------------------------------------------------------------------------------------
+
+
+def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant) -> Integers:
+    """The candidate with the least error on the second half of the samples, made of all."""
+    first, held, whole = a.moments(), b.moments(), a.merged(b).moments()
+    heavy = len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK
+
+    def made(m: Moments, ridge: float | None, damping: float) -> Integers:
+        wanted = rows if ridge is None else m.target(rows, ridge)
+        steps = weight_scales(wanted, bias, qx, qy)
+        scaled = wanted / steps[:, None]
+        spread = np.diagonal(m.covariance, axis1=1, axis2=2) + damping * _variance(m.covariance)[:, None]
+        to_table = _to_table(scaled, np.repeat(spread, len(rows) // len(spread), axis=0) * steps[:, None] ** 2)
+        if heavy:
+            return to_table(scaled), steps
+        return rounding.in_turn(wanted, steps[None], m.covariance, damping, to_table)[0], steps
+
+    def error(ridge: float | None, damping: float) -> float:
+        q, steps = made(first, ridge, damping)
+        return held.error(rows, q * steps[:, None])
+
+    if heavy:
+        return made(whole, None, DAMPINGS[-1])
+    return made(whole, *min(itertools.product(RIDGES, DAMPINGS), key=lambda c: error(*c)))
+
+
+def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:
+    """The table that serves these weights in steps best, each counted by its weight: numbers -> the nearest of it."""
+    v, counted = values.ravel(), weight.ravel() / max(float(weight.max()), 1e-300) + 1e-12
+    order = np.sort(v)
+    spread = order[(np.arange(CODES) * 2 + 1) * len(order) // (2 * CODES)]
+    centre = (spread + np.linspace(order[0], order[-1], CODES)) / 2
+    for _ in range(ROUNDS):
+        near = np.searchsorted((centre[1:] + centre[:-1]) / 2, v)
+        mass = np.bincount(near, counted, CODES)
+        moved = np.bincount(near, counted * v, CODES) / np.maximum(mass, 1e-300)
+        centre = np.sort(np.where(mass > 0, moved, centre))
+    table = np.unique(INT8.round(centre))
+    between = (table[1:] + table[:-1]) / 2
+    return lambda x: table[np.searchsorted(between, x)]

@@ -1,0 +1,54 @@
+"""Nearest neighbours and machines of support vectors (ir/vectors.py) in float64: sums in an order of their own, no BLAS."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.ir.vectors import Machine, Neighbours, Vectors
+from mica.kernels import vectors
+from mica.reference import functions
+
+TOO_NEAR = 1e-6  # distances below it weigh what it weighs
+
+
+def distances(v: Vectors, x: np.ndarray) -> np.ndarray:
+    """float64 [S] of one row x [F]."""
+    row = np.where(np.isnan(x), v.missing, x.astype(np.float64) * v.factor + v.shift)
+    if v.measure == vectors.PRODUCTS:
+        return np.asarray((v.points * row).sum(axis=1))
+    d = v.points - row
+    return np.asarray((d * d if v.measure == vectors.SQUARES else np.abs(d)).sum(axis=1))
+
+
+def function(m: Machine, t: np.ndarray) -> np.ndarray:
+    """What a machine's kernel makes of slope * distance + origin."""
+    if m.function == "exp":
+        return functions.exp(t)
+    if m.function == "tanh":
+        return functions.tanh(t)
+    y = np.ones_like(t)
+    for _ in range(m.degree):
+        y = y * t
+    return y
+
+
+def _neighbours(v: Neighbours, x: np.ndarray) -> np.ndarray:
+    d = distances(v, x)
+    at = np.argsort(d, kind="stable")[: v.k]
+    far = np.sqrt(d[at]) if v.weights == vectors.BY_ROOT else d[at]
+    w = np.ones(len(at)) if v.weights == vectors.UNIFORM else 1 / np.maximum(far, TOO_NEAR)
+    y = np.zeros(v.results)
+    np.add.at(y, v.target[at], w * v.value[at])
+    return np.asarray(y / w.sum())
+
+
+def _machine(m: Machine, x: np.ndarray) -> np.ndarray:
+    values = function(m, m.slope * distances(m, x) + m.origin)
+    return np.asarray(m.bias + (m.factors * values[:, None]).sum(axis=0))
+
+
+def run(v: Vectors, x: np.ndarray) -> np.ndarray:
+    """[..., F] -> float64 [..., N]."""
+    of = (lambda row: _machine(v, row)) if isinstance(v, Machine) else (lambda row: _neighbours(v, row))  # type: ignore[arg-type]
+    rows = [of(row) for row in x.reshape(-1, x.shape[-1])]
+    return np.stack(rows).reshape(*x.shape[:-1], v.results)

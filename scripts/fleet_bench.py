@@ -1,0 +1,169 @@
+"""What a fleet of MicroPython processes and mosquitto does on this computer: `scripts/bench --fleet`.
+
+Boards that take a given time for a request, on top of the model's own; some are killed, at random, and are back after a second. Every
+answer is compared with the host's bytes, and a run in which one is lost or wrong is an error. Rates and latencies (from the
+first sending to the answer that counts) are of this computer and its load: they are printed, and no test asserts them.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mica.boards import load_board
+from mica.cli import text
+from mica.cli.main import main
+from mica.cli.say import say
+from mica.errors import MicaError
+from mica.fleet import broker
+from mica.fleet.coordinator import FleetRunner
+from mica.fleet.dispatch import Action, Done, Send, Settings
+from mica.fleet.member import Member
+from mica.fleet.mqtt_link import MqttLink
+from mica.fleet.site import new_password, new_site
+from mica.fleet.wire import Key
+from mica.link import child
+from mica.run.host import HostRunner
+from mica.toolchain.build import build
+
+DEMO = Path(__file__).resolve().parents[1] / "host_tools" / "mica" / "demo"
+_AGENT = """
+import json, time, mica.fleet
+with open("fleet.json") as f:
+    s = json.load(f)
+class Slow(mica.fleet.Agent):
+    def compute(self, model, inputs):
+        time.sleep_ms(s["ms"])
+        return super().compute(model, inputs)
+Slow(s).work()
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """`ms`: what each board takes for a request. `kill_every`: seconds, 0 for never."""
+
+    name: str
+    ms: tuple[int, ...]
+    requests: int
+    kill_every: float = 0.0
+    seed: int = 0
+
+
+CASES = (
+    Case("16 boards of 100 ms", (100,) * 16, 1000),
+    Case("boards of 20, 20, 20 and 200 ms", (20, 20, 20, 200), 600),
+    Case("8 boards of 20 ms", (20,) * 8, 2000),
+    *(Case(f"8 boards of 20 ms, one killed every 0.5 s, seed {s}", (20,) * 8, 2000, 0.5, s) for s in range(3)),
+)
+
+
+class _Timed(FleetRunner):
+    """Notes when each request was first sent, and when its answer came."""
+
+    first: dict[Key, float]
+    took: dict[Key, float]
+
+    def _do(self, actions: list[Action], answers: dict[Key, bytes], failed: dict[Key, str]) -> None:
+        now = time.monotonic()
+        for action in actions:
+            if isinstance(action, Send):
+                self.first.setdefault(action.request.key, now)
+            elif isinstance(action, Done):
+                self.took.setdefault(action.key, now - self.first[action.key])
+        super()._do(actions, answers, failed)
+
+
+def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any]:
+    """One row of the table. Raises MicaError where an answer is wrong."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    site = new_site(str(folder / "bench"), f"mqtt://127.0.0.1:{port}")
+    site.boards = {f"b{i}": new_password() for i in range(len(case.ms))}
+    process = broker.start(site)
+    rng = np.random.default_rng(case.seed)
+    board = load_board("UNIX")
+    members: list[Member] = []
+    over = threading.Event()
+    try:
+        for name, ms in zip(site.boards, case.ms, strict=True):
+            settings = site.board_settings(name) | {"ms": ms}
+            members.append(Member(board, image, settings, {"m.mica": data}, lambda _: None, program=_AGENT))
+        with HostRunner(data) as host:
+            dims = host.model.tensors[host.model.inputs[0]].dims
+            samples = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(case.requests)]
+            right = [y[0].tobytes() for y in host.run(samples)]
+        with _Timed(data, "fleet:bench", lambda events: [MqttLink(site, events)], settings=Settings()) as runner:
+            runner.first, runner.took = {}, {}
+            while len(runner._dispatcher.boards()) < len(members):
+                runner.run(samples[:1])
+            runner.first, runner.took = {}, {}
+            kills = _kill(members, case, over) if case.kill_every else []
+            begun = time.monotonic()
+            found = [y[0].tobytes() for y in runner.run(samples)]
+            seconds = time.monotonic() - begun
+            over.set()
+            counts = runner._dispatcher.counts
+            took = sorted(runner.took.values())
+    finally:
+        over.set()
+        for member in members:
+            member.close()
+        child.stop(process)
+    wrong = sum(a != b for a, b in zip(found, right, strict=True))
+    if wrong:
+        raise MicaError(f"{case.name}: {wrong} of {case.requests} answers are wrong")
+    return {
+        "case": case.name,
+        "rate": case.requests / seconds,
+        "ideal": sum(1000 / ms for ms in case.ms),
+        "p50_ms": 1000 * took[len(took) // 2],
+        "p99_ms": 1000 * took[int(0.99 * (len(took) - 1))],
+        "longest_ms": 1000 * took[-1],
+        "killed": len(kills),
+        "asked_again": counts["asked_again"],
+        "duplicates": counts["duplicates"],
+    }
+
+
+def _kill(members: list[Member], case: Case, over: threading.Event) -> list[int]:
+    kills: list[int] = []
+    chance = random.Random(case.seed)
+
+    def killer() -> None:
+        while not over.wait(case.kill_every):
+            process = chance.choice(members).process
+            if process is not None and process.poll() is None:
+                process.kill()
+                kills.append(process.pid)
+
+    threading.Thread(target=killer, daemon=True).start()
+    return kills
+
+
+def run() -> list[dict[str, Any]]:
+    """All cases, one after the other, and the table on stdout."""
+    image = build(load_board("UNIX"), progress=say).image
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="mica-") as top:
+        packed = Path(top) / "digits.mica"
+        if main(["pack", str(DEMO / "digits.onnx"), "--plain", "-o", str(packed)]):
+            raise MicaError("the digits could not be packed")
+        for number, case in enumerate(CASES):
+            folder = Path(top) / str(number)
+            folder.mkdir()
+            say(case.name)
+            rows.append(measure(case, packed.read_bytes(), image, folder))
+    head = ("", "a second", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
+    keys = ("rate", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
+    print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrr"))
+    return rows

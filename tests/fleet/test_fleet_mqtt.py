@@ -1,0 +1,392 @@
+"""Boards behind a broker: MicroPython processes with the agent and mosquitto, killed at random; and what is said where it cannot be."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import DEMO, SLOW, Join, free_port
+
+from mica.cli.main import main
+from mica.errors import MicaError
+from mica.fleet import broker
+from mica.fleet.dispatch import Settings
+from mica.fleet.mqtt_link import Listener, parse_state
+from mica.fleet.open import open_fleet
+from mica.fleet.site import Site, new_password, read_site
+from mica.fleet.wire import Key, Request, Status, decode_answer
+from mica.link import child
+from mica.run.host import HostRunner
+
+
+def random_samples(data: bytes, n: int) -> tuple[list[list[np.ndarray]], list[bytes]]:
+    """Inputs of a model, and the host's answers."""
+    rng = np.random.default_rng(0)
+    with HostRunner(data) as host:
+        dims = host.model.tensors[host.model.inputs[0]].dims
+        samples = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(n)]
+        return samples, [y[0].tobytes() for y in host.run(samples)]
+
+
+def wait_until(what: Callable[[], object], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it took too long"
+        time.sleep(0.02)
+
+
+def kill_at_random(members: list, every: float, over: threading.Event, seed: int) -> list[int]:  # type: ignore[type-arg]
+    """SIGKILL to a random board every so many seconds; what is returned grows by one for each."""
+    killed: list[int] = []
+    chance = random.Random(seed)
+
+    def killer() -> None:
+        while not over.wait(every):
+            process = chance.choice(members).process
+            if process is not None and process.poll() is None:
+                process.kill()
+                killed.append(process.pid)
+
+    threading.Thread(target=killer, daemon=True).start()
+    return killed
+
+
+def test_boards_are_killed_and_nothing_is_lost(fleet: Site, join: Join, digits_file: Path) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 300)
+    members = [join(f"b{i}", program=SLOW) for i in range(1, 5)]
+    over = threading.Event()
+    said: list[str] = []
+    with open_fleet(data, f"fleet:{fleet.path}", said.append, Settings(audit=0.05)) as runner:
+        assert [y[0].tobytes() for y in runner.run(samples[:8])] == right[:8]
+        killed = kill_at_random(members, 0.5, over, seed=1)
+        try:
+            for _ in range(20):
+                assert [y[0].tobytes() for y in runner.run(samples)] == right
+                if len(killed) >= 4:
+                    break
+        finally:
+            over.set()
+        assert len(killed) >= 4 and any("is lost: it went off the broker" in line for line in said), said
+    assert not any("quarantine" in line for line in said), said
+
+
+def test_a_broker_that_is_killed_loses_nothing(
+    mosquitto: subprocess.Popen[bytes], fleet: Site, join: Join, digits_file: Path
+) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 200)
+    for name in ("b1", "b2"):
+        join(name, program=SLOW)
+    with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(audit=0.05)) as runner:
+        runner.run(samples[:4])
+        found: list[list[bytes]] = []
+        thread = threading.Thread(target=lambda: found.append([y[0].tobytes() for y in runner.run(samples)]))
+        thread.start()
+        time.sleep(0.4)
+        mosquitto.kill()
+        wait_until(lambda: not broker.is_up(fleet))
+        process = broker.start(fleet)
+        thread.join(60)
+        child.stop(process)
+        assert found == [right]
+
+
+def test_share_loses_what_the_dispatcher_does_not(fleet: Site, join: Join) -> None:
+    """The broker's own sharing in the same harness: messages of boards that die are gone."""
+    share = """
+import json, time
+from mica.mqtt import Client
+with open("fleet.json") as f:
+    s = json.load(f)
+c = Client("x-" + s["name"], s["host"], s["port"], user="mica", password=s["secret"], keepalive=10)
+todo = []
+c.set_callback(lambda topic, message: todo.append(bytes(message)))
+c.connect()
+c.subscribe("$share/g/mica/plant/in", 1)
+c.publish("mica/plant/from/" + s["name"] + "/state", "here", qos=1)
+while True:
+    c.check_msg(0 if todo else 1000)
+    if todo:
+        time.sleep_ms(20)
+        c.publish("mica/plant/from/" + s["name"] + "/out", todo.pop(0), qos=1)
+"""
+    answered: set[bytes] = set()
+    here: set[str] = set()
+
+    def heard(board: str, what: str, payload: bytes) -> None:
+        if what == "out":
+            answered.add(payload)
+        else:
+            here.add(board)
+
+    listener = Listener(fleet, heard)
+    members = [join(f"b{i}", program=share, models={}, settings={"secret": fleet.password}) for i in range(1, 4)]
+    wait_until(lambda: len(here) == 3)
+    for n in range(150):
+        listener.client.publish("mica/plant/in", str(n), qos=1)
+    over = threading.Event()
+    killed = kill_at_random(members, 0.3, over, seed=1)
+    wait_until(lambda: len(killed) >= 3)
+    over.set()
+    time.sleep(2.5)  # those that live, or come back, do what they have
+    listener.close()
+    assert 0 < len(answered) < 150
+
+
+def test_a_coordinator_that_is_killed_goes_on_from_its_journal(
+    fleet: Site, join: Join, digits_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(1, 4):
+        join(f"b{i}", program=SLOW)
+    journal = tmp_path / "j"
+    words = ["fleet", "eval", str(fleet.path), str(digits_file), str(DEMO / "digits_test.npz"), "--json"]
+    words += ["--samples", "250", "--journal", str(journal)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mica", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    wait_until(lambda: journal.exists() and journal.stat().st_size > 1500)
+    process.kill()
+    process.wait()
+    size = journal.stat().st_size
+    assert main(words) == 0
+    out, err = capsys.readouterr()
+    assert "answers are in" in err and journal.stat().st_size > size
+    assert main(["eval", str(digits_file), str(DEMO / "digits_test.npz"), "--samples", "250", "--json"]) == 0
+    host = json.loads(capsys.readouterr().out)
+    assert json.loads(out) == host | {"target": f"fleet:{fleet.path}"}
+    words[words.index("250")] = "249"
+    assert main(words) == 1
+    assert "another job" in capsys.readouterr().err
+
+
+def test_an_agent_survives_what_anybody_sends(fleet: Site, join: Join, digits_file: Path) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 8)
+    crc = zlib.crc32(data)
+    answers = []
+    states: list[bytes] = []
+
+    def heard(board: str, what: str, payload: bytes) -> None:
+        if what == "out":
+            answers.append(decode_answer(payload))
+        elif what == "state":
+            states.append(payload)
+
+    listener = Listener(fleet, heard)
+    member = join("b1")
+    wait_until(lambda: any(s.startswith(b"up") for s in states))
+    chance = random.Random(5)
+    for n in range(3000):
+        whole = bytearray(Request(Key(1, n % 8), crc, 1, samples[n % 8][0].tobytes()).encode())
+        match n % 4:
+            case 0:
+                whole = bytearray(chance.randbytes(chance.randrange(60)))
+            case 1:
+                whole[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+            case 2:
+                whole = whole[: chance.randrange(len(whole))]
+            case 3:
+                whole += chance.randbytes(chance.randrange(1, 9))
+        listener.send("b1", chance.choice(("run", "run", "run", "want", "x")), bytes(whole))
+    # Whole ones, whose sender is wrong: another model, inputs of another size.
+    for key, model, inputs in ((Key(2, 0), crc ^ 1, bytes(64)), (Key(2, 1), crc, bytes(63)), (Key(2, 2), crc, b"")):
+        listener.send("b1", "run", Request(key, model, 1, inputs).encode())
+    wait_until(lambda: sum(a.key.job == 2 for a in answers) == 3)
+    listener.send("b1", "run", Request(Key(3, 0), crc, 1, samples[0][0].tobytes()).encode())
+    wait_until(lambda: any(a.key.job == 3 for a in answers))
+    listener.close()
+    by_key = {a.key: a for a in answers}
+    assert len(answers) == 4, "an answer to what was damaged"
+    assert by_key[Key(3, 0)].data == right[0]
+    assert [by_key[Key(2, i)].status for i in range(3)] == [Status.NO_MODEL, Status.BAD_REQUEST, Status.BAD_REQUEST]
+    assert by_key[Key(2, 1)].data == b"63 bytes of inputs; the model takes 64"
+    assert member.starts == 1 and sum(s.startswith(b"up") for s in states) == 1
+
+
+def test_a_board_that_hangs_costs_no_answer(fleet: Site, join: Join, digits_file: Path) -> None:
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 150)
+    members = [join(f"b{i}", program=SLOW) for i in range(1, 4)]
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        runner.run(samples[:6])
+        hung = members[0].process
+        assert hung is not None
+        hung.send_signal(signal.SIGSTOP)
+        try:
+            assert [y[0].tobytes() for y in runner.run(samples)] == right
+        finally:
+            hung.send_signal(signal.SIGCONT)
+        assert [y[0].tobytes() for y in runner.run(samples[:30])] == right[:30]
+
+
+def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
+    program = """
+import gc, json, mica.fleet
+class Telling(mica.fleet.Agent):
+    def compute(self, model, inputs):
+        if self.runs % 500 == 100:
+            gc.collect()
+            print("mica: free", gc.mem_free())
+        return super().compute(model, inputs)
+with open("fleet.json") as f:
+    Telling(json.load(f)).work()
+"""
+    data = digits_file.read_bytes()
+    samples, _ = random_samples(data, 1200)
+    said: list[str] = []
+    join("b1", program=program, said=said)
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        runner.run(samples)
+        wait_until(lambda: len(said) >= 3)
+    free = [int(line.split()[-1]) for line in said]
+    # What waits in its queue at that moment is a request or two.
+    assert abs(free[-1] - free[0]) < 2048, free
+
+
+def test_an_agent_takes_a_client_of_the_users(fleet: Site, join: Join, digits_file: Path) -> None:
+    program = """
+import json
+from mica.fleet import Agent
+from mica.mqtt import Client
+class Simple:
+    "What umqtt.simple's client has, and no more."
+    def __init__(self, inner):
+        self._inner = inner
+        for name in ("set_callback", "set_last_will", "subscribe", "publish", "ping"):
+            setattr(self, name, getattr(inner, name))
+    def connect(self, clean_session=True):
+        self._inner.connect()
+        self.sock = self._inner.sock
+    def check_msg(self):
+        self._inner.check_msg()
+with open("fleet.json") as f:
+    s = json.load(f)
+Agent(s, Simple(Client("mine", s["host"], s["port"], user=s["name"], password=s["password"], keepalive=10))).work()
+"""
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 20)
+    join("b1", program=program)
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+
+
+# ---- what is said where it cannot be
+
+
+def test_errors_are_one_line(
+    fleet: Site, join: Join, digits_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    npz = str(DEMO / "digits_test.npz")
+
+    def fails(*words: str) -> str:
+        assert main(list(words)) == 1
+        err = capsys.readouterr().err.strip().splitlines()
+        assert err[-1].startswith("mica: error: ") and "bug" not in err[-1], err
+        return err[-1]
+
+    run = ("eval", str(digits_file), npz, "--on")
+    # a model loaded nowhere; one that asks for too much
+    said: list[str] = []
+    join("b1", models={}, said=said)
+    assert "no board has this model (CRC-32" in fails(*run, f"fleet:{fleet.path}")
+    small = "import json, mica.fleet\nmica.fleet.LARGEST = 10\nmica.fleet.run()"
+    join("b2", program=small)
+    assert "b2: a request has 64 bytes, and it takes 10" in fails(*run, f"fleet:{fleet.path}")
+    # two boards of one name
+    join("b2", program=small)
+    wait_until(lambda: main(["fleet", "ls", str(fleet.path), "--json"]) == 0)
+    capsys.readouterr()
+    assert main(["fleet", "doctor", str(fleet.path), "--seconds", "8"]) == 1
+    assert "b2: two boards have this name" in capsys.readouterr().out
+    # a wrong password, of the coordinator and of a board
+    text = fleet.path.read_text()
+    other = tmp_path / "other.toml"
+    other.write_text(text.replace(fleet.password, "wrong"))
+    assert "refuses mica: this user may not come in" in fails(*run, f"fleet:{other}")
+    assert "refuses mica" in fails("fleet", "ls", str(other))
+    join("b3", said=said, settings={"password": "wrong"})
+    wait_until(lambda: any("the broker refuses the name b3 or its password" in line for line in said))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("fleet = [", "damaged"),
+        ('fleet = "plant"', "host is missing"),
+        ('fleet = "a/b"\nhost = "h"\nport = 1\npassword = "p"', "no name for a fleet"),
+        ('fleet = "a"\nhost = "h"\nport = 70000\npassword = "p"', "port is 70000"),
+        ('fleet = "a"\nhost = "h"\nport = "1"\npassword = "p"', "port is '1'"),
+        ('fleet = "a"\nhost = "h"\nport = 1\npassword = "p"\nboards = 3', r"\[boards\] is damaged"),
+        ('fleet = "a"\nhost = "h"\nport = 1\npassword = "p"\n[boards]\nmica = "x"', "no name for a board"),
+    ],
+)
+def test_damaged_settings(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "plant.toml"
+    path.write_text(text)
+    with pytest.raises(MicaError, match=message):
+        read_site(str(path))
+
+
+def test_no_broker_and_no_fleet(
+    site: Site, digits_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(MicaError, match=r"no broker at 127.0.0.1:\d+: .*; start one: mica fleet broker plant"):
+        open_fleet(digits_file.read_bytes(), "fleet:plant")
+    with pytest.raises(MicaError, match=r"'plants' is neither .*no plants.toml here"):
+        open_fleet(digits_file.read_bytes(), "fleet:plants")
+    assert main(["fleet", "doctor", "plant"]) == 1
+    assert "!!  nobody listens at" in capsys.readouterr().out
+    assert main(["fleet", "init", "plant"]) == 1
+    assert "plant.toml is there already" in capsys.readouterr().err
+    assert main(["fleet", "join", "plant", "--on", "MPS2_AN385"]) == 1
+    assert "MPS2_AN385 has no network" in capsys.readouterr().err
+    assert site.path.stat().st_mode & 0o77 == 0
+    assert read_site("plant").boards == site.boards and new_password() != new_password()
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b"",
+        b"up",
+        b"up 1 2",
+        b"up 1 2 3",
+        b"up 1 2 {}",
+        b"down x 1",
+        b'up 1 2 {"models": [], "largest": 1}',
+        b"\xff" * 9,
+    ],
+)
+def test_a_state_that_is_none(payload: bytes) -> None:
+    with pytest.raises(MicaError, match="a state that cannot be read"):
+        parse_state(payload)
+
+
+def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
+    """GUIDE.md's lines, from nothing to `fleet eval` on three emulated boards; with a port of the test's own."""
+    if broker.program() is None:
+        pytest.skip("mosquitto is not installed")
+    pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
+    guide = (DEMO.parents[1] / "GUIDE.md").read_text()
+    lines = guide.split("<!-- ten lines -->\n```\n")[1].split("```")[0]
+    assert len(lines.splitlines()) <= 10
+    lines = lines.replace("init plant", f"init plant --broker mqtt://127.0.0.1:{free_port()}")
+    lines = lines.replace("host_tools/mica/demo", str(DEMO)).replace("pip install mica[fleet]", "true")
+    lines = lines.replace("sudo apt install mosquitto", "true")
+    script = f'mica() {{ "{sys.executable}" -m mica "$@"; }}\n{lines}code=$?\nkill $(jobs -p)\nwait\nexit $code\n'
+    result = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 0, result.stderr
+    assert "on fleet:plant" in result.stdout and "(360 samples)" in result.stdout
