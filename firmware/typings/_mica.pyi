@@ -50,7 +50,7 @@ class ModelInfo(NamedTuple):
     n_golden: int  # vectors for the self-test
 
 class Tokens(NamedTuple):
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name
     begin: int | None  # before a text
     end: int | None
     token: int  # which input takes the token
