@@ -32,6 +32,7 @@ RECORDS = {
     "IO": schema.IO,
     "METADATA": schema.METADATA,
     "ORDER": schema.ORDER,
+    "TOKENS": schema.TOKENS,
 }
 # Constants of the schema: those SPEC.md lists, and those only C needs.
 LIMITS = (
@@ -48,6 +49,9 @@ MORE = (
     "MAX_KERNEL_ID",
     "NEW_STRIP",
     "FEED",
+    "NO_TOKEN",
+    "MAX_TOKENS",
+    "MAX_PIECE_BYTES",
 )
 
 
@@ -94,6 +98,8 @@ def header() -> str:
     out.append(_define("MICA_ROW_ALIGN", ROW_ALIGN))
     out.append(_define("MICA_CODES", CODES, "values of a table of CODES4"))
     out.append(_define("MICA_WEIGHT_LARGEST", INT8.largest, "FAST: no weight is less than its opposite"))
+    out += [_define(f"MICA_TOKEN_METHOD_{name}", n) for name, n in schema.TOKEN_METHODS.items()]
+    out += [_define(f"MICA_TOKEN_FLAG_{name}", n) for name, n in schema.TOKEN_FLAGS.items()]
     out += [_define(f"MICA_FEATURE_{name}", n) for name, n in schema.FEATURES.items()]
     out += [_define("MICA_FEATURES", sum(schema.FEATURES.values()), "all that this version knows"), ""]
     for k in (*KERNELS, CUSTOM):

@@ -12,7 +12,7 @@ except (ImportError, ValueError) as error:  # ValueError: a native module for an
     raise ImportError(line(error))
 
 __version__ = "0.1.0"
-__doc__ = "mica.Model(file): predict([x]), top(), run() ...; Supervisor, hooks, slots, kernels, register(), cores(), info()"
+__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Supervisor, hooks, slots, kernels, register(), cores(), info()"
 
 
 def __getattr__(name):
@@ -25,6 +25,8 @@ def __getattr__(name):
             "Model": "model",
             "Layer": "layer",
             "Supervisor": "supervisor",
+            "complete": "text",
+            "generate": "text",
             "hooks": "hooks",
             "kernels": "kernels",
             "operators": "operators",

@@ -111,6 +111,7 @@ class Model:
     _joins = None  # of joins.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
+    _text = None  # of text.py: how far the text of a language model is
 
     def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
         data = _read(source) if isinstance(source, str) else source
@@ -307,6 +308,7 @@ class Model:
     def reset(self):
         """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
         self._m.reset_state()
+        self._text = None
 
     def predict_into(self, inputs, outputs):
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.

@@ -49,6 +49,17 @@ class ModelInfo(NamedTuple):
     n_outputs: int
     n_golden: int  # vectors for the self-test
 
+class Tokens(NamedTuple):
+    count: int  # type: ignore[assignment]  # a tuple has a method of that name
+    begin: int | None  # before a text
+    end: int | None
+    token: int  # which input takes the token
+    position: int | None  # and its position, from 0 on
+    length: int | None  # and the number of tokens seen
+    output: int  # which output has the scores
+    positions: int  # 0: no end
+    window: int  # the most that `length` is given
+
 class Arena:
     """Memory that never moves, with the buffer protocol. Models that share one run in turn.
 
@@ -125,6 +136,11 @@ class Model:
     def replace(self, i: int, f: Callable[[], object] | None, /) -> None:
         """Step i calls f() from now on; with None it is the engine's again."""
     def meta(self, key: str, /) -> str | None: ...
+    def tokens(self) -> Tokens:
+        """What the file says of its vocabulary; ValueError where it has none."""
+    def piece(self, token: int, /) -> bytes: ...
+    def encode(self, text: str | Buffer, /) -> list[int]:
+        """The tokens of a text, without `begin`; ValueError where no piece spells it."""
     def in_strip(self, i: int, /) -> bool:
         """Whether step i is part of a strip."""
 
@@ -160,6 +176,9 @@ arena: Arena  # the static one
 
 def cores(n: int = ..., /) -> int:
     """Runs steps on n cores, 1 or 2; returns on how many they do run: 1 where there is no second core, or a thread has it."""
+
+def sample(scores: Buffer, scale: float, temperature: int, top_k: int, state: Buffer, /) -> int:
+    """A token by its score, int8. temperature: in thousandths, 0 for the largest; state: 4 bytes, changed."""
 
 def info() -> Info: ...
 def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:

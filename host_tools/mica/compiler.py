@@ -16,11 +16,13 @@ from mica.format import joins
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
+from mica.format.tokens import Tokens
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, with_state
+from mica.pack.tokens import with_tokens
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.budget import within_budget
@@ -80,6 +82,7 @@ def compile_model(
     imported: Graph | None = None,
     custom: CustomOps = NO_CUSTOM,
     ram: Ram | None = None,
+    tokens: Tokens | None = None,
     bits: Bits | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
@@ -89,7 +92,8 @@ def compile_model(
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
     consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
-    and scratch may take together; where they would take more, layers run in strips. bits: which weights take four.
+    and scratch may take together; where they would take more, layers run in strips. tokens: the vocabulary of a language model.
+    bits: which weights take four.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -138,6 +142,8 @@ def compile_model(
         # The copies of the state run before and behind the steps of the plan.
         ends = [layout.live_bytes[:1] * len(ties), layout.live_bytes[-1:] * len(ties)]
         layout = replace(layout, live_bytes=[*ends[0], *layout.live_bytes, *ends[1]])
+    if tokens is not None:
+        model = with_tokens(model, tokens)
     return Compiled(
         data=encode(model),
         model=model,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import ROOT
+from helpers import DEMO, ROOT
 
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
@@ -35,8 +35,9 @@ def matches(pattern: str, line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def board_with(digits: Path, digits_rows: Path, digits_fed: Path) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with digits.mica, digits_rows.mica and digits_fed.mica on it and an empty heap."""
+    """Boards by name, each started once, with some models on it and an empty heap."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
+    packed["command.mica"] = DEMO / "command.mica"
     files = {name: path.read_bytes() for name, path in packed.items()}
     open_ones: dict[str, Link] = {}
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import onnx
+import onnxruntime
 import pytest
 from nets import Net, assert_same, core, float_outputs, ops, refusal_of, single
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from mica.compiler import compile_model
+from mica.format.values import dequantise_output
 from mica.passes.einsum import labels
+from mica.run.host import HostRunner
 
 
 @pytest.mark.parametrize(
@@ -112,3 +118,35 @@ def test_definition_of_a_definition(tmp_path: Path) -> None:
     labels_ = net.const(np.array([1, 0, 3], np.int64))
     net.output(net.add("SoftmaxCrossEntropyLoss", net.input([3, 5]), labels_))
     by_definition(net, tmp_path)
+
+
+@pytest.mark.parametrize(("dim", "interleaved"), [(8, 0), (8, 1), (4, 0)])
+def test_rotary_embedding_by_position(dim: int, interleaved: int, tmp_path: Path) -> None:
+    """Of a whole head, whose rest is empty, and of a part; against ONNX Runtime."""
+    angles = np.arange(50)[:, None] * 10000.0 ** (-np.arange(0, dim, 2) / dim)
+    tables = {"cos": np.cos(angles).astype(np.float32), "sin": np.sin(angles).astype(np.float32)}
+    some = {"rotary_embedding_dim": dim} if dim < 8 else {}
+    nodes = [
+        helper.make_node("Reshape", ["p", "one"], ["ids"]),
+        helper.make_node("RotaryEmbedding", ["x", "cos", "sin", "ids"], ["y"], interleaved=interleaved, **some),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 1, 8]),
+        helper.make_tensor_value_info("p", TensorProto.INT64, [1]),
+    ]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 1, 8])
+    consts = [numpy_helper.from_array(v, k) for k, v in {**tables, "one": np.array([1, 1])}.items()]
+    path = tmp_path / "rope.onnx"
+    graph = helper.make_graph(nodes, "rope", inputs, [y], consts)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 24)], ir_version=11), path)
+    r = np.random.default_rng(0)
+    x = r.normal(size=(30, 4, 1, 8)).astype(np.float32)
+    p = r.integers(0, 50, (30, 1))
+    runner = HostRunner(compile_model(path, {"x": x, "p": p.astype(np.float32)}, plain=True).data)
+    session = onnxruntime.InferenceSession(str(path))
+    out = runner.model.tensors[runner.model.outputs[0]]
+    for a, b in zip(x, p, strict=True):
+        (expected,) = session.run(None, {"x": a[None], "p": b})
+        found = dequantise_output(runner.run([runner.quantise([a[None], b.astype(np.float32)])])[0][0], out)
+        # The tables, two products and a sum round.
+        assert np.max(np.abs(found - expected)) < 2.5 * out.scale

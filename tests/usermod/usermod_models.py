@@ -9,6 +9,7 @@ import numpy as np
 from mica.format import schema
 from mica.format.codec import DTYPE_NUMPY, ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.format.order import Call, Strip
+from mica.format.tokens import Tokens, listed
 from mica.run.golden import with_golden
 from mica.reference.executor import ReferenceModel
 from mica.kernels import KERNEL_BY_NAME
@@ -331,7 +332,27 @@ def golden_old() -> ModelFile:
     return model
 
 
+PIECES = (b"", *(bytes([c]) for c in b"abcdehlortw .,!?"), b"he", b"the", b" a", b"lo", b"\xc3", b"\xa9", b"\xe2\x82", b"\xac")
+
+
+def language() -> ModelFile:
+    """A language model that looks at the last token alone; its pieces may end within a character."""
+    n = len(PIECES)
+    table = np.random.default_rng(4).integers(-60, 60, (n, n), dtype=np.int8)
+    table[:, 0] = -70  # the end is rare
+    table[3, 0] = 90
+    facts = [
+        TensorRecord("position", "int32", (1,), offset=0),
+        TensorRecord("token", "int32", (1,), offset=16),
+        TensorRecord("scores", "int8", (1, n), 0.05, 0, offset=32),
+    ]
+    step = _step("look", "embedding_s8", (1,), (2,), params={"rows": n}, blobs={"table": table})
+    t = listed(Tokens(PIECES, begin=0, end=0, token=1, position=0, positions=60))
+    return ModelFile(facts, [step], [0, 1], [2], {"name": "language"}, tokens=t)
+
+
 MODELS = {
+    "language": language,
     "small": small,
     "dense": dense,
     "signal": signal,

@@ -48,6 +48,10 @@ static model_t *model_of(mp_obj_t self_in) {
     return self;
 }
 
+const mica_model_t *mp_mica_engine_of(mp_obj_t model) {
+    return model_of(model)->engine;
+}
+
 // A caller's buffer may have been extended, and its old memory freed, since the engine resolved its addresses.
 static void check_arena(const model_t *self, mp_mica_span_t *span) {
     mp_mica_arena_span(self->arena, span);
@@ -1052,6 +1056,9 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_step_constant), MP_ROM_PTR(&model_step_constant_obj) },
     { MP_ROM_QSTR(MP_QSTR_replace), MP_ROM_PTR(&model_replace_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
+    { MP_ROM_QSTR(MP_QSTR_tokens), MP_ROM_PTR(&mp_mica_model_tokens_obj) },
+    { MP_ROM_QSTR(MP_QSTR_piece), MP_ROM_PTR(&mp_mica_model_piece_obj) },
+    { MP_ROM_QSTR(MP_QSTR_encode), MP_ROM_PTR(&mp_mica_model_encode_obj) },
     { MP_ROM_QSTR(MP_QSTR_call), MP_ROM_PTR(&model_call_obj) },
     { MP_ROM_QSTR(MP_QSTR_in_strip), MP_ROM_PTR(&model_in_strip_obj) },
     { MP_ROM_QSTR(MP_QSTR_ran), MP_ROM_PTR(&model_ran_obj) },

@@ -53,6 +53,7 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_load), MP_ROM_PTR(&module_load_obj) },
     { MP_ROM_QSTR(MP_QSTR_info), MP_ROM_PTR(&module_info_obj) },
     { MP_ROM_QSTR(MP_QSTR_cores), MP_ROM_PTR(&mp_mica_cores_obj) },
+    { MP_ROM_QSTR(MP_QSTR_sample), MP_ROM_PTR(&mp_mica_sample_obj) },
     { MP_ROM_QSTR(MP_QSTR_Arena), MP_ROM_PTR(&mp_mica_arena_type) },
     { MP_ROM_QSTR(MP_QSTR_Model), MP_ROM_PTR(&mp_mica_model_type) },
     { MP_ROM_QSTR(MP_QSTR_arena), MP_ROM_PTR(&mp_mica_arena_static) },

@@ -172,6 +172,28 @@ uint16_t mica_output_id(const mica_model_t *m, uint32_t i);
 bool mica_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *out);
 // Value of a metadata key, or null.
 const char *mica_metadata(const mica_model_t *m, const char *key);
+// The vocabulary of a language model; tokens count from 0. MICA_NO_TOKEN where there is no such token, input or output.
+typedef struct {
+    uint32_t count;                           // tokens
+    uint16_t begin, end;                      // tokens before a text and behind it
+    uint16_t token, position, length, output; // places among the inputs; the last among the outputs
+    uint32_t positions, window;               // how many positions there are, 0: no end; the most that length is given
+    uint8_t method, flags;                    // MICA_TOKEN_METHOD_*, MICA_TOKEN_FLAG_*
+} mica_tokens_t;
+// False where the file has none.
+bool mica_tokens(const mica_model_t *m, mica_tokens_t *out);
+// The piece of a token, in the file; *bytes is 0 where there is no such token. Safe on a file that changed after load.
+const uint8_t *mica_token_piece(const mica_model_t *m, uint32_t token, uint32_t *bytes);
+// Tokens of a text of n bytes, at most 65534, without `begin`; returns how many. The flag SPACE is the caller's to heed. work: mica_encode_bytes(n), aligned to 4, begins with the tokens
+// afterwards. *failed: the byte that no piece spells, n where all went well.
+static inline size_t mica_encode_bytes(size_t n) {
+    return 8 * (n + 2);
+}
+uint32_t mica_encode(const mica_model_t *m, const uint8_t *text, uint32_t n, void *work, uint32_t *failed);
+// A token by the scores y[0..n), int8 of a scale: at temperature / 1000, 0 to 10000 (0: the largest), among the top_k largest, 1 to n.
+// *state: of xorshift32, not 0; taken one step further unless the temperature is 0.
+uint32_t mica_sample(const int8_t *y, uint32_t n, float scale, uint32_t temperature, uint32_t top_k, uint32_t *state);
+
 // Golden vectors: number of them, and the bytes of vector i (inputs, then outputs; each padded to 4), or null.
 uint32_t mica_golden_count(const mica_model_t *m);
 uint32_t mica_golden_bytes(const mica_model_t *m);  // of one vector; 0 where a tensor is no longer sound

@@ -26,6 +26,9 @@
 #define MICA_MAX_KERNEL_ID 127
 #define MICA_NEW_STRIP 65535
 #define MICA_FEED 65534
+#define MICA_NO_TOKEN 65535
+#define MICA_MAX_TOKENS 65534
+#define MICA_MAX_PIECE_BYTES 65535
 #define MICA_SHIFT_MIN (-30)
 #define MICA_SHIFT_MAX 31
 
@@ -92,6 +95,22 @@
 #define MICA_ORDER_ROWS 2                       // u16
 #define MICA_ORDER_DROP 4                       // u16
 
+#define MICA_SIZEOF_TOKENS 32
+#define MICA_TOKENS_COUNT 0                     // u16
+#define MICA_TOKENS_LISTED 2                    // u16
+#define MICA_TOKENS_METHOD 4                    // u8
+#define MICA_TOKENS_FLAGS 5                     // u8
+#define MICA_TOKENS_BEGIN 6                     // u16
+#define MICA_TOKENS_END 8                       // u16
+#define MICA_TOKENS_TOKEN 10                    // u16
+#define MICA_TOKENS_POSITION 12                 // u16
+#define MICA_TOKENS_LENGTH 14                   // u16
+#define MICA_TOKENS_OUTPUT 16                   // u16
+#define MICA_TOKENS_RESERVED 18                 // u16
+#define MICA_TOKENS_POSITIONS 20                // u32
+#define MICA_TOKENS_WINDOW 24                   // u32
+#define MICA_TOKENS_PIECE_BYTES 28              // u32
+
 #define MICA_KIND_TENSORS 1
 #define MICA_KIND_STEPS 2
 #define MICA_KIND_IO 3
@@ -101,7 +120,8 @@
 #define MICA_KIND_GOLDEN 7
 #define MICA_KIND_LAYER_CRCS 8
 #define MICA_KIND_ORDER 9
-#define MICA_MAX_KIND 9
+#define MICA_KIND_TOKENS 10
+#define MICA_MAX_KIND 10
 
 #define MICA_DTYPE_INT8 1                       // 1 bytes
 #define MICA_DTYPE_UINT8 2                      // 1 bytes
@@ -120,10 +140,17 @@
 #define MICA_ROW_ALIGN 4
 #define MICA_CODES 16                           // values of a table of CODES4
 #define MICA_WEIGHT_LARGEST 127                 // FAST: no weight is less than its opposite
+#define MICA_TOKEN_METHOD_LONGEST 0
+#define MICA_TOKEN_METHOD_MERGES 1
+#define MICA_TOKEN_METHOD_UNIGRAM 2
+#define MICA_TOKEN_FLAG_SPACE 1
+#define MICA_TOKEN_FLAG_WORDS 2
+#define MICA_TOKEN_FLAG_BYTES 4
 #define MICA_FEATURE_STRIPS 1
 #define MICA_FEATURE_JOINS 2
-#define MICA_FEATURE_FED 4
-#define MICA_FEATURES 7                         // all that this version knows
+#define MICA_FEATURE_TOKENS 4
+#define MICA_FEATURE_FED 8
+#define MICA_FEATURES 15                        // all that this version knows
 
 #define MICA_KERNEL_CONV2D_S8 1
 #define MICA_CONV2D_S8_LAYOUTS 11               // bits

@@ -18,6 +18,20 @@ static inline uint32_t mica_root(uint32_t v) {
     return v > root && root < 65535 ? root + 1 : root;  // what is left is v - root^2
 }
 
+// a * b >> 20 rounded down, its low 32 bits. Where a product of 64 bits is a call of a function (ARMv6-M), from halves of 16 bits.
+static inline int32_t mica_product_20(int32_t a, int32_t b) {
+    #if defined(__ARM_ARCH_6M__) || defined(MICA_TEST_HALVES)
+    const int32_t a_low = a & 0xffff, a_high = a >> 16, b_low = b & 0xffff, b_high = b >> 16;
+    const uint32_t low = (uint32_t)a_low * (uint32_t)b_low;
+    const int32_t one = a_high * b_low + (int32_t)(low >> 16);  // at most 32767 * 65535 + 65535 < 2^31
+    const int32_t two = a_low * b_high + (one & 0xffff);
+    const uint32_t high = (uint32_t)(a_high * b_high + (one >> 16) + (two >> 16));
+    return (int32_t)(high << 12 | ((uint32_t)two & 0xffff) >> 4);
+    #else
+    return (int32_t)((int64_t)a * b >> 20);
+    #endif
+}
+
 // 2^16 * log2(v) rounded down, v >= 1: the exponent, then 16 binary places, one squaring each.
 static inline uint32_t mica_log2(uint32_t v) {
     uint32_t log = 31;

@@ -25,6 +25,15 @@ void *memchr(const void *p, int c, size_t n) {
     return NULL;
 }
 
+int memcmp(const void *a, const void *b, size_t n) {
+    for (const unsigned char *x = a, *y = b; n > 0; n--, x++, y++) {
+        if (*x != *y) {
+            return *x < *y ? -1 : 1;
+        }
+    }
+    return 0;
+}
+
 size_t strlen(const char *s) {
     size_t n = 0;
     while (s[n] != 0) {

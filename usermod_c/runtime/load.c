@@ -294,7 +294,7 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
 }
 
 static mica_status_t load(mica_model_t *m, bool missing_kernels, mica_error_t *err) {
-    if (check_tables(m, err) != MICA_OK || mica_load_order(m, err) != MICA_OK) {
+    if (check_tables(m, err) != MICA_OK || mica_load_tokens(m, err) != MICA_OK || mica_load_order(m, err) != MICA_OK) {
         return err->status;
     }
     uint32_t kernels[4] = { 0 }, scratch_min = 0, scratch_want = 0;

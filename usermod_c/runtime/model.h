@@ -131,6 +131,18 @@ bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint1
 bool mica_load_same_shape(mica_step_record_t *r);
 bool mica_load_same_scale(mica_step_record_t *r);
 
+// ---- the vocabulary (tokens.c, encode.c)
+
+typedef struct {
+    const uint8_t *offsets, *list, *costs, *pieces;  // in the file; costs is null where there are none
+    uint32_t count, listed, piece_bytes;
+} mica_pieces_t;
+// Where the tables of a section lie, as its record says now; false where they do not fill it.
+bool mica_read_pieces(const mica_file_t *f, mica_pieces_t *p);
+const uint8_t *mica_piece(const mica_pieces_t *p, uint32_t token, uint32_t *bytes);
+// The section TOKENS, after IO.
+mica_status_t mica_load_tokens(const mica_model_t *m, mica_error_t *err);
+
 // ---- strips (strip.c)
 
 // Bytes behind the steps that strips take: 0 where the file has none.

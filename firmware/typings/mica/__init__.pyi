@@ -12,5 +12,7 @@ from .layer import Layer as Layer
 from .model import Model as Model
 from .model import register as register
 from .supervisor import Supervisor as Supervisor
+from .text import complete as complete
+from .text import generate as generate
 
 __version__: str

@@ -1,4 +1,4 @@
-"""mica demo: handwritten digits, from ONNX to answers at a board's REPL."""
+"""mica demo: handwritten digits, from ONNX to answers at a board's REPL; or sentences to a house (talk.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mica.cli import pack as pack_command
-from mica.cli import target, text
+from mica.cli import talk, target, text
 from mica.demo import pictures
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
@@ -37,19 +37,34 @@ REPL_LINES = (
     "m.predict([{pixels}])[0]",
 )
 
-JSON_KEYS = "float_value, host_value, board_value, equal, size, arena_bytes, samples"
+JSON_KEYS = (
+    "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "
+    "calls[] (sentence, call, seconds)"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "what",
+        nargs="?",
+        choices=("digits", "command"),
+        default="digits",
+        help="digits (default): handwritten digits; command: type sentences, and a house in the terminal obeys",
+    )
+    parser.add_argument(
         "--on",
         metavar="T",
-        default=DEFAULT_TARGET,
-        help=f"an emulated board (default {DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
+        help=f"an emulated board (default {DEFAULT_TARGET}; of command {talk.DEFAULT_TARGET}), a port such as /dev/ttyACM0, or auto",
     )
+    parser.add_argument("--say", metavar="TEXT", action="append", default=[], help="of command: say this, type nothing")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.what == "command":
+        return talk.run(args.on or talk.DEFAULT_TARGET, args.say, args.json)
+    if args.say:
+        raise MicaError("--say goes with `mica demo command`")
+    args.on = args.on or DEFAULT_TARGET
     if args.on == "host":
         raise MicaError("the demo compares a board with the host", todo="give --on a board, such as MPS2_AN385")
     check_target(args.on)

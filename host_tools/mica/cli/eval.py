@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from mica.cli import target, text
-from mica.run import evaluation
+from mica.errors import MicaError
+from mica.run import evaluation, likelihood
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
@@ -19,20 +20,27 @@ WORST = 10  # of more classes, those that are printed
 
 JSON_KEYS = (
     "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
-    "a column for each answer), classes[] (class, samples, recall, precision)"
+    "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument("data", metavar="DATA.npz", help="arrays x and y; host_tools/GUIDE.md has the others")
+    parser.add_argument(
+        "data",
+        metavar="DATA.npz",
+        help="arrays x and y, or tokens and lengths of texts; host_tools/GUIDE.md has the others",
+    )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
-    parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
+    parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, or texts")
 
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
+    texts = likelihood.load(args.data)
+    if texts is not None:
+        return _texts(args, texts.first(args.samples))
     data = evaluation.load(args.data).first(args.samples)
     float_model = FloatModel(args.float_model) if args.float_model else None
     with target.open_model(args.model, args.on, custom=custom) as runner:
@@ -41,6 +49,32 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+    return 0
+
+
+def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
+    """A language model over texts."""
+    if args.float_model:
+        raise MicaError(
+            "--float measures one sample at a time", todo="a text is many runs, each with the state of those before"
+        )
+    with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
+        with text.Progress(f"evaluating on {runner.target}", "tokens") as progress:
+            found = likelihood.nats(runner, texts, progress)
+        value = float(np.mean(found))
+        result = {
+            "target": runner.target,
+            "metric": "nll",
+            "value": value,
+            "perplexity": float(np.exp(value)),
+            "samples": len(texts.texts),
+            "inferences": len(found),
+        }
+    if args.json:
+        text.emit_json(result)
+    else:
+        line = f"nll {value:.4f} nats a token, perplexity {result['perplexity']:.3f}, on {args.on}"
+        print(f"{line} ({len(texts.texts)} texts, {text.count(len(found))} tokens)")
     return 0
 
 

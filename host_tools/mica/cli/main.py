@@ -24,6 +24,7 @@ from mica.printable import printable_lines
 COMMANDS = {
     "pack": "quantise an ONNX or TensorFlow Lite model and pack it into one flat file",
     "info": "what a .mica file holds",
+    "generate": "text from a language model",
     "report": "a packed model as a page to look at",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
@@ -31,7 +32,7 @@ COMMANDS = {
     "verify": "compare every layer on a target with the host, byte for byte",
     "bench": "what a model costs on a target, layer by layer",
     "fit": "whether a model fits a board, and what it will take there",
-    "demo": "handwritten digits, from ONNX to answers at a board's REPL",
+    "demo": "handwritten digits at a board's REPL, or sentences that a house obeys",
     "doctor": "what is wrong with a board or its port, and what to do",
     "build": "build the firmware for a board",
     "natmod": "build the engine as a native module, for stock firmware",

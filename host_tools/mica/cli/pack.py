@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="streaming: this input and output are one tensor that lives from run to run, 0 at first; samples of --calib "
-        "are then consecutive runs",
+        "are then consecutive runs; pairs such as past_X and present_X are found by their names, unless it is `none`",
     )
     parser.add_argument(
         "--window",
@@ -94,6 +94,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="streaming: the input slides; a run is given N new rows (axis 0 is the batch; default: the first that is "
         "longer than 1), and so is each sample of --calib",
+    )
+    parser.add_argument(
+        "--tokens",
+        metavar="FILE[,begin=N][,end=N][,space][,merges]",
+        help="a language model: its vocabulary, a JSON list of pieces or a tokenizer.json, goes into the file; tokens that stand "
+        "before a text and end it; whether a space stands before a text; whether the pieces of a list are merged in its order (BPE)",
     )
     parser.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
     parser.add_argument(
@@ -108,7 +114,8 @@ def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
-    from mica.importer import import_model, kinds
+    from mica.importer import import_model, kinds, vocabulary
+    from mica.pack import ties as pack_ties
     from mica.run.golden import with_golden
 
     model = Path(args.model)
@@ -132,7 +139,8 @@ def run(args: argparse.Namespace) -> int:
     data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
     calibration = None
-    states = [_tie(text) for text in args.state]
+    states = [] if args.state == ["none"] else [_tie(text) for text in args.state]
+    tokens = vocabulary.read(args.tokens) if args.tokens else None
     windows = [_window(text) for text in args.window]
     if args.eval and (states or windows):
         raise MicaError(
@@ -141,6 +149,10 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error and (states or windows):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
+    if not args.state and (pairs := pack_ties.find(imported, imported.states)):
+        states = pairs
+        shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
+        print(f"mica: states found by their names: {shown}; --state none takes none", file=sys.stderr)
     ties = [*states, *(streaming.window(imported, w) for w in windows)]
     operators = [(node.op, node.name) for node in imported.nodes]
     warnings: list[str] = []
@@ -168,6 +180,7 @@ def run(args: argparse.Namespace) -> int:
             ties,
             imported=imported,
             custom=custom,
+            tokens=tokens,
             bits=bits,
             ram=ram.given(args.ram, args.feed, board),
         )
@@ -260,6 +273,7 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     read: list[tuple[str, str | Path | None]] = [
         ("the model", args.model),
         ("the labels", args.labels),
+        ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
         ("the data of --eval", args.eval),
         *(("a file of --custom", path) for path in args.custom),
@@ -328,6 +342,10 @@ def command(args: argparse.Namespace) -> str:
         ("--loss", [args.loss] if args.loss else []),
         ("--state", args.state),
         ("--window", args.window),
+        (
+            "--tokens",
+            [",".join([Path(args.tokens.split(",")[0]).name, *args.tokens.split(",")[1:]])] if args.tokens else [],
+        ),
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]

@@ -17,8 +17,10 @@ from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
 from ..format.schema import DTYPES, HEADER, record_bytes
+from ..format.tokens import Unspelled
 from ..kernels import CUSTOM
 from ..reference.executor import ReferenceModel
+from ..reference.sample import sample as draw
 
 try:
     from . import _engine
@@ -156,6 +158,13 @@ class NativeModel:
             raise EngineError(f"tensor {i} ({name}) is kept by rows", todo="layers() has all of them")
         return found.reshape(dims).copy()
 
+    def encode(self, text: bytes) -> list[int]:
+        """The tokens of a text that has its space in front: format.tokens.encode in C. Raises Unspelled."""
+        found, failed = self._model.encode(text)
+        if found is None:
+            raise Unspelled(text, failed or 0)
+        return found
+
     def metadata(self, key: str) -> str | None:
         """Value of a metadata key, or None."""
         return self._model.metadata(key)
@@ -183,6 +192,13 @@ def load(data: bytes, custom: CustomOps = NO_CUSTOM) -> LoadedModel:
         if not _has_custom(data):
             raise
         return ReferenceModel(data, custom)
+
+
+def sample(y: Array, scale: float, temperature: int, top_k: int, state: int) -> tuple[int, int]:
+    """(token, next state): see reference.sample."""
+    if not AVAILABLE:
+        return draw(y, scale, temperature, top_k, state)
+    return _engine.sample(np.ascontiguousarray(y, np.int8).tobytes(), scale, temperature, top_k, state)
 
 
 def _has_custom(data: bytes) -> bool:

@@ -334,6 +334,36 @@ static PyObject *model_golden(PyObject *self, PyObject *args) {
     return PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)mica_golden_bytes(m));
 }
 
+// (tokens, None), or (None, the byte that no piece spells); the text with its space in front.
+static PyObject *model_encode(PyObject *self, PyObject *args) {
+    Py_buffer text;
+    if (!PyArg_ParseTuple(args, "y*", &text)) {
+        return NULL;
+    }
+    PyObject *result = NULL, *list = NULL;
+    void *work = PyMem_Malloc(mica_encode_bytes((size_t)text.len));
+    if (work == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    uint32_t failed, n = (uint32_t)text.len, count = mica_encode(model_of(self), text.buf, n, work, &failed);
+    if (failed < n) {
+        result = Py_BuildValue("OI", Py_None, failed);
+        goto done;
+    }
+    if ((list = PyList_New(count)) == NULL) {
+        goto done;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        PyList_SET_ITEM(list, i, PyLong_FromLong(((uint16_t *)work)[i]));
+    }
+    result = Py_BuildValue("NO", list, Py_None);
+done:
+    PyMem_Free(work);
+    PyBuffer_Release(&text);
+    return result;
+}
+
 static PyMethodDef model_methods[] = {
     { "info", model_info, METH_NOARGS, NULL },
     { "run", model_run, METH_NOARGS, NULL },
@@ -354,6 +384,7 @@ static PyMethodDef model_methods[] = {
     { "output_id", model_output_id, METH_VARARGS, NULL },
     { "metadata", model_metadata, METH_VARARGS, NULL },
     { "golden", model_golden, METH_VARARGS, NULL },
+    { "encode", model_encode, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
 
@@ -394,9 +425,30 @@ static PyObject *engine_scratch_min(PyObject *module, PyObject *args) {
     return PyLong_FromUnsignedLong(mica_scratch_min(kernel, out_channels, reduction));
 }
 
+// (token, next state); see mica_sample().
+static PyObject *engine_sample(PyObject *module, PyObject *args) {
+    (void)module;
+    Py_buffer y;
+    float scale;
+    unsigned temperature, top_k, state;
+    if (!PyArg_ParseTuple(args, "y*fIII", &y, &scale, &temperature, &top_k, &state)) {
+        return NULL;
+    }
+    PyObject *result = NULL;
+    if (y.len < 1 || y.len > MICA_MAX_TOKENS || temperature > 10000 || top_k < 1 || top_k > y.len || state == 0) {
+        PyErr_SetString(engine_error, "sample: an argument out of range");
+    } else {
+        uint32_t token = mica_sample(y.buf, (uint32_t)y.len, scale, temperature, top_k, &state);
+        result = Py_BuildValue("II", token, state);
+    }
+    PyBuffer_Release(&y);
+    return result;
+}
+
 static PyMethodDef module_methods[] = {
     { "isa", engine_isa, METH_NOARGS, NULL },
     { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
+    { "sample", engine_sample, METH_VARARGS, NULL },
     { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import check, names, order, schema
+from mica.format import check, names, order, schema, tokens
 from mica.format.schema import Field
 from mica.format.weights import INT8, LAYOUT_BY_CODE, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
@@ -132,6 +132,7 @@ class ModelFile:
     arena_bytes: int | None = None  # activations; None: encode takes the end of the last tensor
     state_bytes: int | None = None
     features: int = 0
+    tokens: tokens.Tokens | None = None  # the vocabulary of a language model
     version: tuple[int, int] = (schema.VERSION_MAJOR, schema.VERSION_MINOR)
     data: bytes = b""  # the DATA section as read
     file_bytes: int = 0
@@ -357,6 +358,8 @@ def encode(model: ModelFile) -> bytes:
     if model.strips:
         records = order.to_records(model.strips)
         sections["ORDER"] = b"".join(_packed(f"record {i} of ORDER", schema.ORDER, r) for i, r in enumerate(records))
+    if model.tokens is not None:
+        sections["TOKENS"] = _packed("TOKENS", schema.TOKENS, tokens.head(model.tokens)) + tokens.tables(model.tokens)
     if model.golden:
         sections["GOLDEN"] = _golden_bytes(model)
     if any(g.layer_crcs for g in model.golden):
@@ -397,7 +400,8 @@ def encode(model: ModelFile) -> bytes:
             "reserved": 0,
             "features": model.features
             | (schema.FEATURES["STRIPS"] if model.strips else 0)
-            | (schema.FEATURES["FED"] if model.fed is not None else 0),
+            | (schema.FEATURES["FED"] if model.fed is not None else 0)
+            | (schema.FEATURES["TOKENS"] if model.tokens is not None else 0),
             "flags": 0,
             "kernels": kernels,
             "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
@@ -593,6 +597,7 @@ class _Reader:
             data=self.constants,
             file_bytes=h["file_bytes"],
         )
+        model.tokens = self._tokens(model)
         model.golden = self._golden(model)
         self._layer_crcs(model)
         kernels = [0, 0, 0, 0]
@@ -612,6 +617,28 @@ class _Reader:
             return order.from_records([r for _, r in self._records("ORDER")])
         except Broken as e:
             _bad(str(e))
+
+    def _tokens(self, model: ModelFile) -> tokens.Tokens | None:
+        s = self.sections.get("TOKENS")
+        if (s is not None) != bool(self.header["features"] & schema.FEATURES["TOKENS"]):
+            _bad("the section TOKENS and the feature TOKENS go together")
+        if s is None:
+            return None
+        size = schema.record_bytes(schema.TOKENS)
+        if s.bytes < size:
+            _bad(f"section TOKENS has {s.bytes} bytes; expected {size} or more")
+        kinds = [
+            [(self.tensors[t].dtype, math.prod(self.tensors[t].dims)) for t in ids]
+            for ids in (model.inputs, model.outputs)
+        ]
+        try:
+            found = tokens.read(
+                unpack_record(schema.TOKENS, self.data, s.offset), self.data[s.offset + size : s.offset + s.bytes]
+            )
+            tokens.check(found, *kinds)
+        except Broken as e:
+            _bad(f"section TOKENS: {e}")
+        return found
 
     def _records(self, table: str) -> list[tuple[int, dict[str, Any]]]:
         if (s := self.sections.get(table)) is None:

@@ -118,6 +118,24 @@ ORDER = (
     Field("drop", "u16", "oldest rows of the output that leave the memory before; of a strip the number of its steps"),
 )
 
+# The beginning of the section TOKENS; tables and pieces follow it (tokens.py).
+TOKENS = (
+    Field("count", "u16", "pieces, 1 to 65534; the number of a piece is its token"),
+    Field("listed", "u16", "pieces that text is made of: entries of the list by bytes"),
+    Field("method", "u8", "how text is taken apart, see the table of methods"),
+    Field("flags", "u8", "see the table of flags"),
+    Field("begin", "u16", "token that stands before a text, 0xFFFF: none"),
+    Field("end", "u16", "token that ends a text, 0xFFFF: none"),
+    Field("token", "u16", "model input that takes the token"),
+    Field("position", "u16", "model input that takes its position, 0 for the first, 0xFFFF: none"),
+    Field("length", "u16", "model input that takes the number of tokens seen, 0xFFFF: none"),
+    Field("output", "u16", "model output with a score for each token"),
+    Field("reserved", "u16", "zero"),
+    Field("positions", "u32", "how many positions there are, 0: no end"),
+    Field("window", "u32", "the most that `length` is given, 0 where there is no such input"),
+    Field("piece_bytes", "u32", "bytes of all pieces, at most 65535"),
+)
+
 METADATA = (
     Field("key", "u32", "offset of a zero-terminated UTF-8 string in STRINGS"),
     Field("value", "u32", "offset of a zero-terminated UTF-8 string in STRINGS"),
@@ -135,6 +153,7 @@ SECTIONS = {
     "GOLDEN": 7,
     "LAYER_CRCS": 8,
     "ORDER": 9,
+    "TOKENS": 10,
 }
 REQUIRED_SECTIONS = ("TENSORS", "STEPS", "IO", "STRINGS", "DATA")
 TABLES = {"TENSORS": TENSOR, "STEPS": STEP, "IO": IO, "METADATA": METADATA, "ORDER": ORDER}
@@ -149,7 +168,18 @@ FEED = 0xFFFE  # `step` of one by which the caller delivers rows of the fed inpu
 # STRIPS: there is a section ORDER, and only then.
 # FED: one model input is kept by rows, and only then.
 # JOINS: some outputs are parts of an array that a reader has to join, as the metadata `joins` says (joins.py).
-FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "FED": 4}
+# TOKENS: there is a section TOKENS, and only then.
+FEATURES: dict[str, int] = {"STRIPS": 1, "JOINS": 2, "TOKENS": 4, "FED": 8}
+
+# How text becomes tokens: the longest piece from the left; pieces side by side merged, the one with the least cost first;
+# the pieces whose costs have the least sum.
+TOKEN_METHODS = {"LONGEST": 0, "MERGES": 1, "UNIGRAM": 2}
+# SPACE: a space is put before a text. WORDS: pieces do not reach over the bounds of words. BYTES: merging begins with bytes, not
+# with characters.
+TOKEN_FLAGS = {"SPACE": 1, "WORDS": 2, "BYTES": 4}
+NO_TOKEN = 0xFFFF
+MAX_TOKENS = 0xFFFE
+MAX_PIECE_BYTES = 0xFFFF  # of all pieces together
 
 # FAST: for every output channel, |bias| + 128 * sum|w| < 2**29, no weight below weights.INT8's range and 1 <= shift <= 22.
 # `pack` sets it where it is true, `load` refuses a step that claims it falsely.

@@ -425,6 +425,12 @@ class _Importer:
             self._add_constant(proto.output[1], np.array(1, np.float32))
             self._add_constant(proto.output[2], np.array(0, np.uint8))
         proto = precision.with_single(proto)
+        if proto.op_type == "Concat":  # nothing comes of what is empty
+            full = [i for i in proto.input if 0 not in g.values[i].shape]
+            if full and len(full) < len(proto.input):
+                proto = helper.make_node(
+                    "Concat", full, proto.output, proto.name, axis=_attributes(proto).get("axis", 1)
+                )
         if proto.op_type == "CastLike":  # the second input is there for its type only
             to = _elem_type(g.values[proto.input[1]].dtype)
             proto = helper.make_node("Cast", proto.input[:1], proto.output, proto.name, to=to)
@@ -449,6 +455,10 @@ class _Importer:
         for o in proto.output:
             if o in shapes and o not in g.values:
                 shape, dtype = shapes[o]
+                if proto.op_type == "Split" and 0 in shape and g.values[proto.input[0]].shape.count(0) == 0:
+                    # The rest of a whole: ONNX's definition of RotaryEmbedding takes it off, and puts it back.
+                    self._add_constant(o, np.zeros(shape, np.float32))
+                    continue
                 g.values[o] = Value(o, shape, dtype)
                 try:
                     check_activation(shape)

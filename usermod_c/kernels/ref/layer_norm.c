@@ -81,28 +81,59 @@ static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
     return row;
 }
 
+// y = gamma * normal + beta, with normal in units of 2^-20. |normal| <= sqrt(n), so that it fits an int32.
+typedef struct {
+    int32_t factor, half, shift, zero, low, high;
+} affine_t;
+
+static inline int8_t finish(const affine_t *a, int32_t normal, int32_t gamma, int32_t beta) {
+    int32_t v = mica_product_20(normal, gamma) + beta;
+    return (int8_t)(a->zero + mica_clamp((v + a->half) >> a->shift, a->low, a->high));
+}
+
+// n elements, of one channel (step 0) or each of the next (1). Where |factor * x - centre| < 2^15: with a scale of at most 2^16 the
+// product fits 32 bits.
+static void narrow(const affine_t *a, const row_t *r, const int32_t *gamma, const int32_t *beta, uint32_t step, const int8_t *x,
+    int8_t *y, uint32_t n) {
+    const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
+    const int32_t factor = a->factor, centre = r->centre, scale = r->scale;
+    for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
+        int32_t d = (factor * x[i] - centre) * scale;
+        y[i] = finish(a, (int32_t)((uint32_t)d << left) >> right, *gamma, *beta);
+    }
+}
+
+static void wide(const affine_t *a, const row_t *r, const int32_t *gamma, const int32_t *beta, uint32_t step, const int8_t *x,
+    int8_t *y, uint32_t n) {
+    const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
+    for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
+        int64_t d = (int64_t)(a->factor * x[i] - r->centre) * r->scale;
+        y[i] = finish(a, (int32_t)(d * (1 << left) >> right), *gamma, *beta);
+    }
+}
+
 void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
-    uint32_t n = p->n, inner = p->inner, parts = n / inner;
-    int32_t factor = p->mode == MICA_NORM_DEVIATION ? (int32_t)n : 1;
-    int32_t half = (1 << p->shift) >> 1, zero = p->y_zero, low = p->act_min - zero, high = p->act_max - zero;
+    const uint32_t n = p->n, inner = p->inner, parts = n / inner;
+    const affine_t a = {
+        .factor = p->mode == MICA_NORM_DEVIATION ? (int32_t)n : 1,
+        .half = (1 << p->shift) >> 1,
+        .shift = p->shift,
+        .zero = p->y_zero,
+        .low = p->act_min - p->y_zero,
+        .high = p->act_max - p->y_zero,
+    };
+    const bool fits = a.factor <= INT16_MAX / 255;
+    const uint32_t step = inner == 1, many = step ? parts : inner;
     const int8_t *x = p->x + (size_t)row_begin * n;
     int8_t *y = p->y + (size_t)row_begin * n;
 
     for (uint32_t row = row_begin; row < row_end; ++row) {
-        row_t r = measure(p, x);
-        int32_t left = r.shift > 20 ? r.shift - 20 : 0, right = r.shift < 20 ? 20 - r.shift : 0;
+        const row_t r = measure(p, x);
         uint32_t c = (uint32_t)((uint64_t)row * parts % p->channels);
-        for (uint32_t k = 0; k < parts; ++k, ++c) {
-            int32_t gamma = p->gamma[c], beta = p->beta[c];
-            for (const int8_t *end = x + inner; x != end; ++x) {
-                // In units of 2^-20; |.| <= sqrt(n), so that it fits an int32 behind the shift.
-                int64_t wide = (int64_t)(factor * *x - r.centre) * r.scale;
-                int32_t normal = (int32_t)(wide * (1 << left) >> right);
-                int32_t v = (int32_t)((int64_t)normal * gamma >> 20) + beta;
-                *y++ = (int8_t)(zero + mica_clamp((v + half) >> p->shift, low, high));
-            }
+        for (uint32_t done = 0; done < n; done += many, ++c, x += many, y += many) {
+            (fits ? narrow : wide)(&a, &r, p->gamma + c, p->beta + c, step, x, y, many);
         }
     }
 }

@@ -1,0 +1,319 @@
+"""The vocabulary of a language model: the section TOKENS, and text <-> tokens in Python.
+
+`usermod_c/runtime/tokens.c` is the same in C, for boards; SPEC.md says what both do. A piece is bytes, and need not end
+where a character ends.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format import schema
+from mica.kernels.rules import Broken
+
+METHODS = tuple(schema.TOKEN_METHODS)
+NEVER = 0xFFFF  # a cost: of a piece that no merge makes
+_HEAD = schema.record_bytes(schema.TOKENS)
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """pieces: one a token, b"" where text is never made of it. costs: one a piece, 0 to 65535, () for the method LONGEST.
+
+    listed: the tokens that text is made of, by the order of their pieces. begin, end: tokens. token, position, length: places among
+    the model's inputs; output: among its outputs; None where there is none. positions: 0 where they have no end.
+    """
+
+    pieces: tuple[bytes, ...]
+    method: str = "LONGEST"
+    costs: tuple[int, ...] = ()
+    flags: int = 0
+    listed: tuple[int, ...] = ()
+    begin: int | None = None
+    end: int | None = None
+    token: int = 0
+    position: int | None = None
+    length: int | None = None
+    output: int = 0
+    positions: int = 0
+    window: int = 0
+
+    def has(self, flag: str) -> bool:
+        """Whether a flag of schema.TOKEN_FLAGS is set."""
+        return bool(self.flags & schema.TOKEN_FLAGS[flag])
+
+
+def listed(tokens: Tokens, hidden: Sequence[int] = ()) -> Tokens:
+    """With the list of the pieces that text is made of: all but empty and hidden ones, of equal ones the last."""
+    last = {piece: i for i, piece in enumerate(tokens.pieces) if piece and i not in set(hidden)}
+    return replace(tokens, listed=tuple(last[piece] for piece in sorted(last)))
+
+
+# ---- bytes
+
+
+def _number(token: int | None) -> int:
+    return schema.NO_TOKEN if token is None else token
+
+
+def head(t: Tokens) -> dict[str, int]:
+    """The fields of the record at the beginning of the section."""
+    return {
+        "count": len(t.pieces),
+        "listed": len(t.listed),
+        "method": schema.TOKEN_METHODS[t.method],
+        "flags": t.flags,
+        "begin": _number(t.begin),
+        "end": _number(t.end),
+        "token": t.token,
+        "position": _number(t.position),
+        "length": _number(t.length),
+        "output": t.output,
+        "reserved": 0,
+        "positions": t.positions,
+        "window": t.window,
+        "piece_bytes": sum(map(len, t.pieces)),
+    }
+
+
+def tables(t: Tokens) -> bytes:
+    """What follows the record: offsets, list, costs, pieces."""
+    offsets = np.cumsum([0, *map(len, t.pieces)])
+    return np.concatenate([offsets, np.array([*t.listed, *t.costs], int)]).astype("<u2").tobytes() + b"".join(t.pieces)
+
+
+def read(record: dict[str, int], data: bytes) -> Tokens:
+    """The vocabulary of a section: its record, and what follows it. Raises Broken."""
+    n, m, size = record["count"], record["listed"], record["piece_bytes"]
+    if not 1 <= n <= schema.MAX_TOKENS or m > n or size > schema.MAX_PIECE_BYTES:
+        raise Broken(f"{n} pieces of {size} bytes, {m} listed")
+    if record["method"] >= len(METHODS) or record["flags"] & ~sum(schema.TOKEN_FLAGS.values()):
+        raise Broken(f"method {record['method']}, flags {record['flags']:#x}: this version does not know them")
+    method = METHODS[record["method"]]
+    costs = 0 if method == "LONGEST" else n
+    words = n + 1 + m + costs
+    if len(data) != 2 * words + size:
+        raise Broken(f"{len(data)} bytes behind the record; expected {2 * words + size}")
+    numbers = np.frombuffer(data, "<u2", words).astype(int)
+    offsets, pieces = numbers[: n + 1], data[2 * words :]
+    if offsets[0] != 0 or offsets[-1] != size or np.any(np.diff(offsets) < 0):
+        raise Broken("offsets of pieces that do not rise from 0 to the end")
+    for name in ("begin", "end"):
+        if record[name] >= n and record[name] != schema.NO_TOKEN:
+            raise Broken(f"token {record[name]} as {name}; there are {n}")
+    found = tuple(pieces[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
+    order = numbers[n + 1 : n + 1 + m].tolist()
+    before = b""
+    for token in order:
+        if token >= n or found[token] <= before:
+            raise Broken("a list of pieces that does not rise")
+        before = found[token]
+
+    def maybe(name: str) -> int | None:
+        return None if record[name] == schema.NO_TOKEN else record[name]
+
+    return Tokens(
+        found,
+        method,
+        tuple(numbers[n + 1 + m :].tolist()),
+        record["flags"],
+        tuple(order),
+        maybe("begin"),
+        maybe("end"),
+        record["token"],
+        maybe("position"),
+        maybe("length"),
+        record["output"],
+        record["positions"],
+        record["window"],
+    )
+
+
+def check(t: Tokens, inputs: Sequence[tuple[str, int]], outputs: Sequence[tuple[str, int]]) -> None:
+    """Raises Broken where the inputs and the output are not there for it. inputs, outputs: (element type, elements) of each."""
+    used = [place for place in (t.token, t.position, t.length) if place is not None]
+    for place in used:
+        if place >= len(inputs) or inputs[place] != ("int32", 1):
+            raise Broken(f"model input {place} for a number; expected one int32 among {len(inputs)} inputs")
+    if len(set(used)) < len(used) or len(used) < len(inputs):
+        raise Broken(f"model inputs {used} for token, position and length; the model has {len(inputs)}")
+    if t.output >= len(outputs) or outputs[t.output] != ("int8", len(t.pieces)):
+        raise Broken(f"model output {t.output} for the scores; expected {len(t.pieces)} int8")
+    if (t.window == 0) != (t.length is None) or max(t.window, t.positions) > schema.MAX_BYTES:
+        raise Broken(f"{t.positions} positions, a window of {t.window}")
+
+
+# ---- text -> tokens
+
+
+class Unspelled(MicaError):
+    """Text that no pieces make. byte: where."""
+
+    def __init__(self, text: bytes, byte: int) -> None:
+        shown = text[byte : byte + character(text, byte)].decode(errors="replace")
+        super().__init__(f"the vocabulary has no piece for {shown!r}, byte {byte} of the text", todo="leave it out")
+        self.byte = byte
+
+
+def character(text: bytes, at: int) -> int:
+    """Bytes of the character that begins at a byte; 1 where none does."""
+    lead = text[at]
+    n = 2 if 0xC0 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF8 else 1
+    return min(n, len(text) - at)
+
+
+def encode(t: Tokens, text: str | bytes) -> list[int]:
+    """The tokens of a text, without `begin`. Raises Unspelled."""
+    given = text.encode(errors="replace") if isinstance(text, str) else text
+    space = 1 if t.has("SPACE") and given else 0
+    data = b" " * space + given
+    ids = {t.pieces[i]: i for i in t.listed}
+    longest = max(map(len, ids), default=0)
+    try:
+        if t.method == "LONGEST":
+            return _longest(data, ids, longest)
+        if t.method == "UNIGRAM":
+            return _unigram(data, ids, longest, t.costs)
+        return [i for a, b in words(t, data) for i in _merges(data, a, b, ids, t)]
+    except Unspelled as e:
+        raise Unspelled(given, max(e.byte - space, 0)) from None
+
+
+def _longest(data: bytes, ids: dict[bytes, int], longest: int) -> list[int]:
+    out = []
+    at = 0
+    while at < len(data):
+        for n in range(min(longest, len(data) - at), 0, -1):
+            if (found := ids.get(data[at : at + n])) is not None:
+                out.append(found)
+                at += n
+                break
+        else:
+            raise Unspelled(data, at)
+    return out
+
+
+def _unigram(data: bytes, ids: dict[bytes, int], longest: int, costs: Sequence[int]) -> list[int]:
+    best: list[tuple[int, int] | None] = [(0, 0)] + [None] * len(data)  # sum of costs, last token
+    reached = 0
+    for at in range(len(data)):
+        here = best[at]
+        if here is None:
+            continue
+        reached = at
+        for n in range(1, min(longest, len(data) - at) + 1):
+            found = ids.get(data[at : at + n])
+            there = best[at + n]
+            if found is not None and (there is None or here[0] + costs[found] < there[0]):
+                best[at + n] = (here[0] + costs[found], found)
+    out: list[int] = []
+    at = len(data)
+    pieces = {i: piece for piece, i in ids.items()}
+    while at > 0:
+        last = best[at]
+        if last is None:
+            raise Unspelled(data, reached)
+        out.append(last[1])
+        at -= len(pieces[last[1]])
+    return out[::-1]
+
+
+def _merges(data: bytes, begin: int, end: int, ids: dict[bytes, int], t: Tokens) -> list[int]:
+    found: list[int] = []
+    at = begin
+    while at < end:
+        n = 1 if t.has("BYTES") else min(character(data, at), end - at)
+        parts = [data[at : at + n]]
+        if parts[0] not in ids:
+            parts = [data[k : k + 1] for k in range(at, at + n)]
+        for k, part in enumerate(parts):
+            if part not in ids:
+                raise Unspelled(data, at + k)
+            found.append(ids[part])
+        at += n
+    while True:
+        joined = [ids.get(t.pieces[a] + t.pieces[b]) for a, b in itertools.pairwise(found)]
+        costs = [NEVER if i is None else t.costs[i] for i in joined]
+        least = min(costs, default=NEVER)
+        if least == NEVER:
+            return found
+        k = costs.index(least)
+        merged = joined[k]
+        assert merged is not None
+        found[k : k + 2] = [merged]
+
+
+_TAILS = (b"s", b"t", b"re", b"ve", b"m", b"ll", b"d")
+
+
+def _kind(byte: int) -> int:
+    """0 white space, 1 letter (and all bytes of characters beyond ASCII), 2 digit, 3 other."""
+    if byte == 32 or 9 <= byte <= 13:
+        return 0
+    if byte >= 128 or chr(byte).isalpha():
+        return 1
+    return 2 if 48 <= byte <= 57 else 3
+
+
+def words(t: Tokens, data: bytes) -> Iterator[tuple[int, int]]:
+    """Where the words of a text begin and end: those of GPT-2, whose letters are a to z, A to Z and all beyond ASCII."""
+    if not t.has("WORDS"):
+        if data:
+            yield 0, len(data)
+        return
+    at = 0
+    while at < len(data):
+        end = _word(data, at)
+        yield at, end
+        at = end
+
+
+def _word(data: bytes, at: int) -> int:
+    if data[at] == 39:
+        for tail in _TAILS:
+            if data.startswith(tail, at + 1):
+                return at + 1 + len(tail)
+    first = at + 1 if data[at] == 32 and at + 1 < len(data) and _kind(data[at + 1]) else at
+    kind = _kind(data[first])
+    end = first + 1
+    while end < len(data) and _kind(data[end]) == kind:
+        end += 1
+    # White space before a word leaves its last character to that word.
+    return end - 1 if kind == 0 and end < len(data) and end - at > 1 else end
+
+
+# ---- tokens -> text
+
+
+def whole(data: bytes) -> int:
+    """How many bytes are whole characters: all but a last one of which more may come."""
+    for back in range(1, min(3, len(data)) + 1):
+        lead = data[-back]
+        if lead & 0xC0 != 0x80:
+            need = 2 if 0xC2 <= lead < 0xE0 else 3 if 0xE0 <= lead < 0xF0 else 4 if 0xF0 <= lead < 0xF5 else 1
+            return len(data) - back if need > back else len(data)
+    return len(data)
+
+
+def text(data: bytes) -> str:
+    """Bytes as text: each byte that is part of no character becomes U+FFFD. As the board's generate.py does it."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        pass
+    out = ""
+    at = 0
+    while at < len(data):
+        n = character(data, at)
+        try:
+            out += data[at : at + n].decode()
+        except UnicodeDecodeError:
+            out += "\ufffd"
+            n = 1
+        at += n
+    return out

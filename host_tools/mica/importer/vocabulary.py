@@ -1,0 +1,212 @@
+"""Vocabularies as others write them, read into format.tokens.Tokens.
+
+* a JSON list of strings: entry i is the piece of token i; text is taken apart by the longest piece, or, with `merges`, as BPE
+  does it, pieces in the order of the list
+* tokenizer.json (Hugging Face): byte-level BPE, BPE with bytes to fall back on (as of Llama), Unigram (SentencePiece)
+
+What such a file asks of text before it is taken apart is refused where boards do not do it, by name.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mica.errors import MicaError
+from mica.format import schema
+from mica.format.tokens import NEVER, Tokens, listed
+
+_MOST_BYTES = 64 << 20  # of a vocabulary file
+_BEGIN = ("<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>", "<|im_start|>")
+_END = ("</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>", "<|im_end|>")
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>\Z")
+_UNDERLINE = "\u2581"  # SentencePiece's blank
+_TAKES = "a list of strings, or a tokenizer.json of byte-level BPE, of BPE as Llama's, or of Unigram, is expected"
+
+
+def read(text: str) -> Tokens:
+    """The vocabulary that `pack --tokens` names: FILE[,begin=N][,end=N][,space][,merges]. Raises MicaError."""
+    path, *options = text.split(",")
+    found = _file(Path(path))
+    for option in options:
+        name, _, number = option.partition("=")
+        if name in ("begin", "end") and number.isdecimal() and int(number) < len(found.pieces):
+            token = int(number)
+            found = replace(found, begin=token) if name == "begin" else replace(found, end=token)
+        elif option == "space":
+            found = replace(found, flags=found.flags | schema.TOKEN_FLAGS["SPACE"])
+        elif option == "merges" and found.method == "LONGEST":
+            found = replace(found, method="MERGES", costs=tuple(range(len(found.pieces))))
+        else:
+            raise MicaError(
+                f"--tokens {text}: '{option}'",
+                todo=f"begin=N and end=N with N from 0 to {len(found.pieces) - 1}, space, or merges (of a list), are expected",
+            )
+    return found
+
+
+def _file(path: Path) -> Tokens:
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise MicaError(f"{path}: a vocabulary of more than {_MOST_BYTES >> 20} MB")
+        data = json.loads(path.read_bytes())
+    except OSError as e:
+        raise MicaError(f"{path}: the vocabulary cannot be read: {e.strerror}") from None
+    except (ValueError, RecursionError):
+        raise MicaError(f"{path}: no JSON", todo=_TAKES) from None
+    try:
+        found = _list(data) if isinstance(data, list) else _tokenizer(data)
+    except MicaError as e:
+        raise e.at(str(path)) from None
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        raise MicaError(f"{path}: no vocabulary", todo=_TAKES) from None
+    if not found.listed:
+        raise MicaError(f"{path}: no piece has a text")
+    return found
+
+
+def _checked(pieces: Sequence[bytes]) -> tuple[bytes, ...]:
+    size = sum(map(len, pieces))
+    if not 1 <= len(pieces) <= schema.MAX_TOKENS or size > schema.MAX_PIECE_BYTES:
+        raise MicaError(
+            f"{len(pieces)} pieces of {size} bytes",
+            todo=f"a file holds 1 to {schema.MAX_TOKENS} pieces of {schema.MAX_PIECE_BYTES} bytes together",
+        )
+    return tuple(pieces)
+
+
+def _bytes(text: str) -> bytes:
+    """UTF-8; half of a pair, which has none, as it would be."""
+    return text.encode(errors="surrogatepass")
+
+
+def _list(data: list[Any]) -> Tokens:
+    for i, piece in enumerate(data):
+        if not isinstance(piece, str):
+            raise MicaError(f"entry {i} is no string", todo=_TAKES)
+    return listed(Tokens(_checked([_bytes(piece) for piece in data])))
+
+
+# ---- tokenizer.json
+
+
+def _refuse(what: str) -> NoReturn:
+    raise MicaError(f"tokenizer.json: {what}, which boards do not do", todo=_TAKES)
+
+
+def _parts(node: Any, several: str) -> list[dict[str, Any]]:
+    """A normalizer or pre-tokenizer, or what its Sequence holds."""
+    if node is None:
+        return []
+    if node["type"] == "Sequence":
+        return [part for inner in node[several] for part in _parts(inner, several)]
+    return [node]
+
+
+def _tokenizer(data: Mapping[str, Any]) -> Tokens:
+    model = data["model"]
+    kind = model.get("type") or ("BPE" if "merges" in model else "")
+    flags, byte_level = _before(data)
+    if kind == "BPE":
+        found, hidden = _bpe(model, data, byte_level)
+    elif kind == "Unigram":
+        found, hidden = _unigram(model)
+    else:
+        _refuse(f"a model of the type '{kind}'")
+    special = {t["content"]: int(t["id"]) for t in data.get("added_tokens") or () if t.get("special", True)}
+    hidden |= set(special.values())
+    begin = next((special[name] for name in _BEGIN if name in special), None)
+    end = next((special[name] for name in _END if name in special), None)
+    if found.method == "MERGES" and byte_level:
+        flags |= schema.TOKEN_FLAGS["BYTES"]
+    return replace(listed(found, sorted(hidden)), flags=flags, begin=begin, end=end)
+
+
+def _before(data: Mapping[str, Any]) -> tuple[int, bool]:
+    """What is done to text first: flags, and whether pieces are written in GPT-2's letters for bytes."""
+    flags, byte_level = 0, False
+    for part in _parts(data.get("normalizer"), "normalizers"):
+        if part["type"] == "Prepend" and part["prepend"] in (_UNDERLINE, " "):
+            flags |= schema.TOKEN_FLAGS["SPACE"]
+        elif not (
+            part["type"] == "Replace" and part["pattern"] == {"String": " "} and part["content"] == _UNDERLINE
+        ) and part["type"] not in ("NFC", "NFKC", "Precompiled"):  # which leave most text as it is
+            _refuse(f"the normalizer {part['type']}")
+    for part in _parts(data.get("pre_tokenizer"), "pretokenizers"):
+        if part["type"] == "ByteLevel":
+            byte_level = True
+            flags |= schema.TOKEN_FLAGS["WORDS"] if part.get("use_regex", True) else 0
+            flags |= schema.TOKEN_FLAGS["SPACE"] if part.get("add_prefix_space") else 0
+        elif part["type"] == "Metaspace" and part.get("replacement", _UNDERLINE) == _UNDERLINE:
+            scheme = part.get("prepend_scheme") or ("always" if part.get("add_prefix_space", True) else "never")
+            flags |= schema.TOKEN_FLAGS["SPACE"] if scheme != "never" else 0
+        else:
+            _refuse(f"the pre-tokenizer {part['type']}")
+    return flags, byte_level
+
+
+def _letters() -> dict[str, int]:
+    """GPT-2's letters for bytes: themselves where they can be seen, others from U+0100 on."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in seen]
+    return {chr(b): b for b in seen} | {chr(256 + i): b for i, b in enumerate(rest)}
+
+
+def _piece(text: str) -> bytes:
+    """A piece as SentencePiece writes it."""
+    byte = _BYTE.match(text)
+    return bytes([int(byte[1], 16)]) if byte else _bytes(text.replace(_UNDERLINE, " "))
+
+
+def _ids(vocabulary: Mapping[str, int], added: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    ids = dict(vocabulary) | {t["content"]: t["id"] for t in added}
+    if not all(isinstance(i, int) and 0 <= i < schema.MAX_TOKENS for i in ids.values()):
+        raise MicaError(f"token numbers that are not from 0 to {schema.MAX_TOKENS - 1}")
+    return ids
+
+
+def _bpe(model: Mapping[str, Any], data: Mapping[str, Any], byte_level: bool) -> tuple[Tokens, set[int]]:
+    if model.get("dropout") or model.get("continuing_subword_prefix") or model.get("end_of_word_suffix"):
+        _refuse("BPE with dropout, prefixes or suffixes")
+    ids = _ids(model["vocab"], data.get("added_tokens") or ())
+    letters = _letters()
+    pieces = [b""] * (max(ids.values()) + 1)
+    costs = [NEVER] * len(pieces)
+    hidden = set()
+    for text, i in ids.items():
+        known = byte_level and all(c in letters for c in text)
+        pieces[i] = bytes(letters[c] for c in text) if known else _piece(text)
+        if byte_level and not known:
+            hidden.add(i)
+    merges = [merge.split(" ") if isinstance(merge, str) else merge for merge in model["merges"]]
+    for rank, (a, b) in enumerate(merges):
+        if rank >= NEVER:
+            _refuse(f"{len(merges)} merges")
+        i = ids[a + b]
+        costs[i] = min(costs[i], rank)
+    # Bytes to fall back on are not to be found before the character that is the same.
+    exact = {pieces[i] for text, i in ids.items() if not _BYTE.match(text)}
+    hidden |= {i for text, i in ids.items() if _BYTE.match(text) and pieces[i] in exact}
+    return Tokens(_checked(pieces), "MERGES", tuple(costs)), hidden
+
+
+def _unigram(model: Mapping[str, Any]) -> tuple[Tokens, set[int]]:
+    entries = [(str(text), float(score)) for text, score in model["vocab"]]
+    pieces = [_piece(text) for text, _ in entries]
+    least = min(score for _, score in entries)
+    costs, hidden = [], set()
+    exact = {pieces[i] for i, (text, _) in enumerate(entries) if not _BYTE.match(text)}
+    for i, (text, score) in enumerate(entries):
+        # A byte costs what SentencePiece lets an unknown character cost: ten more than the rarest piece.
+        value = least - 10 if _BYTE.match(text) else score
+        costs.append(min(max(round(-value * 1024), 0), NEVER))
+        if _BYTE.match(text) and pieces[i] in exact:
+            hidden.add(i)
+    unknown = model.get("unk_id")
+    if unknown is not None:
+        hidden.add(int(unknown))
+    return Tokens(_checked(pieces), "UNIGRAM", tuple(costs)), hidden

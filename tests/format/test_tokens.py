@@ -1,0 +1,261 @@
+"""The section TOKENS: its bytes, its checks in Python and in C, text to tokens and back, and tokens drawn by their scores.
+
+C and Python are compared with each other on random vocabularies, texts and scores. What neither of them says: the tokens of
+SentencePiece's own run over 25 stories, which come with the shared models (tests/host/test_text.py); GPT-2's expression for words;
+softmax in float64.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mica import engine
+from mica.format import codec, schema, tokens
+from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
+from mica.format.tokens import NEVER, Tokens, Unspelled, listed
+from mica.reference.sample import first_state, sample, weights
+
+needs_engine = pytest.mark.skipif(not engine.AVAILABLE, reason="the C engine was not built")
+
+
+def language_model(t: Tokens | None, inputs: int = 2) -> ModelFile:
+    """Scores that are a row of a table: what is there to be taken apart is the vocabulary."""
+    n = 1 if t is None else len(t.pieces)
+    table = (np.arange(2 * n) % 251 - 125).astype(np.int8).reshape(2, n)
+    facts = [TensorRecord(f"number{i}", "int32", (1,), offset=16 * i) for i in range(inputs)]
+    facts.append(TensorRecord("scores", "int8", (1, n), 0.1, 0, offset=16 * inputs))
+    step = StepRecord("look", "embedding_s8", (0,), (inputs,), {"rows": 2}, {"table": table})
+    return ModelFile(facts, [step], list(range(inputs)), [inputs], tokens=t)
+
+
+def vocabulary(method: str, seed: int = 0, letters: str = "abc \u00e9", most: int = 60, **facts: object) -> Tokens:
+    """Random pieces of a few letters, all single bytes of them among these."""
+    r = random.Random(seed)
+    pieces = {bytes([b]) for c in letters for b in c.encode()}
+    while len(pieces) < most:
+        pieces.add("".join(r.choice(letters) for _ in range(r.randint(1, 4))).encode()[: r.randint(1, 6)])
+    order = sorted(pieces)
+    r.shuffle(order)
+    costs = () if method == "LONGEST" else tuple(r.choice((r.randint(0, 200), NEVER)) for _ in order)
+    return replace(listed(Tokens(tuple(order), method, costs, begin=0, end=3, position=1)), **facts)  # type: ignore[arg-type]
+
+
+CASES = [
+    ("LONGEST", 0),
+    ("MERGES", 0),
+    ("MERGES", schema.TOKEN_FLAGS["WORDS"]),
+    ("MERGES", schema.TOKEN_FLAGS["WORDS"] | schema.TOKEN_FLAGS["BYTES"]),
+    ("UNIGRAM", 0),
+]
+
+
+@pytest.mark.parametrize(("method", "flags"), CASES)
+def test_round_trip(method: str, flags: int) -> None:
+    t = vocabulary(method, flags=flags, positions=9)
+    data = codec.encode(language_model(t))
+    assert codec.decode(data).tokens == t
+    assert codec.decode(data).features == schema.FEATURES["TOKENS"]
+    assert codec.decode(codec.encode(language_model(None, 1))).features == 0
+
+
+@needs_engine
+@pytest.mark.parametrize(("method", "flags"), CASES)
+def test_c_and_python_agree(method: str, flags: int) -> None:
+    r = random.Random(5)
+    spelled = 0
+    for seed in range(8):
+        t = vocabulary(method, seed, letters="ab1'\u00e9 ", flags=flags)
+        if seed % 2:  # some letters cannot be spelled
+            t = replace(t, listed=tuple(i for i in t.listed if t.pieces[i] != b"1"))
+        native = engine.NativeModel(codec.encode(language_model(t)))
+        for _ in range(25):
+            text = "".join(
+                r.choice("aab1'\u00e9  \n\u20ac"[: r.randint(3, 10)]) for _ in range(r.randint(0, 40))
+            ).encode()
+            try:
+                expected: object = tokens.encode(t, text)
+                assert b"".join(t.pieces[i] for i in tokens.encode(t, text)) == text
+                spelled += 1
+            except Unspelled as e:
+                expected = e.byte
+            try:
+                found: object = native.encode(text)
+            except Unspelled as e:
+                found = e.byte
+            assert found == expected, (seed, text)
+    assert spelled > 60
+
+
+def test_least_costs() -> None:
+    """UNIGRAM, against all ways of taking a text apart."""
+    t = vocabulary("UNIGRAM", 3, letters="ab", most=12)
+    ids = {t.pieces[i]: i for i in t.listed}
+
+    def ways(text: bytes) -> list[list[int]]:
+        if not text:
+            return [[]]
+        cuts = range(1, len(text) + 1)
+        return [[ids[text[:n]], *rest] for n in cuts if text[:n] in ids for rest in ways(text[n:])]
+
+    for text in (b"abba", b"aabbabab", b"bbbbbbb"):
+        cost = min(sum(t.costs[i] for i in way) for way in ways(text))
+        assert sum(t.costs[i] for i in tokens.encode(t, text)) == cost
+
+
+def test_words_are_those_of_gpt_2() -> None:
+    """Its expression, as its source has it, with \\p{L} and \\p{N} of ASCII and letters beyond."""
+    gpt2 = re.compile(
+        r"'s|'t|'re|'ve|'m|'ll|'d| ?[A-Za-z\u0080-\uffff]+| ?[0-9]+| ?[^\sA-Za-z0-9\u0080-\uffff]+|\s+(?!\S)|\s+"
+    )
+    t = Tokens((b"a",), "MERGES", (0,), schema.TOKEN_FLAGS["WORDS"])
+    r = random.Random(1)
+    for _ in range(500):
+        text = "".join(r.choice("ast'relvmd  \n\t09.,\u00e9\u20ac") for _ in range(r.randint(0, 30)))
+        data = text.encode()
+        assert [data[a:b].decode() for a, b in tokens.words(t, data)] == gpt2.findall(text), text
+
+
+def test_merges_in_the_order_of_their_cost() -> None:
+    t = listed(Tokens((b"a", b"b", b"c", b"ab", b"bc", b"abc"), "MERGES", (9, 9, 9, 2, 1, 3)))
+    assert tokens.encode(t, "abcab") == [5, 3]  # bc first, then a with bc; ab
+    assert tokens.encode(replace(t, costs=(9, 9, 9, 2, 1, NEVER)), "abc") == [0, 4]
+
+
+def test_space_and_equal_pieces() -> None:
+    t = replace(listed(Tokens((b"", b" a", b"a", b"a"))), flags=schema.TOKEN_FLAGS["SPACE"])
+    assert tokens.encode(t, "aa") == [1, 3] and tokens.encode(t, "") == []
+    with pytest.raises(Unspelled, match="no piece for '\u20ac', byte 1 of the text; leave it out"):
+        tokens.encode(t, "a\u20ac")
+
+
+def test_characters_come_whole() -> None:
+    text = "a\u00e9\u20ac\U0001f600z"
+    data = text.encode()
+    for cut in range(len(data) + 1):
+        n = tokens.whole(data[:cut])
+        assert 0 <= cut - n <= 3 and text.startswith(tokens.text(data[:n]))
+        assert "\ufffd" not in tokens.text(data[:n])
+    for bad, n in ((b"a\xff", 2), (b"\x80\x80\x80\x80", 4), (b"\xe2\x28", 2), (b"\xed\xa0", 0), (b"\xf5", 1)):
+        assert tokens.whole(bad) == n
+    assert tokens.text(b"a\xff\xe2\x82b\xed\xa0\x80") == "a\ufffd\ufffd\ufffdb\ufffd\ufffd\ufffd"
+
+
+# ---- files that are wrong
+
+Damage = tuple[str, int, bytes]
+
+
+def damaged() -> list[tuple[str, bytes]]:
+    """A sound section with one thing changed in each."""
+    t = vocabulary("MERGES")
+    data = codec.encode(language_model(t))
+    assert data == codec.encode(codec.decode(data))
+    at = next(s.offset for n, s in sections(data).items() if n == "TOKENS")
+    out = []
+    for f in schema.TOKENS:
+        place = at + codec.field_offset(schema.TOKENS, f.name)
+        for value in {0, 1, 2, 60, 61, 0x7FFF, 0xFFFE, 0xFFFF, 2**31, 2**32 - 1}:
+            size = schema.TYPE_BYTES[f.type]
+            new = (value % 256**size).to_bytes(size, "little")
+            if f.name != "reserved" and new != data[place : place + size]:
+                out.append((f"{f.name} {value}", data[:place] + new + data[place + size :]))
+    body = at + schema.record_bytes(schema.TOKENS)
+    for k in range(0, 2 * (2 * len(t.pieces) + 1), 2):
+        for new in (b"\0\0", b"\xff\xff", b"\x05\0"):
+            out.append((f"number {k // 2}", data[: body + k] + new + data[body + k + 2 :]))
+    feature = codec.field_offset(schema.HEADER, "features")
+    out.append(("no feature", data[:feature] + bytes(4) + data[feature + 4 :]))
+    plain = codec.encode(language_model(None, 1))
+    out.append(("no section", plain[:feature] + b"\x04" + plain[feature + 1 :]))
+    return out
+
+
+def sections(data: bytes) -> dict[str, codec._Section]:
+    return codec._sections(data, codec.unpack_record(schema.HEADER, data, 0))
+
+
+@needs_engine
+def test_damaged_sections_get_one_verdict() -> None:
+    refused = 0
+    for what, data in damaged():
+        sound = codec.with_crc(data)
+        try:
+            t = codec.decode(sound).tokens
+        except FormatError as e:
+            assert "\n" not in str(e)
+            t = None
+        if t is None:
+            refused += 1
+            with pytest.raises(FormatError):
+                engine.NativeModel(sound)
+                pytest.fail(what)
+        else:
+            native = engine.NativeModel(sound)
+            try:
+                expected = tokens.encode(t, b"abba")
+            except Unspelled:
+                continue
+            text = b" abba" if t.has("SPACE") else b"abba"  # the space is the caller's to put there
+            assert native.encode(text) == expected, what
+    assert refused > 200
+
+
+def test_a_model_that_is_none_for_tokens() -> None:
+    t = vocabulary("LONGEST")
+    for changed, text in (
+        (replace(t, token=2), "model input 2"),
+        (replace(t, position=0), "for token, position and length"),
+        (replace(t, position=None), "the model has 2"),
+        (replace(t, output=1), "model output 1"),
+        (replace(t, length=1, position=None), "a window of 0"),
+        (replace(t, pieces=t.pieces[:1], listed=(0,), end=0), "expected 1 int8"),
+    ):
+        model = replace(language_model(t), tokens=changed)
+        with pytest.raises(FormatError, match=text):
+            codec.encode(model)
+
+
+# ---- drawing
+
+
+@needs_engine
+def test_drawing_in_c_and_python() -> None:
+    r = np.random.default_rng(1)
+    for _ in range(400):
+        n = int(r.integers(1, 600))
+        y = np.clip(np.rint(r.normal(0, r.choice([1, 10, 60]), n)), -128, 127).astype(np.int8)
+        scale = float(np.float32(10 ** r.uniform(-4, 1)))
+        temperature = int(r.choice([0, 1, 10, 100, 500, 800, 1000, 3000, 10000]))
+        top_k, state = int(r.integers(1, n + 1)), int(r.integers(1, 2**32))
+        expected = sample(y, scale, temperature, top_k, state)
+        assert engine.sample(y, scale, temperature, top_k, state) == expected
+
+
+@pytest.mark.parametrize(("scale", "temperature"), [(0.15, 1000), (0.15, 800), (0.03, 2000), (1.5, 500)])
+def test_weights_are_softmax(scale: float, temperature: int) -> None:
+    """Within what 16 bits and the cubic allow: 2^-16 and 1.1e-4 of the largest."""
+    real = np.exp(-np.arange(256) * scale * 1000 / temperature)
+    assert np.max(np.abs(np.array(weights(scale, temperature)) / 65536 - real)) < 1.3e-4
+
+
+def test_what_is_drawn_has_its_share() -> None:
+    y = np.array([3, 1, -4, 3, 0, -100], np.int8)
+    state, found = first_state(7), Counter[int]()
+    n = 20000
+    for _ in range(n):
+        token, state = sample(y, 0.5, 1000, 4, state)
+        found[token] += 1
+    p = np.exp(0.5 * y[[0, 1, 3, 4]].astype(float))
+    expected = dict(zip((0, 1, 3, 4), n * p / p.sum(), strict=True))
+    assert set(found) == set(expected)  # the four largest
+    assert sum((found[k] - e) ** 2 / e for k, e in expected.items()) < 16.3  # chi squared, 3 degrees: 0.001
+    ties = np.zeros(9, np.int8)
+    assert {sample(ties, 1.0, 1000, 2, s)[0] for s in range(1, 2**32, 2**26)} == {0, 1}
+    assert sample(ties, 1.0, 0, 9, 1) == (0, 1)
+    assert first_state(0) != 0 and first_state(1340531) != first_state(1340532)
