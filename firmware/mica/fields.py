@@ -33,6 +33,7 @@ KERNELS = (
     "\nfeatures_s8 1 scale:i exponent:b offset:i missing:b | act_min act_max"
     "\nranks_s8 1 thresholds:i first:I source:H missing:b | count"
     "\ntrees_s8 1 nodes:H roots:I bias:i | words trees mult shift act_min act_max"
+    "\nlog_mel_s8 1 window:h twiddles:h filters:H gains:H dct:h bias:i | frame hop fft bands gains flags preemphasis floor floor_exponent mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

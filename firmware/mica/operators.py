@@ -126,6 +126,7 @@ _HOMES = (
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
     "tabular features_s8 ranks_s8 trees_s8",
+    "audio log_mel_s8",
 )
 # end
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arithmetic_model import arithmetic_model
+from audio_model import audio_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model
@@ -18,6 +19,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     arithmetic_model,
     recurrent_model,
     tabular_model,
+    audio_model,
 )
 
 

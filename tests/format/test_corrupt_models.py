@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arithmetic_model import arithmetic_model
+from audio_model import audio_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
 from tabular_model import tabular_model
@@ -22,9 +23,10 @@ MODELS = {
     "movement": movement_model,
     "recurrent": recurrent_model,
     "tabular": tabular_model,
+    "audio": audio_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
-TABLES = ("gate", "candidate", "output")
+TABLES = ("gate", "candidate", "output", "window", "twiddles", "gains", "dct")
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -47,6 +49,8 @@ def test_runs_alike(good: bytes) -> None:
                 x = rng.integers(-9, 9, t.dims).astype(np.int32)
             elif t.dtype == "float32":
                 x = (4 * rng.standard_normal(t.dims)).astype(np.float32)
+            elif t.dtype == "int16":
+                x = (10.0 ** rng.uniform(0, 5) * rng.standard_normal(t.dims)).clip(-(2**15), 2**15 - 1).astype(np.int16)
             native.set_input(i, x)
             reference.set_input(i, x)
         for i, s in enumerate(file.steps):

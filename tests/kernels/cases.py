@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from arithmetic_cases import arithmetic
+from audio_cases import audio_cases
 from case import Case, _data, _rng
 from movement_cases import movement
 from recurrent_cases import recurrences
@@ -349,4 +350,5 @@ CASES = [
     *recurrences(),
     *arithmetic(),
     *tabular_cases(),
+    *audio_cases(),
 ]

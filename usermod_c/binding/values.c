@@ -105,7 +105,7 @@ static void put(sink_t *s, float x) {
     }
 }
 
-// Bytes are the tensor itself, as `input(i)` shows it.
+// Bytes are the tensor itself, as `input(i)` shows it; so are samples of sound, int16 for an int16 input.
 static void put_raw(sink_t *s, const void *from, size_t bytes) {
     size_t at = (size_t)s->filled * s->size;
     if (bytes > s->bytes - at) {
@@ -150,7 +150,8 @@ static void put_any(sink_t *s, mp_obj_t values) {
             memcpy(&f, (const uint8_t *)buf.buf + i * sizeof(float), sizeof(f));
             put(s, f);
         }
-    } else if (buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE) {
+    } else if (buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE
+               || (buf.typecode == 'h' && s->typecode == 'h')) {
         put_raw(s, buf.buf, buf.len);
     } else if (buf.typecode == 'd') {
         for (size_t i = 0; i < buf.len / sizeof(double); i++) {

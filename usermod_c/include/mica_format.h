@@ -351,6 +351,26 @@
 #define MICA_TREES_S8_PARAM_SHIFT 3
 #define MICA_TREES_S8_PARAM_ACT_MIN 4
 #define MICA_TREES_S8_PARAM_ACT_MAX 5
+#define MICA_KERNEL_LOG_MEL_S8 43
+#define MICA_LOG_MEL_S8_BLOB_WINDOW 0           // i16
+#define MICA_LOG_MEL_S8_BLOB_TWIDDLES 1         // i16
+#define MICA_LOG_MEL_S8_BLOB_FILTERS 2          // u16
+#define MICA_LOG_MEL_S8_BLOB_GAINS 3            // u16
+#define MICA_LOG_MEL_S8_BLOB_DCT 4              // i16
+#define MICA_LOG_MEL_S8_BLOB_BIAS 5             // i32
+#define MICA_LOG_MEL_S8_PARAM_FRAME 0
+#define MICA_LOG_MEL_S8_PARAM_HOP 1
+#define MICA_LOG_MEL_S8_PARAM_FFT 2
+#define MICA_LOG_MEL_S8_PARAM_BANDS 3
+#define MICA_LOG_MEL_S8_PARAM_GAINS 4
+#define MICA_LOG_MEL_S8_PARAM_FLAGS 5
+#define MICA_LOG_MEL_S8_PARAM_PREEMPHASIS 6
+#define MICA_LOG_MEL_S8_PARAM_FLOOR 7
+#define MICA_LOG_MEL_S8_PARAM_FLOOR_EXPONENT 8
+#define MICA_LOG_MEL_S8_PARAM_MULT 9
+#define MICA_LOG_MEL_S8_PARAM_SHIFT 10
+#define MICA_LOG_MEL_S8_PARAM_ACT_MIN 11
+#define MICA_LOG_MEL_S8_PARAM_ACT_MAX 12
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -384,6 +404,7 @@
     X(features_s8, FEATURES_S8, 1, 1, 0, FLOAT32, INT8) \
     X(ranks_s8, RANKS_S8, 1, 1, 0, FLOAT32, INT8) \
     X(trees_s8, TREES_S8, 1, 1, 0, INT8, INT8) \
+    X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -415,6 +436,7 @@
     X(log_softmax) \
     X(features) \
     X(ranks) \
-    X(trees)
+    X(trees) \
+    X(log_mel)
 
 #endif

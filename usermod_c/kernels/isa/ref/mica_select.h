@@ -36,5 +36,6 @@
 #define MICA_FEATURES_S8 mica_features_s8_ref
 #define MICA_RANKS_S8 mica_ranks_s8_ref
 #define MICA_TREES_S8 mica_trees_s8_ref
+#define MICA_LOG_MEL_S8 mica_log_mel_s8_ref
 
 #endif
