@@ -18,9 +18,11 @@ from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
+from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, with_state
+from mica.passes import front_end as sound
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.plan import Plan, apart, best_plan
@@ -73,6 +75,7 @@ def compile_model(
     imported: Graph | None = None,
     custom: CustomOps = NO_CUSTOM,
     ram: Ram | None = None,
+    front_end: tuple[str, FrontEnd, str] | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
@@ -81,7 +84,8 @@ def compile_model(
     person should know. calib_method: of `quantise.tune.CHOICES`. plain: ranges and nearest integers only, to compare.
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
     consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
-    and scratch may take together; where they would take more, layers run in strips.
+    and scratch may take together; where they would take more, layers run in strips. front_end: the input that becomes sound, what
+    turns it into features, and how that was asked for; the samples of that input are int16 ones, under the name `passes.front_end.SAMPLES`.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -94,6 +98,8 @@ def compile_model(
     streaming.check(imported, ties)
     try:
         core = pipeline.run(imported)
+        if front_end is not None:
+            core = sound.put(core, front_end[1], front_end[0])
         unknown = undetermined(core)  # none in a model that is quantised already
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
@@ -123,6 +129,7 @@ def compile_model(
         "source": clean(path.name),
         "source_sha256": file_sha256(path),
         **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
+        **({"frontend": clean(front_end[2]), "sample_rate": str(front_end[1].rate)} if front_end else {}),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
     if any(s.parts > 1 for s in splits):

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mica.format.values import HIGH, LOW
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
-from mica.ir.reals import real_inputs
 from mica.quantise.calibrate import Samples, runs
 from mica.reference import float_ops, functions
 
@@ -21,7 +21,7 @@ LN10 = 2.302585092994046
 
 def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
     """Every activation for one sample, as its integers stand for it."""
-    reals = real_inputs(g)
+    reals = exact_inputs(g)
     values = {name: np.asarray(x, np.float32) for name, x in inputs.items()}
     values = {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
     for node in g.nodes:

@@ -13,7 +13,7 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
-from mica.reference import exact, functions, pointwise, recurrent, reductions, unary
+from mica.reference import exact, front_end, functions, pointwise, recurrent, reductions, unary
 
 Arrays = list[np.ndarray]
 Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
@@ -284,5 +284,6 @@ OPS: dict[str, Operator] = {
     "Embedding": _embedding,
     "Features": _features,
     "Ranks": _ranks,
+    "LogMel": lambda node, a, shape: front_end.features(node.attrs["front_end"], a[0])[None],
     "Trees": lambda node, a, shape: node.attrs["forest"].run(a[0]),
 }
