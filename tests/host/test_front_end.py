@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import wave
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from nets import MODELS
-from onnx import TensorProto, helper, numpy_helper
+from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
 from mica import engine, front_ends, sounds
 from mica.calibration import load_calibration
@@ -142,14 +140,6 @@ def test_values_refused(text: str, said: str) -> None:
         front_ends.parse(text).front_end(49)
 
 
-def write_wav(path: Path, x: np.ndarray, rate: int = 16000, channels: int = 1, width: int = 2) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with wave.open(str(path), "wb") as file:
-        file.setparams((channels, width, rate, 0, "NONE", ""))
-        file.writeframes(x.astype({1: "u1", 2: "<i2", 4: "<i4"}[width]).tobytes())
-    return path
-
-
 def test_wav_files(tmp_path: Path) -> None:
     """What cannot be used says what to change."""
     x = np.arange(-50, 50)
@@ -172,59 +162,32 @@ def test_wav_files(tmp_path: Path) -> None:
     assert sounds.pieces(tmp_path / "good.wav", 16000, 30).shape == (3, 30)
 
 
-def noise(rng: np.random.Generator, label: str) -> np.ndarray:
-    """A tenth of a second, high or low."""
-    pitch = {"low": 0.1, "high": 1.5}[label] * rng.uniform(0.9, 1.1)
-    return (3000 * np.sin(pitch * np.arange(1600)) + 100 * rng.standard_normal(1600)).astype(np.int16)
-
-
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for each label, and a network of features that tells them apart by its bands."""
     folder = tmp_path_factory.mktemp("sounds")
     rng = np.random.default_rng(0)
-    for label in ("low", "high"):
+    for label in LABELS:
         for k in range(6):
-            write_wav(folder / "data" / label / f"{k}.wav", noise(rng, label))
-    (folder / "labels.txt").write_text("low\nhigh\n")
-    bands, frames = 8, 9
-    upper = np.tile(np.arange(bands) >= bands // 2, (1, frames)).astype(np.float32).reshape(1, -1)
-    weights = np.concatenate([-upper, upper]) / upper.sum() + np.concatenate([1 - upper, upper - 1]) / upper.sum()
-    nodes = [
-        helper.make_node("Reshape", ["x", "flat"], ["r"]),
-        helper.make_node("Gemm", ["r", "w"], ["g"], transB=1),
-        helper.make_node("Softmax", ["g"], ["y"]),
-    ]
-    constants = [
-        numpy_helper.from_array(weights.astype(np.float32), "w"),
-        numpy_helper.from_array(np.array([1, -1], np.int64), "flat"),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, bands, frames]),  # columns before frames
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2]),
-    ]
-    # The weights are for rows; the input has columns.
-    order = np.arange(bands * frames).reshape(frames, bands).T.reshape(-1)
-    constants[0] = numpy_helper.from_array(np.ascontiguousarray(weights[:, order]).astype(np.float32), "w")
-    graph = helper.make_graph(nodes, "sounds", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "net.onnx")
+            write_wav(folder / "data" / label / f"{k}.wav", tone(rng, label))
+    (folder / "labels.txt").write_text("\n".join(LABELS))
+    save_net(folder / "net.onnx")
     return folder
 
 
 def test_commands(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """pack with recordings, eval on them by their folders' names, run on one; each beside the float front end and network."""
     net, data, packed = recordings / "net.onnx", recordings / "data", recordings / "net.mica"
-    words = "logmel:frame=320,hop=160,mels=8,fmin=50,fmax=8000,floor=1e-6"
-    pack = ["pack", str(net), "--frontend", words, "--calib", str(data), "--labels", str(recordings / "labels.txt")]
+    pack = ["pack", str(net), "--frontend", FRONT_END, "--calib", str(data), "--labels", str(recordings / "labels.txt")]
     assert main([*pack, "-o", str(packed)]) == 0
     assert "log_mel_s8" in capsys.readouterr().out
     assert main(["eval", str(packed), str(data), "--float", str(net), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["value"] == result["float_value"] == result["agreement"] == 1 and result["samples"] == 12
+    assert result["value"] == result["float_value"] == result["agreement"] == 1 and result["samples"] == 18
     wav = data / "high" / "0.wav"
     assert main(["run", str(packed), str(wav), "--json"]) == 0
     values = json.loads(capsys.readouterr().out)["outputs"][0]["values"]
-    exact = FloatModel(net, front_ends.parse(words).front_end(9)).predict(sounds.read(wav, 16000)[None, None])
+    exact = FloatModel(net, front_ends.parse(FRONT_END).front_end(9)).predict(sounds.read(wav, 16000)[None, None])
     np.testing.assert_allclose(values, exact.reshape(-1), atol=0.03)
     for args, said in (
         (["run", str(packed), str(write_wav(recordings / "short.wav", np.ones(100)))], "the model takes 1,600"),
