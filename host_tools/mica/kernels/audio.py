@@ -252,7 +252,7 @@ def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 LOG_MEL = Kernel(
-    id=43,
+    id=46,
     name="log_mel_s8",
     n_inputs=1,
     blobs=(
