@@ -12,7 +12,7 @@ except (ImportError, ValueError) as error:  # ValueError: a native module for an
     raise ImportError(line(error))
 
 __version__ = "0.1.0"
-__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Supervisor, hooks, slots, kernels, register(), cores(), info()"
+__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Supervisor, hooks, slots, audio, kernels, register(), cores(), info()"
 
 
 def __getattr__(name):
@@ -27,6 +27,7 @@ def __getattr__(name):
             "Supervisor": "supervisor",
             "complete": "text",
             "generate": "text",
+            "audio": "audio",
             "hooks": "hooks",
             "kernels": "kernels",
             "operators": "operators",
@@ -34,6 +35,7 @@ def __getattr__(name):
             "remote": "remote",
             "remote_push": "remote_push",
             "slots": "slots",
+            "wav": "wav",
         }
         home = homes.get(name)
         if home is None:

@@ -276,7 +276,7 @@ class Model:
 
         `inputs` is a list with one entry for each input of the model, or a dict of them by name. An entry is numbers in
         (nested) lists and tuples; an array of numbers, or whatever else has a buffer of floats; bytes, bytearray,
-        memoryview or array("b"), which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
+        memoryview or array("b"), or array("h") for an input of int16, which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
         fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each output.
         Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
 

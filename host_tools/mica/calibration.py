@@ -3,7 +3,8 @@
     X.npz       an array for each input, by name; or `x`, with `scale` and `offset` (input = x * scale + offset)
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
-                or of PNG and JPEG pictures (needs Pillow)
+                or of PNG and JPEG pictures (needs Pillow), or of .wav files, in folders of their own too
+    X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
 Pictures become the input's size (bilinear), its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or
 NCHW; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
@@ -20,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import array_files
+from mica import array_files, sounds
 from mica.errors import MicaError
 from mica.ir.graph import Graph, Value
 
@@ -98,13 +99,14 @@ def load_calibration(
     inputs: list[str],
     shapes: Mapping[str, Sequence[int]] | None = None,
     pixels: Pixels | None = None,
+    rate: int = 0,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
-    shapes: of the inputs, with their batch of 1; needed for folders.
+    shapes: of the inputs, with their batch of 1; needed for folders. rate: samples a second of sound, 0 for a model that takes none.
     """
-    if Path(path).is_dir():
-        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels())
+    if Path(path).is_dir() or _is_sound(Path(path)):
+        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate)
     arrays = read_arrays(path)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
@@ -119,23 +121,36 @@ def sample_files(path: str | Path) -> list[Path]:
     """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
     if not Path(path).is_dir():
         return [Path(path)]
-    return sorted(p for p in Path(path).iterdir() if p.suffix.lower() in (".npy", ".npz", *PICTURES))
+    found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in (".npy", ".npz", sounds.ENDING, *PICTURES))
+    return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p))
+
+
+def _is_sound(path: Path) -> bool:
+    return path.suffix.lower() == sounds.ENDING
 
 
 def _load_folder(
-    folder: Path, inputs: list[str], shapes: Mapping[str, Sequence[int]], pixels: Pixels
+    folder: Path, inputs: list[str], shapes: Mapping[str, Sequence[int]], pixels: Pixels, rate: int
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
     kinds = {"pictures" if p.suffix.lower() in PICTURES else p.suffix.lower() for p in files}
     if not files:
-        raise MicaError(f"{folder}: holds no .npy, .npz, .png or .jpeg files")
+        raise MicaError(f"{folder}: holds no .npy, .npz, .png, .jpeg or .wav files")
     if len(kinds) > 1:
         raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
         raise MicaError(
             f"{folder}: the model has the inputs {', '.join(inputs)}", todo="expected .npz files that hold them all"
         )
+    if kinds == {sounds.ENDING}:
+        if not rate:
+            raise MicaError(
+                f"{files[0]}: is sound, and the model takes features of it",
+                todo="mica pack --frontend puts them into the model",
+            )
+        n = math.prod(shapes.get(inputs[0], ()))
+        return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
         return {inputs[0]: np.concatenate(pictures)}

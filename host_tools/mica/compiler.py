@@ -19,10 +19,12 @@ from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
+from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, with_state
 from mica.pack.tokens import with_tokens
+from mica.passes import front_end as sound
 from mica.passes import pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.budget import within_budget
@@ -84,6 +86,7 @@ def compile_model(
     ram: Ram | None = None,
     tokens: Tokens | None = None,
     bits: Bits | None = None,
+    front_end: tuple[str, FrontEnd, str] | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
@@ -93,7 +96,8 @@ def compile_model(
     scratch_limit: bytes of RAM that speed may cost. states, windows: what makes a streaming model; the samples are then
     consecutive runs, and those of a window's input its new rows only. custom: operators of the user's own. ram: what tensors
     and scratch may take together; where they would take more, layers run in strips. tokens: the vocabulary of a language model.
-    bits: which weights take four.
+    bits: which weights take four. front_end: the input that becomes sound, what
+    turns it into features, and how that was asked for; the samples of that input are int16 ones, under the name `passes.front_end.SAMPLES`.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -106,6 +110,8 @@ def compile_model(
     streaming.check(imported, ties)
     try:
         core = pipeline.run(imported)
+        if front_end is not None:
+            core = sound.put(core, front_end[1], front_end[0])
         unknown = undetermined(core)  # none in a model that is quantised already
         if unknown and calibration is None and warn is not None:
             warn(_made_up(core, unknown))
@@ -122,7 +128,7 @@ def compile_model(
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
-        facts = _facts(path, imported, metadata, splits)
+        facts = _facts(path, imported, metadata, splits, front_end)
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
             tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured)
@@ -158,7 +164,13 @@ def compile_model(
     )
 
 
-def _facts(path: Path, imported: Graph, metadata: Mapping[str, str] | None, splits: Sequence[Split]) -> dict[str, str]:
+def _facts(
+    path: Path,
+    imported: Graph,
+    metadata: Mapping[str, str] | None,
+    splits: Sequence[Split],
+    front_end: tuple[str, FrontEnd, str] | None,
+) -> dict[str, str]:
     """What a file says of where it comes from."""
     facts = {
         "name": clean(path.stem),
@@ -166,6 +178,7 @@ def _facts(path: Path, imported: Graph, metadata: Mapping[str, str] | None, spli
         "source": clean(path.name),
         "source_sha256": file_sha256(path),
         **({"labels": clean_lines("\n".join(clean(v) for v in imported.labels))} if imported.labels else {}),
+        **({"frontend": clean(front_end[2]), "sample_rate": str(front_end[1].rate)} if front_end else {}),
         **{clean(key): clean_lines(value) for key, value in (metadata or {}).items()},
     }
     if any(s.parts > 1 for s in splits):

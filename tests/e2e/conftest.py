@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from helpers import DEMO, pack
+from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,19 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return pack(
         DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt", "--golden", "2"
     )
+
+
+@pytest.fixture(scope="session")
+def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that tells tones apart by their sound, and beside it tones.wav: silence, low, silence, high, of half a second each."""
+    folder = tmp_path_factory.mktemp("tones")
+    rng = np.random.default_rng(1)
+    for k in range(8):
+        for label in LABELS:
+            write_wav(folder / "data" / label / f"{k}.wav", tone(rng, label))
+    (folder / "labels.txt").write_text("\n".join(LABELS))
+    save_net(folder / "tones.onnx")
+    parts = [tone(rng, label, 8000) for label in ("silence", "low", "silence", "high")]
+    write_wav(folder / "tones.wav", np.concatenate(parts))
+    words = "--frontend", FRONT_END, "--calib", folder / "data", "--labels", folder / "labels.txt", "--golden", "2"
+    return pack(folder / "tones.onnx", folder / "tones.mica", *words)

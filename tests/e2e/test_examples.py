@@ -17,6 +17,7 @@ FILES = sorted(HERE.glob("*.py"))
 MOST_LINES = 30  # besides those that say what it prints
 BOARDS = "# boards: "
 PRINTS = "#: "
+I2S = (Path(__file__).parent / "i2s_stand_in.py").read_text()
 
 
 def boards_of(file: Path) -> list[str]:
@@ -34,14 +35,16 @@ def matches(pattern: str, line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def board_with(digits: Path, digits_rows: Path, digits_fed: Path) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with some models on it and an empty heap."""
+def board_with(digits: Path, digits_rows: Path, digits_fed: Path, tones: Path) -> Iterator[Callable[[str], Link]]:
+    """Boards by name, each started once, with some models on it and an empty heap; UNIX with sound too."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
-    files = {name: path.read_bytes() for name, path in packed.items()}
+    models = {name: path.read_bytes() for name, path in packed.items()}
+    sound = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
+        files = {**models, **(sound if name == "UNIX" else {})}
         if name not in open_ones:
             open_ones[name] = open_board(name, rom_files=files)
         board = open_ones[name]
@@ -77,7 +80,10 @@ def test_form(file: Path) -> None:
 )
 def test_example(name: str, file: Path, board_with: Callable[[str], Link]) -> None:
     try:
-        printed = board_with(name).exec(file.read_text()).decode().splitlines()
+        board = board_with(name)
+        if name == "UNIX" and "from machine import I2S" in file.read_text():
+            board.exec(I2S)
+        printed = board.exec(file.read_text()).decode().splitlines()
     except BoardError as error:
         raise AssertionError(f"{file.name} on {name}:\n{error.traceback or error}") from None
     said = expected(file)

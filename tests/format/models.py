@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arithmetic_model import arithmetic_model
+from audio_model import audio_model
 from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
@@ -22,6 +23,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     tabular_model,
     vector_model,
     codes_model,
+    audio_model,
 )
 
 

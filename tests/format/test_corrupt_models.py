@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arithmetic_model import arithmetic_model
+from audio_model import audio_model
 from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
@@ -26,9 +27,10 @@ MODELS = {
     "tabular": tabular_model,
     "vectors": vector_model,
     "codes": codes_model,
+    "audio": audio_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
-TABLES = ("gate", "candidate", "output")
+TABLES = ("gate", "candidate", "output", "window", "twiddles", "gains", "dct")
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -51,6 +53,8 @@ def test_runs_alike(good: bytes) -> None:
                 x = rng.integers(-9, 9, t.dims).astype(np.int32)
             elif t.dtype == "float32":
                 x = (4 * rng.standard_normal(t.dims)).astype(np.float32)
+            elif t.dtype == "int16":
+                x = (10.0 ** rng.uniform(0, 5) * rng.standard_normal(t.dims)).clip(-(2**15), 2**15 - 1).astype(np.int16)
             native.set_input(i, x)
             reference.set_input(i, x)
         for i, s in enumerate(file.steps):

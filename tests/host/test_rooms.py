@@ -40,7 +40,9 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "pack": _GRAPH | {"plan"},
     "exporter": _BYTES,
     "array_files": set(),
-    "calibration": _GRAPH | {"array_files"},
+    "front_ends": _GRAPH | {"reference"},
+    "sounds": set(),
+    "calibration": _GRAPH | {"array_files", "sounds"},
     "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise"},
     # boards
     "boards": _BYTES,
@@ -52,7 +54,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH
-    | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"},
+    | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"}
+    | {"sounds"},
     "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
     "report": _BYTES | {"boards", "cost"},
     # doors

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from arithmetic_cases import arithmetic
+from audio_cases import audio_cases
 from case import Case, _data, _rng
 from movement_cases import movement
 from recurrent_cases import recurrences
@@ -351,4 +352,5 @@ CASES = [
     *arithmetic(),
     *tabular_cases(),
     *vector_cases(),
+    *audio_cases(),
 ]

@@ -45,7 +45,7 @@ def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None)
         at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16
     n = len(c.xs)
     step = StepRecord("step", c.kernel, tuple(range(n)), (n,), c.p, c.blobs, (layout or kernel.layout).code)
-    step.scratch_min = step.scratch_want = scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1)
+    step.scratch_min = step.scratch_want = scratch_min(c.kernel, c.q.dims[-1] if c.q.dims else 1, c.p)
     step.flags = codec.step_flags(step)
     return ModelFile(tensors, [step], list(range(n)), [n], arena_bytes=at)
 

@@ -105,7 +105,7 @@ static void put(sink_t *s, float x) {
     }
 }
 
-// Bytes are the tensor itself, as `input(i)` shows it.
+// Bytes are the tensor itself, as `input(i)` shows it; so are samples of sound, int16 for an int16 input.
 static void put_raw(sink_t *s, const void *from, size_t bytes) {
     size_t at = (size_t)s->filled * s->size;
     if (bytes > s->bytes - at) {

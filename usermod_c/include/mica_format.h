@@ -411,6 +411,26 @@
 #define MICA_MACHINE_S8_PARAM_SHIFT 5
 #define MICA_MACHINE_S8_PARAM_ACT_MIN 6
 #define MICA_MACHINE_S8_PARAM_ACT_MAX 7
+#define MICA_KERNEL_LOG_MEL_S8 46
+#define MICA_LOG_MEL_S8_BLOB_WINDOW 0           // i16
+#define MICA_LOG_MEL_S8_BLOB_TWIDDLES 1         // i16
+#define MICA_LOG_MEL_S8_BLOB_FILTERS 2          // u16
+#define MICA_LOG_MEL_S8_BLOB_GAINS 3            // u16
+#define MICA_LOG_MEL_S8_BLOB_DCT 4              // i16
+#define MICA_LOG_MEL_S8_BLOB_BIAS 5             // i32
+#define MICA_LOG_MEL_S8_PARAM_FRAME 0
+#define MICA_LOG_MEL_S8_PARAM_HOP 1
+#define MICA_LOG_MEL_S8_PARAM_FFT 2
+#define MICA_LOG_MEL_S8_PARAM_BANDS 3
+#define MICA_LOG_MEL_S8_PARAM_GAINS 4
+#define MICA_LOG_MEL_S8_PARAM_FLAGS 5
+#define MICA_LOG_MEL_S8_PARAM_PREEMPHASIS 6
+#define MICA_LOG_MEL_S8_PARAM_FLOOR 7
+#define MICA_LOG_MEL_S8_PARAM_FLOOR_EXPONENT 8
+#define MICA_LOG_MEL_S8_PARAM_MULT 9
+#define MICA_LOG_MEL_S8_PARAM_SHIFT 10
+#define MICA_LOG_MEL_S8_PARAM_ACT_MIN 11
+#define MICA_LOG_MEL_S8_PARAM_ACT_MAX 12
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -447,6 +467,7 @@
     X(distances_s8, DISTANCES_S8, 1, 1, 0, FLOAT32, INT32) \
     X(nearest_s8, NEAREST_S8, 1, 1, 0, INT32, INT8) \
     X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT8) \
+    X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -481,6 +502,7 @@
     X(trees) \
     X(distances) \
     X(nearest) \
-    X(machine)
+    X(machine) \
+    X(log_mel)
 
 #endif

@@ -609,6 +609,40 @@ typedef struct {
 size_t mica_machine_s8_x_bytes(const mica_machine_s8_t *p);
 size_t mica_machine_s8_y_bytes(const mica_machine_s8_t *p);
 mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const char **what);
+// ---- log_mel_s8: y[r,c] = out(bias[c] + sum over bands b of dct[c,b] * log2(sum over bins of gain * |FFT of frame r|))
+//   x int16 [samples]; y int8 [frames, out_n]; frame r begins at sample r * hop; without a DCT column c is band c
+//   filters [bands, 2]: first bin and number of bins, whose gains follow one another; arithmetic: SPEC.md
+//   scratch: mica_log_mel_s8_scratch_bytes; rows: frames
+#define MICA_LOG_MEL_POWER 1  // squares of sizes
+#define MICA_LOG_MEL_PEAK 2   // as if x were divided by its largest value, or 1 where that is less
+#define MICA_LOG_MEL_LIMIT 4  // what is below the floor becomes it; otherwise it is added
+#define MICA_LOG_MEL_DCT 8    // there is a dct
+#define MICA_LOG_MEL_MOST_POINTS 2048
+typedef struct {
+    const int16_t *x;
+    int8_t *y;
+    const int16_t *window;    // [frame]
+    const int16_t *twiddles;  // [fft / 2 + 1, 2]: cos and sin of 2 * pi * k / fft in units of 2^-14
+    const uint16_t *filters;
+    const uint16_t *gains;  // [n_gains]
+    const int16_t *dct;       // [out_n, bands]
+    const int32_t *bias;      // [out_n]
+    uint32_t samples, frames, n_gains;
+    int32_t floor;
+    int32_t mult;
+    uint16_t frame, hop, fft, bands, out_n, preemphasis;
+    int8_t floor_exponent;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+    uint8_t flags;
+} mica_log_mel_s8_t;
+
+size_t mica_log_mel_s8_x_bytes(const mica_log_mel_s8_t *p);
+size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p);
+size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
+uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
+mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
 
 // ---- what every kernel has
 #define MICA_DECLARE(name) \

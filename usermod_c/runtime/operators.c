@@ -128,6 +128,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_MACHINE_S8:
             return mica_load_machine;
         #endif
+        #ifndef MICA_WITHOUT_LOG_MEL_S8
+        case MICA_KERNEL_LOG_MEL_S8:
+            return mica_load_log_mel;
+        #endif
         default:
             return NULL;
     }

@@ -2,12 +2,14 @@ from _mica import Arena as Arena
 from _mica import cores as cores
 from _mica import info as info
 
+from . import audio as audio
 from . import hooks as hooks
 from . import kernels as kernels
 from . import operators as operators
 from . import remote as remote
 from . import remote_push as remote_push
 from . import slots as slots
+from . import wav as wav
 from .layer import Layer as Layer
 from .model import Model as Model
 from .model import register as register

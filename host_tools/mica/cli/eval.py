@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mica import front_ends
 from mica.cli import target, text
 from mica.errors import MicaError
-from mica.run import evaluation, likelihood
+from mica.format.codec import ModelFile
+from mica.ir.front_end import rows_of
+from mica.run import evaluation, likelihood, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
@@ -28,8 +32,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     parser.add_argument(
         "data",
-        metavar="DATA.npz",
-        help="arrays x and y, or tokens and lengths of texts; host_tools/GUIDE.md has the others",
+        metavar="DATA",
+        help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
+        ".wav files, named after labels",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
@@ -38,13 +43,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
-    texts = likelihood.load(args.data)
+    is_folder = Path(args.data).is_dir()
+    texts = None if is_folder else likelihood.load(args.data)
     if texts is not None:
         return _texts(args, texts.first(args.samples))
-    data = evaluation.load(args.data).first(args.samples)
-    float_model = FloatModel(args.float_model) if args.float_model else None
+    data = None if is_folder else evaluation.load(args.data)
     with target.open_model(args.model, args.on, custom=custom) as runner:
-        result = compare(data, runner, float_model)
+        data = sound.read_folder(args.data, runner.model) if data is None else data
+        float_model = _float_model(args.float_model, runner.model) if args.float_model else None
+        result = compare(data.first(args.samples), runner, float_model)
     if args.json:
         text.emit_json(result)
     else:
@@ -76,6 +83,17 @@ def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
         line = f"nll {value:.4f} nats a token, perplexity {result['perplexity']:.3f}, on {args.on}"
         print(f"{line} ({len(texts.texts)} texts, {text.count(len(found))} tokens)")
     return 0
+
+
+def _float_model(path: str, model: ModelFile) -> FloatModel:
+    """With the front end that the model has, as real numbers. Raises MicaError."""
+    plain = FloatModel(path)
+    if "frontend" not in model.metadata:
+        return plain
+    described = front_ends.parse(model.metadata["frontend"])
+    shape = tuple(plain.shape)
+    rows = rows_of(shape, described.columns, f"the input of {path}")
+    return FloatModel(path, described.front_end(rows))
 
 
 def compare(data: Dataset, runner: Runner, float_model: FloatModel | None) -> dict[str, Any]:

@@ -20,7 +20,9 @@ from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import SCRATCH_LIMIT
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
+from mica.ir.front_end import FrontEnd, rows_of
 from mica.passes import streaming
+from mica.passes.front_end import SAMPLES
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels, quality
@@ -43,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calib",
         metavar="X.npz",
         help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
-        "or a folder of .npy, .npz, PNG or JPEG files",
+        "or a folder of .npy, .npz, PNG, JPEG or .wav files",
     )
     parser.add_argument(
         "--calib-method",
@@ -56,6 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
     parser.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
+    parser.add_argument(
+        "--frontend",
+        metavar="KIND:WORDS",
+        help="the model takes sound, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,... (GUIDE.md)",
+    )
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")
     parser.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
     parser.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
@@ -161,11 +168,18 @@ def run(args: argparse.Namespace) -> int:
         warnings.append(warning)
         print(f"mica: warning: {warning}", file=sys.stderr)
 
+    # States are not in the data: they come from the runs before.
+    made = {source for source, _ in (*ties, *imported.states)}
+    sizes = {name: imported.value(name).shape for name in imported.inputs if name not in made}
+    front_end = None
+    if args.frontend:
+        front_end = _front_end(args.frontend, sizes)
+        sizes = {SAMPLES: (1, front_end[1].samples)}
     if args.calib:
-        # States are not in the data: they come from the runs before.
-        made = {source for source, _ in (*ties, *imported.states)}
-        sizes = {name: imported.value(name).shape for name in imported.inputs if name not in made}
-        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args))
+        rate = front_end[1].rate if front_end else 0
+        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate)
+        if front_end:
+            _check_sound(args.calib, calibration[SAMPLES])
     with text.Progress("calibrating", "samples") as progress:
         compiled = compile_model(
             model,
@@ -183,6 +197,7 @@ def run(args: argparse.Namespace) -> int:
             tokens=tokens,
             bits=bits,
             ram=ram.given(args.ram, args.feed, board),
+            front_end=front_end,
         )
     if board is not None and not args.ram and (smaller := ram.for_board(compiled, board, args.feed)) is not None:
         compiled = smaller.compiled
@@ -222,7 +237,7 @@ def run(args: argparse.Namespace) -> int:
     if args.golden:
         packed = with_golden(packed, blob, calibration, args.golden, custom)
     if data is not None:
-        result["accuracy"] = _measure(model, blob, custom, data)
+        result["accuracy"] = _measure(model, blob, custom, data, front_end[1] if front_end else None)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
     if args.golden or data is not None:
         blob = encode(packed)
@@ -285,6 +300,26 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     return read
 
 
+def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]]) -> tuple[str, FrontEnd, str]:
+    """The input that becomes sound, its front end, and what was asked for. Raises MicaError."""
+    from mica import front_ends
+
+    if len(sizes) != 1:
+        raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
+    described = front_ends.parse(text_)
+    ((name, shape),) = sizes.items()
+    return name, described.front_end(rows_of(shape, described.columns, f"input '{name}'")), text_
+
+
+def _check_sound(where: str, x: np.ndarray) -> None:
+    """Raises MicaError where an array is no sound of 16 bits."""
+    size = float(np.abs(x).max(initial=0))
+    if not size <= 2**15 or (0 < size <= 1):
+        raise MicaError(
+            f"{where}: holds samples of up to {size:.4g}", todo="expected int16 samples, from -32768 to 32767"
+        )
+
+
 def _tie(text_: str) -> tuple[str, str]:
     """IN=OUT. Raises MicaError."""
     source, _, result = text_.partition("=")
@@ -329,6 +364,7 @@ def command(args: argparse.Namespace) -> str:
     options: list[tuple[str, list[str]]] = [
         ("--calib", _file_names(args.calib)),
         ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),
+        ("--frontend", [args.frontend] if args.frontend else []),
         ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
         ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
         ("--eval", _file_names(args.eval)),
@@ -402,13 +438,15 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
     }
 
 
-def _measure(model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset) -> dict[str, Any]:
+def _measure(
+    model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset, front_end: FrontEnd | None
+) -> dict[str, Any]:
     from mica.cli.eval import compare
     from mica.run.float_model import FloatModel
     from mica.run.host import HostRunner
 
     with HostRunner(blob, custom) as runner:
-        return compare(data, runner, FloatModel(model))
+        return compare(data, runner, FloatModel(model, front_end))
 
 
 def _require_fit(model: ModelFile, data: bytes, board: BoardSpec, path: Path) -> None:

@@ -13,6 +13,7 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import joins
 from mica.printable import printable_lines
+from mica.run import sound
 from mica.run.runner import Runner
 
 TOP = 5
@@ -23,7 +24,9 @@ JSON_KEYS = "target, outputs[]"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     parser.add_argument(
-        "input", metavar="INPUT", help=".npy or .npz (array x, or one array per input); several samples: see --sample"
+        "input",
+        metavar="INPUT",
+        help=".npy or .npz (array x, or one array per input), or sound (.wav); several samples: see --sample",
     )
     target.add_on(parser)
     parser.add_argument("--sample", metavar="K", type=int, default=0, help="which sample of the file (default 0)")
@@ -31,8 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
-    arrays = read_arrays(args.input)
+    arrays = {} if sound.is_sound(args.input) else read_arrays(args.input)
     with target.open_model(args.model, args.on, custom=custom) as runner:
+        if sound.is_sound(args.input):
+            arrays = sound.read(args.input, runner.model)
         sample = pick(runner, arrays, args.sample, args.input)
         for line in saturating(runner, sample):
             say(f"warning: {line}")

@@ -14,7 +14,7 @@ from mica.exporter.builder import Builder
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.schema import DTYPE_BYTES
 
-_TYPE = {"int8": TensorProto.INT8, "int32": TensorProto.INT32, "float32": TensorProto.FLOAT}
+_TYPE = {"int8": TensorProto.INT8, "int16": TensorProto.INT16, "int32": TensorProto.INT32, "float32": TensorProto.FLOAT}
 Key = tuple[int, bool]  # tensor, whether as NCHW
 
 

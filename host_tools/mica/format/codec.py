@@ -763,7 +763,7 @@ class _Reader:
             check.constants(k.name, x, y, s.params, s.blobs, s.flags)
         except Broken as e:
             _bad(f"{what}: {e}")
-        need = scratch_min(k.name, y.dims[-1] if y.dims else 1)
+        need = scratch_min(k.name, y.dims[-1] if y.dims else 1, s.params)
         if s.scratch_min < need or s.scratch_want < s.scratch_min:
             _bad(f"{what}: scratch {s.scratch_min} to {s.scratch_want} bytes; expected {need} or more")
         return s

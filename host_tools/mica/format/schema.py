@@ -194,6 +194,8 @@ METADATA_KEYS = {
     "labels": "class names, one per line",
     "input_scale": "float input = raw * input_scale + input_offset, as the evaluation data stores it",
     "input_offset": "see input_scale",
+    "frontend": "how the front end was asked for that turns sound into features, as after `mica pack --frontend`",
+    "sample_rate": "samples a second of an int16 input that is sound",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",

@@ -73,11 +73,15 @@ def levels(scale: float, zero_point: int) -> Array:
 
 
 def quantise_input(x: Array, t: Quantised) -> Array:
-    """Real numbers -> what an input of a model takes: int8 of its shape; int32 holds whole numbers, float32 the numbers themselves."""
+    """Real numbers -> what an input of a model takes: int8 or int16 of its shape; int32 holds whole numbers, float32 the numbers
+    themselves."""
     if t.dtype == "float32":
         return np.asarray(x, np.float32).reshape(t.dims)
     if t.dtype == "int32":
         return np.rint(np.asarray(x, np.float64)).astype(np.int32).reshape(t.dims)
+    if t.dtype == "int16":
+        q = np.rint(np.asarray(x, np.float32) / np.float32(t.scale)) + t.zero_point
+        return np.clip(q, -(2**15), 2**15 - 1).astype(np.int16).reshape(t.dims)
     return quantise_f32(x, t.scale, t.zero_point).reshape(t.dims)
 
 

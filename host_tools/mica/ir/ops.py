@@ -25,7 +25,7 @@ class Op:
     clips: bool = False  # can clamp its output for free, so a following Relu or Clip is fused into it
     keeps_quant: bool = False  # output integers are a selection of the input's: scale and zero point are the input's
     joins: bool = False  # output integers are those of all inputs, and constants: one scale serves all where it can
-    reads_reals: bool = False  # its input may be a model's, and then stays float32 (ir/reals.py)
+    reads: str = ""  # element type in which a model's input that it reads stays in the file (ir/exact_inputs.py)
     variadic: bool = False  # takes more activations than `activations`, up to schema.MAX_INPUTS
 
 
@@ -79,11 +79,12 @@ CORE = (
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
     Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),
-    Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads_reals=True),  # x * factor + shift
-    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads_reals=True),
+    Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads="float32"),  # x * factor + shift
+    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads="float32"),
     Op("Trees", 1, (), ("forest",), "trees_s8"),  # ir.forest.Forest
-    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads_reals=True),  # ir.vectors.Neighbours
-    Op("Machine", 1, (), ("vectors",), "machine_s8", reads_reals=True),  # ir.vectors.Machine
+    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads="float32"),  # ir.vectors.Neighbours
+    Op("Machine", 1, (), ("vectors",), "machine_s8", reads="float32"),  # ir.vectors.Machine
+    Op("LogMel", 1, (), ("front_end",), "log_mel_s8", reads="int16"),  # ir.front_end.FrontEnd
     Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
 )
 

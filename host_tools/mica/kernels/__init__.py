@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mica.kernels import (
+    audio,
     conv,
     custom,
     dense,
@@ -33,6 +34,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "recurrent": recurrent.KERNELS,
     "tabular": tabular.KERNELS,
     "vectors": vectors.KERNELS,
+    "audio": audio.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

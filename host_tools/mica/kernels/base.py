@@ -81,6 +81,11 @@ def no_scratch_min(out_channels: int) -> int:
     return 0
 
 
+def no_scratch_of(p: Params) -> int:
+    """A kernel whose parameters ask for none."""
+    return 0
+
+
 def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """Kernels that do one thing to each element."""
     return "", {"in": float(sum(math.prod(x.dims) for x in xs)), "out": float(math.prod(y.dims))}
@@ -96,7 +101,7 @@ class Kernel:
     oracle(xs, blobs, p, q) -> y, in numpy: the C kernels equal it bit for bit.
       xs: inputs; blobs: constants by name; p: parameters by name; q: shape of the output and the zero points.
     macs(x, y, blobs) -> multiply-accumulates of a step, from the dimensions of the first input and the output.
-    scratch(x, y, p), scratch_min(out_channels): bytes, see `scratch.py`.
+    scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
     counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
       it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
     """
@@ -119,6 +124,7 @@ class Kernel:
     macs: Callable[[Dims, Dims, Blobs], int] = no_macs
     scratch: Callable[[Dims, Dims, Params], Scratch] = no_scratch
     scratch_min: Callable[[int], int] = no_scratch_min
+    scratch_of: Callable[[Params], int] = no_scratch_of
     counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
 
     @property

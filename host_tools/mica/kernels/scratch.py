@@ -7,13 +7,15 @@ from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.base import Dims, Params
 
 
-def scratch_min(kernel: str, out_channels: int) -> int:
+def scratch_min(kernel: str, out_channels: int, p: Params | None = None) -> int:
     """Bytes of scratch a step of this kernel cannot run without, on any core.
 
     `out_channels` is the number of outputs that share one input patch. Compared against `mica_scratch_min` in C by a test.
-    A larger `scratch_want` only makes a step faster.
+    p: the step's parameters, by which some kernels need more; in C their loaders check that. A larger `scratch_want` only
+    makes a step faster.
     """
-    return KERNEL_BY_NAME[kernel].scratch_min(out_channels)
+    row = KERNEL_BY_NAME[kernel]
+    return row.scratch_min(out_channels) + (row.scratch_of(p) if p else 0)
 
 
 def scratch_want(kernel: str, x: Dims, y: Dims, p: Params, limit: int, unpacking: int = 0) -> int:
@@ -25,5 +27,5 @@ def scratch_want(kernel: str, x: Dims, y: Dims, p: Params, limit: int, unpacking
     unpacking: bytes that the layout of the weights takes on top of that (`format.weights.Layout.unpacking`).
     """
     want, tile = KERNEL_BY_NAME[kernel].scratch(x, y, p)
-    least = scratch_min(kernel, y[-1] if y else 1)
+    least = scratch_min(kernel, y[-1] if y else 1, p)
     return max(least, min(want, max(limit, tile, SCRATCH_LEAST)) & -4) + unpacking

@@ -73,7 +73,7 @@ def set_scratch(model: ModelFile, limit: int) -> None:
         x, y = model.tensors[s.inputs[0]].dims, model.tensors[s.outputs[0]].dims
         if k in rows:
             x, y = call_dims(s.kernel, x, y, s.params, rows[k])
-        s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1)
+        s.scratch_min = scratch_min(s.kernel, y[-1] if y else 1, s.params)
         s.scratch_want = scratch_want(s.kernel, x, y, s.params, limit, s.unpacking)
 
 

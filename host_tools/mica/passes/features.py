@@ -62,7 +62,7 @@ def others(g: Graph) -> Graph:
     """
     for name in g.inputs:
         readers = g.consumers().get(name, [])
-        rest = [n for n in readers if not CORE_BY_NAME[n.op].reads_reals]
+        rest = [n for n in readers if CORE_BY_NAME[n.op].reads != "float32"]
         if len(rest) == len(readers) or (not rest and name not in g.outputs):
             continue
         v = g.value(name)

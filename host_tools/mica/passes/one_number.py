@@ -85,7 +85,7 @@ def _tabulate(g: Graph, x: str) -> None:
 
 
 def _depends_on_nothing_else(g: Graph, node: Node, known: set[str]) -> bool:
-    if node.op not in _PLAIN or CORE_BY_NAME[node.op].reads_reals or len(node.outputs) != 1:
+    if node.op not in _PLAIN or CORE_BY_NAME[node.op].reads or len(node.outputs) != 1:
         return False
     values = [g.value(i) for i in node.inputs if i]
     activations = [v.name for v in values if v.data is None]

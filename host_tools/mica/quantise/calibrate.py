@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from mica.errors import MicaError
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph
-from mica.ir.reals import real_inputs
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
 from mica.reference import float_ops
@@ -60,7 +60,7 @@ def runs(g: Graph, samples: Samples) -> Iterator[dict[str, np.ndarray]]:
 
 def _finite(g: Graph, sample: Mapping[str, np.ndarray], k: int) -> Iterator[tuple[str, np.ndarray]]:
     """The activations of sample k as they are made. Raises MicaError where one is not finite."""
-    reals = real_inputs(g)  # a NaN is a missing feature there
+    reals = exact_inputs(g)  # a NaN is a missing feature there
     with np.errstate(over="ignore", invalid="ignore"):  # said below, once, with the node's name
         for name, array in float_ops.stream(g, sample):
             if name in reals:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mica.format.values import LOW, clip_s8
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import TRUTH_FUNCTIONS
-from mica.ir.reals import real_inputs
 from mica.quantise.calibrate import Range
 from mica.quantise.groups import group
 from mica.reference.recurrent import bounded
@@ -18,7 +18,7 @@ from mica.reference.recurrent import bounded
 # Outputs with a fixed range, from the TensorFlow Lite 8-bit quantisation specification.
 SOFTMAX_QUANT = Quant(1 / 256, -128)
 INDEX_QUANT = Quant(1.0, 0)  # row numbers stay integers
-REAL_QUANT = Quant(1.0, 0)  # what float32 inputs say
+REAL_QUANT = Quant(1.0, 0)  # what inputs say that are not quantised
 RANK_QUANT = Quant(1.0, 0)
 TRUTH_QUANT = Quant(1.0, 0)  # 0 and 1
 FIXED_UNARY = {"sigmoid": Quant(1 / 256, -128), "tanh": Quant(1 / 128, 0)}
@@ -35,7 +35,7 @@ def _fixed(g: Graph) -> dict[str, Quant]:
     """Scales that do not come from a range."""
     fixed = {v.name: v.quant for v in g.values.values() if v.data is None and v.quant is not None}
     fixed |= {name: INDEX_QUANT for name in g.inputs if g.value(name).dtype == "int32"}
-    fixed |= dict.fromkeys(real_inputs(g), REAL_QUANT)
+    fixed |= dict.fromkeys(exact_inputs(g), REAL_QUANT)
     fixed |= dict.fromkeys(_truths(g) - set(fixed), TRUTH_QUANT)
     for node in g.nodes:
         out = node.outputs[0]

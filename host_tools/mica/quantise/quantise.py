@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Value
-from mica.ir.reals import real_inputs
 from mica.passes.refusal import Refusals
 from mica.quantise.calibrate import Range
 from mica.quantise.kernels import STEPS
@@ -20,11 +20,11 @@ from mica.quantise.params import choose_quants
 def quantise(g: Graph, ranges: Mapping[str, Range]) -> Graph:
     """A core graph and the ranges of its activations -> the integer graph. Raises Unsupported."""
     quants = choose_quants(g, ranges)
-    reals = real_inputs(g)
+    reals = exact_inputs(g)
     out = Graph(g.name, g.inputs, g.outputs)
     for name, value in g.values.items():
         if value.data is None:
-            dtype = "int32" if value.dtype == "int32" else "float32" if name in reals else "int8"
+            dtype = "int32" if value.dtype == "int32" else reals.get(name, "int8")
             out.values[name] = Value(name, value.shape, dtype, None, quants[name])
     refusals = Refusals()
     for node in g.nodes:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from mica.format.values import HIGH, LOW
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
-from mica.ir.reals import real_inputs
 from mica.quantise.calibrate import Samples, runs
 from mica.reference import float_ops, functions
 
@@ -29,7 +29,7 @@ def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant])
 
 def started(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
     """The inputs, as their integers stand for them."""
-    reals = real_inputs(g)
+    reals = exact_inputs(g)
     values = {name: np.asarray(x, np.float32) for name, x in inputs.items()}
     return {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
 

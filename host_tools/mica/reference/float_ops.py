@@ -13,7 +13,7 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
-from mica.reference import exact, functions, pointwise, recurrent, reductions, unary, vectors
+from mica.reference import exact, front_end, functions, pointwise, recurrent, reductions, unary, vectors
 
 Arrays = list[np.ndarray]
 Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
@@ -286,5 +286,6 @@ OPS: dict[str, Operator] = {
     "Ranks": _ranks,
     "Neighbours": lambda node, a, shape: vectors.run(node.attrs["vectors"], a[0]),
     "Machine": lambda node, a, shape: vectors.run(node.attrs["vectors"], a[0]),
+    "LogMel": lambda node, a, shape: front_end.features(node.attrs["front_end"], a[0])[None],
     "Trees": lambda node, a, shape: node.attrs["forest"].run(a[0]),
 }

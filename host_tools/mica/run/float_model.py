@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from mica.errors import MicaError
+from mica.ir.front_end import FrontEnd
+from mica.reference.front_end import features
 
 _NUMPY = {
     "tensor(int32)": np.int32,
@@ -17,9 +19,12 @@ _NUMPY = {
 
 
 class FloatModel:
-    """An ONNX or TensorFlow Lite file with one float32 input. Raises MicaError where ONNX Runtime refuses it."""
+    """An ONNX or TensorFlow Lite file with one float32 input. Raises MicaError where ONNX Runtime refuses it.
 
-    def __init__(self, path: str | Path) -> None:
+    front_end: what its features are made with, of samples of sound.
+    """
+
+    def __init__(self, path: str | Path, front_end: FrontEnd | None = None) -> None:
         import onnxruntime  # slow to import, and only needed here
 
         from mica.importer import kinds, tflite
@@ -34,10 +39,15 @@ class FloatModel:
             self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as e:  # its exception classes are not public
             raise MicaError(f"{path}: ONNX Runtime cannot run it: {str(e).splitlines()[0]}") from None
+        self.front_end = front_end
+        self.shape = [d if isinstance(d, int) else 1 for d in self.session.get_inputs()[0].shape]
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.types = [_NUMPY.get(i.type, np.float32) for i in self.session.get_inputs()]
 
     def predict(self, x: np.ndarray) -> np.ndarray:
         """float32 [n, 1, ...input] -> float32 [n, ...output of the first output], one sample at a time."""
+        if self.front_end is not None:
+            f, shape = self.front_end, tuple(self.shape)
+            x = np.stack([f.laid(features(f, sample), shape) for sample in x])
         answers = [self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
         return np.stack([a.astype(np.float32) if a.dtype.kind == "f" else a for a in answers])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import zlib
 from collections.abc import Mapping
 
@@ -47,13 +48,23 @@ def _sample(
 
 
 def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
-    """Any integers; for row numbers of tables (int32), such as the smallest of them has; features around their thresholds."""
+    """Any integers; for row numbers of tables (int32), such as the smallest of them has; features around their thresholds; sound for int16."""
     if t.dtype == "float32":
         return _features(model, t, rng)
+    if t.dtype == "int16":
+        return _sound(t, rng)
     if t.dtype != "int32":
         return rng.integers(-128, 128, t.dims).astype(np.int8)
     readers = [s for s in model.steps if s.kernel == "embedding_s8" and model.tensors[s.inputs[0]].offset == t.offset]
     return rng.integers(0, min((s.params["rows"] for s in readers), default=1), t.dims).astype(np.int32)
+
+
+def _sound(t: TensorRecord, rng: np.random.Generator) -> np.ndarray:
+    """int16 samples: a tone that rises, in noise."""
+    time = np.arange(math.prod(t.dims))
+    size, pitch = 10.0 ** rng.uniform(2, 4), rng.uniform(0.01, 0.5)
+    x = size * (np.sin(pitch * time * (1 + time / len(time))) + 0.2 * rng.standard_normal(len(time)))
+    return np.clip(np.rint(x), -(2**15), 2**15 - 1).astype(np.int16).reshape(t.dims)
 
 
 def _features(model: ModelFile, t: TensorRecord, rng: np.random.Generator) -> np.ndarray:

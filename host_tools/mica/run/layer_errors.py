@@ -15,8 +15,8 @@ import numpy as np
 from mica import engine
 from mica.compiler import Compiled
 from mica.format.values import dequantise_output, quantise_input
+from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Node, Quant
-from mica.ir.reals import real_inputs
 from mica.quantise import simulate
 from mica.quantise.params import choose_quants
 from mica.reference import float_ops
@@ -71,7 +71,7 @@ def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> 
 def _alone(compiled: Compiled, node: Node, values: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> np.ndarray:
     """First output of a node with int8 weights, rounded inputs, and rounded output."""
     g = compiled.tuned.graph
-    reals = real_inputs(g)
+    reals = exact_inputs(g)
     arrays = [
         np.asarray(g.data(i))
         if i not in values

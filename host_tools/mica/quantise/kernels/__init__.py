@@ -2,6 +2,7 @@
 
 from mica.quantise.kernels import (
     arithmetic,
+    audio,
     custom,
     linear,
     movement,
@@ -17,6 +18,7 @@ from mica.quantise.kernels.common import StepQuantiser
 
 STEPS: dict[str, StepQuantiser] = {
     **arithmetic.STEPS,
+    **audio.STEPS,
     **custom.STEPS,
     **linear.STEPS,
     **movement.STEPS,

@@ -1,0 +1,275 @@
+"""Listening: from a microphone, or a file, to events.
+
+    for event in mica.audio.listen(model, I2S(...)):       # or: async for
+        print(event.label, event.score, event.ms)
+
+The model takes int16 samples (`mica pack --frontend`). A source is an object with readinto(): machine.I2S of one channel, a
+mica.wav.Wav, or another that fills a buffer with int16 samples and returns how many bytes it gave, 0 at its end. One with irq(), as
+I2S has, is read by its interrupts while the model runs.
+"""
+
+from array import array
+from collections import namedtuple
+from time import sleep_ms, ticks_diff, ticks_us
+
+# label: what was heard, None where there is a problem. score: the mean of its last outputs. ms: from the first sample to the end of what was
+# heard. problem: one line, or None.
+Event = namedtuple("Event", ("label", "score", "ms", "problem"))
+
+_PATIENCE = 2000  # ms without new samples
+_LOOKED_AT = 16  # samples of a step, by which a microphone is known that gives always the same
+_NOT_HEARD = ("silence", "unknown", "other", "noise")
+
+
+class Ring:
+    """The newest samples of a source. count: how many came so far; at least `samples` of them are kept."""
+
+    def __init__(self, source, samples, bits=16, block=256):
+        if bits not in (16, 32):
+            raise ValueError(f"bits is {bits}; 16 or 32 is expected, as I2S was given")
+        blocks = -(-samples // block) + 1
+        self.source = source
+        self.count = 0
+        self.size = blocks * block
+        self.block = block
+        self._data = memoryview(array("h", bytes(2 * self.size)))
+        # Made once: an interrupt allocates nothing.
+        self._places = [self._data[k * block : (k + 1) * block] for k in range(blocks)]
+        self._wide = memoryview(array("h", bytes(4 * block))) if bits == 32 else None
+        self._k = 0
+        self.by_irq = hasattr(source, "irq")
+        if self.by_irq:
+            source.irq(self._filled)
+            source.readinto(self._place())
+
+    def _place(self):
+        return self._places[self._k] if self._wide is None else self._wide
+
+    def _filled(self, source):
+        self._took(self.block)
+        source.readinto(self._place())
+
+    def _took(self, n):
+        """Count n samples; of 32 bits the upper halves are kept."""
+        if self._wide is not None:
+            wide, data, at = self._wide, self._data, self.count % self.size
+            for i in range(n):
+                data[at + i] = wide[2 * i + 1]
+        self.count += n
+        self._k = self.count // self.block % len(self._places)
+
+    def read(self):
+        """Read up to a block from a source without interrupts; return False at its end."""
+        at = self.count % self.block
+        n = self.source.readinto(self._place()[at if self._wide is None else 2 * at :])
+        if n is None:  # nothing there yet
+            return True
+        bytes_each = 2 if self._wide is None else 4
+        if n % bytes_each or (self._wide is not None and n and n != 4 * self.block):
+            raise ValueError(f"the source gave {n} bytes, which are no whole samples, or no whole block of 32 bits")
+        self._took(n // bytes_each)
+        return n > 0
+
+    def copy(self, end, buffer):
+        """Fill an array of int16 with the samples before `end`."""
+        n = len(buffer)
+        at = (end - n) % self.size
+        first = min(n, self.size - at)
+        buffer[:first] = self._data[at : at + first]
+        if first < n:
+            buffer[first:] = self._data[: n - first]
+
+    def still(self, end, n):
+        """Whether some of the n samples before `end`, evenly apart, are all the same."""
+        one = self._data[(end - 1) % self.size]
+        for k in range(1, _LOOKED_AT):
+            if self._data[(end - 1 - k * n // _LOOKED_AT) % self.size] != one:
+                return False
+        return True
+
+    def close(self):
+        """End the interrupts."""
+        if self.by_irq:
+            self.source.irq(None)
+
+
+class Listener:
+    """An iterator over events, plain or asynchronous; listen() makes it.
+
+    scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
+    """
+
+    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare):
+        expected = int(model._m.meta("sample_rate") or 0)
+        if model.input_dtype != ("h",) or not expected:
+            raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
+        rate = rate or getattr(source, "rate", expected)
+        if rate != expected:
+            raise ValueError(f"the source has {rate} samples a second and the model takes {expected}; change the source's rate")
+        self.model = model
+        self.rate = rate
+        self._n = len(model.input(0))
+        self._stream = model._m.info.state_bytes > 0
+        self._step = step or self._usual_step()
+        if mean < 1 or self._step < 1:
+            raise ValueError("mean and step are 1 or more")
+        n = 1
+        for d in model.output_shape[0]:
+            n *= d
+        self._names = model.labels if len(model.labels) == n else list(range(n))
+        for name in labels or ():
+            if name not in self._names:
+                raise ValueError(f"the model has no label {name!r}, only {', '.join([str(v) for v in self._names])}")
+        self._chosen = [
+            (name in labels) if labels else str(name).strip("_").lower() not in _NOT_HEARD for name in self._names
+        ]
+        self._threshold, self._mean, self._dead = threshold, mean, dead_ms
+        self.scores = [0.0] * len(self._names)
+        self._past = []
+        self._said = None  # label that was told, until it is no longer heard
+        self._last = -dead_ms
+        self._still = 0
+        self._busy = 0
+        self._ended = 0
+        self._runs = 0
+        self._end = self._n
+        self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
+        self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
+
+    def _usual_step(self):
+        """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
+        m = self.model._m
+        for i in range(m.info.n_steps if self._stream else 0):
+            if m.step_info(i).kernel == "log_mel_s8":
+                frame, hop = m.step_params(i)[:2]
+                return (1 + (self._n - frame) // hop) * hop
+        return self._n // 4 or 1
+
+    @property
+    def used(self):
+        return self._busy * self.rate / (1e6 * self._step * self._runs) if self._runs else 0.0
+
+    def _ms(self):
+        return self._end * 1000 // self.rate
+
+    def _missing(self):
+        return self._ring.count < self._end
+
+    def _problem(self):
+        """Look at what has come before it is used; return an event where something is wrong with it."""
+        ring = self._ring
+        if ring.count - self._end + self._n > ring.size - ring.block:
+            lost = ring.count - self._end
+            self._end = ring.count
+            self._forget()
+            text = f"overrun: {lost} samples were lost; take a longer step, a larger spare, or a smaller model"
+            return Event(None, 0.0, self._ms(), text)
+        if not ring.still(self._end, self._step):
+            self._still = 0
+        elif self._still >= 0:
+            self._still += self._step
+            if self._still >= self.rate:
+                self._still = -1  # told once
+                return Event(None, 0.0, self._ms(), "all samples are the same: is the microphone connected, on these pins?")
+        return None
+
+    def _forget(self):
+        self._past.clear()
+        if self._stream:
+            self.model.reset()
+
+    def _heard(self, output, begun):
+        """Take an answer of the model; return an event, or None."""
+        self._busy += ticks_diff(ticks_us(), begun)
+        self._runs += 1
+        ms = self._ms()
+        self._end += self._step
+        past = self._past
+        past.append(output)
+        if len(past) > self._mean:
+            past.pop(0)
+        best = -1
+        for k in range(len(self.scores)):
+            total = 0.0
+            for row in past:
+                total += row[k]
+            self.scores[k] = total / len(past)
+            if self._chosen[k] and (best < 0 or self.scores[k] > self.scores[best]):
+                best = k
+        if self._said is not None and self.scores[self._said] < self._threshold:
+            self._said = None
+        if len(past) < self._mean or best < 0 or self.scores[best] < self._threshold:
+            return None
+        if best == self._said or ms - self._last < self._dead:
+            return None
+        self._said, self._last = best, ms
+        return Event(self._names[best], self.scores[best], ms, None)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        while True:
+            waited = 0
+            while self._missing():
+                if not self._ring.by_irq:
+                    if not self._ring.read():
+                        raise StopIteration
+                    continue
+                sleep_ms(1)
+                waited = self._patient(waited + 1)
+            event = self._problem()
+            if event is None:
+                begun = ticks_us()
+                event = self._heard(self.model.predict([self._fill])[0], begun)
+            if event is not None:
+                return event
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        import asyncio
+
+        while True:
+            waited = 0
+            while self._missing():
+                if not self._ring.by_irq and not self._ring.read():
+                    raise StopAsyncIteration
+                await asyncio.sleep_ms(1 if self._ring.by_irq else 0)
+                if self._ring.by_irq:
+                    waited = self._patient(waited + 1)
+            event = self._problem()
+            if event is None:
+                begun = ticks_us()
+                event = self._heard((await self.model.arun([self._fill]))[0], begun)
+            if event is not None:
+                return event
+
+    def _patient(self, waited):
+        if waited > _PATIENCE:
+            raise OSError("the source gives no samples: is its clock running?")
+        return waited
+
+    def close(self):
+        """End reading; the source stays open."""
+        self._ring.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.close()
+
+
+def listen(
+    model, source, *, rate=0, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, bits=16, block=256, spare=2
+):
+    """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
+
+    An event comes when the mean of a label's last `mean` outputs reaches the threshold, `dead_ms` after the one before at the earliest,
+    and for the same label again after it has been below. labels: those that count, by default all but silence, unknown, other and noise.
+    rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
+    a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
+    """
+    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare)

@@ -1,0 +1,200 @@
+"""From sound to features: rows of logarithms of band energies. The arithmetic is that of SPEC.md, log_mel_s8."""
+
+from array import array
+
+from mica.fallback.common import log2, one_factor, volume
+
+_POWER, _PEAK, _LIMIT, _DCT = 1, 2, 4, 8
+
+
+def _bits(v):
+    n = 0
+    while v:
+        v >>= 1
+        n += 1
+    return n
+
+
+def _nearest_root(v):
+    low, high = 0, 1 << 25
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if middle * middle <= v:
+            low = middle
+        else:
+            high = middle
+    return low + (v - low * low > low)
+
+
+def _log(logs, v):
+    b = _bits(v) - 1
+    m = v >> (b - 22) if b > 22 else v << (22 - b)
+    i = m >> 16 & 63
+    return (b << 16) + logs[i] + ((logs[i + 1] - logs[i]) * (m & 0xFFFF) >> 16)
+
+
+def _root(roots, v):
+    if not v:
+        return 0
+    z = (32 - _bits(v)) & -2
+    v <<= z
+    i = (v >> 25) - 32
+    r = roots[i] + (((roots[i + 1] - roots[i]) * (v >> 11 & 0x3FFF) + 0x2000) >> 14)
+    return (r + (1 << (z // 2 - 1))) >> z // 2 if z else r
+
+
+def _scaled(v, s):
+    return min((v + (1 << (s - 1))) >> s, 16383) if s > 0 else v << -s
+
+
+def _transform(re, im, half, twiddles):
+    """Transform numbers in bit-reversed order in place, and return by how many bits they were shifted."""
+    for k in range(0, half, 4):
+        sr, si, tr, ti = re[k] + re[k + 1], im[k] + im[k + 1], re[k] - re[k + 1], im[k] - im[k + 1]
+        ur, ui, vr, vi = re[k + 2] + re[k + 3], im[k + 2] + im[k + 3], re[k + 2] - re[k + 3], im[k + 2] - im[k + 3]
+        for i, r, m in ((0, sr + ur, si + ui), (1, tr + vi, ti - vr), (2, sr - ur, si - ui), (3, tr - vi, ti + vr)):
+            re[k + i], im[k + i] = (r + 1) >> 1, (m + 1) >> 1
+    exponent = 1
+    h = 4
+    while h < half:
+        most = 0
+        for k in range(half):
+            for v in (re[k], im[k]):
+                most |= v if v >= 0 else ~v
+        s = 2 if most >= 1 << 14 else 1 if most >= 1 << 13 else 0
+        exponent += s
+        shift = 14 + s
+        for j in range(h):
+            at = 2 * j * (half // h)
+            c, w = twiddles[at], twiddles[at + 1]
+            for k in range(j, half, 2 * h):
+                n = k + h
+                tr, ti = re[n] * c + im[n] * w, im[n] * c - re[n] * w
+                ar, ai = (re[k] << 14) + (1 << (shift - 1)), (im[k] << 14) + (1 << (shift - 1))
+                re[k], im[k] = (ar + tr) >> shift, (ai + ti) >> shift
+                re[n], im[n] = (ar - tr) >> shift, (ai - ti) >> shift
+        h *= 2
+    return exponent
+
+
+def _check(step, fft, bands, columns, filters, constants):
+    for k in range(0, fft + 2, 2):
+        c, w = constants["twiddles"][k], constants["twiddles"][k + 1]
+        sound = c > -0x8000 and w > -0x8000 and c * c + w * w <= (1 << 28) + (1 << 15)
+        step.want(sound, "a twiddle factor is longer than 1")
+    for v in constants["window"]:
+        step.want(v > -0x8000, "the window is -32768 somewhere")
+    total = 0
+    for b in range(bands):
+        first, n = filters[2 * b], filters[2 * b + 1]
+        step.want(first + n <= fft // 2 + 1, "a filter is none of the bins")
+        total += n
+    step.want(total == len(constants["gains"]), "the filters' gains are not all that there are")
+    dct = constants["dct"]
+    for c in range(columns):
+        if len(dct):
+            total = 0
+            for b in range(bands):
+                total += abs(dct[c * bands + b])
+            step.want(total <= 1 << 18, "a sum of the DCT can overflow")
+        step.want(abs(constants["bias"][c]) < 1 << 29, "a bias is too large")
+
+
+def log_mel_s8(step):
+    """A row for each frame of a sound."""
+    shape = step.x[0].shape
+    step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
+    rows = step.y.shape
+    step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
+    frames, columns = rows[-2:]
+    samples = shape[-1]
+    fft = step.within("fft", 32, 2048)
+    step.want(fft & (fft - 1) == 0, "fft is no power of two")
+    frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
+    sound = samples >= frame and frames == 1 + (samples - frame) // hop
+    step.want(sound, "the frames are not those of the samples")
+    flags = step.within("flags", 0, 15)
+    bands = step.within("bands", 1, 65535)
+    step.want(flags & _DCT or bands == columns, "there are other columns than bands")
+    emphasis = step.within("preemphasis", 0, 1 << 15)
+    floor, floor_exponent = step.within("floor", 0, 0x7FFFFFFF), step.within("floor_exponent", -64, 63)
+    window, twiddles = step.constant("window", frame), step.constant("twiddles", fft + 2)
+    filters = step.constant("filters", 2 * bands)
+    gains = step.constant("gains", step.within("gains", 0, 0x3FFFFFFF))
+    dct = step.constant("dct", columns * bands if flags & _DCT else 0)
+    bias = step.constant("bias", columns)
+    finish = one_factor(step)
+    _check(
+        step,
+        fft,
+        bands,
+        columns,
+        filters,
+        {"window": window, "twiddles": twiddles, "gains": gains, "dct": dct, "bias": bias},
+    )
+    x, y = step.x[0].data, step.y.data
+    half = fft // 2
+    logs = array("i", [log2(64 + i) - (6 << 16) for i in range(65)])
+    roots = array("i", [_nearest_root((32 + i) << 41) for i in range(97)])
+    re, im = array("i", bytes(4 * half)), array("i", bytes(4 * half))
+    places = array("H", [0] * half)
+    for k in range(1, half):
+        places[k] = places[k >> 1] >> 1 | (half >> 1 if k & 1 else 0)
+    cut = array("i", bytes(4 * fft))
+    bins = [0] * (half + 1)
+
+    def bin_(k, a, b):
+        c, w = twiddles[2 * k], twiddles[2 * k + 1]
+        er, ei, pr, pi = re[a] + re[b], im[a] - im[b], im[a] + im[b], re[b] - re[a]
+        xr, xi = ((er << 14) + pr * c + pi * w + 16384) >> 15, ((ei << 14) + pi * c - pr * w + 16384) >> 15
+        square = xr * xr + xi * xi
+        return square if flags & _POWER else _root(roots, square)
+
+    def run():
+        lowest, minus = floor, 0
+        if flags & _PEAK:
+            peak = max(1, max(x))
+            times = 2 if flags & _POWER else 1
+            minus = _log(logs, peak) * times
+            lowest *= peak**times
+        at = 0
+        for r in range(frames):
+            begin = r * hop
+            most = 0
+            for i in range(frame):
+                v = x[begin + i]
+                if emphasis:
+                    v = (v * 32768 - emphasis * x[max(begin + i - 1, 0)] + 16384) >> 15
+                v *= window[i]
+                cut[i] = v
+                most |= v if v >= 0 else ~v
+            s = _bits(most) - 14
+            for k in range(half):
+                to, i = places[k], 2 * k
+                re[to] = _scaled(cut[i], s) if i < frame else 0
+                im[to] = _scaled(cut[i + 1], s) if i + 1 < frame else 0
+            exponent = s - 15 + _transform(re, im, half, twiddles)
+            for k in range(half + 1):
+                bins[k] = bin_(k, k % half, (half - k) % half)
+            exponent = 2 * exponent if flags & _POWER else exponent - 8
+            up = floor_exponent - exponent
+            least = min(lowest << up, 1 << 62) if up > 0 else lowest >> -up
+            log = []
+            g = 0
+            for b in range(bands):
+                total = 0
+                for k in range(filters[2 * b], filters[2 * b] + filters[2 * b + 1]):
+                    total += bins[k] * gains[g] >> 16
+                    g += 1
+                total = max(total, least) if flags & _LIMIT else total + least
+                log.append(_log(logs, total or 1) + (exponent << 16) - minus)
+            for c in range(columns):
+                v = log[c] if not flags & _DCT else 0
+                if flags & _DCT:
+                    for b in range(bands):
+                        v += log[b] * dct[c * bands + b]
+                    v >>= 11
+                y[at] = finish(v + bias[c])
+                at += 1
+
+    return run

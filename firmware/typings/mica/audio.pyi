@@ -1,0 +1,67 @@
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from mica.model import Model
+
+class Event(NamedTuple):
+    label: str | int | None
+    score: float
+    ms: int
+    problem: str | None
+
+class Ring:
+    source: Any
+    count: int
+    size: int
+    block: int
+    by_irq: bool
+
+    def __init__(self, source: Any, samples: int, bits: int = 16, block: int = 256) -> None: ...
+    def read(self) -> bool: ...
+    def copy(self, end: int, buffer: Any) -> None: ...
+    def still(self, end: int, n: int) -> bool: ...
+    def close(self) -> None: ...
+
+class Listener:
+    model: Model
+    rate: int
+    scores: list[float]
+
+    def __init__(
+        self,
+        model: Model,
+        source: Any,
+        rate: int,
+        labels: Sequence[str | int] | None,
+        threshold: float,
+        mean: int,
+        dead_ms: int,
+        step: int,
+        bits: int,
+        block: int,
+        spare: int,
+    ) -> None: ...
+    @property
+    def used(self) -> float: ...
+    def __iter__(self) -> Listener: ...
+    def __next__(self) -> Event: ...
+    def __aiter__(self) -> Listener: ...
+    async def __anext__(self) -> Event: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Listener: ...
+    def __exit__(self, *args: Any) -> None: ...
+
+def listen(
+    model: Model,
+    source: Any,
+    *,
+    rate: int = 0,
+    labels: Sequence[str | int] | None = None,
+    threshold: float = 0.7,
+    mean: int = 3,
+    dead_ms: int = 1000,
+    step: int = 0,
+    bits: int = 16,
+    block: int = 256,
+    spare: int = 2,
+) -> Listener: ...

@@ -1,0 +1,9 @@
+from typing import Any
+
+class Wav:
+    rate: int
+    samples: int
+
+    def __init__(self, path: str) -> None: ...
+    def readinto(self, buffer: Any) -> int: ...
+    def close(self) -> None: ...

@@ -1,0 +1,80 @@
+"""A front end: what turns samples of sound into the features that a network was trained on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mica.errors import MicaError
+
+
+@dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone: two tables are not looked through
+class FrontEnd:
+    """features = factor * dct @ ln(filters @ |FFT(window * frame)| + floor) + shift, limited to `least` and `most`.
+
+    samples: int16 of a whole sound, each worth `unit`; frames of `frame` samples every `hop`, with zeros behind them to `fft`.
+    window float64 [frame]; filters float64 [bands, fft / 2 + 1], none below 0; dct float64 [columns, bands], None where
+    the columns are the bands. power: squares of the sizes. peak: the samples are divided by the largest of them, whatever their
+    unit. preemphasis p: each sample less p times the one before; the first of all has itself before it. limit: what is
+    below the floor becomes it, instead of both being added. factor > 0.
+    """
+
+    rate: int  # samples a second
+    samples: int
+    frame: int
+    hop: int
+    fft: int
+    window: np.ndarray
+    filters: np.ndarray
+    dct: np.ndarray | None
+    power: bool
+    peak: bool
+    preemphasis: float
+    floor: float
+    limit: bool
+    factor: float
+    shift: float
+    unit: float
+    least: float | None = None
+    most: float | None = None
+
+    @property
+    def bands(self) -> int:
+        """Number of filters."""
+        return len(self.filters)
+
+    @property
+    def frames(self) -> int:
+        """Number of rows."""
+        return 1 + (self.samples - self.frame) // self.hop
+
+    @property
+    def columns(self) -> int:
+        """Numbers of a row."""
+        return self.bands if self.dct is None else len(self.dct)
+
+    def laid(self, features: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Features [rows, columns] as an input of `shape`, which rows_of() took."""
+        turned = order_of(shape, *features.shape) == "columns"
+        return (features.T if turned else features).reshape(shape)
+
+
+def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:
+    """How many rows of features an input of `shape` takes. Raises MicaError where there are none."""
+    size = math.prod(shape)
+    if size % columns or not order_of(shape, size // columns, columns):
+        raise MicaError(
+            f"--frontend: a row has {columns} features, and {what} is {list(shape)}",
+            todo="expected an input of rows of so many; coefs= or mels= says how many there are",
+        )
+    return size // columns
+
+
+def order_of(shape: tuple[int, ...], rows: int, columns: int) -> str:
+    """How rows lie in an input: "rows" one behind the other, "columns" each column whole, "" in no known way."""
+    long = [n for n in shape if n > 1]
+    if long in ([n for n in (rows, columns) if n > 1], [rows * columns]):
+        return "rows"
+    return "columns" if long == [columns, rows] else ""

@@ -1,0 +1,286 @@
+"""From sound to features: rows of logarithms of band energies, and their cosine transform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+
+from mica.format.schema import MAX_BYTES, MAX_DIM
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import elements
+from mica.kernels.integers import Output, clamp, int32, log2, requantise
+from mica.kernels.rules import act, requant, require
+
+POWER, PEAK, LIMIT, DCT = 1, 2, 4, 8  # bits of `flags`
+LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
+UNIT = 14  # binary places of twiddle factors
+TWIDDLE_LIMIT = (1 << 28) + (1 << 15)  # of cos**2 + sin**2, each rounded
+DCT_LIMIT = 1 << 18  # of a row's sum of magnitudes
+BIAS_LIMIT = 1 << 29
+DCT_CUT = 11  # binary places that a row's sum loses
+LARGEST_FLOOR = 1 << 62
+
+
+def frames_of(samples: int, frame: int, hop: int) -> int:
+    """How many frames lie in so many samples, which are at least one frame."""
+    return 1 + (samples - frame) // hop
+
+
+def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    requant(p)
+    fft, frame, hop, bands = p["fft"], p["frame"], p["hop"], p["bands"]
+    dims, rows = x[0].dims, y.dims
+    one = len(dims) >= 1 and len(rows) >= 2 and math.prod(dims[:-1]) == math.prod(rows[:-2]) == 1
+    require(one, f"input {list(dims)} and output {list(rows)}; expected the samples and the rows of one sound")
+    power_of_two = LEAST_POINTS <= fft <= MOST_POINTS and fft & (fft - 1) == 0
+    require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
+    require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
+    require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
+    fits = dims[-1] >= frame and rows[-2] == frames_of(dims[-1], frame, hop)
+    require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {dims[-1]} samples")
+    flags = p["flags"]
+    require(0 <= flags < 2 * DCT, f"flags is {flags}; expected 0 to {2 * DCT - 1}")
+    require(1 <= bands <= MAX_DIM, f"bands is {bands}; expected 1 to {MAX_DIM}")
+    columns = flags & DCT or bands == rows[-1]
+    require(bool(columns), f"{bands} bands and {rows[-1]} columns, without a DCT")
+    require(bands * rows[-1] <= MAX_BYTES // 2, f"{bands} bands times {rows[-1]} columns are too many")
+    for name, low, high in (
+        ("gains", 0, MAX_BYTES // 2),
+        ("preemphasis", 0, 1 << 15),
+        ("floor", 0, 2**31 - 1),
+        ("floor_exponent", -64, 63),
+    ):
+        require(low <= p[name] <= high, f"{name} is {p[name]}; expected {low} to {high}")
+    return {
+        "window": (frame,),
+        "twiddles": (fft // 2 + 1, 2),
+        "filters": (bands, 2),
+        "gains": (p["gains"],),
+        "dct": (rows[-1], bands) if flags & DCT else (0,),
+        "bias": (rows[-1],),
+    }
+
+
+def _log_mel_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    require(bool((blobs["window"] > -(2**15)).all()), "the window is -32768 somewhere")
+    twiddles = blobs["twiddles"].astype(np.int64)
+    sound = bool((twiddles > -(2**15)).all() and ((twiddles**2).sum(axis=-1) <= TWIDDLE_LIMIT).all())
+    require(sound, "a twiddle factor is longer than 1")
+    filters = blobs["filters"].astype(np.int64)
+    require(bool((filters.sum(axis=1) <= p["fft"] // 2 + 1).all()), "a filter is none of the bins")
+    require(int(filters[:, 1].sum()) == p["gains"], "the filters' gains are not all that there are")
+    if p["flags"] & DCT:
+        sums = np.abs(blobs["dct"].astype(np.int64)).sum(axis=-1)
+        require(bool((sums <= DCT_LIMIT).all()), "a sum of the DCT can overflow")
+    bias = np.abs(blobs["bias"].astype(np.int64))
+    require(bool((bias < BIAS_LIMIT).all()), f"a bias of {int(bias.max())}; expected less than {BIAS_LIMIT}")
+
+
+@cache
+def _roots() -> Array:
+    """sqrt((32 + i) * 2**41) to the nearest integer, for i from 0 to 96; int64."""
+    squares = [(32 + i) << 41 for i in range(97)]
+    floors = [math.isqrt(v) for v in squares]
+    return np.array([r + (v - r * r > r) for r, v in zip(floors, squares, strict=True)], np.int64)
+
+
+@cache
+def _logs() -> Array:
+    """log2 of (64 + i) / 64 in units of 2**-16, for i from 0 to 64; int64."""
+    return log2(np.arange(64, 129)) - (6 << 16)
+
+
+def _bit_length(v: Array) -> Array:
+    """Of int64 numbers from 0 to 2**63 - 1."""
+    n = np.zeros(v.shape, np.int64)
+    v = v.copy()
+    for step in (32, 16, 8, 4, 2, 1):
+        large = v >> step > 0
+        n += np.where(large, step, 0)
+        v = np.where(large, v >> step, v)
+    return n + v
+
+
+def log2_table(v: Array) -> Array:
+    """2**16 * log2(v) from a table of 64 intervals; v in [1, 2**63)."""
+    b = _bit_length(v) - 1
+    m = np.where(b > 22, v >> np.maximum(b - 22, 0), v << np.maximum(22 - b, 0))
+    i, f, logs = m >> 16 & 63, m & 0xFFFF, _logs()
+    out: Array = (b << 16) + logs[i] + ((logs[i + 1] - logs[i]) * f >> 16)
+    return out
+
+
+def root_table(v: Array) -> Array:
+    """2**8 * sqrt(v), rounded, from a table of 96 intervals; v in [0, 2**32)."""
+    z = (32 - _bit_length(v)) & ~1
+    high = np.where(v > 0, v << z, 1 << 30)
+    i, f, roots = (high >> 25) - 32, high >> 11 & 0x3FFF, _roots()
+    root = roots[i] + (((roots[i + 1] - roots[i]) * f + 0x2000) >> 14)
+    root = np.where(z > 0, (root + (np.int64(1) << np.maximum(z // 2 - 1, 0))) >> (z // 2), root)
+    return np.where(v > 0, root, 0)
+
+
+def _frames(x: Array, p: Params, window: Array) -> tuple[Array, Array]:
+    """Scaled frames [n, fft] and the exponents [n] by which they were scaled down."""
+    x = x.astype(np.int64).reshape(-1)
+    if p["preemphasis"]:
+        before = np.concatenate([x[:1], x[:-1]])
+        x = (x * 32768 - p["preemphasis"] * before + (1 << 14)) >> 15
+    cut = np.lib.stride_tricks.sliding_window_view(x, p["frame"])[:: p["hop"]] * window.astype(np.int64)
+    s = _bit_length(np.bitwise_or.reduce(cut ^ (cut >> 63), axis=1)) - 14
+    down, up = np.maximum(s, 0)[:, None], np.maximum(-s, 0)[:, None]
+    half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
+    scaled = np.where(s[:, None] > 0, np.minimum((int32(cut + half)) >> down, 16383), cut << up)
+    return np.pad(scaled, ((0, 0), (0, p["fft"] - p["frame"]))), s
+
+
+def _places(z: Array) -> Array:
+    """[n, m] complex as a pair of arrays -> by how many bits each of n has to be shifted before the next stage."""
+    size = np.maximum(z, ~z).max(axis=(0, 2))
+    return np.where(size >= 1 << 14, 2, np.where(size >= 1 << 13, 1, 0))
+
+
+def _transform(z: Array, twiddles: Array) -> tuple[Array, Array]:
+    """z int64 [2 (real, imaginary), n, m], twiddles [m + 1, 2]: the transform, and the exponents [n]."""
+    m = z.shape[2]
+    bits = m.bit_length() - 1
+    order = [int(f"{i:0{bits}b}"[::-1], 2) for i in range(m)]
+    r, i = z[:, :, order].reshape(2, -1, m // 4, 4)
+    sr, si, tr, ti = r[..., 0] + r[..., 1], i[..., 0] + i[..., 1], r[..., 0] - r[..., 1], i[..., 0] - i[..., 1]
+    ur, ui, vr, vi = r[..., 2] + r[..., 3], i[..., 2] + i[..., 3], r[..., 2] - r[..., 3], i[..., 2] - i[..., 3]
+    r = np.stack([sr + ur, tr + vi, sr - ur, tr - vi], axis=-1)
+    i = np.stack([si + ui, ti - vr, si - ui, ti + vr], axis=-1)
+    z = (np.stack([r, i]).reshape(2, -1, m) + 1) >> 1
+    exponent = np.ones(z.shape[1], np.int64)
+    h = 4
+    while h < m:
+        s = _places(z)
+        exponent += s
+        shift = (UNIT + s)[:, None, None]
+        half = np.int64(1) << (shift - 1)
+        parts = z.reshape(2, -1, m // (2 * h), 2, h)
+        (ar, ai), (br, bi) = parts[:, :, :, 0], parts[:, :, :, 1]
+        c, w = twiddles[np.arange(h) * (m // h)].T
+        tr, ti = br * c + bi * w, bi * c - br * w
+        ar, ai = (ar << UNIT) + half, (ai << UNIT) + half
+        upper = np.stack([int32(ar + tr) >> shift, int32(ai + ti) >> shift])
+        lower = np.stack([int32(ar - tr) >> shift, int32(ai - ti) >> shift])
+        z = np.stack([upper, lower], axis=3).reshape(2, -1, m)
+        assert np.maximum(z, ~z).max() < 1 << 15, "a stage leaves the int16"
+        h *= 2
+    return z, exponent
+
+
+def _bins(z: Array, twiddles: Array) -> Array:
+    """Squares of the m + 1 bins of 2 * m real samples, [n, m + 1], below 2**32."""
+    m = z.shape[2]
+    k = np.arange(m + 1)
+    (ar, ai), (br, bi) = z[:, :, k % m], z[:, :, -k % m]
+    er, ei, pr, pi = ar + br, ai - bi, ai + bi, br - ar
+    c, w = twiddles.T
+    xr = int32((er << UNIT) + pr * c + pi * w + (1 << UNIT)) >> (UNIT + 1)
+    xi = int32((ei << UNIT) + pi * c - pr * w + (1 << UNIT)) >> (UNIT + 1)
+    square = xr * xr + xi * xi
+    assert square.max() < 1 << 32, "a bin leaves the uint32"
+    return square
+
+
+def _shifted_floor(floor: int, up: Array) -> Array:
+    """floor * 2**up, rounded down, at most LARGEST_FLOOR."""
+    return np.array([min(floor << max(k, 0), LARGEST_FLOOR) >> max(-k, 0) for k in up.tolist()], np.int64)
+
+
+def logarithms(x: Array, blobs: Blobs, p: Params) -> Array:
+    """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
+    flags, twiddles = p["flags"], blobs["twiddles"].astype(np.int64)
+    frames, s = _frames(x, p, blobs["window"])
+    z, exponent = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
+    exponent += s - 15
+    bins = _bins(z, twiddles)
+    bins, exponent = (bins, 2 * exponent) if flags & POWER else (root_table(bins), exponent - 8)
+    floor, minus = p["floor"], 0
+    if flags & PEAK:
+        peak = max(int(x.max()), 1)
+        minus = int(log2_table(np.array([peak]))[0]) * (2 if flags & POWER else 1)
+        floor *= peak * (peak if flags & POWER else 1)
+    floors = _shifted_floor(floor, p["floor_exponent"] - exponent)
+    gains = blobs["gains"].astype(np.int64)
+    sums, at = np.zeros((len(bins), p["bands"]), np.int64), 0
+    for b, (first, n) in enumerate(blobs["filters"].astype(np.int64).tolist()):
+        sums[:, b] = (bins[:, first : first + n] * gains[at : at + n] >> 16).sum(axis=1)
+        at += n
+    sums = np.maximum(sums, floors[:, None]) if flags & LIMIT else sums + floors[:, None]
+    return log2_table(np.maximum(sums, 1)) + (exponent << 16)[:, None] - minus
+
+
+def features(x: Array, blobs: Blobs, p: Params) -> Array:
+    """int64 [frames, columns]: what is rounded to int8, before the bias."""
+    log = logarithms(x, blobs, p)
+    if not p["flags"] & DCT:
+        return log
+    dct = blobs["dct"].astype(np.int64)
+    return int32((log[:, None, :] * dct).sum(axis=-1) >> DCT_CUT)
+
+
+def log_mel_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Some seconds of sound, a row for each frame."""
+    acc = int32(features(xs[0], blobs, p) + blobs["bias"].astype(np.int64))
+    return clamp(q.y_zero + requantise(acc, p["mult"], p["shift"]), p).reshape(q.dims)
+
+
+def _log_mel_scratch(p: Params) -> int:
+    """The transform of a frame, and its logarithms."""
+    return 4 * (p["fft"] // 2 + 1 + p["bands"])
+
+
+def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    p = step.params
+    frames, points = y.dims[-2], p["fft"]
+    kind = "power" if p["flags"] & POWER else "size"
+    return kind, {
+        "sample": float(frames * p["frame"]),
+        "turn": float(frames * points * (points.bit_length() - 1)),
+        "point": float(frames * points),
+        "gain": float(frames * p["gains"]),
+        "band": float(frames * p["bands"]),
+        "product": float(elements(y) * (p["bands"] if p["flags"] & DCT else 1)),
+    }
+
+
+LOG_MEL = Kernel(
+    id=46,
+    name="log_mel_s8",
+    n_inputs=1,
+    blobs=(
+        ("window", "i16"),
+        ("twiddles", "i16"),
+        ("filters", "u16"),
+        ("gains", "u16"),
+        ("dct", "i16"),
+        ("bias", "i32"),
+    ),
+    params=(
+        *("frame", "hop", "fft", "bands", "gains", "flags", "preemphasis", "floor", "floor_exponent"),
+        *("mult", "shift", *ACT),
+    ),
+    doc=(
+        "Sound to features. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r "
+        "comes of the samples from r * hop on. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
+        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct. fft a power of "
+        "two, 32 to 2048, frame <= fft; twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15; filters [bands,2]; for each row "
+        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * (fft / 2 + 1 + bands) bytes."
+    ),
+    x_type="int16",
+    group="features",
+    rules=_log_mel_rules,
+    constants=_log_mel_constants,
+    oracle=log_mel_s8,
+    scratch_of=_log_mel_scratch,
+    counts=_log_mel_counts,
+)
+
+KERNELS = (LOG_MEL,)

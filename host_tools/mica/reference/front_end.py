@@ -1,0 +1,43 @@
+"""What a front end computes, in float64, with the same bits on every machine (`exact`, `functions`)."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+
+from mica.ir.front_end import FrontEnd
+from mica.reference import exact, functions
+
+_tables: weakref.WeakKeyDictionary[FrontEnd, tuple[exact.Whole, ...]] = weakref.WeakKeyDictionary()
+
+
+def turns(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """cos and sin of 2 pi k / points for k from 0 to points - 1, float64."""
+    angle = np.arange(points) * (2 * np.pi / points)
+    return functions.cos(angle), functions.sin(angle)
+
+
+def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
+    """Samples as integers, in any shape -> float64 [frames, columns]."""
+    real, imaginary, filters, *dct = _constants(f)
+    x = np.asarray(samples, np.float64).reshape(-1)
+    unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
+    if f.preemphasis:
+        x = x - f.preemphasis * np.concatenate([x[:1], x[:-1]])
+    # Each frame has a unit of its own, in which int16 samples are whole; so quiet frames lose nothing beside loud ones.
+    frames = exact.whole_rows(np.lib.stride_tricks.sliding_window_view(x, f.frame)[:: f.hop], exact.bits(f.frame)[0])
+    spectrum = exact.rows_with_rows(frames, real) ** 2 + exact.rows_with_rows(frames, imaginary) ** 2
+    sizes = spectrum * unit**2 if f.power else np.sqrt(spectrum) * unit
+    sums = exact.rows_with_rows(exact.whole_rows(sizes, exact.bits(sizes.shape[1])[0]), filters)
+    log = functions.log(np.maximum(sums, max(f.floor, 1e-300)) if f.limit else np.maximum(sums + f.floor, 1e-300))
+    y = f.factor * (exact.with_rows(log, dct[0]) if dct else log) + f.shift
+    return np.asarray(np.clip(y, f.least, f.most) if (f.least, f.most) != (None, None) else y)
+
+
+def _constants(f: FrontEnd) -> tuple[exact.Whole, ...]:
+    if f not in _tables:
+        bins = np.arange(f.fft // 2 + 1)[:, None] * np.arange(f.frame) % f.fft
+        tables = [*(table[bins] * f.window for table in turns(f.fft)), f.filters, *(() if f.dct is None else (f.dct,))]
+        _tables[f] = tuple(exact.whole_rows(t, exact.bits(t.shape[1])[1]) for t in tables)
+    return _tables[f]

@@ -1,0 +1,72 @@
+"""Sound for a model that takes samples of it: its rate and length, files, and folders that are named after labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mica import sounds
+from mica.errors import MicaError
+from mica.format.codec import ModelFile
+from mica.run.evaluation import Dataset
+
+
+@dataclass(frozen=True)
+class SoundInput:
+    """name: of the input; rate: samples a second; samples: that it takes at once."""
+
+    name: str
+    rate: int
+    samples: int
+
+
+def input_of(model: ModelFile, what: str) -> SoundInput:
+    """The input that takes sound. what: a file that is to be given to it. Raises MicaError where there is none."""
+    tensors = [model.tensors[t] for t in model.inputs]
+    rate = model.metadata.get("sample_rate", "")
+    if len(tensors) != 1 or tensors[0].dtype != "int16" or not rate.isdecimal() or int(rate) < 1:
+        raise MicaError(
+            f"{what}: is sound, and this model takes none", todo="mica pack --frontend puts a front end before a model"
+        )
+    return SoundInput(tensors[0].name, int(rate), int(np.prod(tensors[0].dims)))
+
+
+def is_sound(path: str | Path) -> bool:
+    """By its ending."""
+    return Path(path).suffix.lower() == sounds.ENDING
+
+
+def read(path: str | Path, model: ModelFile) -> dict[str, np.ndarray]:
+    """The pieces of a file, int16 [pieces, samples], by the name of the model's input. Raises MicaError."""
+    given = input_of(model, str(path))
+    return {given.name: sounds.pieces(path, given.rate, given.samples)}
+
+
+def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
+    """All .wav files of the folders in `folder` that are named as the model's labels. Raises MicaError."""
+    folder = Path(folder)
+    given = input_of(model, str(folder))
+    labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
+    if not labels:
+        raise MicaError(
+            f"{folder}: the model has no labels to name folders after", todo="mica pack --labels FILE adds them"
+        )
+    inside = sorted(p for p in folder.iterdir() if p.is_dir())
+    strangers = [p.name for p in inside if p.name not in labels and any(is_sound(f) for f in p.iterdir())]
+    if strangers:
+        raise MicaError(
+            f"{folder}: '{strangers[0]}' is none of the model's labels",
+            todo=f"expected folders named {', '.join(labels)}",
+        )
+    parts, y = [], []
+    for k, label in enumerate(labels):
+        for path in sorted(p for p in (folder / label).glob("*") if is_sound(p)):
+            parts.append(sounds.pieces(path, given.rate, given.samples))
+            y += [k] * len(parts[-1])
+    if not parts:
+        raise MicaError(
+            f"{folder}: holds no .wav files", todo=f"expected folders named {', '.join(labels)} with .wav files"
+        )
+    return Dataset(np.concatenate(parts).astype(np.float32), np.array(y, np.int64), "top1")

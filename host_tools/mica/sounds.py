@@ -1,0 +1,52 @@
+"""Sound files: .wav of one channel and 16 bits, by the standard library."""
+
+from __future__ import annotations
+
+import wave
+from pathlib import Path
+
+import numpy as np
+
+from mica.errors import MicaError
+
+ENDING = ".wav"
+LONGEST = 1 << 28  # bytes: some two hours
+
+
+def read(path: str | Path, rate: int) -> np.ndarray:
+    """int16 [n], n > 0. Raises MicaError where the file is something else than one channel of 16 bits at `rate` samples a second."""
+    path = Path(path)
+    expected = f"expected one channel, 16 bits, {rate} Hz"
+    try:
+        with wave.open(str(path), "rb") as file:
+            channels, width, found, n = file.getparams()[:4]
+            if channels * width * n > LONGEST:
+                raise MicaError(
+                    f"{path}: claims {channels * width * n:,} bytes of sound", todo="cut it into shorter files"
+                )
+            data = file.readframes(n)
+    except FileNotFoundError:
+        raise MicaError(f"{path}: no such file") from None
+    except (wave.Error, EOFError, OSError) as e:
+        raise MicaError(f"{path}: cannot be read as a .wav file: {e or 'it ends too early'}", todo=expected) from None
+    if channels != 1:
+        raise MicaError(f"{path}: has {channels} channels", todo=f"{expected}; keep one: sox IN.wav OUT.wav remix 1")
+    if width != 2:
+        raise MicaError(f"{path}: has samples of {8 * width} bits", todo=f"{expected}: sox IN.wav -b 16 OUT.wav")
+    if found != rate:
+        raise MicaError(f"{path}: has {found} samples a second", todo=f"{expected}: sox IN.wav -r {rate} OUT.wav")
+    samples = np.frombuffer(data[: len(data) & -2], "<i2")
+    if len(samples) == 0:
+        raise MicaError(f"{path}: holds no samples", todo="record it again")
+    return samples
+
+
+def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
+    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing. Raises MicaError."""
+    samples = read(path, rate)
+    if len(samples) < n:
+        raise MicaError(
+            f"{path}: has {len(samples):,} samples, {len(samples) / rate:.2f} s; the model takes {n:,}, {n / rate:.2f} s",
+            todo="record longer, or put silence behind it",
+        )
+    return samples[: len(samples) // n * n].reshape(-1, n)

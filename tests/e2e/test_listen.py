@@ -1,0 +1,200 @@
+"""mica.audio on MicroPython on this computer: sources of each kind, what is said of bad ones, and nothing of the sound lost or told twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tones import tone
+
+from mica import sounds
+from mica.link.board import BoardError, Link
+from mica.link.targets import open_board
+from mica.run.host import HostRunner
+
+SOURCES = """
+import asyncio
+from array import array
+import mica
+from mica import audio
+from mica.wav import Wav
+
+class Quick:
+    "Gives the samples in pieces of odd lengths, without interrupts."
+    def __init__(self, x, rate=None):
+        self.x, self.at = memoryview(x), 0
+        if rate:
+            self.rate = rate
+    def readinto(self, buffer):
+        n = min(len(buffer), 100, len(self.x) - self.at)
+        buffer[:n] = self.x[self.at : self.at + n]
+        self.at += n
+        return 2 * n
+
+class Interrupts:
+    "Calls its handler when it is told to: give(n) blocks."
+    def __init__(self, x):
+        self.x, self.at, self.wide = memoryview(x), 0, False
+    def irq(self, handler):
+        self.handler = handler
+    def readinto(self, buffer):
+        self.buffer = buffer
+    def give(self, n):
+        for _ in range(n):
+            buffer = self.buffer
+            samples = self.x[self.at : self.at + 256]
+            if len(buffer) == 512:
+                for i in range(256):
+                    buffer[2 * i + 1] = samples[i]
+            else:
+                buffer[:] = samples
+            self.at += 256
+            self.handler(self)
+
+def tell(events):
+    for e in events:
+        print(e.label, e.ms, e.problem)
+
+m = mica.Model("tones.mica")
+sound = array("h", bytes(2 * 32000))
+Wav("tones.wav").readinto(sound)
+"""
+
+
+@pytest.fixture(scope="module")
+def unix_of_module(tones: Path) -> Iterator[Link]:
+    with open_board("UNIX", rom_files={}) as board:
+        for file in (tones, tones.with_suffix(".wav")):
+            board.put(file.read_bytes(), "_data")
+            board.exec(f"with open('{file.name}', 'wb') as _f: _f.write(_data)\ndel _f, _data")
+        yield board
+
+
+@pytest.fixture
+def board(unix_of_module: Link) -> Link:
+    unix_of_module.soft_reset()
+    unix_of_module.exec(SOURCES)
+    return unix_of_module
+
+
+def lines(board: Link, code: str) -> list[str]:
+    return board.exec(code, timeout=60).decode().splitlines()
+
+
+def refused(board: Link, code: str) -> str:
+    with pytest.raises(BoardError) as error:
+        board.exec(code)
+    return str(error.value)
+
+
+def expected(tones: Path, threshold: float, mean: int, step: int) -> list[str]:
+    """What the rules say, from the host's answers: scores averaged, a second between two, each label until it is below."""
+    x = sounds.read(tones.with_suffix(".wav"), 16000)
+    ends = range(1600, len(x) + 1, step)
+    with HostRunner(tones.read_bytes()) as runner:
+        answers = np.stack(
+            [runner.predict(x[None, None, e - 1600 : e].astype(np.float32))[0].reshape(-1) for e in ends]
+        )
+    events, said, last = [], None, -1000
+    for k in range(mean - 1, len(answers)):
+        scores = answers[k - mean + 1 : k + 1].mean(axis=0)
+        best, ms = int(np.argmax(scores[:2])), ends[k] * 1000 // 16000
+        said = said if said is not None and scores[said] >= threshold else None
+        if scores[best] >= threshold and best != said and ms - last >= 1000:
+            said, last = best, ms
+            events.append(f"{('low', 'high')[best]} {ms} None")
+    return events
+
+
+@pytest.mark.parametrize(("mean", "step", "threshold"), [(2, 400, 0.8), (1, 1600, 0.6), (4, 333, 0.75)])
+def test_every_source_alike(board: Link, tones: Path, mean: int, step: int, threshold: float) -> None:
+    """A file, pieces of any length, interrupts of 16 and of 32 bits, plain and asynchronous, as the host says."""
+    said = expected(tones, threshold, mean, step)
+    assert len(said) >= 2
+    words = f"threshold={threshold}, mean={mean}, step={step}"
+    assert lines(board, f"tell(audio.listen(m, Wav('tones.wav'), {words}))") == said
+    assert lines(board, f"tell(audio.listen(m, Quick(sound), {words}))") == said
+    code = f"""
+async def hear(events):
+    async for e in events:
+        tell([e])
+asyncio.run(hear(audio.listen(m, Quick(sound), {words})))
+"""
+    assert lines(board, code) == said
+    for bits in (16, 32):
+        code = f"""
+source = Interrupts(sound)
+audio.sleep_ms = lambda ms: source.give(1) if source.at + 256 <= len(sound) else 1 / 0
+try:
+    tell(audio.listen(m, source, bits={bits}, {words}))
+except ZeroDivisionError:
+    pass
+"""
+        assert lines(board, code) == said
+
+
+def test_overrun(board: Link) -> None:
+    """A model that is late skips to what is new, and says how much it has not seen."""
+    code = """
+source = Interrupts(sound)
+heard = audio.listen(m, source, step=400, mean=1, threshold=0.6, spare=2)
+source.give(60)
+e = next(heard)
+print(e.label, e.ms, e.problem)
+source.give(2)
+print(heard._ring.count, heard._end)
+e = next(heard)
+print(e.label, e.problem)
+"""
+    first, counts, second = lines(board, code)
+    assert (
+        first
+        == f"None {60 * 256 // 16} overrun: {60 * 256 - 1600} samples were lost; take a longer step, a larger spare, or a smaller model"
+    )
+    assert counts == f"{62 * 256} {60 * 256}"
+    assert second == "low None"
+
+
+def test_unplugged(board: Link) -> None:
+    """A second of the same samples is told once; no samples at all are an error."""
+    code = "tell(audio.listen(m, Quick(array('h', bytes(2 * 48000))), labels=['high'], threshold=2))"
+    (line,) = lines(board, code)
+    assert line.startswith("None") and "is the microphone connected" in line
+    board.exec("audio.sleep_ms = lambda ms: None")
+    assert "no samples: is its clock running?" in refused(board, "next(audio.listen(m, Interrupts(sound)))")
+
+
+def test_refused(board: Link) -> None:
+    assert "8000 samples a second and the model takes 16000" in refused(board, "audio.listen(m, Quick(sound, 8000))")
+    assert "8000 samples a second" in refused(board, "audio.listen(m, Quick(sound), rate=8000)")
+    assert "no label 'yes', only low, high" in refused(board, "audio.listen(m, Quick(sound), labels=['yes'])")
+    assert "bits is 24" in refused(board, "audio.listen(m, Quick(sound), bits=24)")
+    assert "mean and step" in refused(board, "audio.listen(m, Quick(sound), mean=0)")
+    board.exec(
+        "open('text.wav', 'w').write('nothing'); open('half.wav', 'wb').write(open('tones.wav', 'rb').read()[:30])"
+    )
+    assert "text.wav: no .wav file" in refused(board, "Wav('text.wav')")
+    assert "half.wav: ends before its samples" in refused(board, "Wav('half.wav')")
+    board.exec("d = bytearray(open('tones.wav', 'rb').read())\nd[22] = 2\nopen('stereo.wav', 'wb').write(d)")
+    assert "2 channels of 16 bits" in refused(board, "Wav('stereo.wav')")
+
+
+def test_samples_as_they_are(board: Link, tones: Path) -> None:
+    """array("h"), its bytes and numbers are the same input, and give the host's answer."""
+    x = tone(np.random.default_rng(7), "high")
+    with HostRunner(tones.read_bytes()) as runner:
+        (answer,) = runner.run([[x[None]]])[0]
+    board.put(x.tobytes(), "x")
+    code = """
+m = mica.Model("tones.mica")
+print(m.input_dtype, m.input_shape)
+for way in (array("h", x), x, memoryview(x), list(array("h", x))):
+    print(bytes(m.predict([way], raw=True)[0]).hex())
+"""
+    head, *found = lines(board, code)
+    assert head == "('h',) ((1, 1600),)"
+    assert found == [answer.tobytes().hex()] * 4
+    assert "fewer than the 1600 values" in refused(board, "m.predict([array('h', x)[:1599]])")
+    assert "bytes end in the middle" in refused(board, "m.predict([x[:3199]])")

@@ -1,0 +1,49 @@
+"""A small model of sound: a front end with a DCT and one without, of one int16 input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.kernels import audio
+from mica.kernels.scratch import scratch_min
+
+
+def _constants(fft: int, frame: int, bands: int, columns: int, dct: bool) -> dict[str, np.ndarray]:
+    angle = 2 * np.pi * np.arange(fft // 2 + 1) / fft
+    first = np.arange(bands) * 4
+    return {
+        "window": np.rint(32767 * np.sin(np.pi * (np.arange(frame) + 0.5) / frame)).astype(np.int16),
+        "twiddles": np.rint(np.stack([np.cos(angle), np.sin(angle)], 1) * 2**14).astype(np.int16),
+        "filters": np.stack([first, np.full(bands, 3)], 1).astype(np.uint16),
+        "gains": np.tile(np.array([20000, 65535, 30000], np.uint16), bands),
+        "dct": (np.cos(np.arange(columns)[:, None] * (np.arange(bands) + 0.5)) * 9000 if dct else np.zeros(0)).astype(np.int16),
+        "bias": (-300000 * np.ones(columns)).astype(np.int32),
+    }  # fmt: skip
+
+
+def audio_model(seed: int = 1) -> ModelFile:
+    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, out."""
+    tensors = [
+        TensorRecord("x", "int16", (1, 80), offset=0),
+        TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
+        TensorRecord("bands", "int8", (1, 4), scale=0.1, zero_point=3, offset=176),
+    ]
+    common = {"gains": 12, "bands": 4, "mult": 2**30, "act_min": -128}
+    steps = [
+        StepRecord(
+            "mfcc", "log_mel_s8", (0,), (1,),
+            {"frame": 40, "hop": 20, "fft": 64, "flags": audio.DCT | audio.PEAK, "preemphasis": 0, "floor": 2**30,
+             "floor_exponent": -45, "shift": 15, "act_max": 120, **common},
+            _constants(64, 40, 4, 3, True),
+        ),
+        StepRecord(
+            "powers", "log_mel_s8", (0,), (2,),
+            {"frame": 32, "hop": 100, "fft": 32, "flags": audio.POWER | audio.LIMIT, "preemphasis": 31000, "floor": 1000,
+             "floor_exponent": 3, "shift": 12, "act_max": 127, **common},
+            _constants(32, 32, 4, 4, False),
+        ),
+    ]  # fmt: skip
+    for s in steps:
+        s.scratch_min = s.scratch_want = scratch_min(s.kernel, tensors[s.outputs[0]].dims[-1], s.params)
+    return ModelFile(tensors, steps, [0], [1, 2], {"name": "audio"}, arena_bytes=192)

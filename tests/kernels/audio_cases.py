@@ -1,0 +1,90 @@
+"""Seeded cases for the kernel that turns sound into features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from case import Array, Case, Rng, _rng
+
+from mica.kernels import audio
+from mica.kernels.integers import Output
+
+
+def sound(rng: Rng, n: int, kind: str) -> Array:
+    """int16 [n]."""
+    t = np.arange(n)
+    if kind == "silence":
+        return np.zeros(n, np.int16)
+    if kind == "negative":
+        return np.full(n, -32768, np.int16)
+    if kind == "ends":
+        return rng.choice(np.array([-32768, 32767], np.int16), n)
+    if kind == "square":
+        return np.where(t // 5 % 2, -32768, 32767).astype(np.int16)
+    if kind == "click":
+        x = np.zeros(n, np.int16)
+        x[n // 3] = 32767
+        return x
+    if kind == "quiet":
+        return rng.integers(-1, 2, n).astype(np.int16)
+    size = 10.0 ** rng.uniform(0.5, 4.4)
+    x = size * (np.sin(0.05 * t) + 0.3 * rng.standard_normal(n)) * np.exp(-3 * t / n)
+    return np.clip(np.rint(x), -32768, 32767).astype(np.int16)
+
+
+def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[str, Array]:
+    """Constants of a front end with random filters. kind "full": as large as they may be."""
+    fft, bins = p["fft"], p["fft"] // 2 + 1
+    angle = 2 * np.pi * np.arange(bins) / fft
+    window = np.minimum(np.rint((0.54 - 0.46 * np.cos(2 * np.pi * np.arange(p["frame"]) / p["frame"])) * 32768), 32767)
+    first = np.sort(rng.integers(0, bins - 1, p["bands"]))
+    width = np.array([rng.integers(0, min(bins - f, 12) + 1) for f in first])
+    if kind == "full":
+        window = rng.choice(np.array([-32767, 32767]), p["frame"])
+        first, width = np.zeros(p["bands"], np.int64), np.full(p["bands"], bins)
+    n = int(width.sum())
+    p["gains"] = n
+    gains = np.full(n, 65535) if kind == "full" else rng.integers(0, 65536, n)
+    dct = np.zeros(0)
+    if p["flags"] & audio.DCT:
+        most = audio.DCT_LIMIT // p["bands"]
+        ends = min(most, 32767)
+        dct = rng.integers(-ends, ends + 1, (columns, p["bands"]))
+        if kind == "full":
+            dct = np.full((columns, p["bands"]), ends)
+    bias = rng.integers(-(2**22), 2**22, columns) if kind != "full" else np.full(columns, audio.BIAS_LIMIT - 1)
+    return {
+        "window": window.astype(np.int16),
+        "twiddles": np.rint(np.stack([np.cos(angle), np.sin(angle)], axis=1) * 2**audio.UNIT).astype(np.int16),
+        "filters": np.stack([first, width], axis=1).astype(np.uint16),
+        "gains": gains.astype(np.uint16),
+        "dct": dct.astype(np.int16),
+        "bias": bias.astype(np.int32),
+    }
+
+
+def audio_cases() -> Iterator[Case]:
+    """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be."""
+    for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds in (
+        (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
+        (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative")),
+        (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
+        (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
+        (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full")),
+        (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
+        (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full")),
+    ):
+        for kind in kinds:
+            name = f"log_mel {samples} {frame} {hop} {fft} {bands} {columns} {flags} {kind}"
+            rng = _rng(name)
+            x = sound(rng, samples, "ends" if kind == "full" else kind)[None]
+            frames = audio.frames_of(samples, frame, hop)
+            p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": preemphasis}
+            p |= {"floor": int(rng.integers(0, 2**31)), "floor_exponent": int(rng.integers(-60, -15))}
+            if kind == "full":
+                p |= {"floor": 2**31 - 1, "floor_exponent": 63}
+            blobs = tables(rng, p, columns, kind)
+            p |= {"mult": 2**30 + 4321, "shift": 14 if flags & audio.DCT else 12, "act_min": -120, "act_max": 127}
+            dims = (1, frames, columns)
+            yield Case(name, "log_mel_s8", [x], p, Output(dims, 0, 7), blobs, rows=frames)
