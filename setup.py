@@ -45,7 +45,7 @@ def engine() -> list[Extension]:
             sources=["host_tools/mica/engine/_engine.c", *sources],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
             include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/ref"],
-            extra_compile_args=["-O2", "-std=c99"],
+            extra_compile_args=["-O2", "-std=c99", "-Werror=implicit-function-declaration"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
             optional=True,

@@ -5,6 +5,7 @@
 // says so to Python.h), so that one build serves every later version.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <string.h>
 
 #include "mica_kernels.h"
 
@@ -41,7 +42,7 @@ static void feed(void *context, uint32_t begin, uint32_t end, void *rows) {
         row *= t.dims[i];
     }
     if (self->frame != NULL) {
-        memcpy(rows, PyBytes_AS_STRING(self->frame) + begin * row, (end - begin) * row);
+        memcpy(rows, PyBytes_AsString(self->frame) + begin * row, (end - begin) * row);
     } else {
         memset(rows, (uint8_t)t.zero_point, (end - begin) * row);
     }
@@ -261,10 +262,12 @@ static PyObject *model_write_frame(PyObject *self, PyObject *frame) {
     for (uint32_t k = 0; k < t.rank; ++k) {
         bytes *= t.dims[k];
     }
-    if (!PyBytes_Check(frame) || (size_t)PyBytes_GET_SIZE(frame) != bytes) {
+    if (!PyBytes_Check(frame) || (size_t)PyBytes_Size(frame) != bytes) {
         return PyErr_Format(engine_error, "input %u is fed: %zu bytes are expected", i, bytes);
     }
-    Py_XSETREF(((model_t *)self)->frame, Py_NewRef(frame));
+    PyObject *old = ((model_t *)self)->frame;
+    ((model_t *)self)->frame = Py_NewRef(frame);
+    Py_XDECREF(old);
     Py_RETURN_NONE;
 }
 
@@ -355,7 +358,7 @@ static PyObject *model_encode(PyObject *self, PyObject *args) {
         goto done;
     }
     for (uint32_t i = 0; i < count; ++i) {
-        PyList_SET_ITEM(list, i, PyLong_FromLong(((uint16_t *)work)[i]));
+        PyList_SetItem(list, i, PyLong_FromLong(((uint16_t *)work)[i]));
     }
     result = Py_BuildValue("NO", list, Py_None);
 done:
