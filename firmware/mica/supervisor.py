@@ -154,9 +154,9 @@ class Supervisor:
             self._failure(e)
             self._sound = self._to_spare()
             return
-        if spare is not None and _facts(first._m) != self._facts:
+        if spare is not None and (facts := _facts(first._m)) != self._facts:
             self._sources[0].free()
-            if _facts(first._m)[2] != self._facts[2]:
+            if facts[2] != self._facts[2]:
                 raise ValueError("Supervisor: the inputs of model and spare have to be fed alike")
             raise ValueError("Supervisor: the spare's inputs or outputs have other shapes than the model's")
         self._learn(first._m)

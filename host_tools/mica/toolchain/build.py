@@ -137,11 +137,13 @@ def build(
             _prepare(job)
             progress(f"building {board.name} with {compiler}")
             _PORT_BUILDS[board.port](job, tree, jobs, progress)
+            sizes = _sizes(job)
+            _check_room(board, sizes)
             stamp = {
                 "rules": rules,
                 "contents": contents,
                 "compiler": compiler,
-                "sizes": _sizes(job),
+                "sizes": sizes,
                 "tree": str(tree),
             }
             # Written half, then renamed: an interrupt must not leave a stamp that cannot be read.
@@ -318,6 +320,19 @@ def _need_specs(compiler: str, package: str) -> None:
 def _chip(board: BoardSpec) -> str:
     """What ESP-IDF calls the chip: ESP32-S3 is esp32s3."""
     return board.mcu.lower().replace("-", "")
+
+
+def _check_room(board: BoardSpec, sizes: tuple[int, int, int]) -> None:
+    """Raises MicaError where the program reaches into the models behind it; the linker of the port does not know of them."""
+    if board.uf2 is None or board.romfs is None:
+        return
+    text, data, _ = sizes
+    room = board.romfs.base - board.uf2.base
+    if text + data > room:
+        raise MicaError(
+            f"the firmware of {board.name} takes {text + data:,} bytes of flash; there are {room:,} before its models",
+            todo="build it --for some models, or give the ROMFS another base in board.toml",
+        )
 
 
 def _sizes(job: _Job) -> tuple[int, int, int]:
