@@ -5,6 +5,7 @@
 // says so to Python.h), so that one build serves every later version.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <string.h>
 
 #include "mica_kernels.h"
 
