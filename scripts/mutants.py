@@ -184,6 +184,8 @@ class Copy:
         code, said = self._call(pytest, env, seconds)
         if code is None:
             return "timeout", f"more than {seconds:.0f} s"
+        if code < 0:  # a mistake in the engine, which runs in the tests' own process
+            return "failed", f"the tests ended by signal {-code}"
         why = [line for line in said.splitlines() if line.startswith(("FAILED", "ERROR"))]
         if code not in (0, 1, 2) or (code != 0 and not why):
             raise RuntimeError(f"pytest {tests}: exit code {code}\n{said[-2000:]}")

@@ -551,6 +551,17 @@ def test_every_supported_operator_is_onnx_s() -> None:
     assert known >= ONNX_OPS and len(ONNX_OPS) > 120
 
 
+@pytest.mark.parametrize("op", ("Conv", "ConvTranspose"))
+def test_a_bias_of_other_channels(op: str, tmp_path: Path) -> None:
+    """ONNX's checker lets it through, and what follows took it for an array of channels."""
+    net = Net()
+    x = net.input([1, 4, 6, 6])
+    w = net.const(np.ones((4, 4, 1, 1), np.float32))
+    net.output(net.add(op, x, w, net.const(np.ones((4, 5), np.float32))), [None] * 4)
+    with pytest.raises(Unsupported, match=r"a bias of shape \[4, 5\] for 4 channels"):
+        compile_model(net.save(tmp_path))
+
+
 @pytest.mark.parametrize("bad", (np.nan, np.inf))
 @pytest.mark.parametrize("op", ("MatMul", "Conv", "LSTM"))
 def test_a_weight_that_is_no_number(tmp_path: Path, op: str, bad: float) -> None:

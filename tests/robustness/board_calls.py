@@ -120,7 +120,10 @@ for k in range(rounds):
             except MemoryError:
                 size >>= 1
         for _ in range(8):
-            one()
+            try:
+                one()
+            except MemoryError:  # even the next random number may be more than there is
+                raised += 1
         hog = None
         gc.collect()
 clear_up()

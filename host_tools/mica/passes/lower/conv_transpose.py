@@ -34,6 +34,8 @@ def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
     bias = g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(ys[1], np.float32)
     if bias is None:
         raise ValueError("a bias that is not constant")
+    if bias.shape != (ys[1],):
+        raise ValueError(f"a bias of shape {list(bias.shape)} for {ys[1]} channels")
     attrs = {
         "strides": tuple(strides),
         "dilations": tuple(dilations),

@@ -29,6 +29,8 @@ def _conv(g: Graph, node: Node, b: Builder) -> None:
     bias = g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(n_out, np.float32)
     if bias is None:
         raise ValueError("a bias that is not constant")
+    if bias.shape != (n_out,):
+        raise ValueError(f"a bias of shape {list(bias.shape)} for {n_out} channels")
     attrs = window(node, xs[2:], ys[2:], w.shape[2:] if len(xs) == 4 else w.shape[3:])
     depthwise = groups == xs[1] and groups > 1 and w.shape[1] == 1
     if depthwise:
