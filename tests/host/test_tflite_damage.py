@@ -19,7 +19,8 @@ def test_damaged_files() -> None:
 
 
 def test_as_a_part_of_the_soak() -> None:
-    found = soak_parts.tflite(soak_parts.Settings(0.1, 1, 1, ()))
+    found = soak_parts.Found()
+    soak_parts.tflite(soak_parts.Settings(0.1, 1, 1, ()), found)
     (figures,) = found.figures.values()
     assert (figures["files"], figures["crashes"], found.problems) == (100, 0, [])
 

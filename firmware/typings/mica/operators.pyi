@@ -18,6 +18,12 @@ class Tensor:
 
 Function = Callable[[tuple[Tensor, ...], tuple[Tensor, ...], dict[str, Any]], object]  # inputs, outputs, attributes
 
+class Codes:
+    """Rows of 4-bit weights, each read as the int8 that its code stands for."""
+
+    def __init__(self, table: memoryview, pairs: memoryview) -> None: ...
+    def __getitem__(self, i: int) -> int: ...
+
 class Step:
     """A step as its record has it. What want, within, clamp, constant, weights, check_layout find wrong is a ValueError."""
 
