@@ -159,19 +159,25 @@ void board_wake(void) {
 }
 
 // Sleeps a millisecond at most, as the UART wakes nobody. The timer's interrupt is masked until WAITI itself lets it
-// in, so it cannot come too early.
+// in, so it cannot come too early. Where the computer was busy for a millisecond before the timer was set, its time has
+// gone by and comes again in 107 s: then there is no sleep.
 void board_wait(uint32_t timeout_ms) {
     board_poll();
     if (timeout_ms != 0 && !board_uart_rx_ready()) {
         uint32_t end = (uint32_t)board_timer_ticks() + BOARD_TIMER_HZ / 1000;
-        uint32_t ps;
+        uint32_t now;
         __asm volatile (
             "rsil %0, 1\n"
             "wsr %1, ccompare0\n"
             "wsr %2, intenable\n"
             "rsync\n"
-            "waiti 0\n"
-            : "=&r" (ps) : "r" (end), "r" (1 << BOARD_TIMER_INTERRUPT) : "memory");
+            "rsr %0, ccount\n"
+            : "=&r" (now) : "r" (end), "r" (1 << BOARD_TIMER_INTERRUPT) : "memory");
+        if ((int32_t)(now - end) < 0) {
+            __asm volatile ("waiti 0" : : : "memory");
+        } else {
+            __asm volatile ("rsil %0, 0" : "=r" (now) : : "memory");
+        }
         board_poll();
     }
     woken = false;
