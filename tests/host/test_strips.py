@@ -20,6 +20,7 @@ from mica.format import codec
 from mica.format.order import Call, Strip
 from mica.format.schema import SCRATCH_LEAST
 from mica.pack.pack import pack
+from mica.plan import strips
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.plan import Plan
 from mica.plan.strips import plan_within
@@ -132,6 +133,13 @@ def compiled(net: Net, folder: Path, seed: int) -> Compiled:
 def test_random_chains_are_the_same_by_rows(tmp_path: Path, first: int) -> None:
     found = sum(check_limits(compiled(Chain(seed), tmp_path, seed), seed, 3) for seed in range(first, first + 4))
     assert found >= 2, "hardly a plan had strips"
+
+
+def test_a_tensor_read_in_another_shape_ends_a_strip(tmp_path: Path) -> None:
+    """One channel in both layouts is the same bytes: Add reads Conv's output by another name, and by whole pictures as rows."""
+    net = compiled(Chain(1795369267), tmp_path, 1)
+    assert any(step.behind >= 0 for step in strips.Net(net.integer, net.plan).steps)
+    check_limits(net, 1, 3)
 
 
 def test_random_networks_are_the_same_by_rows(tmp_path: Path) -> None:

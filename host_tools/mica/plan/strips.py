@@ -85,6 +85,7 @@ class Step:
     streams: bool  # may be in a strip
     alone: bool  # its output is no model output and no part of another tensor, nor the other way round
     readers: tuple[int, ...]  # steps that read the output
+    behind: int = -1  # the last step that writes what this one reads under another name; no strip holds both
 
 
 class Net:
@@ -117,7 +118,12 @@ class Net:
             self.last[self.root(o)] = n
         renamed = {v for node in g.nodes if node.op in ALIASES for v in (*node.inputs, *node.outputs)}
         self.size = {root: padded(g.value(root).bytes) for root in self.first}
-        self.steps = [self._step(node, makers, readers, renamed) for node in plan.steps]
+        writers: dict[str, list[int]] = {}
+        for name, k in makers.items():
+            writers.setdefault(self.root(name), []).append(k)
+        self.steps = [
+            self._step(node, makers, readers, renamed, self._behind(node, makers, writers)) for node in plan.steps
+        ]
         if fed is not None:
             x = g.value(fed)
             alone = fed not in renamed and fed not in g.outputs and is_image(x.shape)
@@ -130,7 +136,15 @@ class Net:
     def active(self, node: Node) -> list[str]:
         return [i for i in node.inputs if not self.g.is_const(i)]
 
-    def _step(self, node: Node, makers: dict[str, int], readers: dict[str, list[int]], renamed: set[str]) -> Step:
+    def _behind(self, node: Node, makers: dict[str, int], writers: dict[str, list[int]]) -> int:
+        """The last step that writes bytes which `node` reads under another name, as of a part or another shape; -1: none."""
+        here = makers[node.outputs[0]]
+        found = (k for x in self.active(node) if x not in makers for k in writers.get(self.root(x), []))
+        return max((k for k in found if k < here), default=-1)
+
+    def _step(
+        self, node: Node, makers: dict[str, int], readers: dict[str, list[int]], renamed: set[str], behind: int
+    ) -> Step:
         y = self.g.value(node.outputs[0])
         kernel = KERNEL_BY_NAME[node.op]
         operands = node.inputs[: len(node.inputs) - len(kernel.blobs)]
@@ -155,7 +169,7 @@ class Net:
         alone = name not in renamed and name not in self.g.outputs and is_image(y.shape)
         own = readers.get(name, [])
         rows = y.shape[1] if is_image(y.shape) else 1
-        return Step(node, name, rows, y.bytes // rows, tuple(found), streams, alone, tuple(own))
+        return Step(node, name, rows, y.bytes // rows, tuple(found), streams, alone, tuple(own), behind)
 
     def name(self, k: int) -> str:
         """Of a step's node, or of the fed input."""
@@ -166,7 +180,8 @@ class Net:
         """Whether all that read the fed input can be in a strip that begins with it."""
         s = self.steps[0]
         last = max(s.readers, default=LONGEST)
-        return last < LONGEST and self.inner(0, 0, last + 1) and all(step.streams for step in self.steps[: last + 1])
+        steps = self.steps[: last + 1]
+        return last < LONGEST and self.inner(0, 0, last + 1) and all(step.streams and step.behind < 0 for step in steps)
 
     def inner(self, k: int, i: int, j: int) -> bool:
         """Whether the output of step k is kept by rows in the strip [i, j)."""
@@ -410,8 +425,10 @@ class Planner:
         fed = self.net.before
         if j > fed and (alone := self.segment(j - 1, j, 0)).peak <= limit:
             yield alone
+        behind = -1
         for i in range(j - 1, max(-1, j - 1 - LONGEST), -1):
-            if not steps[i].streams:
+            behind = max(behind, steps[i].behind)
+            if not steps[i].streams or behind >= i:
                 break
             if i < fed:
                 if not self.net.inner(0, 0, j):
@@ -709,7 +726,7 @@ def _not_fed(net: Net) -> MicaError:
                 return MicaError(f"--feed: '{net.name(k)}' reads all rows of input '{s.y}' at once", todo=todo)
     for k in range(1, max(s.readers, default=0) + 1):
         node = net.steps[k].node
-        if node is not None and not net.steps[k].streams:
+        if node is not None and (not net.steps[k].streams or net.steps[k].behind >= 0):
             what = "reads" if k in s.readers else "comes before the last reader of"
             return MicaError(
                 f"--feed: '{net.name(k)}' ({node.op}) {what} input '{s.y}' and cannot run by rows", todo=todo
