@@ -65,7 +65,10 @@ def spelled(op: str, *inputs: str, constants: dict[str, np.ndarray], **attrs: ob
         return name
 
     proto = helper.make_node(op, list(inputs), ["y"], "n", "com.microsoft", **attrs)
-    nodes = Expander(17, lambda base: base, table.get, add_constant, lambda *_: "", lambda *_: None).spell(proto)
+    expander = Expander(
+        17, lambda base: base, table.get, add_constant, lambda *_: "", lambda *_: None, lambda x: x not in table
+    )
+    nodes = expander.spell(proto)
     return [f"{n.output[0]} = {n.op_type}({', '.join(n.input)})" for n in nodes]
 
 
