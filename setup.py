@@ -4,6 +4,7 @@ boards/, firmware/ and usermod_c/ are at the project's root; in a wheel they bec
 mica.resources), because `mica build` needs them outside a checkout too.
 """
 
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -38,14 +39,16 @@ def engine() -> list[Extension]:
     engine_list = ROOT / "usermod_c" / "sources.txt"
     if not binding.exists() or not engine_list.exists():
         return []
-    sources = [path.relative_to(ROOT).as_posix() for path in listed(engine_list)]
+    kernels = ROOT / "usermod_c" / "kernels" / "isa" / "vector"
+    files = (*listed(engine_list), *listed(kernels / "sources.txt"))
+    sources = [Path(os.path.relpath(path, ROOT)).as_posix() for path in files]
     return [
         Extension(
             "mica.engine._engine",
             sources=["host_tools/mica/engine/_engine.c", *sources],
             depends=[str(path.relative_to(ROOT)) for path in (ROOT / "usermod_c").rglob("*.h")],
-            include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/ref"],
-            extra_compile_args=["-O2", "-std=c99", "-Werror=implicit-function-declaration"],
+            include_dirs=["usermod_c/include", "usermod_c/kernels", "usermod_c/kernels/isa/vector"],
+            extra_compile_args=["-O3", "-std=c99", "-Werror=implicit-function-declaration"],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             py_limited_api=True,
             optional=True,

@@ -101,8 +101,8 @@ def test_command(digits: Path) -> None:
     assert facts["fits"] is True and facts["reasons"] == []
     assert facts["flash"] == {
         "file": digits.stat().st_size,
-        "romfs": 1 << 20,
-        "push_room": (512 << 10) - 4096,
+        "romfs": 896 << 10,
+        "push_room": (448 << 10) - 4096,
         "storage": 512 << 10,
         "place": "romfs",
     }

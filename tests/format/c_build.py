@@ -44,12 +44,13 @@ class Build:
         return [f"-I{USERMOD / d}" for d in ("include", "kernels", f"kernels/isa/{self.isa}")]
 
 
-# Boards have 32 bits. Those without kernels of their own run c32, whose scratch and inner loops are others.
+# This computer's own, as `mica` runs it. Boards have 32 bits; those without kernels of their own run c32, whose scratch and inner
+# loops are others.
 BUILDS = (
-    Build("ref"),
-    *((Build("ref 32 bit", ("-m32",)), Build("c32 32 bit", ("-m32",), "c32")) if HAS_32_BIT else ()),
+    Build("vector", isa="vector"),
+    *((Build("ref 32 bit", ("-m32",)), Build("c32 32 bit", ("-m32",), "c32")) if HAS_32_BIT else (Build("ref"),)),
 )
-INCLUDE = BUILDS[0].include
+INCLUDE = Build("ref").include
 DEBUG = ("-std=c99", "-O1", "-g")
 KEPT_SECONDS = 3 * 24 * 3600  # of object files in the cache
 STRICT = [

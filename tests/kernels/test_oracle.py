@@ -1,7 +1,11 @@
 """The C kernels equal the numpy oracle byte for byte."""
 
+import importlib.util
 import itertools
+import sysconfig
+from types import ModuleType
 
+import c_build
 import numpy as np
 import pytest
 from cases import CASES, Case
@@ -50,6 +54,31 @@ def test_equals_oracle(c: Case) -> None:
         model = _loaded(case, layout)
         model.run()
         np.testing.assert_array_equal(model.output(0), _oracle(case))
+
+
+@pytest.fixture(scope="module")
+def with_reference_kernels(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """The engine's module, compiled with the reference kernels instead of those of this computer."""
+    build, library = c_build.Build("ref"), tmp_path_factory.mktemp("ref") / "_engine.so"
+    binding = c_build.ROOT / "host_tools" / "mica" / "engine" / "_engine.c"
+    flags = ("-fPIC", "-DPy_LIMITED_API=0x030B0000", f"-I{sysconfig.get_path('include')}")
+    c_build.link(library, build, c_build.objects(build, (*build.sources, str(binding)), *flags), "-shared")
+    spec = importlib.util.spec_from_file_location("_engine", library)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_reference_kernels_equal_oracle(with_reference_kernels: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (engine._engine.isa(), with_reference_kernels.isa()) == ("vector", "ref")
+    monkeypatch.setattr(engine, "_engine", with_reference_kernels)
+    for c in CASES:
+        for layout in KERNEL_BY_NAME[c.kernel].layouts:
+            case = with_few_weights(c) if layout is CODES4 else c
+            model = _loaded(case, layout)
+            model.run()
+            np.testing.assert_array_equal(model.output(0), _oracle(case), c.name)
 
 
 @pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)

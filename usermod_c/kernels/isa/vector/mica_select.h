@@ -1,0 +1,16 @@
+// A computer with vectors, compiled at -O3: the engine of `mica` itself.
+#ifndef MICA_SELECT_VECTOR_H
+#define MICA_SELECT_VECTOR_H
+
+#include "../c32/mica_select.h"
+#include "kernels.h"
+
+#undef MICA_ISA
+#define MICA_ISA "vector"
+
+#undef MICA_CONV2D_S8
+#define MICA_CONV2D_S8 mica_conv2d_s8_vector
+#undef MICA_DEPTHWISE_CONV2D_S8
+#define MICA_DEPTHWISE_CONV2D_S8 mica_depthwise_conv2d_s8_vector
+
+#endif
