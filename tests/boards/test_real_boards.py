@@ -58,7 +58,7 @@ def test_esp32_partitions(name: str) -> None:
     # The port finds it by its label; the memory map has pages of 64 KB.
     assert table["romfs"] == ("data", "0x8f", board.romfs.base, board.romfs.size)
     assert board.romfs.base % 0x10000 == 0
-    assert board.romfs.size >= 896 * 1024
+    assert board.romfs.size >= MEGABYTE
     assert table["vfs"][3] == board.storage
     assert table["factory"][3] >= 0x1D0000  # as in the port's own table with a ROMFS
 
