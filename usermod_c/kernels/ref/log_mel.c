@@ -277,6 +277,10 @@ static void spectrum(const int16_t *twiddles, uint32_t *z, uint32_t half, bool p
     }
 }
 
+static uint32_t smaller(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
 static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t exponent, uint64_t floor, int32_t minus,
     int32_t *log) {
@@ -287,10 +291,15 @@ static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t 
         floor = up > 62 || floor > LARGEST_FLOOR >> up ? (floor ? LARGEST_FLOOR : 0) : floor << up;
     }
     const uint16_t *gain = p->gains;
+    uint32_t gains = p->n_gains;
     for (uint32_t b = 0; b < p->bands; ++b) {
-        const uint32_t *v = bins + p->filters[2 * b];
+        // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
+        const uint32_t first = smaller(p->filters[2 * b], p->fft / 2u + 1);
+        const uint32_t width = smaller(smaller(p->filters[2 * b + 1], p->fft / 2u + 1 - first), gains);
+        const uint32_t *v = bins + first;
         uint64_t sum = 0;
-        for (uint32_t i = p->filters[2 * b + 1]; i; --i, ++v) {
+        gains -= width;
+        for (uint32_t i = width; i; --i, ++v) {
             const uint32_t w = *gain++;
             sum += (*v >> 16) * w + ((*v & 0xffff) * w >> 16);
         }
