@@ -18,7 +18,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -78,21 +77,6 @@ def measure(
     if wrong:
         raise MicaError(f"{core.name}: " + "\n".join(wrong))
     return results
-
-
-def host_seconds(jobs: Sequence[Job]) -> dict[str, float]:
-    """What the engine takes on this computer: for information, it is no count."""
-    from mica import engine
-
-    out = {}
-    for job in jobs:
-        model = engine.load(job.data)
-        for i, x in enumerate(job.inputs):
-            model.set_input(i, x)
-        begin = time.perf_counter()
-        model.run()
-        out[job.name] = time.perf_counter() - begin
-    return out
 
 
 def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
@@ -205,7 +189,16 @@ def main() -> int:
     parser.add_argument(
         "--fleet", action="store_true", help="instead: a fleet of boards on this computer, and mosquitto"
     )
+    parser.add_argument("--host", action="store_true", help="instead: the engine on this computer beside ONNX Runtime")
     args = parser.parse_args()
+    if args.host:
+        import host_bench
+
+        rows = host_bench.run(Path(args.models))
+        if args.json:
+            out = json.dumps({"revision": _revision(), "host": rows}, indent=1) + "\n"
+            sys.stdout.write(out) if args.json == "-" else Path(args.json).write_text(out)
+        return 0
     if args.fleet:
         import fleet_bench
 
@@ -278,11 +271,6 @@ def main() -> int:
         result["cores"][name] = entry
         if args.json != "-":
             print(report(core, entry, old["cores"].get(name) if old else None), end="\n\n")
-    if with_models:
-        result["host_seconds"] = host_seconds(next(iter(wholes.values())))
-        if args.json != "-":
-            took = ", ".join(f"{k} {v * 1e3:.1f} ms" for k, v in result["host_seconds"].items())
-            print(f"on this computer, for information: {took}")
     if args.json:
         out = json.dumps(result, indent=1) + "\n"
         if args.json == "-":
