@@ -10,11 +10,13 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
 from mica.compiler import Compiled, compile_model
 from mica.cost.table import Table
+from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.kernels import tabular
 from mica.quantise.kernels import tabular as quantise_tabular
@@ -106,3 +108,22 @@ def test_its_time_is_predicted(name: str) -> None:
     for core in table.content["cores"]:
         missing = [s.kernel for s in model.steps if table.step(core, model, s, 2048) is None]
         assert not missing, core
+
+
+def test_probabilities_of_three_classes_are_refused(tmp_path: Path) -> None:
+    """In a line that says what gives the same labels: these come from votes, with probabilities and without."""
+    model = onnx.load(FOLDER / "svm.onnx")
+    (node,) = (n for n in model.graph.node if n.op_type == "SVMClassifier")
+    x = np.load(FOLDER / "svm.npz")["test/x"]
+    labels = []
+    for with_probabilities in (False, True):
+        if with_probabilities:
+            node.attribute.extend(onnx.helper.make_attribute(name, [-1.5, -2.0, -1.0]) for name in ("prob_a", "prob_b"))
+        onnx.save(model, tmp_path / "svm.onnx")
+        session = onnxruntime.InferenceSession(tmp_path / "svm.onnx", providers=["CPUExecutionProvider"])
+        labels.append(session.run(None, {"x": x})[0])
+    np.testing.assert_array_equal(*labels)
+    with pytest.raises(
+        Unsupported, match=r"two classes; train it with SVC\(probability=False\), whose labels are the same"
+    ):
+        compile_model(tmp_path / "svm.onnx", {"x": x})
