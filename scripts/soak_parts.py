@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+TFLITE_FILES = 1000  # damaged .tflite files of a process
 sys.path[:0] = [
     str(ROOT / "host_tools"),
     *(str(ROOT / "tests" / name) for name in ("format", "usermod", "host", "robustness", "faults")),
@@ -143,10 +144,10 @@ def mutation(s: Settings, found: Found) -> None:
 
 
 def tflite(s: Settings, found: Found) -> None:
-    """Damaged .tflite files through `pack`, by the hundred, in a process of its own: it measures its memory."""
+    """Damaged .tflite files through `pack`, in processes of their own, which limit their memory."""
     name = "damaged .tflite files"
     end, seed = time.monotonic() + s.seconds, s.seed
-    program = [sys.executable, str(ROOT / "tests" / "host" / "damaged_tflite.py"), "100"]
+    program = [sys.executable, str(ROOT / "tests" / "host" / "damaged_tflite.py"), str(TFLITE_FILES)]
     while time.monotonic() < end:
         done = subprocess.run([*program, str(seed)], capture_output=True, text=True, check=False)
         if done.returncode:

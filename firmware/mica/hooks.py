@@ -26,7 +26,17 @@ GROUPS = (
     ("activation", "softmax_s8", "lut_s8", "log_softmax_s8"),
     ("shape", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8", "embedding_s8"),
     ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
-    ("features", "features_s8", "ranks_s8", "trees_s8", "distances_s8", "nearest_s8", "machine_s8", "log_mel_s8"),
+    (
+        "features",
+        "features_s8",
+        "ranks_s8",
+        "trees_s8",
+        "distances_s8",
+        "nearest_s8",
+        "machine_s8",
+        "log_mel_s8",
+        "forest_s8",
+    ),
 )
 # end
 

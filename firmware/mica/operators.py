@@ -147,7 +147,7 @@ _HOMES = (
     "reduce reduce_s8 argmax_s8",
     "norm layer_norm_s8",
     "recurrent recurrent_s8",
-    "tabular features_s8 ranks_s8 trees_s8",
+    "tabular features_s8 ranks_s8 trees_s8 forest_s8",
     "vectors distances_s8 nearest_s8 machine_s8",
     "audio log_mel_s8",
 )

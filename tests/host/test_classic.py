@@ -10,13 +10,16 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 
 from mica.compiler import Compiled, compile_model
 from mica.cost.table import Table
+from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.kernels import tabular
+from mica.quantise.kernels import tabular as quantise_tabular
 from mica.run.host import HostRunner
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "classic"
@@ -70,13 +73,32 @@ def test_as_good_as_float(name: str) -> None:
 def test_forest_takes_little_room() -> None:
     """At most 8 bytes for each inner node and leaf, beside what every file has: names, records of layers and tensors."""
     data = compiled("forest")
-    step = next(s for s in data.model.steps if s.kernel == "trees_s8")
-    nodes = step.blobs["nodes"]
-    starts = nodes[nodes < tabular.INSIDE]
-    leaves = int(((starts & tabular.LEAF) != 0).sum() - ((starts & tabular.MORE) != 0).sum())
-    inner = int(((starts & tabular.LEAF) == 0).sum())
+    step = next(s for s in data.model.steps if s.kernel == "forest_s8")
+    nodes = step.blobs["nodes"][: -tabular.SPARE]
+    leaves = int(((nodes & tabular.LEAF_NODE) != 0).sum())
+    inner = len(nodes) - leaves
     assert inner == leaves - len(step.blobs["roots"])
     assert len(data.data) <= 1024 + 8 * (inner + leaves), (len(data.data), inner, leaves)
+
+
+@pytest.mark.parametrize("name", ("forest", "forest_regressor", "xgboost", "tree"))
+def test_both_kernels_of_trees_give_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """trees_s8, which takes rows of more columns and larger trees, and forest_s8."""
+    small = compiled(name)
+    with np.load(FOLDER / f"{name}.npz") as data:
+        monkeypatch.setattr(quantise_tabular, "_small_nodes", lambda *_: None)
+        large = compile_model(FOLDER / f"{name}.onnx", {"x": data["x"]})
+        x = data["test/x"]
+    kinds = [{s.kernel for s in c.model.steps} & {"forest_s8", "trees_s8"} for c in (small, large)]
+    assert kinds == [{"forest_s8"}, {"trees_s8"}]
+    found = []
+    for c in (small, large):
+        with HostRunner(c.data) as runner:
+            t = runner.model.tensors[runner.model.inputs[0]]
+            found.append(
+                [[np.asarray(y).tobytes() for y in r] for r in runner.run([[quantise_input(v, t)] for v in x])]
+            )
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", ("forest", "neighbours", "neighbours_regressor", "svm_regressor"))
@@ -86,3 +108,22 @@ def test_its_time_is_predicted(name: str) -> None:
     for core in table.content["cores"]:
         missing = [s.kernel for s in model.steps if table.step(core, model, s, 2048) is None]
         assert not missing, core
+
+
+def test_probabilities_of_three_classes_are_refused(tmp_path: Path) -> None:
+    """In a line that says what gives the same labels: these come from votes, with probabilities and without."""
+    model = onnx.load(FOLDER / "svm.onnx")
+    (node,) = (n for n in model.graph.node if n.op_type == "SVMClassifier")
+    x = np.load(FOLDER / "svm.npz")["test/x"]
+    labels = []
+    for with_probabilities in (False, True):
+        if with_probabilities:
+            node.attribute.extend(onnx.helper.make_attribute(name, [-1.5, -2.0, -1.0]) for name in ("prob_a", "prob_b"))
+        onnx.save(model, tmp_path / "svm.onnx")
+        session = onnxruntime.InferenceSession(tmp_path / "svm.onnx", providers=["CPUExecutionProvider"])
+        labels.append(session.run(None, {"x": x})[0])
+    np.testing.assert_array_equal(*labels)
+    with pytest.raises(
+        Unsupported, match=r"two classes; train it with SVC\(probability=False\), whose labels are the same"
+    ):
+        compile_model(tmp_path / "svm.onnx", {"x": x})

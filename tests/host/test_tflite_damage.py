@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import damaged_tflite
+import numpy as np
 import pytest
 import soak_parts
 from tflite_nets import NETS
@@ -18,7 +20,8 @@ def test_damaged_files() -> None:
     assert min(figures["refused"], figures["packed"]) > FILES // 30
 
 
-def test_as_a_part_of_the_soak() -> None:
+def test_as_a_part_of_the_soak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(soak_parts, "TFLITE_FILES", 100)
     found = soak_parts.Found()
     soak_parts.tflite(soak_parts.Settings(0.1, 1, 1, ()), found)
     (figures,) = found.figures.values()
@@ -48,3 +51,12 @@ def test_a_traceback_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "net.tflite").write_bytes(NETS["svdf"]())
     with pytest.raises(damaged_tflite.Found, match="IndexError"):
         damaged_tflite.verdict(tmp_path / "net.tflite")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system limits a process's address space")
+def test_much_memory_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(damaged_tflite, "compile_model", lambda path: np.empty(2 * damaged_tflite.MOST_BYTES, np.int8))
+    (tmp_path / "net.tflite").write_bytes(NETS["svdf"]())
+    with pytest.raises(damaged_tflite.Found, match="took more than 256 MB"), damaged_tflite.bounded():
+        damaged_tflite.verdict(tmp_path / "net.tflite")
+    assert damaged_tflite.verdict(tmp_path / "net.tflite") == "packed"

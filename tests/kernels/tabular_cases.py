@@ -22,6 +22,7 @@ def tabular_cases() -> Iterator[Case]:
     yield from features()
     yield from ranks()
     yield from trees()
+    yield from small_nodes()
 
 
 def _floats(rng: Rng, shape: tuple[int, ...], kind: str) -> Array:
@@ -146,3 +147,61 @@ def trees() -> Iterator[Case]:
             p = {"words": len(blobs["nodes"]), "trees": len(depths), "mult": mult, "shift": shift}
             p |= {"act_min": act[0], "act_max": act[1]}
             yield Case(f"{name} {act}", "trees_s8", [x], p, Output((*dims[:-1], results), 1, -7), blobs)
+
+
+def grow_small(rng: Rng, columns: int, leaves: list[int], starts: list[int], depth: int) -> list[int]:
+    """The nodes of one random tree of forest_s8; starts: where in `leaves` those of a leaf begin."""
+    if depth == 0 or rng.random() < 0.15:
+        return [tabular.LEAF_MARK | int(rng.choice(starts)) << tabular.FIELD_SHIFT]
+    first, second = (grow_small(rng, columns, leaves, starts, depth - 1) for _ in range(2))
+    head = int(rng.integers(-128, 128)) << 24 | len(first) << tabular.FIELD_SHIFT | int(rng.integers(columns))
+    return [head, *first, *second]
+
+
+def small_forest(
+    rng: Rng, columns: int, results: int, depths: tuple[int, ...], entries: int, distinct: int
+) -> dict[str, Array]:
+    """The constants of trees of these depths, whose leaves are `distinct` ones."""
+    leaves: list[int] = []
+    starts = []
+    for _ in range(distinct):
+        starts.append(len(leaves))
+        targets = np.sort(rng.choice(results, rng.integers(1, min(entries, results) + 1), replace=False))
+        for k, t in enumerate(targets.tolist()):
+            value = int(rng.choice([-0x8000, 0x7FFF, int(rng.integers(-300, 300))]))
+            leaves.append(value << 16 | (tabular.MORE_ENTRIES if k + 1 < len(targets) else 0) | t)
+    nodes: list[int] = []
+    roots = []
+    for depth in depths:
+        roots.append(len(nodes))
+        nodes += grow_small(rng, columns, leaves, starts, depth)
+    nodes += [tabular.LEAF_MARK] * tabular.SPARE
+    return {
+        "nodes": np.array(nodes, np.int32),
+        "roots": np.array(roots, np.uint32),
+        "leaves": np.array(leaves, np.int32),
+        "bias": rng.integers(-5000, 5000, results).astype(np.int32),
+    }
+
+
+def small_nodes() -> Iterator[Case]:
+    """One leaf; every column that a node can name; chains of first and of second children; sums beyond the fast product."""
+    for dims, results, depths, entries, distinct, data in (
+        ((1, 3), 1, (0,), 1, 1, ""),
+        ((1, 1), 1, (1, 1, 2), 1, 3, "extreme"),
+        ((1, 12), 5, (6,) * 20, 4, 40, ""),
+        ((7,), 3, (3, 0, 4), 3, 5, ""),
+        ((2, 3, 9), 2, (5, 5), 2, 9, ""),
+        ((1, 255), 40, (11,) * 3, 12, 300, ""),
+        ((1, 255), 8192, (4, 4), 3, 20, "lowest"),
+    ):
+        name = f"forest {dims} {results} {depths} {data}"
+        rng = _rng(name)
+        blobs = small_forest(rng, dims[-1], results, depths, entries, distinct)
+        if results == 5:
+            blobs["bias"][:2] = 2**30, -(2**30)
+        x = _data(rng, dims, data)
+        for act, mult, shift in (((-128, 127), 2**30 + 12345, 5), ((-9, 70), 2**31 - 1, 8), ((-128, 127), 2**30, -2)):
+            p = {"words": len(blobs["nodes"]), "trees": len(depths), "units": len(blobs["leaves"]), "mult": mult}
+            p |= {"shift": shift, "act_min": act[0], "act_max": act[1]}
+            yield Case(f"{name} {act} {shift}", "forest_s8", [x], p, Output((*dims[:-1], results), 1, -7), blobs)

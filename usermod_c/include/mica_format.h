@@ -431,6 +431,18 @@
 #define MICA_LOG_MEL_S8_PARAM_SHIFT 10
 #define MICA_LOG_MEL_S8_PARAM_ACT_MIN 11
 #define MICA_LOG_MEL_S8_PARAM_ACT_MAX 12
+#define MICA_KERNEL_FOREST_S8 51
+#define MICA_FOREST_S8_BLOB_NODES 0             // i32
+#define MICA_FOREST_S8_BLOB_ROOTS 1             // u32
+#define MICA_FOREST_S8_BLOB_LEAVES 2            // i32
+#define MICA_FOREST_S8_BLOB_BIAS 3              // i32
+#define MICA_FOREST_S8_PARAM_WORDS 0
+#define MICA_FOREST_S8_PARAM_TREES 1
+#define MICA_FOREST_S8_PARAM_UNITS 2
+#define MICA_FOREST_S8_PARAM_MULT 3
+#define MICA_FOREST_S8_PARAM_SHIFT 4
+#define MICA_FOREST_S8_PARAM_ACT_MIN 5
+#define MICA_FOREST_S8_PARAM_ACT_MAX 6
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -468,6 +480,7 @@
     X(nearest_s8, NEAREST_S8, 1, 1, 0, INT32, INT8) \
     X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT8) \
     X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT8) \
+    X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -503,6 +516,7 @@
     X(distances) \
     X(nearest) \
     X(machine) \
-    X(log_mel)
+    X(log_mel) \
+    X(forest)
 
 #endif

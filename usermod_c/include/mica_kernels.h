@@ -539,6 +539,35 @@ size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
 size_t mica_trees_s8_y_bytes(const mica_trees_s8_t *p);
 mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
 
+// ---- forest_s8: as trees_s8, for trees of up to 255 columns whose nodes are words of 32 bits
+//   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes int32 [words], the last MICA_FOREST_SPARE of them leaves that no tree reaches,
+//   a tree begins at each of roots [trees]; leaves int32 [units], an entry each
+//   scratch: mica_scratch_min, a row of x filled up to 256 bytes and 4 bytes for each of out_n; rows: rows
+#define MICA_FOREST_LEAF 0x800000    // of a node: a leaf
+#define MICA_FOREST_SHIFT 8          // of its field: words from a node's first child to its second, or the first entry of a leaf
+#define MICA_FOREST_FIELD 0x7fff     // largest field
+#define MICA_FOREST_MARK 0x808000ffu // a leaf without its field: x[255] > -128, which a walk takes for true
+#define MICA_FOREST_MORE 0x8000      // of an entry: another one follows
+#define MICA_FOREST_COLUMNS 255      // most columns of x
+#define MICA_FOREST_SPARE 3          // so that four words are read for each look at the end
+typedef struct {
+    const int8_t *x;
+    int8_t *y;
+    const int32_t *nodes, *leaves;
+    const uint32_t *roots;
+    const int32_t *bias;
+    uint32_t rows, words, trees, units;
+    uint16_t in_n, out_n;
+    int32_t mult;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_forest_s8_t;
+
+size_t mica_forest_s8_x_bytes(const mica_forest_s8_t *p);
+size_t mica_forest_s8_y_bytes(const mica_forest_s8_t *p);
+mica_status_t mica_forest_s8_check_constants(const mica_forest_s8_t *p, const char **what);
+
 // ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
 //   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as missing is
 //   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows

@@ -152,6 +152,9 @@ uint32_t mica_scratch_min(uint32_t kernel, uint32_t out_channels, uint32_t reduc
     if (kernel == MICA_KERNEL_TREES_S8) {  // a sum for each number of a result
         return 4 * out_channels;
     }
+    if (kernel == MICA_KERNEL_FOREST_S8) {  // and a row of x, with room for every column that a node could name
+        return 256 + 4 * out_channels;
+    }
     if (kernel == MICA_KERNEL_NEAREST_S8 || kernel == MICA_KERNEL_MACHINE_S8) {  // a sum of 64 bits, and room to align them
         return 8 * out_channels + 4;
     }

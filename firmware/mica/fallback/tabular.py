@@ -125,6 +125,64 @@ def trees_s8(step):
     return run
 
 
+def forest_s8(step):
+    """The sum of the leaves that a row reaches; nodes are words of 32 bits, see SPEC.md."""
+    n, results = rows(step)
+    step.want(n <= 255 and results <= 8192, "a row is too long")
+    nodes = step.constant("nodes", step.within("words", 4, 0x1FFFFFFF))
+    roots = step.constant("roots", step.within("trees", 1, 65535))
+    leaves = step.constant("leaves", step.within("units", 1, 0x8000))
+    bias = step.constant("bias", results)
+    finish = one_factor(step)
+    _check_forest(step, nodes, leaves, n, results)
+    for root in roots:
+        step.want(root < len(nodes) - 3, "a tree does not begin with a node")
+    for v in bias:
+        step.want(abs(v) + (len(roots) << 15) < 1 << 31, "the sum of the trees can overflow")
+    x, y = step.x[0].data, step.y.data
+
+    def run():
+        at = 0
+        for row in range(0, len(x), n):
+            total = list(bias)
+            for i in roots:
+                word = nodes[i]
+                while not word & 0x800000:
+                    i += 1 if x[row + (word & 255)] <= word >> 24 else 1 + (word >> 8 & 0x7FFF)
+                    word = nodes[i]
+                i = word >> 8 & 0x7FFF
+                more = 0x8000
+                while more:
+                    word = leaves[i]
+                    more = word & 0x8000
+                    total[word & 0x7FFF] += word >> 16
+                    i += 1
+            for v in total:
+                y[at] = finish(v)
+                at += 1
+
+    return run
+
+
+def _check_forest(step, nodes, leaves, n, results):
+    """Check that each node leads forward to others, and each leaf to its entries."""
+    whole = len(nodes) - 3
+    for i, word in enumerate(nodes):
+        field = word >> 8 & 0x7FFF
+        if word & 0x800000:
+            sound = field < len(leaves) and word & ~0x7FFF00 == -0x7F7FFF01
+            step.want(sound, "a leaf of the trees has no entries, or another mark")
+        else:
+            step.want(word & 255 < n, "a tree asks for a column that the input does not have")
+            step.want(i + 1 + field < whole, "a child of a tree is not a node behind it")
+    for i, word in enumerate(leaves):
+        target = word & 0x7FFF
+        step.want(target < results, "a leaf adds to a number that the output does not have")
+        if word & 0x8000:
+            rises = i + 1 < len(leaves) and leaves[i + 1] & 0x7FFF > target
+            step.want(rises, "the entries of a leaf do not ascend")
+
+
 def _begins(nodes, at):
     return at < len(nodes) and nodes[at] < 0x8000
 

@@ -262,4 +262,95 @@ TREES = Kernel(
     counts=_trees_counts,
 )
 
-KERNELS = (FEATURES, RANKS, TREES)
+# ---- forest_s8
+
+# Words of forest_s8.
+LEAF_NODE = 0x800000  # of a node: a leaf
+FIELD_SHIFT, FIELD = 8, 0x7FFF  # of its field: words from the first child to the second, or a leaf's first entry
+LEAF_MARK = -0x7F7FFF01  # a leaf without its field: 0x808000ff
+MORE_ENTRIES = 0x8000  # of an entry: another one follows
+FOREST_COLUMNS = 255
+SPARE = 3  # leaves at the end that no tree reaches
+
+
+def _forest_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    requant(p)
+    _rows(x[0], y)
+    for what, t, most in (("input", x[0], FOREST_COLUMNS), ("output", y, MOST_COLUMNS)):
+        require(t.dims[-1] <= most, f"rows of {t.dims[-1]} in the {what}; {most} at most")
+    require(1 <= p["trees"] <= MOST_TREES, f"trees is {p['trees']}; expected 1 to {MOST_TREES}")
+    require(SPARE < p["words"] <= MAX_BYTES // 4, f"words is {p['words']}; expected {SPARE + 1} to {MAX_BYTES // 4}")
+    require(1 <= p["units"] <= FIELD + 1, f"units is {p['units']}; expected 1 to {FIELD + 1}")
+    return {"nodes": (p["words"],), "roots": (p["trees"],), "leaves": (p["units"],), "bias": (y.dims[-1],)}
+
+
+def _forest_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    nodes, whole = blobs["nodes"].astype(np.int64), p["words"] - SPARE
+    at, field = np.arange(len(nodes)), nodes >> FIELD_SHIFT & FIELD
+    leaf = (nodes & LEAF_NODE) != 0
+    marked = (nodes[leaf] & ~(FIELD << FIELD_SHIFT)) == LEAF_MARK
+    require(bool((marked & (field[leaf] < p["units"])).all()), "a leaf of the trees has no entries, or another mark")
+    inner = ~leaf
+    require(bool(((nodes[inner] & 255) < x[0].dims[-1]).all()), "a tree asks for a column that the input does not have")
+    require(bool((at[inner] + 1 + field[inner] < whole).all()), "a child of a tree is not a node behind it")
+    leaves = blobs["leaves"].astype(np.int64)
+    target = leaves & (MORE_ENTRIES - 1)
+    require(bool((target < y.dims[-1]).all()), "a leaf adds to a number that the output does not have")
+    more = np.flatnonzero(leaves & MORE_ENTRIES)
+    rises = bool((more + 1 < len(leaves)).all() and (target[more + 1] > target[more]).all())
+    require(rises, "the entries of a leaf do not ascend")
+    require(bool((blobs["roots"].astype(np.int64) < whole).all()), "a tree does not begin with a node")
+    bound = int(np.abs(blobs["bias"].astype(np.int64)).max()) + (p["trees"] << 15)
+    require(bound < INT32_LIMIT, f"the sum of the trees can reach {bound}; expected less than 2**31")
+
+
+def forest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """All trees of a row side by side."""
+    nodes, leaves = blobs["nodes"].astype(np.int64), blobs["leaves"].astype(np.int64)
+    rows = xs[0].reshape(-1, xs[0].shape[-1])
+    total = np.repeat(blobs["bias"].astype(np.int64)[None], len(rows), 0)
+    for x, sums in zip(rows, total, strict=True):
+        at = blobs["roots"].astype(np.int64)
+        while len(inner := np.flatnonzero((nodes[at] & LEAF_NODE) == 0)):
+            word = nodes[at[inner]]
+            at[inner] += np.where(x[word & 255] <= word >> 24, 1, 1 + (word >> FIELD_SHIFT & FIELD))
+        at = nodes[at] >> FIELD_SHIFT & FIELD
+        while len(at):
+            np.add.at(sums, leaves[at] & (MORE_ENTRIES - 1), leaves[at] >> 16)
+            at = at[(leaves[at] & MORE_ENTRIES) != 0] + 1
+    return clamp(q.y_zero + requantise(int32(total), p["mult"], p["shift"]), p).reshape(q.dims)
+
+
+def _forest_scratch_min(out_channels: int) -> int:
+    """A row with room for 256 columns, and a sum for each number of a result."""
+    return 256 + 4 * out_channels
+
+
+def _forest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    leaves = int(((step.blobs["nodes"] & LEAF_NODE) != 0).sum()) - SPARE
+    trees, rows = step.params["trees"], math.prod(y.dims[:-1])
+    depth = trees * math.log2(max(leaves / trees, 1.0))  # of trees that are balanced
+    return "", {"tree": float(rows * trees), "turn": float(rows) * depth, "out": float(elements(y))}
+
+
+FOREST = Kernel(
+    id=51,
+    name="forest_s8",
+    n_inputs=1,
+    blobs=(("nodes", "i32"), ("roots", "u32"), ("leaves", "i32"), ("bias", "i32")),
+    params=("words", "trees", "units", "mult", "shift", *ACT),
+    doc=(
+        "The sum of decision trees, as trees_s8 with nodes of one word. x [...,C], y [...,N]: y[...,n] = clamp(zy + requant(bias[n] + "
+        "what the leaves that x reaches add to n)); see the notes. A tree begins at each word of roots [trees] in nodes [words]; "
+        "leaves [units] holds what leaves add. C <= 255, N <= 8192; |bias| + 2**15 * trees < 2**31. Needs scratch."
+    ),
+    group="features",
+    rules=_forest_rules,
+    constants=_forest_constants,
+    oracle=forest_s8,
+    scratch_min=_forest_scratch_min,
+    counts=_forest_counts,
+)
+
+KERNELS = (FEATURES, RANKS, TREES, FOREST)

@@ -250,7 +250,9 @@ def _svm_classifier(n: Any) -> None:
     label, output = (*n.proto.output, "")[:2]
     probabilities = [np.asarray(n.attrs.get(name, ()), np.float64) for name in ("prob_a", "prob_b")]
     if probabilities[0].size and classes > 2:
-        raise ValueError("probabilities of more than two classes; export the model with probability=False")
+        raise ValueError(
+            "probabilities of more than two classes; train it with SVC(probability=False), whose labels are the same"
+        )
     if probabilities[0].size:  # of the first class, by Platt
         slope, offset = (float(p[0]) for p in probabilities)
         lines = np.array([[-slope], [slope]], np.float32), np.array([-offset, offset], np.float32)

@@ -48,17 +48,72 @@ def _trees(g: Graph, out: Graph, node: Node) -> None:
         raise ValueError(f"{len(forest.roots)} trees; a layer has {tabular.MOST_TREES} at most")
     largest = max(np.abs(forest.value).max(initial=0.0) / tabular.LEAF_MOST, np.abs(forest.bias).max() / 2.0**29)
     step = largest or 1.0
-    words, roots = _words(forest, qx, step)
     bias = np.rint(forest.bias / step).astype(np.int32)
     mult, shift = quantise_multiplier(np.array([step / qy.scale]))
-    params = {"words": len(words), "trees": len(roots), "mult": int(mult[0]), "shift": int(shift[0]), **act(qy, OPEN)}
-    blobs = [np.array(words, np.uint16), np.array(roots, np.uint32), bias]
-    emit(out, node, "trees_s8", node.inputs[:1], blobs, params)
+    small = _small_nodes(forest, qx, step) if out.value(node.inputs[0]).shape[-1] <= tabular.FOREST_COLUMNS else None
+    if small is not None:
+        nodes, roots, leaves = small
+        params = {"words": len(nodes), "trees": len(roots), "units": len(leaves)}
+        blobs = [np.array(nodes, np.int32), np.array(roots, np.uint32), np.array(leaves, np.int32), bias]
+        kernel = "forest_s8"
+    else:
+        words, roots = _words(forest, qx, step)
+        params = {"words": len(words), "trees": len(roots)}
+        blobs = [np.array(words, np.uint16), np.array(roots, np.uint32), bias]
+        kernel = "trees_s8"
+    params |= {"mult": int(mult[0]), "shift": int(shift[0]), **act(qy, OPEN)}
+    emit(out, node, kernel, node.inputs[:1], blobs, params)
+
+
+def _thresholds(f: Forest, qx: Quant) -> np.ndarray:
+    """int64 [n], within int8."""
+    return np.clip(np.floor(f.threshold / qx.scale + 1e-9) + qx.zero_point, LOW, HIGH).astype(np.int64)
+
+
+def _small_nodes(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int], list[int]] | None:
+    """Nodes, roots and leaves of forest_s8 (SPEC.md); None where a tree or all leaves are too large for it. step: of what leaves add."""
+    thresholds, values = _thresholds(f, qx).tolist(), np.rint(f.value / step).astype(np.int64)
+    nodes: list[int] = []
+    roots: list[int] = []
+    leaves: list[int] = []
+    places: dict[tuple[int, ...], int] = {}
+    for root in f.roots.tolist():
+        roots.append(len(nodes))
+        todo = [(root, -1)]
+        while todo:
+            i, parent = todo.pop()
+            if parent >= 0:
+                far = len(nodes) - parent - 1
+                if far > tabular.FIELD:
+                    return None
+                nodes[parent] |= far << tabular.FIELD_SHIFT
+            if f.column[i] < 0:
+                entries = _entries(f, values, i)
+                place = places.setdefault(entries, len(leaves))
+                if place > tabular.FIELD:
+                    return None
+                if place == len(leaves):
+                    leaves += entries
+                nodes.append(tabular.LEAF_MARK | place << tabular.FIELD_SHIFT)
+                continue
+            nodes.append(int(thresholds[i]) << 24 | int(f.column[i]))
+            todo += [(int(f.no[i]), len(nodes) - 1), (int(f.yes[i]), -1)]
+    if len(leaves) > tabular.FIELD + 1:
+        return None
+    return nodes + [tabular.LEAF_MARK] * tabular.SPARE, roots, leaves
+
+
+def _entries(f: Forest, values: np.ndarray, i: int) -> tuple[int, ...]:
+    """The words of a leaf of forest_s8; what adds nothing is left out, but for one."""
+    entries = [(int(f.target[e]), int(values[e])) for e in range(int(f.entry[i]), int(f.entry[i + 1])) if values[e]]
+    entries = entries or [(0, 0)]
+    last = len(entries) - 1
+    return tuple(v << 16 | (tabular.MORE_ENTRIES if k < last else 0) | t for k, (t, v) in enumerate(entries))
 
 
 def _words(f: Forest, qx: Quant, step: float) -> tuple[list[int], list[int]]:
     """The records of all trees (SPEC.md, trees_s8), and where each tree begins. step: of what leaves add."""
-    thresholds = np.clip(np.floor(f.threshold / qx.scale + 1e-9) + qx.zero_point, LOW, HIGH).astype(np.int64) & 255
+    thresholds = _thresholds(f, qx) & 255
     values = np.rint(f.value / step).astype(np.int64)
     words: list[int] = []
     roots = []

@@ -136,6 +136,22 @@ typedef struct {
 void mica_armv6m_trees(const mica_walk_t *args);
 void mica_trees_s8_armv6m(const mica_trees_s8_t *p, MICA_KERNEL_ARGS);
 
+// What mica_armv6m_forest works on, in the order in which forest_walk.S reads it.
+typedef struct {
+    const int8_t *x;  // 256 bytes, the last of them 127
+    uint32_t whole;   // nodes that trees reach
+    const int32_t *leaves;
+    int32_t *sum;
+    const int32_t *nodes;
+    uint32_t sum_bytes;
+    const uint32_t *roots, *roots_end;
+    const int32_t *nodes_end;  // nodes + whole
+    const int32_t *leaves_end;
+} mica_forest_walk_t;
+
+void mica_armv6m_forest(const mica_forest_walk_t *args);
+void mica_forest_s8_armv6m(const mica_forest_s8_t *p, MICA_KERNEL_ARGS);
+
 // What mica_armv6m_ranks works on, in the order in which rank_search.S reads it: one row of features.
 typedef struct {
     int8_t *y;

@@ -30,5 +30,7 @@
 #define MICA_RANKS_S8 mica_ranks_s8_armv6m
 #undef MICA_TREES_S8
 #define MICA_TREES_S8 mica_trees_s8_armv6m
+#undef MICA_FOREST_S8
+#define MICA_FOREST_S8 mica_forest_s8_armv6m
 
 #endif

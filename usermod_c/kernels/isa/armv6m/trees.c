@@ -4,6 +4,8 @@
 
 #include "requant.h"
 
+#define FAST (1u << 29)  // sums below it need no product of 64 bits
+
 void mica_trees_s8_armv6m(const mica_trees_s8_t *p, MICA_KERNEL_ARGS) {
     if (p->words < 4) {  // no node with children fits
         mica_trees_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
@@ -28,7 +30,8 @@ void mica_trees_s8_armv6m(const mica_trees_s8_t *p, MICA_KERNEL_ARGS) {
         args.x = p->x + (size_t)r * p->in_n;
         mica_armv6m_trees(&args);
         for (uint32_t n = 0; n < p->out_n; ++n) {
-            y[n] = mica_requant_s8(sum[n], p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+            bool fast = p->shift >= 1 && (uint32_t)sum[n] + FAST < 2 * FAST;
+            y[n] = (fast ? mica_requant_fast : mica_requant_s8)(sum[n], p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
         }
     }
 }
