@@ -67,7 +67,7 @@ def test_keywords_from_sound() -> None:
     assert packed.model.steps[0].kernel == "log_mel_s8"
     assert packed.model.tensors[packed.model.inputs[0]].dtype == "int16"
     assert packed.model.metadata["sample_rate"] == "16000" and packed.model.metadata["frontend"] == text
-    assert packed.model.steps[0].scratch_min == 1188
+    assert packed.model.steps[0].scratch_min == 2048
     loaded = engine.load(packed.data)
     network = onnxruntime.InferenceSession(str(KWS / "model.onnx"), providers=["CPUExecutionProvider"])
     right, float_right, same, worst = 0, 0, 0.0, 0
