@@ -68,7 +68,7 @@ def test_one_word(unix_board: Link, files: Path, model: str, n: int) -> None:
 
 
 def test_virtual_pico(files: Path) -> None:
-    """A frame at a time. Not yet in real time: the network is computed anew for each frame (host_tools/DESIGN.md)."""
+    """A frame at a time. Not yet in real time: the whole network is computed for each frame (host_tools/DESIGN.md)."""
     sound = marvin(reference_model("tflite") / "sww_easy10s.wav")[: 16000 * 8 // 5]
     (ms,) = expected(files / "row.mica", sound, 1025)
     rom = {name: (files / name).read_bytes() for name in ("row.mica", "word.wav")}

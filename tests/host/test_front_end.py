@@ -105,6 +105,15 @@ def test_definitions() -> None:
     )
 
 
+def test_a_sample_before() -> None:
+    """before=yes: frames of a sound that goes on are those of the whole."""
+    text = "logmel:frame=320,hop=160,mels=8,preemphasis=0.9,floor=1e-6"
+    whole, part = front_ends.parse(text).front_end(5), front_ends.parse(f"{text},before=yes").front_end(4)
+    assert (whole.samples, part.samples, part.frames) == (960, 801, 4)
+    x = np.random.default_rng(0).integers(-3000, 3000, 960)
+    np.testing.assert_allclose(reference.features(part, x[159:]), reference.features(whole, x)[1:], atol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
