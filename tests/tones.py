@@ -51,3 +51,11 @@ def write_wav(path: Path, x: np.ndarray, rate: int = 16000, channels: int = 1, w
         file.setparams((channels, width, rate, 0, "NONE", ""))
         file.writeframes(x.astype({1: "u1", 2: "<i2", 4: "<i4"}[width]).tobytes())
     return path
+
+
+def marvin(path: Path) -> np.ndarray:
+    """int16 [n], one of the two channels of the reference models' recording, which are the same."""
+    with wave.open(str(path), "rb") as file:
+        both = np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, 2)
+    assert (both[:, 0] == both[:, 1]).all()
+    return both[:, 0].copy()

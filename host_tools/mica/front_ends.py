@@ -80,6 +80,7 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "least": (_size, _SIZE),  # below it the logarithm is that of it
     "peak": (_one_of("yes", "no"), "yes or no"),  # samples are divided by the largest of them
     "preemphasis": (_size, _SIZE),
+    "before": (_one_of("yes", "no"), "yes or no"),  # one sample more, before the first frame, for its pre-emphasis
     "unit": (_size, _SIZE),  # what a step of the samples is worth
     "times": (_size, _SIZE),  # what the logarithms are multiplied with
     "plus": (_real, _REAL),  # and what is added to them afterwards
@@ -103,6 +104,7 @@ DEFAULTS: Mapping[str, object] = {
     "floor": 0.0,
     "peak": "no",
     "preemphasis": 0.0,
+    "before": "no",
     "unit": 1 / 32768,
     "times": 1.0,
     "plus": 0.0,
@@ -153,7 +155,8 @@ class Description:
         v, frame, hop, rate = self.values, self._int("frame"), self._int("hop"), self._int("rate")
         fft = self._int("fft") if "fft" in v else max(LEAST_POINTS, 1 << (frame - 1).bit_length())
         fmin, fmax = self._float("fmin"), self._float("fmax") if "fmax" in v else rate / 2
-        samples = self._int("samples") if "samples" in v else frame + (rows - 1) * hop
+        before = v["before"] == "yes"
+        samples = self._int("samples") if "samples" in v else before + frame + (rows - 1) * hop
         mels, columns = self._int("mels"), self.columns
         for wrong, todo in (
             (
@@ -163,7 +166,7 @@ class Description:
             (frame > fft, f"frame={frame} is longer than fft={fft}"),
             (fmin >= fmax or fmax > rate / 2, f"fmin={fmin:g}, fmax={fmax:g}: expected fmin < fmax <= {rate / 2:g} Hz"),
             (columns > mels, f"coefs={columns} of mels={mels}"),
-            (samples < frame or samples > 65535, f"{samples} samples: expected {frame} to 65535"),
+            (samples < before + frame or samples > 65535, f"{samples} samples: expected {before + frame} to 65535"),
             (self._float("preemphasis") > 1, "preemphasis: expected 0 to 1"),
             ("low" in v and "high" in v and self._float("low") >= self._float("high"), "low is not below high"),
             (self._float("unit") == 0 or self._float("times") == 0, "unit and times have to be more than 0"),
@@ -188,6 +191,7 @@ class Description:
             power=power,
             peak=v["peak"] == "yes",
             preemphasis=self._float("preemphasis"),
+            before=before,
             floor=self._float("least") if "least" in v else floor,
             limit="least" in v,
             factor=logarithm * self._float("times"),

@@ -67,7 +67,7 @@ def test_keywords_from_sound() -> None:
     assert packed.model.steps[0].kernel == "log_mel_s8"
     assert packed.model.tensors[packed.model.inputs[0]].dtype == "int16"
     assert packed.model.metadata["sample_rate"] == "16000" and packed.model.metadata["frontend"] == text
-    assert packed.model.steps[0].scratch_min == 1188
+    assert packed.model.steps[0].scratch_min == 2048
     loaded = engine.load(packed.data)
     network = onnxruntime.InferenceSession(str(KWS / "model.onnx"), providers=["CPUExecutionProvider"])
     right, float_right, same, worst = 0, 0, 0.0, 0
@@ -103,6 +103,15 @@ def test_definitions() -> None:
     np.testing.assert_allclose(
         front_ends.mel_filters(16000, 512, 40, 0, 8000, "htk", "slaney").sum() * 16000 / 512, 40, rtol=0.01
     )
+
+
+def test_a_sample_before() -> None:
+    """before=yes: frames of a sound that goes on are those of the whole."""
+    text = "logmel:frame=320,hop=160,mels=8,preemphasis=0.9,floor=1e-6"
+    whole, part = front_ends.parse(text).front_end(5), front_ends.parse(f"{text},before=yes").front_end(4)
+    assert (whole.samples, part.samples, part.frames) == (960, 801, 4)
+    x = np.random.default_rng(0).integers(-3000, 3000, 960)
+    np.testing.assert_allclose(reference.features(part, x[159:]), reference.features(whole, x)[1:], atol=1e-9)
 
 
 @pytest.mark.parametrize(

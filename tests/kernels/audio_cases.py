@@ -74,12 +74,13 @@ def audio_cases() -> Iterator[Case]:
         (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full")),
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
         (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full")),
+        (101, 60, 40, 64, 3, 3, audio.POWER | audio.BEFORE, 31744, ("", "ends")),
     ):
         for kind in kinds:
             name = f"log_mel {samples} {frame} {hop} {fft} {bands} {columns} {flags} {kind}"
             rng = _rng(name)
             x = sound(rng, samples, "ends" if kind == "full" else kind)[None]
-            frames = audio.frames_of(samples, frame, hop)
+            frames = audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop)
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": preemphasis}
             p |= {"floor": int(rng.integers(0, 2**31)), "floor_exponent": int(rng.integers(-60, -15))}
             if kind == "full":

@@ -48,10 +48,6 @@ static model_t *model_of(mp_obj_t self_in) {
     return self;
 }
 
-const mica_model_t *mp_mica_engine_of(mp_obj_t model) {
-    return model_of(model)->engine;
-}
-
 // A caller's buffer may have been extended, and its old memory freed, since the engine resolved its addresses.
 static void check_arena(const model_t *self, mp_mica_span_t *span) {
     mp_mica_arena_span(self->arena, span);
@@ -914,6 +910,21 @@ static mp_obj_t model_meta(mp_obj_t self_in, mp_obj_t key) {
 }
 static MP_DEFINE_CONST_FUN_OBJ_2(model_meta_obj, model_meta);
 
+static mp_obj_t model_tokens(mp_obj_t self_in) {
+    return mp_mica_tokens(model_of(self_in)->engine);
+}
+static MP_DEFINE_CONST_FUN_OBJ_1(model_tokens_obj, model_tokens);
+
+static mp_obj_t model_piece(mp_obj_t self_in, mp_obj_t token) {
+    return mp_mica_piece(model_of(self_in)->engine, token);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_piece_obj, model_piece);
+
+static mp_obj_t model_encode(mp_obj_t self_in, mp_obj_t text) {
+    return mp_mica_encode(model_of(self_in)->engine, text);
+}
+static MP_DEFINE_CONST_FUN_OBJ_2(model_encode_obj, model_encode);
+
 // ---- Attributes ----
 
 static mp_obj_t model_info(const model_t *self) {
@@ -1056,9 +1067,9 @@ static const mp_rom_map_elem_t model_locals_table[] = {
     { MP_ROM_QSTR(MP_QSTR_step_constant), MP_ROM_PTR(&model_step_constant_obj) },
     { MP_ROM_QSTR(MP_QSTR_replace), MP_ROM_PTR(&model_replace_obj) },
     { MP_ROM_QSTR(MP_QSTR_meta), MP_ROM_PTR(&model_meta_obj) },
-    { MP_ROM_QSTR(MP_QSTR_tokens), MP_ROM_PTR(&mp_mica_model_tokens_obj) },
-    { MP_ROM_QSTR(MP_QSTR_piece), MP_ROM_PTR(&mp_mica_model_piece_obj) },
-    { MP_ROM_QSTR(MP_QSTR_encode), MP_ROM_PTR(&mp_mica_model_encode_obj) },
+    { MP_ROM_QSTR(MP_QSTR_tokens), MP_ROM_PTR(&model_tokens_obj) },
+    { MP_ROM_QSTR(MP_QSTR_piece), MP_ROM_PTR(&model_piece_obj) },
+    { MP_ROM_QSTR(MP_QSTR_encode), MP_ROM_PTR(&model_encode_obj) },
     { MP_ROM_QSTR(MP_QSTR_call), MP_ROM_PTR(&model_call_obj) },
     { MP_ROM_QSTR(MP_QSTR_in_strip), MP_ROM_PTR(&model_in_strip_obj) },
     { MP_ROM_QSTR(MP_QSTR_ran), MP_ROM_PTR(&model_ran_obj) },

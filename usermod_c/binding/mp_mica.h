@@ -62,12 +62,11 @@ bool mp_mica_arena_intact(const mp_mica_arena_t *self);     // whether they are 
 
 // model.c
 mp_obj_t mp_mica_model_load(size_t n_args, const mp_obj_t *pos_args, mp_map_t *kw_args);
-const mica_model_t *mp_mica_engine_of(mp_obj_t model); // of a _mica.Model; raises RuntimeError where it was closed
 
 // tokens.c
-MP_DECLARE_CONST_FUN_OBJ_1(mp_mica_model_tokens_obj);
-MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_piece_obj);
-MP_DECLARE_CONST_FUN_OBJ_2(mp_mica_model_encode_obj);
+mp_obj_t mp_mica_tokens(const mica_model_t *m); // what the file says of them; these raise ValueError where it has none
+mp_obj_t mp_mica_piece(const mica_model_t *m, mp_obj_t token); // its bytes
+mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text); // a list of tokens
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_sample_obj);
 
 // cores.c

@@ -4,9 +4,8 @@
 
 #include "mp_mica.h"
 
-static void vocabulary(mp_obj_t self_in, const mica_model_t **m, mica_tokens_t *t) {
-    *m = mp_mica_engine_of(self_in);
-    if (!mica_tokens(*m, t)) {
+static void vocabulary(const mica_model_t *m, mica_tokens_t *t) {
+    if (!mica_tokens(m, t)) {
         mp_raise_msg(&mp_type_ValueError, MP_ERROR_TEXT("this model has no tokens in its file: pack it with mica pack --tokens"));
     }
 }
@@ -15,11 +14,9 @@ static mp_obj_t number_or_none(uint16_t token) {
     return token == MICA_NO_TOKEN ? mp_const_none : MP_OBJ_NEW_SMALL_INT(token);
 }
 
-// tokens(): what the file says of them.
-static mp_obj_t model_tokens(mp_obj_t self_in) {
-    const mica_model_t *m;
+mp_obj_t mp_mica_tokens(const mica_model_t *m) {
     mica_tokens_t t;
-    vocabulary(self_in, &m, &t);
+    vocabulary(m, &t);
     static const qstr fields[] = {
         MP_QSTR_count, MP_QSTR_begin, MP_QSTR_end, MP_QSTR_token, MP_QSTR_position, MP_QSTR_length, MP_QSTR_output,
         MP_QSTR_positions, MP_QSTR_window,
@@ -37,13 +34,10 @@ static mp_obj_t model_tokens(mp_obj_t self_in) {
     };
     return mp_obj_new_attrtuple(fields, MP_ARRAY_SIZE(fields), items);
 }
-MP_DEFINE_CONST_FUN_OBJ_1(mp_mica_model_tokens_obj, model_tokens);
 
-// piece(token): its bytes.
-static mp_obj_t model_piece(mp_obj_t self_in, mp_obj_t token_in) {
-    const mica_model_t *m;
+mp_obj_t mp_mica_piece(const mica_model_t *m, mp_obj_t token_in) {
     mica_tokens_t t;
-    vocabulary(self_in, &m, &t);
+    vocabulary(m, &t);
     const mp_int_t token = mp_mica_get_int(token_in);
     if (token < 0 || (mp_uint_t)token >= t.count) {
         mp_raise_msg_varg(&mp_type_IndexError, MP_ERROR_TEXT("token %d: there are %u"), (int)token, (unsigned)t.count);
@@ -52,13 +46,10 @@ static mp_obj_t model_piece(mp_obj_t self_in, mp_obj_t token_in) {
     const uint8_t *piece = mica_token_piece(m, (uint32_t)token, &bytes);
     return mp_obj_new_bytes(piece, bytes);
 }
-MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_piece_obj, model_piece);
 
-// encode(text): a list of tokens.
-static mp_obj_t model_encode(mp_obj_t self_in, mp_obj_t text_in) {
-    const mica_model_t *m;
+mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text_in) {
     mica_tokens_t t;
-    vocabulary(self_in, &m, &t);
+    vocabulary(m, &t);
     mp_buffer_info_t buf;
     mp_get_buffer_raise(text_in, &buf, MP_BUFFER_READ);
     const size_t space = buf.len != 0 && (t.flags & MICA_TOKEN_FLAG_SPACE) ? 1 : 0, n = buf.len + space;
@@ -88,7 +79,6 @@ static mp_obj_t model_encode(mp_obj_t self_in, mp_obj_t text_in) {
     }
     return list;
 }
-MP_DEFINE_CONST_FUN_OBJ_2(mp_mica_model_encode_obj, model_encode);
 
 // sample(token's scores, their scale, temperature in thousandths, top_k, state): state is a buffer of four bytes.
 static mp_obj_t module_sample(size_t n_args, const mp_obj_t *args) {

@@ -646,6 +646,7 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
 #define MICA_LOG_MEL_PEAK 2   // as if x were divided by its largest value, or 1 where that is less
 #define MICA_LOG_MEL_LIMIT 4  // what is below the floor becomes it; otherwise it is added
 #define MICA_LOG_MEL_DCT 8    // there is a dct
+#define MICA_LOG_MEL_BEFORE 16  // the first sample is only the one before the first frame
 #define MICA_LOG_MEL_MOST_POINTS 2048
 typedef struct {
     const int16_t *x;

@@ -4,7 +4,7 @@ from array import array
 
 from mica.fallback.common import log2, one_factor, volume
 
-_POWER, _PEAK, _LIMIT, _DCT = 1, 2, 4, 8
+_POWER, _PEAK, _LIMIT, _DCT, _BEFORE = 1, 2, 4, 8, 16
 
 
 def _bits(v):
@@ -43,37 +43,59 @@ def _root(roots, v):
     return (r + (1 << (z // 2 - 1))) >> z // 2 if z else r
 
 
-def _scaled(v, s):
-    return min((v + (1 << (s - 1))) >> s, 16383) if s > 0 else v << -s
+def _limit(re, im, n, bits):
+    """Shift the first n numbers to the right until they fit so many bits and a sign; return by how many."""
+    most = 0
+    for k in range(n):
+        most |= (re[k] if re[k] >= 0 else ~re[k]) | (im[k] if im[k] >= 0 else ~im[k])
+    s = max(_bits(most) - bits, 0)
+    if s:
+        half = 1 << (s - 1)
+        for k in range(n):
+            re[k], im[k] = (re[k] + half) >> s, (im[k] + half) >> s
+    return s
 
 
 def _transform(re, im, half, twiddles):
-    """Transform numbers in bit-reversed order in place, and return by how many bits they were shifted."""
+    """Transform numbers in bit-reversed order in place, and return what their exponent grows by."""
+    exponent = _limit(re, im, half, 16)
     for k in range(0, half, 4):
         sr, si, tr, ti = re[k] + re[k + 1], im[k] + im[k + 1], re[k] - re[k + 1], im[k] - im[k + 1]
         ur, ui, vr, vi = re[k + 2] + re[k + 3], im[k + 2] + im[k + 3], re[k + 2] - re[k + 3], im[k + 2] - im[k + 3]
         for i, r, m in ((0, sr + ur, si + ui), (1, tr + vi, ti - vr), (2, sr - ur, si - ui), (3, tr - vi, ti + vr)):
-            re[k + i], im[k + i] = (r + 1) >> 1, (m + 1) >> 1
-    exponent = 1
+            re[k + i], im[k + i] = r, m
     h = 4
     while h < half:
-        most = 0
-        for k in range(half):
-            for v in (re[k], im[k]):
-                most |= v if v >= 0 else ~v
-        s = 2 if most >= 1 << 14 else 1 if most >= 1 << 13 else 0
-        exponent += s
-        shift = 14 + s
+        exponent += _limit(re, im, half, 16) - 2
         for j in range(h):
             at = 2 * j * (half // h)
             c, w = twiddles[at], twiddles[at + 1]
             for k in range(j, half, 2 * h):
                 n = k + h
-                tr, ti = re[n] * c + im[n] * w, im[n] * c - re[n] * w
-                ar, ai = (re[k] << 14) + (1 << (shift - 1)), (im[k] << 14) + (1 << (shift - 1))
-                re[k], im[k] = (ar + tr) >> shift, (ai + ti) >> shift
-                re[n], im[n] = (ar - tr) >> shift, (ai - ti) >> shift
+                tr, ti = (re[n] * c + im[n] * w + 2048) >> 12, (im[n] * c - re[n] * w + 2048) >> 12
+                ar, ai = re[k] << 2, im[k] << 2
+                re[k], im[k], re[n], im[n] = ar + tr, ai + ti, ar - tr, ai - ti
         h *= 2
+    return exponent
+
+
+def _bins(re, im, half, twiddles, bins):
+    """Put the squares of all bins into `bins`, and return what the exponent of their roots grows by."""
+    exponent = _limit(re, im, half, 15) - 1
+    xr, xi = array("i", bytes(4 * half + 4)), array("i", bytes(4 * half + 4))
+    xr[0], xr[half] = (re[0] + im[0]) << 3, (re[0] - im[0]) << 3
+    for a in range(1, half):
+        b = half - a
+        c, w = twiddles[2 * a], twiddles[2 * a + 1]
+        pr, pi = im[a] + im[b], re[b] - re[a]
+        xr[a] = ((re[a] + re[b]) << 2) + ((pr * c + pi * w + 2048) >> 12)
+        xi[a] = ((im[a] - im[b]) << 2) + ((pi * c - pr * w + 2048) >> 12)
+    exponent += _limit(xr, xi, half + 1, 17)
+    for k in range(half + 1):
+        total = 0
+        for v in (abs(xr[k]), abs(xi[k])):
+            total += (v >> 2) ** 2 + ((v >> 2) * (v & 3) >> 1)
+        bins[k] = total
     return exponent
 
 
@@ -107,13 +129,14 @@ def log_mel_s8(step):
     rows = step.y.shape
     step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
     frames, columns = rows[-2:]
-    samples = shape[-1]
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
     frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
+    flags = step.within("flags", 0, 31)
+    first = 1 if flags & _BEFORE else 0
+    samples = shape[-1] - first
     sound = samples >= frame and frames == 1 + (samples - frame) // hop
     step.want(sound, "the frames are not those of the samples")
-    flags = step.within("flags", 0, 15)
     bands = step.within("bands", 1, 65535)
     step.want(flags & _DCT or bands == columns, "there are other columns than bands")
     emphasis = step.within("preemphasis", 0, 1 << 15)
@@ -137,18 +160,11 @@ def log_mel_s8(step):
     logs = array("i", [log2(64 + i) - (6 << 16) for i in range(65)])
     roots = array("i", [_nearest_root((32 + i) << 41) for i in range(97)])
     re, im = array("i", bytes(4 * half)), array("i", bytes(4 * half))
-    places = array("H", [0] * half)
+    places_of = array("H", [0] * half)
     for k in range(1, half):
-        places[k] = places[k >> 1] >> 1 | (half >> 1 if k & 1 else 0)
+        places_of[k] = places_of[k >> 1] >> 1 | (half >> 1 if k & 1 else 0)
     cut = array("i", bytes(4 * fft))
     bins = [0] * (half + 1)
-
-    def bin_(k, a, b):
-        c, w = twiddles[2 * k], twiddles[2 * k + 1]
-        er, ei, pr, pi = re[a] + re[b], im[a] - im[b], im[a] + im[b], re[b] - re[a]
-        xr, xi = ((er << 14) + pr * c + pi * w + 16384) >> 15, ((ei << 14) + pi * c - pr * w + 16384) >> 15
-        square = xr * xr + xi * xi
-        return square if flags & _POWER else _root(roots, square)
 
     def run():
         lowest, minus = floor, 0
@@ -159,26 +175,36 @@ def log_mel_s8(step):
             lowest *= peak**times
         at = 0
         for r in range(frames):
-            begin = r * hop
+            begin = r * hop + first
             most = 0
             for i in range(frame):
                 v = x[begin + i]
                 if emphasis:
-                    v = (v * 32768 - emphasis * x[max(begin + i - 1, 0)] + 16384) >> 15
-                v *= window[i]
+                    v = v * 32768 - emphasis * x[max(begin + i - 1, 0)]
                 cut[i] = v
                 most |= v if v >= 0 else ~v
-            s = _bits(most) - 14
+            places = 15 if emphasis else 0
+            s = max(_bits(most), places) - 15
+            for i in range(frame):
+                v = cut[i]
+                cut[i] = (((v >> (s - 1)) + 1) >> 1 if s > 0 else v << -s) * window[i]
             for k in range(half):
-                to, i = places[k], 2 * k
-                re[to] = _scaled(cut[i], s) if i < frame else 0
-                im[to] = _scaled(cut[i + 1], s) if i + 1 < frame else 0
-            exponent = s - 15 + _transform(re, im, half, twiddles)
-            for k in range(half + 1):
-                bins[k] = bin_(k, k % half, (half - k) % half)
-            exponent = 2 * exponent if flags & _POWER else exponent - 8
+                to, i = places_of[k], 2 * k
+                re[to] = cut[i] if i < frame else 0
+                im[to] = cut[i + 1] if i + 1 < frame else 0
+            exponent = s - 15 - places + _transform(re, im, half, twiddles)
+            exponent += _bins(re, im, half, twiddles, bins)
+            if flags & _POWER:
+                exponent *= 2
+            else:
+                exponent -= 8
+                for k in range(half + 1):
+                    bins[k] = _root(roots, bins[k])
             up = floor_exponent - exponent
-            least = min(lowest << up, 1 << 62) if up > 0 else lowest >> -up
+            much = max(up + _bits(lowest) - 62, 0) if lowest else 0
+            up -= much
+            exponent += much
+            least = lowest << up if up > 0 else lowest >> -up
             log = []
             g = 0
             for b in range(bands):
@@ -186,6 +212,7 @@ def log_mel_s8(step):
                 for k in range(filters[2 * b], filters[2 * b] + filters[2 * b + 1]):
                     total += bins[k] * gains[g] >> 16
                     g += 1
+                total >>= much
                 total = max(total, least) if flags & _LIMIT else total + least
                 log.append(_log(logs, total or 1) + (exponent << 16) - minus)
             for c in range(columns):

@@ -3,6 +3,7 @@ from _mica import cores as cores
 from _mica import info as info
 
 from . import audio as audio
+from . import boxes as boxes
 from . import hooks as hooks
 from . import kernels as kernels
 from . import operators as operators

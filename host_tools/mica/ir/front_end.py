@@ -18,7 +18,8 @@ class FrontEnd:
     window float64 [frame]; filters float64 [bands, fft / 2 + 1], none below 0; dct float64 [columns, bands], None where
     the columns are the bands. power: squares of the sizes. peak: the samples are divided by the largest of them, whatever their
     unit. preemphasis p: each sample less p times the one before; the first of all has itself before it. limit: what is
-    below the floor becomes it, instead of both being added. factor > 0.
+    below the floor becomes it, instead of both being added. factor > 0. before: the first sample of all has no frame, it is the one
+    before the first frame: a sound that goes on.
     """
 
     rate: int  # samples a second
@@ -39,6 +40,7 @@ class FrontEnd:
     unit: float
     least: float | None = None
     most: float | None = None
+    before: bool = False
 
     @property
     def bands(self) -> int:
@@ -48,7 +50,7 @@ class FrontEnd:
     @property
     def frames(self) -> int:
         """Number of rows."""
-        return 1 + (self.samples - self.frame) // self.hop
+        return 1 + (self.samples - self.before - self.frame) // self.hop
 
     @property
     def columns(self) -> int:

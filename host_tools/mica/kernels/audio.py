@@ -14,14 +14,17 @@ from mica.kernels.counts import elements
 from mica.kernels.integers import Output, clamp, int32, log2, requantise
 from mica.kernels.rules import act, requant, require
 
-POWER, PEAK, LIMIT, DCT = 1, 2, 4, 8  # bits of `flags`
+POWER, PEAK, LIMIT, DCT, BEFORE = 1, 2, 4, 8, 16  # bits of `flags`
 LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
 UNIT = 14  # binary places of twiddle factors
 TWIDDLE_LIMIT = (1 << 28) + (1 << 15)  # of cos**2 + sin**2, each rounded
+PART_BITS = 16  # of a part of a complex number, before each stage of the transform; after all of them one less
+KEPT = 2  # binary places more that a stage leaves
+BIN_BITS = 17  # of a part of a bin before it is squared, the last two of them behind the point
 DCT_LIMIT = 1 << 18  # of a row's sum of magnitudes
 BIAS_LIMIT = 1 << 29
 DCT_CUT = 11  # binary places that a row's sum loses
-LARGEST_FLOOR = 1 << 62
+FLOOR_BITS = 62
 
 
 def frames_of(samples: int, frame: int, hop: int) -> int:
@@ -40,10 +43,11 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
     require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
     require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
-    fits = dims[-1] >= frame and rows[-2] == frames_of(dims[-1], frame, hop)
-    require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {dims[-1]} samples")
     flags = p["flags"]
-    require(0 <= flags < 2 * DCT, f"flags is {flags}; expected 0 to {2 * DCT - 1}")
+    require(0 <= flags < 2 * BEFORE, f"flags is {flags}; expected 0 to {2 * BEFORE - 1}")
+    samples = dims[-1] - bool(flags & BEFORE)
+    fits = samples >= frame and rows[-2] == frames_of(samples, frame, hop)
+    require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {samples} samples")
     require(1 <= bands <= MAX_DIM, f"bands is {bands}; expected 1 to {MAX_DIM}")
     columns = flags & DCT or bands == rows[-1]
     require(bool(columns), f"{bands} bands and {rows[-1]} columns, without a DCT")
@@ -124,96 +128,113 @@ def root_table(v: Array) -> Array:
     return np.where(v > 0, root, 0)
 
 
+def _size(v: Array, axes: int | tuple[int, ...]) -> Array:
+    """How many bits the largest of v and ~v needs."""
+    return _bit_length(np.maximum(v, ~v).max(axis=axes))
+
+
+def _down(v: Array, s: Array) -> Array:
+    """v * 2**-s, halves up; s >= 0."""
+    return (int32(v + np.where(s > 0, np.int64(1) << np.maximum(s - 1, 0), 0))) >> s
+
+
 def _frames(x: Array, p: Params, window: Array) -> tuple[Array, Array]:
-    """Scaled frames [n, fft] and the exponents [n] by which they were scaled down."""
+    """Frames times the window, int64 [n, fft], and the exponents [n] of their units."""
     x = x.astype(np.int64).reshape(-1)
+    places = 0
     if p["preemphasis"]:
-        before = np.concatenate([x[:1], x[:-1]])
-        x = (x * 32768 - p["preemphasis"] * before + (1 << 14)) >> 15
-    cut = np.lib.stride_tricks.sliding_window_view(x, p["frame"])[:: p["hop"]] * window.astype(np.int64)
-    s = _bit_length(np.bitwise_or.reduce(cut ^ (cut >> 63), axis=1)) - 14
+        x = x * 32768 - p["preemphasis"] * np.concatenate([x[:1], x[:-1]])
+        places = 15
+    x = x[1:] if p["flags"] & BEFORE else x
+    cut = np.lib.stride_tricks.sliding_window_view(int32(x), p["frame"])[:: p["hop"]]
+    s = np.maximum(_size(cut, 1) - 15, places - 15)
     down, up = np.maximum(s, 0)[:, None], np.maximum(-s, 0)[:, None]
-    half = np.where(down > 0, np.int64(1) << np.maximum(down - 1, 0), 0)
-    scaled = np.where(s[:, None] > 0, np.minimum((int32(cut + half)) >> down, 16383), cut << up)
-    return np.pad(scaled, ((0, 0), (0, p["fft"] - p["frame"]))), s
-
-
-def _places(z: Array) -> Array:
-    """[n, m] complex as a pair of arrays -> by how many bits each of n has to be shifted before the next stage."""
-    size = np.maximum(z, ~z).max(axis=(0, 2))
-    return np.where(size >= 1 << 14, 2, np.where(size >= 1 << 13, 1, 0))
+    whole = np.where(down > 0, ((cut >> np.maximum(down - 1, 0)) + 1) >> 1, cut << up)
+    return np.pad(int32(whole * window.astype(np.int64)), ((0, 0), (0, p["fft"] - p["frame"]))), s - 15 - places
 
 
 def _transform(z: Array, twiddles: Array) -> tuple[Array, Array]:
-    """z int64 [2 (real, imaginary), n, m], twiddles [m + 1, 2]: the transform, and the exponents [n]."""
+    """z int64 [2 (real, imaginary), n, m], twiddles [m + 1, 2]: the transform, and what is added to the exponents [n]."""
     m = z.shape[2]
     bits = m.bit_length() - 1
     order = [int(f"{i:0{bits}b}"[::-1], 2) for i in range(m)]
-    r, i = z[:, :, order].reshape(2, -1, m // 4, 4)
+    z, exponent = _limited(z[:, :, order], PART_BITS)
+    r, i = z.reshape(2, -1, m // 4, 4)
     sr, si, tr, ti = r[..., 0] + r[..., 1], i[..., 0] + i[..., 1], r[..., 0] - r[..., 1], i[..., 0] - i[..., 1]
     ur, ui, vr, vi = r[..., 2] + r[..., 3], i[..., 2] + i[..., 3], r[..., 2] - r[..., 3], i[..., 2] - i[..., 3]
     r = np.stack([sr + ur, tr + vi, sr - ur, tr - vi], axis=-1)
     i = np.stack([si + ui, ti - vr, si - ui, ti + vr], axis=-1)
-    z = (np.stack([r, i]).reshape(2, -1, m) + 1) >> 1
-    exponent = np.ones(z.shape[1], np.int64)
+    z = np.stack([r, i]).reshape(2, -1, m)
     h = 4
     while h < m:
-        s = _places(z)
-        exponent += s
-        shift = (UNIT + s)[:, None, None]
-        half = np.int64(1) << (shift - 1)
+        z, s = _limited(z, PART_BITS)
+        exponent += s - KEPT
         parts = z.reshape(2, -1, m // (2 * h), 2, h)
         (ar, ai), (br, bi) = parts[:, :, :, 0], parts[:, :, :, 1]
         c, w = twiddles[np.arange(h) * (m // h)].T
-        tr, ti = br * c + bi * w, bi * c - br * w
-        ar, ai = (ar << UNIT) + half, (ai << UNIT) + half
-        upper = np.stack([int32(ar + tr) >> shift, int32(ai + ti) >> shift])
-        lower = np.stack([int32(ar - tr) >> shift, int32(ai - ti) >> shift])
-        z = np.stack([upper, lower], axis=3).reshape(2, -1, m)
-        assert np.maximum(z, ~z).max() < 1 << 15, "a stage leaves the int16"
+        t = int32(np.stack([br * c + bi * w, bi * c - br * w]) + (1 << (UNIT - KEPT - 1))) >> (UNIT - KEPT)
+        a = np.stack([ar, ai]) << KEPT
+        z = np.stack([a + t, a - t], axis=3).reshape(2, -1, m)
         h *= 2
     return z, exponent
 
 
-def _bins(z: Array, twiddles: Array) -> Array:
-    """Squares of the m + 1 bins of 2 * m real samples, [n, m + 1], below 2**32."""
+def _limited(z: Array, bits: int) -> tuple[Array, Array]:
+    """[2, n, m] -> shifted to the right until all of [n] fit so many bits and a sign, and by how many."""
+    s = np.maximum(_size(z, (0, 2)) - bits, 0)
+    return _down(z, s[:, None]), s
+
+
+def _bins(z: Array, twiddles: Array) -> tuple[Array, Array]:
+    """Squares of the m + 1 bins of 2 * m real samples, [n, m + 1], below 2**32; and what is added to the exponents of their roots."""
     m = z.shape[2]
+    z, exponent = _limited(z, PART_BITS - 1)
     k = np.arange(m + 1)
     (ar, ai), (br, bi) = z[:, :, k % m], z[:, :, -k % m]
     er, ei, pr, pi = ar + br, ai - bi, ai + bi, br - ar
     c, w = twiddles.T
-    xr = int32((er << UNIT) + pr * c + pi * w + (1 << UNIT)) >> (UNIT + 1)
-    xi = int32((ei << UNIT) + pi * c - pr * w + (1 << UNIT)) >> (UNIT + 1)
-    square = xr * xr + xi * xi
+    half = 1 << (UNIT - KEPT - 1)
+    xr = (er << KEPT) + (int32(pr * c + pi * w + half) >> (UNIT - KEPT))
+    xi = (ei << KEPT) + (int32(pi * c - pr * w + half) >> (UNIT - KEPT))
+    first = z[:, :, 0]
+    xr[:, 0], xi[:, 0] = (first[0] + first[1]) << (KEPT + 1), 0
+    xr[:, m], xi[:, m] = (first[0] - first[1]) << (KEPT + 1), 0
+    x, s = _limited(np.stack([xr, xi]), BIN_BITS)
+    x = np.abs(x)
+    square: Array = ((x >> 2) ** 2 + ((x >> 2) * (x & 3) >> 1)).sum(axis=0)
     assert square.max() < 1 << 32, "a bin leaves the uint32"
-    return square
+    return square, exponent + s - 1
 
 
-def _shifted_floor(floor: int, up: Array) -> Array:
-    """floor * 2**up, rounded down, at most LARGEST_FLOOR."""
-    return np.array([min(floor << max(k, 0), LARGEST_FLOOR) >> max(-k, 0) for k in up.tolist()], np.int64)
+def _with_floor(sums: Array, exponent: Array, p: Params, peak: int) -> tuple[Array, Array]:
+    """Sums [n, bands] with the floor added, or limited to it, and their exponents [n]; the floor takes at most FLOOR_BITS."""
+    floor = p["floor"] * (1 if p["flags"] & POWER == 0 else peak) * peak
+    up = p["floor_exponent"] - exponent
+    down = np.maximum(up + floor.bit_length() - FLOOR_BITS, 0) if floor else np.zeros_like(up)
+    floors = [floor << k if k > 0 else floor >> -k for k in (up - down).tolist()]
+    sums = sums >> np.minimum(down, 63)[:, None]
+    with_floor = np.maximum if p["flags"] & LIMIT else np.add
+    return np.asarray(with_floor(sums, np.array(floors, np.int64)[:, None])), exponent + down
 
 
 def logarithms(x: Array, blobs: Blobs, p: Params) -> Array:
     """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
     flags, twiddles = p["flags"], blobs["twiddles"].astype(np.int64)
-    frames, s = _frames(x, p, blobs["window"])
-    z, exponent = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
-    exponent += s - 15
-    bins = _bins(z, twiddles)
+    frames, exponent = _frames(x, p, blobs["window"])
+    z, more = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
+    bins, most = _bins(z, twiddles)
+    exponent += more + most
     bins, exponent = (bins, 2 * exponent) if flags & POWER else (root_table(bins), exponent - 8)
-    floor, minus = p["floor"], 0
+    peak, minus = 1, 0
     if flags & PEAK:
         peak = max(int(x.max()), 1)
         minus = int(log2_table(np.array([peak]))[0]) * (2 if flags & POWER else 1)
-        floor *= peak * (peak if flags & POWER else 1)
-    floors = _shifted_floor(floor, p["floor_exponent"] - exponent)
     gains = blobs["gains"].astype(np.int64)
     sums, at = np.zeros((len(bins), p["bands"]), np.int64), 0
     for b, (first, n) in enumerate(blobs["filters"].astype(np.int64).tolist()):
         sums[:, b] = (bins[:, first : first + n] * gains[at : at + n] >> 16).sum(axis=1)
         at += n
-    sums = np.maximum(sums, floors[:, None]) if flags & LIMIT else sums + floors[:, None]
+    sums, exponent = _with_floor(sums, exponent, p, peak)
     return log2_table(np.maximum(sums, 1)) + (exponent << 16)[:, None] - minus
 
 
@@ -233,8 +254,8 @@ def log_mel_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
 
 
 def _log_mel_scratch(p: Params) -> int:
-    """The transform of a frame, and its logarithms."""
-    return 4 * (p["fft"] // 2 + 1 + p["bands"])
+    """The transform of a frame; after it bins and logarithms lie there."""
+    return 4 * max(p["fft"], p["fft"] // 2 + 1 + p["bands"])
 
 
 def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
@@ -269,10 +290,10 @@ LOG_MEL = Kernel(
     ),
     doc=(
         "Sound to features. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r "
-        "comes of the samples from r * hop on. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
-        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct. fft a power of "
+        "comes of the samples from r * hop on; with flag before one further. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
+        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct, 16 before (S - 1 in place of S). fft a power of "
         "two, 32 to 2048, frame <= fft; twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15; filters [bands,2]; for each row "
-        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * (fft / 2 + 1 + bands) bytes."
+        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * max(fft, fft / 2 + 1 + bands) bytes."
     ),
     x_type="int16",
     group="features",

@@ -20,9 +20,10 @@ def put(g: Graph, f: FrontEnd, name: str) -> Graph:
     x = g.value(name)
     rows = rows_of(x.shape, f.columns, f"input '{name}'")
     if rows != f.frames:
+        least = f.before + f.frame + (rows - 1) * f.hop
         raise MicaError(
             f"--frontend: {f.samples} samples have {f.frames} frames; input '{name}' takes {rows}",
-            todo=f"expected samples={f.frame + (rows - 1) * f.hop} to {f.frame + rows * f.hop - 1}",
+            todo=f"expected samples={least} to {least + f.hop - 1}",
         )
     if name in g.outputs:
         raise MicaError(f"--frontend: input '{name}' is an output as well")

@@ -25,6 +25,7 @@ def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
     unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
     if f.preemphasis:
         x = x - f.preemphasis * np.concatenate([x[:1], x[:-1]])
+    x = x[1:] if f.before else x
     # Each frame has a unit of its own, in which int16 samples are whole; so quiet frames lose nothing beside loud ones.
     frames = exact.whole_rows(np.lib.stride_tricks.sliding_window_view(x, f.frame)[:: f.hop], exact.bits(f.frame)[0])
     spectrum = exact.rows_with_rows(frames, real) ** 2 + exact.rows_with_rows(frames, imaginary) ** 2

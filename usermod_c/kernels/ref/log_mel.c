@@ -4,7 +4,9 @@
 
 #include "requant.h"
 
-#define LARGEST_FLOOR ((uint64_t)1 << 62)
+#define FLOOR_BITS 62
+#define PART_BITS 16  // of parts of complex numbers before a stage
+#define BIN_BITS 17   // of parts of a bin before they are squared, two of them behind the point
 #define TWIDDLE_LIMIT ((1 << 28) + (1 << 15))  // cos^2 + sin^2 in units of 2^-14, each rounded
 #define DCT_LIMIT (1 << 18)
 #define BIAS_LIMIT (1 << 29)
@@ -34,13 +36,19 @@ static bool is_power_of_two(uint32_t v) {
     return v && (v & (v - 1)) == 0;
 }
 
+// Where the first frame begins.
+static uint32_t first_sample(const mica_log_mel_s8_t *p) {
+    return p->flags & MICA_LOG_MEL_BEFORE ? 1 : 0;
+}
+
 mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **what) {
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
     if (!is_power_of_two(p->fft) || p->fft < 32 || p->fft > MICA_LOG_MEL_MOST_POINTS || !p->frame || p->frame > p->fft) {
         return MICA_ERR_SHAPE;
     }
     *what = "the frames are not those of the samples";
-    if (!p->hop || !p->frames || p->samples < p->frame || p->frames != 1 + (p->samples - p->frame) / p->hop
+    const uint32_t first = first_sample(p);
+    if (!p->hop || !p->frames || p->samples < first + p->frame || p->frames != 1 + (p->samples - first - p->frame) / p->hop
         || p->samples > MICA_MAX_BYTES / 2) {
         return MICA_ERR_SHAPE;
     }
@@ -50,7 +58,7 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
         return MICA_ERR_SHAPE;
     }
     *what = "flags, pre-emphasis, floor, or a factor of requantisation is out of its range";
-    bool sound = p->flags < 2 * MICA_LOG_MEL_DCT && p->preemphasis <= 1 << 15 && p->floor >= 0
+    bool sound = p->flags < 2 * MICA_LOG_MEL_BEFORE && p->preemphasis <= 1 << 15 && p->floor >= 0
         && p->floor_exponent >= -64 && p->floor_exponent < 64 && p->act_min <= p->act_max
         && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
@@ -69,7 +77,8 @@ size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p) {
 }
 
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p) {
-    return 4 * (p->fft / 2u + 1 + p->bands);
+    const uint32_t after = p->fft / 2u + 1 + p->bands;
+    return 4 * (after > p->fft ? after : p->fft);
 }
 
 uint32_t mica_log_mel_s8_rows(const mica_log_mel_s8_t *p) {
@@ -154,127 +163,149 @@ static uint32_t root_q8(uint32_t v) {
     return z ? (root + (1u << (z / 2 - 1))) >> z / 2 : root;
 }
 
-// A complex number of two int16 in one word, the real part in its lower half.
-static int32_t re(uint32_t v) {
-    return (int16_t)(v & 0xffff);
+// v * 2^-s, halves up. s >= 0, v + 2^(s-1) an int32.
+static int32_t down(int32_t v, int32_t s) {
+    return s ? (v + (1 << (s - 1))) >> s : v;
 }
 
-static int32_t im(uint32_t v) {
-    return (int16_t)(v >> 16);
+// All bits of v, or of ~v where v is negative.
+static uint32_t bits_of(int32_t v) {
+    return (uint32_t)(v ^ (v >> 31));
 }
 
-static uint32_t complex_of(int32_t r, int32_t i) {
-    return ((uint32_t)r & 0xffff) | (uint32_t)i << 16;
+// By how much numbers have to be shifted whose bits are `used`, so that they have `bits` bits and a sign.
+static int32_t excess(uint32_t used, int32_t bits) {
+    const int32_t n = bit_length(used) - bits;
+    return n > 0 ? n : 0;
 }
 
-// Sample i after pre-emphasis, times the window: at most 65535 * 32767. The sample before the first counts as the first.
-static int32_t windowed(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i) {
+// Sample i, in units of 2^-15 after pre-emphasis. The sample before the first counts as the first.
+static int32_t sample(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i) {
     const int16_t *x = p->x + begin + i;
-    int32_t v = x[0];
-    if (p->preemphasis) {
-        v = (v * 32768 - p->preemphasis * x[begin + i ? -1 : 0] + (1 << 14)) >> 15;
-    }
-    return v * p->window[i];
+    return p->preemphasis ? x[0] * 32768 - p->preemphasis * x[begin + i ? -1 : 0] : x[0];
 }
 
-// value * 2^-s, rounded, in [-2^14, 2^14).
-static int32_t scaled(int32_t value, int32_t s) {
-    if (s > 0) {
-        value = (value + (1 << (s - 1))) >> s;
-        return value > 16383 ? 16383 : value;
-    }
-    return value * (1 << -s);
+// Sample i with 15 bits and a sign, times the window: less than 2^30.
+static int32_t windowed(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i, int32_t s) {
+    const int32_t v = sample(p, begin, i);
+    return (s > 0 ? ((v >> (s - 1)) + 1) >> 1 : v * (1 << -s)) * p->window[i];
 }
 
-// The frame's samples into z, two by two, in bit-reversed order, and zeros behind them. Returns s: z is samples * 2^(15-s).
-static int32_t take_frame(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t *z) {
-    uint32_t used = 0;
+// The frame's samples into z, two by two, in bit-reversed order, and zeros behind them. Returns the exponent of z's unit.
+static int32_t take_frame(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, uint32_t *used) {
+    uint32_t all = 0;
     for (uint32_t i = 0; i < p->frame; ++i) {
-        const int32_t v = windowed(p, begin, i);
-        used |= (uint32_t)(v ^ (v >> 31));
+        all |= bits_of(sample(p, begin, i));
     }
-    const int32_t s = bit_length(used) - 14;
+    const int32_t places = p->preemphasis ? 15 : 0, n = bit_length(all), s = (n > places ? n : places) - 15;
     const uint32_t half = p->fft / 2u;
+    *used = 0;
     for (uint32_t k = 0, j = 0; k < half; ++k) {
         const uint32_t i = 2 * k;
-        z[j] = complex_of(i < p->frame ? scaled(windowed(p, begin, i), s) : 0,
-            i + 1 < p->frame ? scaled(windowed(p, begin, i + 1), s) : 0);
+        z[2 * j] = i < p->frame ? windowed(p, begin, i, s) : 0;
+        z[2 * j + 1] = i + 1 < p->frame ? windowed(p, begin, i + 1, s) : 0;
+        *used |= bits_of(z[2 * j]) | bits_of(z[2 * j + 1]);
         uint32_t bit = half >> 1;
         for (; j & bit; bit >>= 1) {
             j ^= bit;
         }
         j |= bit;
     }
-    return s;
+    return s - 15 - places;
 }
 
-// Bits 14 and 15 of each half: whether a part of v needs more than 14, more than 15 bits with its sign.
-static uint32_t size_of(uint32_t v) {
-    return v ^ v << 1;
-}
-
-static int32_t halved(int32_t v) {
-    return (v + 1) >> 1;
-}
-
-// The two first stages at once: parts in [-2^14, 2^14) become int16. Returns size_of() all.
-static uint32_t first_stages(uint32_t *z, uint32_t half) {
-    uint32_t size = 0;
-    for (uint32_t *p = z; p < z + half; p += 4) {
-        const int32_t sr = re(p[0]) + re(p[1]), si = im(p[0]) + im(p[1]), tr = re(p[0]) - re(p[1]), ti = im(p[0]) - im(p[1]);
-        const int32_t ur = re(p[2]) + re(p[3]), ui = im(p[2]) + im(p[3]), vr = re(p[2]) - re(p[3]), vi = im(p[2]) - im(p[3]);
-        p[0] = complex_of(halved(sr + ur), halved(si + ui));
-        p[1] = complex_of(halved(tr + vi), halved(ti - vr));
-        p[2] = complex_of(halved(sr - ur), halved(si - ui));
-        p[3] = complex_of(halved(tr - vi), halved(ti + vr));
-        size |= size_of(p[0]) | size_of(p[1]) | size_of(p[2]) | size_of(p[3]);
+// The two first stages at once. Takes the bits of z and returns those that it then has.
+static uint32_t first_stages(int32_t *z, uint32_t half, int32_t s) {
+    uint32_t used = 0;
+    for (int32_t *p = z; p < z + 2 * half; p += 8) {
+        const int32_t ar = down(p[0], s), ai = down(p[1], s), br = down(p[2], s), bi = down(p[3], s);
+        const int32_t cr = down(p[4], s), ci = down(p[5], s), dr = down(p[6], s), di = down(p[7], s);
+        const int32_t sr = ar + br, si = ai + bi, tr = ar - br, ti = ai - bi;
+        const int32_t ur = cr + dr, ui = ci + di, vr = cr - dr, vi = ci - di;
+        p[0] = sr + ur;
+        p[1] = si + ui;
+        p[2] = tr + vi;
+        p[3] = ti - vr;
+        p[4] = sr - ur;
+        p[5] = si - ui;
+        p[6] = tr - vi;
+        p[7] = ti + vr;
+        for (uint32_t i = 0; i < 8; ++i) {
+            used |= bits_of(p[i]);
+        }
     }
-    return size;
+    return used;
 }
 
-// A Fourier transform in place, of `half` complex numbers in bit-reversed order. Each stage is shifted to the right as far as
-// it needs; returns by how many bits all of them.
-static int32_t transform(const int16_t *twiddles, uint32_t *z, uint32_t half) {
-    uint32_t size = first_stages(z, half);
-    int32_t exponent = 1;
+// A Fourier transform in place, of `half` complex numbers in bit-reversed order, whose bits are `used`. Numbers are shifted to the
+// right before each stage as far as it needs; each leaves two places more. Returns what the exponent grows by, and used.
+static int32_t transform(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t *used) {
+    int32_t s = excess(*used, PART_BITS), exponent = s;
+    uint32_t all = first_stages(z, half, s);
     for (uint32_t h = 4, step = half / 4; h < half; h *= 2, step /= 2) {
-        const int32_t s = size & 0x80008000 ? 2 : size & 0x40004000 ? 1 : 0, shift = 14 + s, round = 1 << (shift - 1);
-        exponent += s;
-        size = 0;
+        s = excess(all, PART_BITS);
+        exponent += s - 2;
+        const int32_t round = s ? 1 << (s - 1) : 0;
+        all = 0;
         for (uint32_t j = 0; j < h; ++j) {
             const int32_t c = twiddles[2 * j * step], w = twiddles[2 * j * step + 1];
-            for (uint32_t *p = z + j; p < z + half; p += 2 * h) {
-                const uint32_t a = p[0], b = p[h];
-                const int32_t tr = re(b) * c + im(b) * w, ti = im(b) * c - re(b) * w;
-                const int32_t ar = re(a) * 16384 + round, ai = im(a) * 16384 + round;
-                p[0] = complex_of((ar + tr) >> shift, (ai + ti) >> shift);
-                p[h] = complex_of((ar - tr) >> shift, (ai - ti) >> shift);
-                size |= size_of(p[0]) | size_of(p[h]);
+            for (int32_t *p = z + 2 * j; p < z + 2 * half; p += 4 * h) {
+                int32_t *q = p + 2 * h;
+                const int32_t br = (q[0] + round) >> s, bi = (q[1] + round) >> s;
+                const int32_t tr = (br * c + bi * w + 2048) >> 12, ti = (bi * c - br * w + 2048) >> 12;
+                const int32_t ar = ((p[0] + round) >> s) * 4, ai = ((p[1] + round) >> s) * 4;
+                p[0] = ar + tr;
+                p[1] = ai + ti;
+                q[0] = ar - tr;
+                q[1] = ai - ti;
+                all |= bits_of(ar + tr) | bits_of(ai + ti) | bits_of(ar - tr) | bits_of(ai - ti);
             }
         }
     }
+    *used = all;
     return exponent;
 }
 
-// Bin k of the real samples, from bins k and half - k of the complex ones: 2^8 times its size, or its power.
-static uint32_t bin(uint32_t a, uint32_t b, int32_t c, int32_t w, bool power) {
-    const int32_t er = re(a) + re(b), ei = im(a) - im(b), pr = im(a) + im(b), pi = re(b) - re(a);
-    const int32_t xr = (er * 16384 + pr * c + pi * w + 16384) >> 15, xi = (ei * 16384 + pi * c - pr * w + 16384) >> 15;
-    const uint32_t square = (uint32_t)xr * (uint32_t)xr + (uint32_t)xi * (uint32_t)xi;
-    return power ? square : root_q8(square);
+// Eight times bin k of the real samples, from bins k and half - k of the complex ones, a and b, into z.
+static uint32_t split(int32_t *z, int32_t ar, int32_t ai, int32_t br, int32_t bi, const int16_t *twiddle) {
+    const int32_t c = twiddle[0], w = twiddle[1], pr = ai + bi, pi = br - ar;
+    z[0] = (ar + br) * 4 + ((pr * c + pi * w + 2048) >> 12);
+    z[1] = (ai - bi) * 4 + ((pi * c - pr * w + 2048) >> 12);
+    return bits_of(z[0]) | bits_of(z[1]);
 }
 
-// Bins 0 to half in the place of the complex numbers.
-static void spectrum(const int16_t *twiddles, uint32_t *z, uint32_t half, bool power) {
-    const int16_t *t = twiddles;
-    const uint32_t a = z[0];
-    z[0] = bin(a, a, t[0], t[1], power);
-    z[half] = bin(a, a, t[2 * half], t[2 * half + 1], power);
+// (v / 4)^2 of a part, rounded down somewhat. |v| <= 2^17.
+static uint32_t square_of(int32_t v, int32_t s) {
+    const int32_t shifted = down(v, s);
+    const uint32_t n = (uint32_t)(shifted < 0 ? -shifted : shifted), high = n >> 2;
+    return high * high + (high * (n & 3) >> 1);
+}
+
+// Bins 0 to half, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
+static int32_t spectrum(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t used, bool power) {
+    int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;
+    const int32_t first = down(z[0], s), last = down(z[1], s);
+    z[0] = (first + last) * 8;  // of bins 0 and half only these parts are left
+    z[1] = (first - last) * 8;
+    used = bits_of(z[0]) | bits_of(z[1]);
     for (uint32_t k = 1, m = half - 1; k <= m; ++k, --m) {
-        const uint32_t lower = z[k], upper = z[m];
-        z[k] = bin(lower, upper, t[2 * k], t[2 * k + 1], power);
-        z[m] = bin(upper, lower, t[2 * m], t[2 * m + 1], power);
+        int32_t *a = z + 2 * k, *b = z + 2 * m;
+        const int32_t ar = down(a[0], s), ai = down(a[1], s), br = down(b[0], s), bi = down(b[1], s);
+        used |= split(a, ar, ai, br, bi, twiddles + 2 * k);
+        used |= split(b, br, bi, ar, ai, twiddles + 2 * m);
     }
+    s = excess(used, BIN_BITS);
+    uint32_t *bins = (uint32_t *)z;
+    const uint32_t end = square_of(z[1], s);
+    bins[0] = square_of(z[0], s);
+    for (uint32_t k = 1; k < half; ++k) {
+        bins[k] = square_of(z[2 * k], s) + square_of(z[2 * k + 1], s);
+    }
+    bins[half] = end;
+    for (uint32_t k = 0; !power && k <= half; ++k) {
+        bins[k] = root_q8(bins[k]);
+    }
+    return exponent + s;
 }
 
 static uint32_t smaller(uint32_t a, uint32_t b) {
@@ -284,12 +315,15 @@ static uint32_t smaller(uint32_t a, uint32_t b) {
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
 static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t exponent, uint64_t floor, int32_t minus,
     int32_t *log) {
-    const int32_t up = p->floor_exponent - exponent;
-    if (up < 0) {
-        floor = up > -64 ? floor >> -up : 0;
-    } else {
-        floor = up > 62 || floor > LARGEST_FLOOR >> up ? (floor ? LARGEST_FLOOR : 0) : floor << up;
+    int32_t up = p->floor_exponent - exponent, much = 0;
+    if (floor) {  // where it would need more bits than it may have, the sums go down instead
+        const uint32_t high = (uint32_t)(floor >> 32);
+        much = up + (high ? 32 + bit_length(high) : bit_length((uint32_t)floor)) - FLOOR_BITS;
+        much = much > 0 ? much : 0;
+        up -= much;
+        floor = up >= 0 ? floor << up : up > -64 ? floor >> -up : 0;
     }
+    exponent += much;
     const uint16_t *gain = p->gains;
     uint32_t gains = p->n_gains;
     for (uint32_t b = 0; b < p->bands; ++b) {
@@ -303,6 +337,7 @@ static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t 
             const uint32_t w = *gain++;
             sum += (*v >> 16) * w + ((*v & 0xffff) * w >> 16);
         }
+        sum = much < 64 ? sum >> much : 0;
         if (p->flags & MICA_LOG_MEL_LIMIT) {
             sum = sum < floor ? floor : sum;
         } else {
@@ -326,8 +361,7 @@ void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     const uint32_t half = p->fft / 2u;
     const bool power = p->flags & MICA_LOG_MEL_POWER;
-    uint32_t *z = scratch;
-    int32_t *log = (int32_t *)z + half + 1, minus = 0;
+    int32_t *z = scratch, *log = z + half + 1, minus = 0;
     uint64_t floor = (uint64_t)p->floor;
     if (p->flags & MICA_LOG_MEL_PEAK) {
         int32_t peak = 1;
@@ -338,10 +372,11 @@ void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
         floor *= (uint64_t)peak * (power ? (uint64_t)peak : 1);
     }
     for (uint32_t r = row_begin; r < row_end; ++r) {
-        int32_t exponent = take_frame(p, r * p->hop, z) - 15;
-        exponent += transform(p->twiddles, z, half);
-        spectrum(p->twiddles, z, half, power);
-        take_logs(p, z, power ? 2 * exponent : exponent - 8, floor, minus, log);
+        uint32_t used;
+        int32_t exponent = take_frame(p, r * p->hop + first_sample(p), z, &used);
+        exponent += transform(p->twiddles, z, half, &used);
+        exponent += spectrum(p->twiddles, z, half, used, power);
+        take_logs(p, (const uint32_t *)z, power ? 2 * exponent : exponent - 8, floor, minus, log);
         int8_t *y = p->y + (size_t)r * p->out_n;
         for (uint32_t c = 0; c < p->out_n; ++c) {
             const int32_t v = p->flags & MICA_LOG_MEL_DCT ? dct_of(log, p->dct + (size_t)c * p->bands, p->bands) : log[c];

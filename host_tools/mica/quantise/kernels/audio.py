@@ -51,6 +51,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         bias.astype(np.int32),
     ]
     flags = [(f.power, audio.POWER), (f.peak, audio.PEAK), (f.limit, audio.LIMIT), (f.dct is not None, audio.DCT)]
+    flags.append((f.before, audio.BEFORE))
     params = {
         "frame": f.frame,
         "hop": f.hop,
