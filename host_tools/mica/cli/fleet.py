@@ -3,7 +3,7 @@
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
 settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them. `mica fleet sim` says beforehand what so many
+waves, and stops where boards reject them. `mica fleet serve` answers over HTTP. `mica fleet sim` says beforehand what so many
 boards would do.
 """
 
@@ -21,7 +21,7 @@ JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason)"
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, models"
 )
 
 
@@ -102,6 +102,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
         sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
+    serve = action("serve", "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus", fleet=False)
+    serve.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    serve.add_argument("models", metavar="M.mica", nargs="+", help="each is served by its file's name without .mica")
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8080",
+        help="where to listen (default 127.0.0.1:8080); other machines reach it where a token is given",
+    )
+    serve.add_argument(
+        "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."
+    )
+    serve.add_argument(
+        "--timeout", metavar="T", default="30s", help="until a request is given up with 504, as 500ms, 30s or 2m"
+    )
+    serve.add_argument(
+        "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
+    )
     doctor = action("doctor", "what is wrong with the fleet, and what to do")
     doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
     sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
@@ -118,7 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action != "sim":
-        from mica.cli import fleet_boards
+        from mica.cli import fleet_boards, fleet_serve
 
         actions = {
             "init": fleet_boards.init,
@@ -130,6 +150,7 @@ def run(args: argparse.Namespace) -> int:
             "doctor": fleet_boards.doctor,
             "push": fleet_boards.push,
             "rollback": fleet_boards.rollback,
+            "serve": fleet_serve.serve,
         }
         return actions[args.action](args)
     result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)
