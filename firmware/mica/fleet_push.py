@@ -25,7 +25,7 @@ _LONGEST_NAME = 64
 _ASK_AGAIN_MS = 8000  # for a chunk that does not come
 
 
-class NoRoom(Exception):  # what has to be written cannot be
+class CannotWrite(Exception):
     pass
 
 
@@ -61,6 +61,8 @@ def read_want(key, board, message):
         raise ValueError("it is for another board")
     for model in want["models"]:
         _check(model["name"])
+        if type(model["size"]) is not int:
+            raise ValueError("its size is no number")
         if model["size"] < 1 or len(model["chunks"]) != 8 * -(-model["size"] // CHUNK) or len(model["sha256"]) != 64:
             raise ValueError("its chunks are not those of its size")
     for name in want["gone"]:
@@ -124,9 +126,11 @@ class Pusher:
             return next(self._work)
         except StopIteration:
             self._work = None
-        except NoRoom as e:  # it is tried again with the next connection
+        except OSError:  # the connection
+            raise
+        except Exception as e:  # it is tried again with the next connection
             self._work = None
-            self._tell(self.have["generation"], "rejected", f"it cannot be written: {e}")
+            self._tell(self.have["generation"], "rejected", f"{type(e).__name__}: {e}")
         return True
 
     # --- inside -----------------------------------------------------------------------------------------
@@ -134,8 +138,8 @@ class Pusher:
     def _open(self, letter):
         try:
             want = read_want(self.key, self.agent.name, letter)
-            generation = want["generation"]
-            old = generation < self.have["generation"]
+            generation = int(want["generation"])
+            old = generation < max(1, self.have["generation"])
         except (ValueError, KeyError, TypeError, AttributeError) as e:
             self.agent.errors += 1
             self._tell(self.have["generation"], "refused", str(e))
@@ -160,10 +164,10 @@ class Pusher:
                 f.write(json.dumps(self.have))
             os.rename(HAVE + ".new", HAVE)
         except OSError as e:
-            raise NoRoom(e)
+            raise CannotWrite(e)
 
     def _carry_out(self, want):
-        generation = want["generation"]
+        generation = int(want["generation"])
         if self.have["generation"] == generation and self.have["verdict"] == "trying":
             problem = "the board was reset during the trial"
         else:
@@ -208,7 +212,7 @@ class Pusher:
                     f.seek(at * CHUNK)
                     f.write(chunk)
             except OSError as e:
-                raise NoRoom(e)
+                raise CannotWrite(e)
             at += 1
             yield True
         if sha not in self._tried:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import re
 import sys
@@ -61,17 +60,20 @@ def run_broker(args: argparse.Namespace) -> int:
         print(f"the broker of {site.fleet} is at {site.where}", flush=True)
     say("Ctrl-C ends it")
     sys.stdout.flush()
-    if site.path.with_suffix(".models").exists() and (n := _state_again(site)):
-        say(f"{n} boards are told again what they are wanted to have")
+    if site.path.with_suffix(".models").exists():
+        _state_again(site)
     broker.watch(site, process, say, until=_orphaned())
     return 0
 
 
-def _state_again(site: Site) -> int:
-    if not site.key or importlib.util.find_spec("paho") is None:
-        return 0
-    with Fleet(site) as fleet:
-        return fleet.state_again()
+def _state_again(site: Site) -> None:
+    """What was pushed goes to the broker, which has forgotten it. Where that cannot be, it is a broker all the same."""
+    try:
+        with Fleet(site) as fleet:
+            n = fleet.state_again()
+        say(f"{n} boards are told again what they are to have")
+    except MicaError as e:
+        say(f"warning: what was pushed before is not told again: {e}")
 
 
 def join(args: argparse.Namespace) -> int:
