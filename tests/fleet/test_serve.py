@@ -269,13 +269,18 @@ def test_boards_without_a_broker_and_errors(serve: Serve, digits_file: Path, dig
     assert ask("POST", infer, {"inputs": [good]})[0] == 200
 
 
-def test_what_takes_too_long_is_given_up(fleet: Site, join: Join, serve: Serve, digits_file: Path) -> None:
-    member = join("b1")
+def test_what_is_too_large_and_what_takes_too_long(fleet: Site, join: Join, serve: Serve, digits_file: Path) -> None:
+    join("b2", program="import json, mica.fleet\nmica.fleet.LARGEST = 10\nmica.fleet.run()")
     ask = serve(str(fleet.path), str(digits_file), "--timeout", "500ms")
     wait_until(lambda: ask("GET", "/v2/health/ready")[0] == 200)
     name = ask("GET", "/v2/models/digits")[1]["inputs"][0]["name"]
     one = {"inputs": [{"name": name, "shape": [1, 1, 8, 8], "datatype": "INT8", "data": [0] * 64}]}
-    assert ask("POST", "/v2/models/digits/infer", one)[0] == 200
+    status, said, _ = ask("POST", "/v2/models/digits/infer", one)
+    assert (status, said) == (413, {"error": "a sample has 64 bytes; a board takes 10"})
+    member = join("b1")
+    wait_until(lambda: ask("POST", "/v2/models/digits/infer", one)[0] == 200)
+    for _ in range(10):
+        assert ask("POST", "/v2/models/digits/infer", one)[0] == 200, "b2 is not asked"
     assert member.process is not None
     member.process.send_signal(signal.SIGSTOP)
     try:

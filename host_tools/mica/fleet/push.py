@@ -198,6 +198,8 @@ def push(
         say(
             f"{', '.join(lost)}: what is there now could not be brought back; it is not known, or did not come from here"
         )
+    if fleet.store.pushed != crcs:  # one that was broken off, and goes on, keeps what was there before it
+        fleet.store.pushed, fleet.store.before = crcs, {}
     return fleet.roll_out(wanted, terms, say, remember=True)
 
 
@@ -209,6 +211,6 @@ def rollback(fleet: Fleet, terms: Terms, say: Say) -> Outcome:
     fleet.look()
     outcome = fleet.roll_out(before, terms, say, remember=False)
     if not outcome.reason:
-        fleet.store.before = {}
+        fleet.store.pushed, fleet.store.before = {}, {}
         fleet.store.save()
     return outcome

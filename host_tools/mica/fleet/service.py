@@ -75,6 +75,9 @@ class Service:
         self._say, self._broken, self._most = say, broken, most
         self._hosts = {zlib.crc32(data): HostRunner(data) for data in models.values()}
         self.models = {name: self._hosts[zlib.crc32(data)].model for name, data in models.items()}
+        self._input_bytes = {
+            crc: sum(h.model.tensors[t].bytes for t in h.model.inputs) for crc, h in self._hosts.items()
+        }
         self._crcs = {name: zlib.crc32(data) for name, data in models.items()}
         self._dispatcher = Dispatcher(settings)
         self._events: Events = queue.SimpleQueue()
@@ -202,7 +205,8 @@ class Service:
                     self._say(f"{name} is back")
                     self._unreachable.discard(name)
                 self._has[name], self._largest[name] = models, largest
-                return self._dispatcher.birth(now, name, boot, session, models)
+                fitting = {crc for crc in models if not 0 < largest < self._input_bytes.get(crc, 0)}
+                return self._dispatcher.birth(now, name, boot, session, fitting)
             case Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
                 self._unreachable.add(name)

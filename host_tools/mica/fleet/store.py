@@ -1,7 +1,7 @@
 """What the fleet is wanted to have, beside its settings: NAME.models/ holds the files and what each board was told last.
 
     <crc32>.mica    every model that was pushed, or that a board was given when it joined
-    wanted.json     generation; wanted: board -> its generation and name -> CRC-32 (null: gone);
+    wanted.json     generation; wanted: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has
 
 Nothing else keeps it: the broker forgets when it ends, and is told again when it starts.
@@ -33,12 +33,14 @@ class Store:
         self._path = self._folder / "wanted.json"
         self._generation = 0
         self.wanted: dict[str, tuple[int, Names]] = {}
+        self.pushed: Names = {}
         self.before: dict[str, Names] = {}
         self.known: dict[str, Names] = {}
         try:
             table = json.loads(self._path.read_text(encoding="utf-8"))
             self._generation = int(table["generation"])
             self.wanted = {str(b): (int(g), _names(n)) for b, (g, n) in table["wanted"].items()}
+            self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
         except FileNotFoundError:
@@ -92,7 +94,7 @@ class Store:
 
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.wanted}
-        table |= {"before": self.before, "known": self.known}
+        table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as e:
