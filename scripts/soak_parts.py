@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TFLITE_FILES = 1000  # damaged .tflite files of a process
 sys.path[:0] = [
     str(ROOT / "host_tools"),
-    *(str(ROOT / "tests" / name) for name in ("format", "usermod", "host", "robustness", "faults")),
+    *(str(ROOT / "tests" / name) for name in ("format", "usermod", "host", "robustness", "faults", "fleet")),
 ]
 
 import c_build  # noqa: E402
@@ -182,6 +182,29 @@ def strips(s: Settings, found: Found) -> None:
             seed += 1
 
 
+def fleet(s: Settings, found: Found) -> None:
+    """Hostile messages to the agent of a fleet's board, 20,000 to a life of it, and to the host: every whole request has its answer, no
+    other has one, and nothing that is not signed is taken."""
+    import hostile
+
+    end, seed = time.monotonic() + s.seconds, s.seed
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "digits.mica"
+        model = ROOT / "host_tools" / "mica" / "demo" / "digits.onnx"
+        pack = [sys.executable, "-m", "mica", "pack", str(model), "--plain", "-o", str(path)]
+        subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
+        while time.monotonic() < end:
+            try:
+                found.add(
+                    "hostile messages to a fleet", hostile.one_round(path.read_bytes(), seed, 20_000) | {"crashes": 0}
+                )
+            except (AssertionError, subprocess.TimeoutExpired) as e:
+                found.add("hostile messages to a fleet", {"crashes": 1})
+                found.problems.append(str(e)[:4000])
+                return
+            seed += 1
+
+
 PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "fuzz": fuzz,
     "boards": boards,
@@ -189,4 +212,5 @@ PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "mutants": mutation,
     "tflite": tflite,
     "strips": strips,
+    "fleet": fleet,
 }

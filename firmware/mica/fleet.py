@@ -4,8 +4,8 @@
     mica.fleet.run()  # as fleet.json says, which `mica fleet join` writes
 
 fleet.json: fleet, name, host; and port, password, wifi ([network, password]), models (paths; all .mica files by default),
-keepalive (seconds). The user at the broker has the board's name. Another MQTT client, with umqtt.simple's methods, is taken by
-Agent(settings, client).
+keepalive (seconds), key (what a push is signed with; fleet_push.py takes none without). The user at the broker has the board's
+name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settings, client).
 
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
     mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica/fleet/wire.py)
@@ -119,6 +119,11 @@ class Agent:
         self._models = {}  # crc32 -> Model, of those that are loaded
         self._poll = None
         self._said = None
+        self._pusher = None
+        if settings.get("key"):
+            from mica.fleet_push import Pusher
+
+            self._pusher = Pusher(self, settings["key"])
 
     def work(self):
         """Connect and work, and again when that ends."""
@@ -142,17 +147,18 @@ class Agent:
         """One connection, until it breaks."""
         c = self.client
         self.session += 1
-        who = f"{self.boot} {self.session}"
         self._todo.clear()
         self._paths = self._find()
-        c.set_last_will(self._from + "state", "down " + who, retain=True, qos=1)
+        c.set_last_will(self._from + "state", f"down {self.boot} {self.session}", retain=True, qos=1)
         c.connect()
         self._poll = None
         if getattr(c, "sock", None) is not None:
             self._poll = select.poll()
             self._poll.register(c.sock, select.POLLIN)
         c.subscribe(self._run_topic)
-        c.publish(self._from + "state", f"up {who} {json.dumps(self.about())}", retain=True, qos=1)
+        self._birth()
+        if self._pusher:
+            self._pusher.connected()
         self._said = None
         self._pinged = self._told = time.ticks_ms()
         while True:
@@ -160,8 +166,13 @@ class Agent:
             while taken != self._taken:  # all that is there, then one piece of work
                 taken = self._taken
                 c.check_msg()
-            if self._todo:
+            busy = bool(self._todo)
+            if busy:
                 self._answer(*self._todo.pop(0))
+            if self._pusher and self._pusher.step():
+                busy = True
+            if busy:
+                pass
             elif self._poll:
                 self._poll.poll(self.keepalive * 100)
             else:
@@ -186,6 +197,19 @@ class Agent:
             "largest": LARGEST,
             "models": {path: f"{crc:08x}" for crc, path in self._paths.items()},
         }
+
+    def unload(self):
+        """Let go of all models: memory for another. They are loaded again when they are asked for."""
+        for model in self._models.values():
+            model.deinit()
+        self._models.clear()
+        gc.collect()
+
+    def models_changed(self):
+        """Files have come or gone: look what is here, and say so."""
+        self.unload()
+        self._paths = self._find()
+        self._birth()
 
     def compute(self, model, inputs):
         """Outputs of a loaded model as they lie in its tensors; `inputs` likewise. ValueError: inputs of another size."""
@@ -215,6 +239,10 @@ class Agent:
             self._said = text
             print("mica: fleet:", text)
 
+    def _birth(self):
+        state = f"up {self.boot} {self.session} {json.dumps(self.about())}"
+        self.client.publish(self._from + "state", state, retain=True, qos=1)
+
     def _leave(self):
         try:
             self.client.sock.close()
@@ -225,7 +253,10 @@ class Agent:
 
     def _find(self):
         found = {}
-        for path in self.settings.get("models") or find_models():
+        paths = self.settings.get("models") or find_models()
+        if self._pusher:
+            paths = paths + [name for name in self._pusher.have["names"] if name not in paths]
+        for path in paths:
             try:
                 found[_crc_of(path)] = path
             except OSError as e:
@@ -247,6 +278,8 @@ class Agent:
     def _heard(self, topic, message, *_):
         self._taken += 1
         if topic != self._run_topic:
+            if self._pusher:
+                self._pusher.heard(topic, message)
             return
         view = memoryview(message)
         if len(view) < 24 or view[0] != VERSION or view[1] or crc32(view[24:], crc32(view[:20])) != _u32(view, 20):
@@ -293,10 +326,7 @@ class Agent:
         try:
             model = Model(path)
         except MemoryError:
-            for other in self._models.values():
-                other.deinit()
-            self._models.clear()
-            gc.collect()
+            self.unload()
             model = Model(path)
         self._models[crc] = model
         return model

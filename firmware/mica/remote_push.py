@@ -205,9 +205,19 @@ def append(name, at, data):
 
 def finish(name, size, sha, key=None):
     """Look at the file's hash, try the model, and give it its name: until then there is the one before."""
+    name = _name(name)
+    problem = examine(name, sha, key)
+    if problem:
+        print("mica:rejected", _text(problem))
+        return
+    os.rename(name + PART, name)  # replaces the one before, on FAT too
+    print("mica:confirmed")
+
+
+def examine(name, sha, key=None):
+    """Look at the hash of a file that was sent in part, and try the model: what is wrong with it, or None. What is wrong is removed."""
     import hashlib
 
-    name = _name(name)
     path = name + PART
     digest = hashlib.sha256()
     buf = bytearray(512)
@@ -226,7 +236,4 @@ def finish(name, size, sha, key=None):
             problem = f"{type(e).__name__}: {e}"
     if problem:
         os.remove(path)
-        print("mica:rejected", _text(problem))
-        return
-    os.rename(path, name)  # replaces the one before, on FAT too
-    print("mica:confirmed")
+    return problem

@@ -229,6 +229,28 @@ def test_forgotten_requests_leave_nothing_behind() -> None:
     assert all(not m.queue and not m.once for m in d._models.values())
 
 
+def test_abandoned_requests_are_not_asked_again_and_leave_nothing_behind() -> None:
+    """Some are with a board, some wait; whether the board answers, dies or hangs makes no difference."""
+    for end in ("answers", "dies", "hangs"):
+        d = fleet("a")
+        held = submit(d, 4)
+        for seq in range(4):
+            d.abandon(Key(1, seq))
+        if end == "answers":
+            assert [d.answer(0.1, *reply(s)) for s in held] == [[], []]
+        elif end == "dies":
+            assert d.death(0.1, "a", 1, 1) == [] and d.birth(0.2, "a", 2, 1, [MODEL]) == []
+        for t in range(1, 20):
+            assert d.tick(float(t)) == []
+        (again,) = submit(d, 1, now=30.0, first=9)
+        boot = 2 if end == "dies" else 1
+        assert d.answer(30.1, *reply(again, boot=boot))[0] == Done(Key(1, 9), b"y", "a")
+        d.forget([Key(1, 9)])
+        d.tick(1e9)
+        assert not d._works and not d._leases and d.load("a") == 0
+        assert all(not m.queue and not m.once and not m.waiting for m in d._models.values())
+
+
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(st.integers(0, 2**16), min_size=20, max_size=400), st.integers(1, 5), st.integers(0, 2))
 def test_any_order_of_events(numbers: list[int], boards: int, liars: int) -> None:

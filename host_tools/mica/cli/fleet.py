@@ -2,7 +2,8 @@
 
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
-settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet sim` says beforehand what so many
+settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
+waves, and stops where boards reject them. `mica fleet serve` answers over HTTP. `mica fleet sim` says beforehand what so many
 boards would do.
 """
 
@@ -19,7 +20,8 @@ _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simul
 JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
-    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards"
+    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, models"
 )
 
 
@@ -64,6 +66,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             sub.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
         else:
             sub.add_argument("-o", "--output", metavar="Y.npy", help="write what the model answers, as float32")
+    for name, line in (
+        ("push", "models onto the boards, in waves; boards try them first, and failures stop it"),
+        ("rollback", "every board gets what it had before the last push"),
+    ):
+        sub = action(name, line)
+        if name == "push":
+            sub.add_argument("models", metavar="M.mica", nargs="+", help="they keep their files' names")
+            sub.add_argument("--boards", metavar="NAMES", help="these alone, as b1,b2 (default: all)")
+        waves = "1,10%,100%" if name == "push" else "100%"
+        sub.add_argument(
+            "--waves",
+            metavar="LIST",
+            default=waves,
+            help=f"how many boards have it at the end of each wave (default {waves.replace('%', '%%')})",
+        )
+        sub.add_argument(
+            "--abort",
+            metavar="P%",
+            default="2%",
+            help="stop where more than this share of those that have answered failed, and go back (default 2%%)",
+        )
+        sub.add_argument(
+            "--min",
+            metavar="N",
+            type=int,
+            default=20,
+            help="within a wave, once so many have answered (default 20); at its end always",
+        )
+        sub.add_argument(
+            "--timeout",
+            metavar="T",
+            default="15m",
+            help="how long a board may take, as 90s, 15m or 2h (default 15m); longer is a failure",
+        )
+        sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
+        sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
+    serve = action("serve", "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus", fleet=False)
+    serve.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    serve.add_argument("models", metavar="M.mica", nargs="+", help="each is served by its file's name without .mica")
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        default="127.0.0.1:8080",
+        help="where to listen (default 127.0.0.1:8080); other machines reach it where a token is given",
+    )
+    serve.add_argument(
+        "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."
+    )
+    serve.add_argument(
+        "--timeout", metavar="T", default="30s", help="until a request is given up with 504, as 500ms, 30s or 2m"
+    )
+    serve.add_argument(
+        "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
+    )
     doctor = action("doctor", "what is wrong with the fleet, and what to do")
     doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
     sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
@@ -80,7 +138,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action != "sim":
-        from mica.cli import fleet_boards
+        from mica.cli import fleet_boards, fleet_serve
 
         actions = {
             "init": fleet_boards.init,
@@ -90,6 +148,9 @@ def run(args: argparse.Namespace) -> int:
             "run": fleet_boards.run,
             "eval": fleet_boards.evaluate,
             "doctor": fleet_boards.doctor,
+            "push": fleet_boards.push,
+            "rollback": fleet_boards.rollback,
+            "serve": fleet_serve.serve,
         }
         return actions[args.action](args)
     result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import re
 import sys
 import time
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +22,18 @@ from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.fleet import broker
+from mica.fleet import push as rollout
 from mica.fleet.coordinator import FleetRunner
 from mica.fleet.inventory import Inventory, examine
 from mica.fleet.journal import Journal
 from mica.fleet.member import Member, install
 from mica.fleet.open import open_fleet, targets_of
+from mica.fleet.push import Fleet, Outcome
+from mica.fleet.rollout import Terms
 from mica.fleet.site import Site, check_name, new_password, new_site, read_site
+from mica.fleet.store import Store
+from mica.format import codec
+from mica.format.names import printable
 from mica.link.targets import open_board
 from mica.run import evaluation
 from mica.toolchain.build import build
@@ -52,8 +60,20 @@ def run_broker(args: argparse.Namespace) -> int:
         print(f"the broker of {site.fleet} is at {site.where}", flush=True)
     say("Ctrl-C ends it")
     sys.stdout.flush()
+    if site.path.with_suffix(".models").exists():
+        _state_again(site)
     broker.watch(site, process, say, until=_orphaned())
     return 0
+
+
+def _state_again(site: Site) -> None:
+    """What was pushed goes to the broker, which has forgotten it. Where that cannot be, it is a broker all the same."""
+    try:
+        with Fleet(site) as fleet:
+            n = fleet.state_again()
+        say(f"{n} boards are told again what they are to have")
+    except MicaError as e:
+        say(f"warning: what was pushed before is not told again: {e}")
 
 
 def join(args: argparse.Namespace) -> int:
@@ -78,6 +98,11 @@ def join(args: argparse.Namespace) -> int:
     for name in names:
         site.boards.setdefault(name, new_password())
     site.save()
+    store = Store(site)
+    given = {name: store.add(data) for name, data in models.items()}
+    for name in names:
+        store.known[name] = dict(given)  # so that a push can be taken back
+    store.save()
     ports = {name: one for name, one in names.items() if one not in emulated}
     for name, port in ports.items():
         settings = site.board_settings(name)
@@ -168,6 +193,49 @@ def doctor(args: argparse.Namespace) -> int:
         for f in findings:
             print(f"{'ok' if f.ok else '!!'}  {f.what}{'; ' + f.todo if f.todo else ''}")
     return 0 if all(f.ok for f in findings) else 1
+
+
+def push(args: argparse.Namespace) -> int:
+    terms = _terms(args)
+    models: dict[str, bytes] = {}
+    for path in args.models:
+        if models.setdefault(Path(path).name, data := target.read_model(path)) is not data:
+            raise MicaError(f"{Path(path).name} is named twice")
+        if not codec.decode(data).golden:
+            say(f"{path} has no golden vectors: its trial is to load and run once (mica pack --golden 4 makes some)")
+    boards = [b.strip() for b in args.boards.split(",")] if args.boards else None
+    with Fleet(read_site(args.fleet)) as fleet:
+        return _rolled_out(args, fleet, rollout.push(fleet, models, terms, say, boards))
+
+
+def rollback(args: argparse.Namespace) -> int:
+    terms = _terms(args)
+    with Fleet(read_site(args.fleet)) as fleet:
+        return _rolled_out(args, fleet, rollout.rollback(fleet, terms, say))
+
+
+def _rolled_out(args: argparse.Namespace, fleet: Fleet, outcome: Outcome) -> int:
+    rows = [{"board": b, "state": str(s), "reason": printable(why)} for b, (s, why) in outcome.boards.items()]
+    if args.json:
+        about = {"fleet": fleet.site.fleet, "reason": outcome.reason, "seconds": outcome.seconds}
+        text.emit_json(about | {"boards": rows})
+    else:
+        counts = Counter(row["state"] for row in rows)
+        what = f"stopped: {outcome.reason}" if outcome.reason else "done"
+        print(f"{what}; {', '.join(f'{n} {state}' for state, n in counts.items())}, in {outcome.seconds:.1f} s")
+    return 1 if outcome.reason else 0
+
+
+def _terms(args: argparse.Namespace) -> Terms:
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)%", args.abort)
+    if share is None:
+        raise MicaError(f"--abort {args.abort}", todo="expected such as 2%")
+    span = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", args.timeout)
+    if span is None:
+        raise MicaError(f"--timeout {args.timeout}", todo="expected such as 90s, 15m or 2h")
+    seconds = float(span[1]) * {"s": 1, "m": 60, "h": 3600}[span[2]]
+    waves = tuple(w.strip() for w in args.waves.split(","))
+    return Terms(waves, float(share[1]) / 100, args.min, seconds, args.retry, args.rate)
 
 
 def evaluate(args: argparse.Namespace) -> int:

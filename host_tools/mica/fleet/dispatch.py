@@ -340,6 +340,15 @@ class Dispatcher:
                 if by := self._boards.get(work.by):
                     by.unaudited.discard(key)
 
+    def abandon(self, key: Key) -> None:
+        """Drop a request that nobody waits for; boards that have it may still answer."""
+        work = self._works.pop(key, None)
+        if work is not None:
+            work.given_up = True
+            self._no_longer_once(work)
+            if by := self._boards.get(work.by):
+                by.unaudited.discard(key)
+
     def release(self, now: float, board: str) -> list[Action]:
         """Take a board out of quarantine: somebody has mended it."""
         b = self._boards[board]

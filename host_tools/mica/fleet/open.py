@@ -8,7 +8,7 @@ fleet:plant                             the boards behind a broker that plant.to
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from mica.boards import emulated_boards
@@ -83,11 +83,20 @@ def open_fleet(
     journal: Journal | None = None,
 ) -> FleetRunner:
     """The model on all boards of a fleet; custom: operators of the user's own. Raises MicaError; a board that fails later is the fleet's to get over."""
+    return FleetRunner(data, target, links_of([data], target, say, custom), say, settings, custom, journal)
+
+
+def links_of(
+    models: Sequence[bytes], target: str, say: Say | None = None, custom: CustomOps = NO_CUSTOM
+) -> Callable[[Events], Sequence[Link]]:
+    """What reaches the fleet's boards. Boards without a broker take one model. Raises MicaError."""
     listed = target.partition(":")[2]
     if target.startswith("fleet:") and is_site(listed):
         site = read_site(listed)
-        return FleetRunner(data, target, lambda events: [MqttLink(site, events)], say, settings, custom, journal)
+        return lambda events: [MqttLink(site, events)]
     boards = targets_of(target)
+    if len(models) != 1:
+        raise MicaError(f"{target}: {len(models)} models", todo="boards without a broker take one; see mica fleet init")
     known = emulated_boards()
     for one in dict.fromkeys(boards.values()):
         if one in known:  # once for all of them, before anybody waits for an answer
@@ -95,7 +104,8 @@ def open_fleet(
 
     def links(events: Events) -> Sequence[Link]:
         return [
-            RunnerLink(name, partial(open_runner, data, one, custom=custom), events) for name, one in boards.items()
+            RunnerLink(name, partial(open_runner, models[0], one, custom=custom), events)
+            for name, one in boards.items()
         ]
 
-    return FleetRunner(data, target, links, say, settings, custom, journal)
+    return links

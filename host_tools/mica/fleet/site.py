@@ -1,6 +1,7 @@
 """The settings file of a fleet with a broker, NAME.toml: where the broker is, and who may say what there.
 
     fleet = "plant"            host, port: of the broker        password: the coordinator's, whose user name is "mica"
+    key                        what pushes are signed with, 64 hexadecimal digits
     [boards]                   name = "password" of each board, which is its user name as well
 
 It holds passwords, so only its owner may read it. `mica fleet init` makes it, `mica fleet join` adds boards.
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError
+from mica.fleet.wanted import board_key
 
 COORDINATOR = "mica"  # the coordinator's user name
 PORT = 1883
@@ -50,6 +52,7 @@ class Site:
     port: int
     password: str
     boards: dict[str, str] = field(default_factory=dict)
+    key: str = ""  # of a fleet that was made before there were pushes
 
     @property
     def where(self) -> str:
@@ -64,13 +67,14 @@ class Site:
         """What a board's fleet.json holds."""
         settings: dict[str, Any] = {"fleet": self.fleet, "name": name, "host": self.host, "port": self.port}
         settings["password"] = self.boards[name]
+        if self.key:
+            settings["key"] = board_key(self.key, name)
         return settings | ({"models": models} if models is not None else {})
 
     def save(self) -> None:
         text = f"# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\nfleet = {json.dumps(self.fleet)}\n"
-        text += (
-            f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n\n[boards]\n"
-        )
+        text += f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n"
+        text += f"key = {json.dumps(self.key)}\n\n[boards]\n"
         text += "".join(f"{name} = {json.dumps(password)}\n" for name, password in self.boards.items())
         write_private(self.path, text)
         self._write_broker_files()
@@ -87,6 +91,7 @@ class Site:
         write_private(
             folder / "acl",
             f"pattern read mica/{self.fleet}/to/%u/#\npattern write mica/{self.fleet}/from/%u/#\n"
+            f"pattern read mica/{self.fleet}/blob/#\n"
             f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\n",
         )
         bind = self.host if self.host in ("127.0.0.1", "::1", "localhost") else ""
@@ -155,7 +160,10 @@ def read_site(name: str) -> Site:
     check_name(table["fleet"], "fleet")
     for board in boards:
         check_name(board, "board")
-    return Site(path, table["fleet"], table["host"], table["port"], table["password"], dict(boards))
+    key = table.get("key", "")
+    if not isinstance(key, str) or not re.fullmatch(r"([0-9a-f]{64})?", key):
+        raise MicaError(f"{path}: key is damaged", todo="expected 64 hexadecimal digits, as `mica fleet init` writes")
+    return Site(path, table["fleet"], table["host"], table["port"], table["password"], dict(boards), key)
 
 
 def new_site(name: str, broker: str) -> Site:
@@ -166,6 +174,8 @@ def new_site(name: str, broker: str) -> Site:
     match = re.fullmatch(r"(?:mqtt://)?([A-Za-z0-9_.-]+)(?::(\d{1,5}))?/?", broker)
     if match is None or not 0 < int(match[2] or PORT) < 65536:
         raise MicaError(f"--broker {broker}: expected such as mqtt://192.168.1.5 or mqtt://pi.local:{PORT}")
-    site = Site(path, check_name(path.stem, "fleet"), match[1], int(match[2] or PORT), new_password())
+    site = Site(
+        path, check_name(path.stem, "fleet"), match[1], int(match[2] or PORT), new_password(), key=secrets.token_hex(32)
+    )
     site.save()
     return site

@@ -225,7 +225,7 @@ class SerialBoard(Link):
                 # It was in a transfer that another program left; or it was just being switched on, and what had come
                 # before its UART was set up is lost.
                 repl.finish_piece()
-                answered = repl.raw_repl()
+                answered = repl.raw_repl() or repl.raw_repl()
             if answered and reset:
                 answered = repl.restart()
         except OSError as error:

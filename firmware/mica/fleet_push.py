@@ -1,0 +1,275 @@
+"""The models that a fleet wants this board to have (`mica fleet push`): fetched in chunks, tried, and only then in place.
+
+    mica/F/to/B/want      retained: HMAC-SHA256 in 64 hexadecimal digits, a blank, and JSON: board, generation,
+                          models [{name, size, sha256, chunks}] and gone [names]; chunks is the CRC-32 of each, 8 digits a chunk
+    mica/F/blob/SHA/n     retained: chunk n, of 4096 bytes, of the file whose SHA-256 begins with these 16 digits
+    mica/F/from/B/have    retained, JSON: generation, verdict (fetching, confirmed, rejected, refused), reason
+
+The HMAC is over the JSON, with the key in fleet.json. A want that is not signed with it, is another board's, or is older than the last
+one is refused. Chunks are asked for one at a time and checked one by one; those that are there after a reset are not fetched again. A file
+has its name only after its trial (slots.py), and all files of a want get theirs after the last one's, so whenever power fails
+there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault, as it is in slots.py.
+"""
+
+import hashlib
+import json
+import os
+import time
+from binascii import crc32, hexlify, unhexlify
+
+from mica.remote_push import PART, examine
+
+CHUNK = 4096
+HAVE = "fleet_have.json"
+_LONGEST_NAME = 64
+_ASK_AGAIN_MS = 8000  # for a chunk that does not come
+
+
+class CannotWrite(Exception):
+    pass
+
+
+def hmac_sha256(key, message):
+    """RFC 2104. `key`: bytes."""
+    if len(key) > 64:
+        key = hashlib.sha256(key).digest()
+    inner = bytes([b ^ 0x36 for b in key]) + b"\x36" * (64 - len(key))
+    outer = bytes([b ^ 0x5C for b in key]) + b"\x5c" * (64 - len(key))
+    h = hashlib.sha256(inner)
+    h.update(message)
+    return hashlib.sha256(outer + h.digest()).digest()
+
+
+def equal(a, b):
+    """Whether two bytes of one length are equal, in a time that does not say where they differ."""
+    differ = len(a) ^ len(b)
+    for x, y in zip(a, b):
+        differ |= x ^ y
+    return not differ
+
+
+def read_want(key, board, message):
+    """The JSON of a want. Raises ValueError where it is not signed with the key, or is not one for this board."""
+    message = bytes(message)
+    if len(message) < 66 or message[64] != 32:
+        raise ValueError("it is not signed")
+    text = message[65:]
+    if not equal(hexlify(hmac_sha256(key, text)), message[:64]):
+        raise ValueError("it is not signed with this board's key")
+    want = json.loads(text)
+    if want["board"] != board:
+        raise ValueError("it is for another board")
+    for model in want["models"]:
+        _check(model["name"])
+        if type(model["size"]) is not int:
+            raise ValueError("its size is no number")
+        if model["size"] < 1 or len(model["chunks"]) != 8 * -(-model["size"] // CHUNK) or len(model["sha256"]) != 64:
+            raise ValueError("its chunks are not those of its size")
+    for name in want["gone"]:
+        _check(name)
+    return want
+
+
+def _check(name):
+    if not name.endswith(".mica") or "/" in name or "\\" in name or len(name.encode()) > _LONGEST_NAME:
+        raise ValueError("no name for a model: " + name)
+
+
+class Pusher:
+    """Of one agent. step() does one piece of work, so requests are answered between the pieces."""
+
+    def __init__(self, agent, key):
+        self.agent = agent
+        self.key = unhexlify(key)
+        fleet = agent.settings["fleet"]
+        self._want_topic = f"mica/{fleet}/to/{agent.name}/want".encode()
+        self._have_topic = f"mica/{fleet}/from/{agent.name}/have"
+        self._blob = f"mica/{fleet}/blob/"
+        self._tried = {}  # SHA-256 -> what its trial said
+        self.have = {"generation": 0, "verdict": "", "reason": "", "names": []}
+        try:
+            with open(HAVE) as f:
+                self.have.update(json.loads(f.read()))
+        except (OSError, ValueError):
+            pass
+        self._forget()
+
+    def _forget(self):
+        self._letter = self._work = self._asked = self._chunk = None
+
+    def connected(self):
+        """There is a new connection: say what is here, and hear what is wanted."""
+        self._forget()
+        self._tell(**self.have)
+        self.agent.client.subscribe(self._want_topic, 1)
+
+    def heard(self, topic, message):
+        """Takes a message that is for here; it is looked at in step(). Returns whether it is."""
+        if topic == self._want_topic:
+            if len(message):
+                self._letter = message
+        elif self._asked is not None and topic == self._asked:
+            self._chunk = message
+        else:
+            return False
+        return True
+
+    def step(self):
+        """One piece of work. False: there is none, or a chunk is on its way."""
+        if self._letter is not None:
+            letter, self._letter = self._letter, None
+            self._open(letter)
+            return True
+        if self._work is None:
+            return False
+        try:
+            return next(self._work)
+        except StopIteration:
+            self._work = None
+        except OSError:  # the connection
+            raise
+        except Exception as e:  # it is tried again with the next connection
+            self._work = None
+            self._tell(self.have["generation"], "rejected", f"{type(e).__name__}: {e}")
+        return True
+
+    # --- inside -----------------------------------------------------------------------------------------
+
+    def _open(self, letter):
+        try:
+            want = read_want(self.key, self.agent.name, letter)
+            generation = int(want["generation"])
+            old = generation < max(1, self.have["generation"])
+        except (ValueError, KeyError, TypeError, AttributeError) as e:
+            self.agent.errors += 1
+            self._tell(self.have["generation"], "refused", str(e))
+            return
+        if old:
+            self._tell(self.have["generation"], "refused", "it is older than the last one")
+        elif generation == self.have["generation"] and self.have["verdict"] in ("confirmed", "rejected"):
+            self._tell(**self.have)
+        else:
+            self._asked = self._chunk = None
+            self._work = self._carry_out(want)
+
+    def _tell(self, generation, verdict, reason="", **_):
+        say = {"generation": generation, "verdict": verdict, "reason": reason}
+        self.agent.client.publish(self._have_topic, json.dumps(say), retain=True, qos=1)
+
+    def _keep(self, **what):
+        """Write what is here to a file; a reset leaves the old one or the new."""
+        self.have.update(what)
+        try:
+            with open(HAVE + ".new", "w") as f:
+                f.write(json.dumps(self.have))
+            os.rename(HAVE + ".new", HAVE)
+        except OSError as e:
+            raise CannotWrite(e)
+
+    def _carry_out(self, want):
+        generation = int(want["generation"])
+        if self.have["generation"] == generation and self.have["verdict"] == "trying":
+            problem = "the board was reset during the trial"
+        else:
+            self._keep(generation=generation, verdict="fetching", reason="")
+            self._tell(generation, "fetching")
+            problem = None
+            for model in want["models"]:
+                problem = yield from self._bring(model)
+                if problem:
+                    problem = model["name"] + ": " + problem
+                    break
+        if problem:
+            for model in want["models"]:
+                _remove(model["name"] + PART)
+            self._keep(verdict="rejected", reason=problem)
+        else:
+            for model in want["models"]:
+                if self._size(model["name"] + PART) == model["size"]:
+                    os.rename(model["name"] + PART, model["name"])
+            for name in want["gone"]:
+                _remove(name)
+            names = [n for n in self.have["names"] if n not in want["gone"]]
+            names += [m["name"] for m in want["models"] if m["name"] not in names]
+            self._keep(verdict="confirmed", names=names)
+        self._tried.clear()
+        self.agent.models_changed()
+        self._tell(**self.have)
+
+    def _bring(self, model):
+        """Fetch a model and try it, under another name. What is wrong with it, or None."""
+        name, size, sha, chunks = model["name"], model["size"], model["sha256"], model["chunks"]
+        part = name + PART
+        n = len(chunks) // 8
+        if self._right(name, size, chunks) == n:
+            _remove(part)
+            return None
+        at = self._right(part, size, chunks)
+        while at < n:
+            chunk = yield from self._fetch(f"{self._blob}{sha[:16]}/{at}", chunks[8 * at : 8 * at + 8])
+            try:
+                with open(part, "r+b" if at else "wb") as f:
+                    f.seek(at * CHUNK)
+                    f.write(chunk)
+            except OSError as e:
+                raise CannotWrite(e)
+            at += 1
+            yield True
+        if sha not in self._tried:
+            self._keep(verdict="trying")
+            self.agent.unload()
+            try:
+                self._tried[sha] = examine(name, sha)
+            except Exception as e:
+                self._tried[sha] = f"{type(e).__name__}: {e}"
+            self._keep(verdict="fetching")
+        yield True
+        return self._tried[sha]
+
+    def _fetch(self, topic, crc):
+        """Chunk of this CRC-32."""
+        while True:
+            self._chunk, self._asked = None, topic.encode()
+            asked = time.ticks_ms()
+            self.agent.client.subscribe(self._asked)
+            yield True  # it may have come with the acknowledgement
+            while self._chunk is None and time.ticks_diff(time.ticks_ms(), asked) < _ASK_AGAIN_MS:
+                yield False
+            chunk, self._chunk = self._chunk, None
+            if chunk is None:
+                continue
+            if f"{crc32(chunk) & 0xFFFFFFFF:08x}" == crc:
+                self._asked = None
+                return chunk
+            while time.ticks_diff(time.ticks_ms(), asked) < 1000:  # what is wrong is wrong again at once
+                yield False
+
+    def _size(self, path):
+        try:
+            return os.stat(path)[6]
+        except OSError:
+            return -1
+
+    def _right(self, path, size, chunks):
+        """How many chunks at the file's beginning are right; all of them only where it is as long as it should be."""
+        at = 0
+        length = self._size(path)
+        if length < 1:
+            return 0
+        buf = bytearray(CHUNK)
+        view = memoryview(buf)
+        n = len(chunks) // 8
+        with open(path, "rb") as f:
+            while at < n:
+                got = f.readinto(view[: min(CHUNK, size - at * CHUNK)])
+                if not got or f"{crc32(view[:got]) & 0xFFFFFFFF:08x}" != chunks[8 * at : 8 * at + 8]:
+                    break
+                at += 1
+        return at - 1 if at == n and length != size else at
+
+
+def _remove(path):
+    try:
+        os.remove(path)
+    except OSError:
+        pass

@@ -1,0 +1,102 @@
+"""`mica fleet serve`; fleet.py has its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+
+from mica.cli import target, text
+from mica.cli.say import say
+from mica.errors import MicaError
+from mica.fleet import inference_api
+from mica.fleet.dispatch import Settings
+from mica.fleet.open import is_fleet, links_of
+from mica.fleet.server import Server
+from mica.fleet.service import Service
+from mica.format import codec
+
+_LEAST_TOKEN = 16  # characters
+
+
+def serve(args: argparse.Namespace) -> int:
+    host, port = _address(args.http)
+    timeout, audit = _seconds(args.timeout), _share(args.audit)
+    token = _token(args.token_file) if args.token_file else None
+    models: dict[str, bytes] = {}
+    for path in args.models:
+        name = Path(path).name.removesuffix(".mica")
+        if name in models:
+            raise MicaError(f"two models are called {name}")
+        models[name] = target.read_model(path)
+        inference_api.check(codec.decode(models[name]), name)
+    where = args.fleet if is_fleet(args.fleet) else f"fleet:{args.fleet}"
+    links = links_of(list(models.values()), where, say)
+    reasons: list[str] = []
+    with contextlib.closing(Server(host, port, token)) as server:
+
+        def broken(reason: str) -> None:
+            reasons.append(reason)
+            server.stop()
+
+        def ready() -> None:
+            if args.json:
+                text.emit_json({"url": server.url, "models": list(models)})
+            else:
+                print(f"{server.url} serves {', '.join(models)}", flush=True)
+            sys.stdout.flush()
+            threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
+
+        with contextlib.closing(Service(models, links, say, Settings(audit=audit), broken)) as service:
+            server.run(service, timeout, ready)
+    if reasons:
+        raise MicaError(reasons[0])
+    return 0
+
+
+def _end_with_parent(server: Server) -> None:
+    parent = os.getppid()
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    server.stop()
+
+
+def _address(given: str) -> tuple[str, int]:
+    match = re.fullmatch(r"(?:\[([0-9a-fA-F:]+)\]|([A-Za-z0-9_.-]+)):(\d{1,5})", given)
+    if match is None:
+        raise MicaError(f"--http {given}", todo="expected such as 127.0.0.1:8080 or [::1]:8080")
+    return match[1] or match[2], int(match[3])
+
+
+def _seconds(given: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", given)
+    if match is None or not float(match[1]):
+        raise MicaError(f"--timeout {given}", todo="expected such as 500ms, 30s or 2m")
+    return float(match[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[match[2]]
+
+
+def _share(given: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)%", given)
+    if match is None or float(match[1]) > 100:
+        raise MicaError(f"--audit {given}", todo="expected such as 1%, up to 100%")
+    return float(match[1]) / 100
+
+
+def _token(path: str) -> str:
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise MicaError(f"{path}: it is no text") from None
+    token = lines[0].strip() if lines else ""
+    if len(token) < _LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        raise MicaError(
+            f"{path}: its first line is no token", todo=f"{_LEAST_TOKEN} ASCII characters or more, no blanks"
+        )
+    return token

@@ -1,0 +1,239 @@
+"""Which board is told when to take a new model, and when to stop. No I/O: events in, actions out, the clock is given.
+
+    up, verdict, tick  ->  Tell, Restore, Ended
+
+Boards are told in waves, the next one when all of a wave have answered. Names and numbers are AWS IoT Jobs': a rate (boards a
+minute), abort (a share of failures among the executed, from a minimum number on), a timeout in progress, retries, and the states of
+an execution. A wave has a gate as well: at its end the share counts whatever the minimum says, so a small fleet has one too.
+
+Boards that are off are not told in a wave, so they hold nothing up; they are told at the end, and take it when they come. A
+board that goes off after it was told is waited for, up to the timeout, unless such boards are fewer than the share that may fail:
+it may be the model that keeps it from coming back. Where a rollout is stopped, all boards that were told are told to go back.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mica.errors import MicaError
+
+
+class State(enum.StrEnum):
+    """Of one board, as AWS IoT Jobs calls them."""
+
+    QUEUED = "queued"  # not told yet
+    IN_PROGRESS = "in progress"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # its trial
+    REJECTED = "rejected"  # the board refuses what it was told: it was not signed as the board expects
+    TIMED_OUT = "timed out"
+    CANCELED = "canceled"
+
+
+_BAD = (State.FAILED, State.REJECTED, State.TIMED_OUT)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """waves: how many boards have been told at the end of each, as counts or shares of all ("1", "10%"). abort: share of failures.
+    least: boards that have answered before abort is looked at within a wave. timeout: seconds. rate: boards a minute, 0 for any."""
+
+    waves: tuple[str, ...] = ("1", "10%", "100%")
+    abort: float = 0.02
+    least: int = 20
+    timeout: float = 900.0
+    retry: int = 0
+    rate: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.abort <= 1 or self.least < 1 or self.timeout <= 0 or self.retry < 0 or self.rate < 0:
+            raise MicaError(
+                f"abort {self.abort:g}, least {self.least}, timeout {self.timeout:g} s, retry {self.retry}, rate {self.rate:g}",
+                todo="expected a share from 0 to 1, 1 or more, more than 0 s, and 0 or more for the others",
+            )
+        self.targets(100)
+
+    def targets(self, boards: int) -> list[int]:
+        """How many of so many boards have been told at the end of each wave. Raises MicaError."""
+        found: list[int] = []
+        for wave in self.waves:
+            match = re.fullmatch(r"(\d{1,9})(%?)", wave)
+            if match is None or int(match[1]) < 1 or (match[2] and int(match[1]) > 100):
+                raise MicaError(f"wave {wave!r}", todo="expected such as 1,10%,100%")
+            n = -(-boards * int(match[1]) // 100) if match[2] else int(match[1])
+            found.append(min(boards, max(n, found[-1] if found else 1)))
+        if not found:
+            raise MicaError("no waves", todo="expected such as 1,10%,100%")
+        return found
+
+
+# ---- actions
+
+
+@dataclass(frozen=True)
+class Tell:
+    """Set what the board is wanted to have to the new."""
+
+    board: str
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Set it to what the board had before."""
+
+    board: str
+
+
+@dataclass(frozen=True)
+class Ended:
+    """`reason` is "" where all went well."""
+
+    reason: str
+
+
+Action = Tell | Restore | Ended
+
+
+@dataclass
+class _Board:
+    up: bool
+    state: State = State.QUEUED
+    told: float = 0.0
+    tries: int = 0
+    reason: str = ""
+
+
+class Rollout:
+    """Of one generation. Every method takes the time in seconds and returns what is to be done."""
+
+    def __init__(self, boards: Iterable[str], terms: Terms) -> None:
+        """Boards that take part, in the order in which they are told; until `up` says so they are off."""
+        self.terms = terms
+        self._boards = {name: _Board(False) for name in boards}
+        self._targets = terms.targets(len(self._boards))
+        self._wave = 0
+        self._next_tell = 0.0
+        self.ended = False
+
+    # ---- events
+
+    def up(self, now: float, board: str, is_up: bool) -> list[Action]:
+        """A board has come or gone."""
+        if board in self._boards:
+            self._boards[board].up = is_up
+        return self.tick(now)
+
+    def verdict(self, now: float, board: str, verdict: str, reason: str = "") -> list[Action]:
+        """What a board says of what it was told last: confirmed, rejected or refused; anything else says that it is at work."""
+        b = self._boards.get(board)
+        if b is None or b.state is not State.IN_PROGRESS:
+            return []
+        if verdict == "confirmed":
+            b.state = State.SUCCEEDED
+        elif verdict in ("rejected", "refused"):
+            b.state = State.FAILED if verdict == "rejected" else State.REJECTED
+            b.reason = reason
+        return self.tick(now)
+
+    def tick(self, now: float) -> list[Action]:
+        """The time is now. Call it when `next_due` says so; more often does no harm."""
+        actions: list[Action] = []
+        if self.ended:
+            return actions
+        for name, b in self._boards.items():
+            if b.state is State.IN_PROGRESS and now - b.told >= self.terms.timeout:
+                b.state, b.reason = State.TIMED_OUT, f"nothing for {self.terms.timeout:g} s"
+            if b.state in (State.FAILED, State.TIMED_OUT) and b.tries <= self.terms.retry:
+                actions += self._tell(now, name)
+        while not self.ended:
+            over = self._wave_is_over(now, actions)
+            if reason := self._gate(over):
+                return actions + self._stop(reason)
+            if not over:
+                return actions
+            self._wave += 1
+            if self._wave == len(self._targets):
+                # Those that are off, and those that the waves left out.
+                if self._targets[-1] == len(self._boards):
+                    actions += [a for n, b in self._boards.items() if b.state is State.QUEUED for a in self._leave(n)]
+                self.ended = True
+                actions.append(Ended(""))
+        return actions
+
+    def next_due(self) -> float | None:
+        """When `tick` has something to do, unless another event comes first; None for never."""
+        if self.ended:
+            return None
+        times = [b.told + self.terms.timeout for b in self._boards.values() if b.state is State.IN_PROGRESS]
+        if self._told() < self._targets[self._wave] and any(self._ready(b) for b in self._boards.values()):
+            times.append(self._next_tell)
+        return min(times, default=None)
+
+    # ---- what people ask
+
+    def states(self) -> dict[str, tuple[State, str]]:
+        """Name -> state, and the reason of a failure."""
+        return {name: (b.state, b.reason) for name, b in self._boards.items()}
+
+    @property
+    def wave(self) -> int:
+        """From 1 on."""
+        return min(self._wave + 1, len(self._targets))
+
+    # ---- inside
+
+    def _ready(self, b: _Board) -> bool:
+        return b.up and b.state is State.QUEUED
+
+    def _told(self) -> int:
+        return sum(1 for b in self._boards.values() if b.tries)
+
+    def _tell(self, now: float, name: str) -> list[Action]:
+        b = self._boards[name]
+        b.state, b.told, b.reason = State.IN_PROGRESS, now, ""
+        b.tries += 1
+        return [Tell(name)]
+
+    def _leave(self, name: str) -> list[Action]:
+        """Nobody waits for this one."""
+        return [Tell(name)]
+
+    def _wave_is_over(self, now: float, actions: list[Action]) -> bool:
+        """Tells who is to be told in this wave, as far as the rate allows."""
+        missing = self._targets[self._wave] - self._told()
+        for name, b in self._boards.items():
+            if missing > 0 and self._ready(b):
+                if self.terms.rate and now < self._next_tell:
+                    return False
+                if self.terms.rate:
+                    self._next_tell = now + 60.0 / self.terms.rate
+                actions += self._tell(now, name)
+                missing -= 1
+        open_ones = [b for b in self._boards.values() if b.state is State.IN_PROGRESS]
+        if any(b.up for b in open_ones):
+            return False
+        told = self._told()
+        answered = told - len(open_ones)
+        return answered > 0 and len(open_ones) <= self.terms.abort * told
+
+    def _gate(self, over: bool) -> str:
+        """Why the rollout is to be stopped; "" where it is not."""
+        states = [b.state for b in self._boards.values()]
+        bad = sum(1 for s in states if s in _BAD)
+        executed = bad + states.count(State.SUCCEEDED)
+        if bad and (over or executed >= self.terms.least) and bad > self.terms.abort * executed:
+            return f"{bad} of {executed} boards failed in wave {self.wave}, more than {100 * self.terms.abort:g} %"
+        return ""
+
+    def _stop(self, reason: str) -> list[Action]:
+        actions: list[Action] = []
+        for name, b in self._boards.items():
+            if b.state is State.IN_PROGRESS:
+                b.state = State.CANCELED
+            if b.tries:
+                actions.append(Restore(name))
+        self.ended = True
+        return [*actions, Ended(reason)]

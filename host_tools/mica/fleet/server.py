@@ -1,0 +1,228 @@
+"""`mica fleet serve`: Open Inference Protocol v2 and /metrics over HTTP, with starlette and uvicorn.
+
+    GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/M, /v2/models/M/ready     (M: also M/versions/1)
+    POST /v2/models/M/infer                                                           GET /metrics
+
+An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such model, 413 too large, 415 compressed, 500 the boards gave
+it up, 503 no board can answer now, 504 none has in time. A token is asked for everything but health.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mica.errors import MicaError
+from mica.fleet import inference_api
+from mica.fleet.inference_api import ApiError
+from mica.fleet.metrics import Metrics
+from mica.fleet.service import GivenUp, Result, Service, TooLarge, Unavailable
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_LARGEST_BODY = 64 * 1024 * 1024
+
+
+class Server:
+    """Listens from the start on; run() answers, until stop() or Ctrl-C. Raises MicaError where it cannot listen."""
+
+    def __init__(self, host: str, port: int, token: str | None) -> None:
+        try:
+            import starlette.applications
+            import uvicorn  # noqa: F401
+        except ImportError as e:
+            raise MicaError(
+                f"the Python package {(e.name or '').partition('.')[0]} is missing",
+                todo="pip install mica[serve], or pip install starlette uvicorn",
+            ) from None
+        del starlette
+        if host not in LOOPBACK and not token:
+            raise MicaError(
+                f"{host} can be reached from other machines",
+                todo="give --token-file with a token that clients have to send, or listen on 127.0.0.1",
+            )
+        if not 0 <= port < 65536:
+            raise MicaError(f"port is {port}", todo="expected 1 to 65535, or 0 for any that is free")
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            self._socket = socket.create_server((host, port), family=family)
+        except OSError as e:
+            raise MicaError(f"{host}:{port}: cannot be listened at: {e.strerror or e}") from None
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self._loopback = host in LOOPBACK
+        self._token = token
+        self._server: Any = None
+        self._stopped = False
+
+    def run(self, service: Service, timeout: float, ready: Callable[[], None] = lambda: None) -> None:
+        """timeout: seconds until a request is answered with 504. `ready` is called when all is there."""
+        import uvicorn
+
+        app = application(service, self._token, timeout, self._loopback)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+        self._server = uvicorn.Server(config)
+        if self._stopped:
+            return
+        ready()
+        self._server.run(sockets=[self._socket])
+
+    def stop(self) -> None:
+        """From any thread."""
+        self._stopped = True
+        if self._server is not None:
+            self._server.should_exit = True
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def application(service: Service, token: str | None, timeout: float, loopback: bool) -> Any:
+    """The ASGI application. loopback: only this machine's names are taken for a host's, so that no web page can ask through a browser."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.requests import Request
+    from starlette.responses import PlainTextResponse, Response
+    from starlette.routing import Route
+
+    metrics = Metrics()
+
+    def said(content: Any, status: int = 200) -> Response:
+        return Response(json.dumps(content), status, media_type="application/json")
+
+    def guarded(handler: Callable[[Request], Any], is_open: bool = False) -> Callable[[Request], Any]:
+        async def handle(request: Request) -> Response:
+            try:
+                if token and not is_open and not _has_token(request.headers.get("authorization", ""), token):
+                    response = said({"error": "a token is needed: Authorization: Bearer ..."}, 401)
+                    response.headers["WWW-Authenticate"] = "Bearer"
+                    return response
+                found: Response = await handler(request)
+                return found
+            except ApiError as e:
+                return said({"error": str(e)}, e.status)
+
+        return handle
+
+    def named(request: Request) -> str:
+        name: str = request.path_params["name"]
+        if name not in service.models or request.path_params.get("version", "1") != "1":
+            raise ApiError(404, f"no model {name[:64]!r} is served here; there is {', '.join(service.models)}")
+        return name
+
+    async def live(request: Request) -> Response:
+        return said({"live": True})
+
+    async def ready(request: Request) -> Response:
+        is_ready = all(service.is_ready(name) for name in service.models)
+        return said({"ready": is_ready}, 200 if is_ready else 400)
+
+    async def about(request: Request) -> Response:
+        from mica import __version__
+
+        return said({"name": "mica", "version": __version__, "extensions": ["binary_tensor_data"]})
+
+    async def model(request: Request) -> Response:
+        name = named(request)
+        return said(inference_api.metadata(name, service.models[name]))
+
+    async def model_ready(request: Request) -> Response:
+        name = named(request)
+        is_ready = service.is_ready(name)
+        return said({"name": name, "ready": is_ready}, 200 if is_ready else 400)
+
+    async def infer(request: Request) -> Response:
+        name = named(request)
+        if request.headers.get("content-encoding", "identity") != "identity":
+            raise ApiError(415, "the body is compressed")
+        body = await _body(request)
+        length = request.headers.get(inference_api.LENGTH)
+        call = inference_api.parse(service.models[name], body, length)
+        answers = await _ask(service, metrics, name, call.samples, timeout)
+        content, headers = inference_api.answer(name, service.models[name], call, answers)
+        return Response(content, headers=headers)
+
+    async def numbers(request: Request) -> Response:
+        text = metrics.text(service.boards(), service.counts())
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    routes = [
+        Route("/v2", guarded(about)),
+        Route("/v2/health/live", guarded(live, is_open=True)),
+        Route("/v2/health/ready", guarded(ready, is_open=True)),
+        Route("/metrics", guarded(numbers)),
+    ]
+    for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
+        routes += [
+            Route(path, guarded(model)),
+            Route(path + "/ready", guarded(model_ready)),
+            Route(path + "/infer", guarded(infer), methods=["POST"]),
+        ]
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]", "::1", "["])]
+
+    async def not_found(request: Request, exc: Any) -> Response:
+        return said({"error": "no such path" if exc.status_code == 404 else str(exc.detail)}, exc.status_code)
+
+    async def bug(request: Request, exc: Exception) -> Response:
+        return said({"error": f"a bug of mica's: {type(exc).__name__}"}, 500)
+
+    handlers: Any = {404: not_found, 405: not_found, Exception: bug}
+    return Starlette(routes=routes, middleware=middleware if loopback else [], exception_handlers=handlers)
+
+
+def _has_token(header: str, token: str) -> bool:
+    kind, _, given = header.partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+async def _body(request: Any) -> bytes:
+    found = bytearray()
+    async for piece in request.stream():
+        found += piece
+        if len(found) > _LARGEST_BODY:
+            raise ApiError(413, f"a body has at most {_LARGEST_BODY:,} bytes")
+    return bytes(found)
+
+
+async def _ask(service: Service, metrics: Metrics, name: str, samples: list[bytes], timeout: float) -> list[bytes]:
+    """What the boards answer. Raises ApiError."""
+    begun = time.monotonic()
+    futures = [service.submit(name, sample) for sample in samples]
+    waiting = [asyncio.wrap_future(f) for f in futures]
+    results: list[Result | BaseException] = []
+    try:
+        async with asyncio.timeout(timeout):
+            results = await asyncio.gather(*waiting, return_exceptions=True)
+    except TimeoutError:
+        metrics.request(name, "", "timed out", time.monotonic() - begun)
+        raise ApiError(504, f"no answer within {timeout:g} s") from None
+    finally:
+        for future in futures:
+            if not future.done():
+                service.abandon(future)
+    seconds = time.monotonic() - begun
+    answers: list[bytes] = []
+    problem: BaseException | None = None
+    for result in results:
+        if isinstance(result, Result):
+            metrics.request(name, result.board, "ok", seconds)
+            answers.append(result.outputs)
+        else:
+            metrics.request(name, "", "failed", seconds)
+            problem = result
+    match problem:
+        case None:
+            return answers
+        case Unavailable():
+            raise ApiError(503, str(problem))
+        case TooLarge():
+            raise ApiError(413, str(problem))
+        case GivenUp():
+            raise ApiError(500, str(problem))
+        case _:
+            raise problem

@@ -1,0 +1,79 @@
+"""What a board is wanted to have, as it goes to the board: signed, and the models in chunks. firmware/mica/fleet_push.py reads it.
+
+    want   HMAC-SHA256 of the JSON in 64 hexadecimal digits, a blank, the JSON
+    chunk  4096 bytes of a file; its topic has the first 16 digits of the file's SHA-256
+
+A board's key is made of the fleet's key and its name: who takes a board apart can sign for that board alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mica.errors import MicaError
+
+CHUNK = 4096
+VERDICTS = ("fetching", "confirmed", "rejected", "refused")
+
+
+def board_key(fleet_key: str, board: str) -> str:
+    """In hexadecimal, as the fleet's key is."""
+    return hmac.new(bytes.fromhex(fleet_key), b"board " + board.encode(), "sha256").hexdigest()
+
+
+def encode_want(fleet_key: str, board: str, generation: int, models: Mapping[str, bytes | None]) -> bytes:
+    """`models`: name -> file, or None for one that is to go. What it does not name stays as it is."""
+    want = {
+        "board": board,
+        "generation": generation,
+        "models": [
+            {
+                "name": name,
+                "size": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(),
+                "chunks": "".join(f"{zlib.crc32(chunk):08x}" for chunk in chunks(data)),
+            }
+            for name, data in models.items()
+            if data is not None
+        ],
+        "gone": [name for name, data in models.items() if data is None],
+    }
+    text = json.dumps(want).encode()
+    return hmac.new(bytes.fromhex(board_key(fleet_key, board)), text, "sha256").hexdigest().encode() + b" " + text
+
+
+def chunks(data: bytes) -> Iterator[bytes]:
+    for at in range(0, len(data), CHUNK):
+        yield data[at : at + CHUNK]
+
+
+def blob(data: bytes) -> str:
+    """The name under which a file's chunks are."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Have:
+    """What a board says of the last want. `reason` is for people, and the board's: print it with care."""
+
+    generation: int
+    verdict: str
+    reason: str
+
+
+def parse_have(payload: bytes) -> Have:
+    """Raises MicaError where it is not one."""
+    try:
+        found: dict[str, Any] = json.loads(payload)
+        have = Have(found["generation"], found["verdict"], str(found["reason"]))
+        if type(have.generation) is not int or (have.verdict not in VERDICTS and have.verdict not in ("", "trying")):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise MicaError(f"what a board has cannot be read: {payload[:40]!r}") from None
+    return have

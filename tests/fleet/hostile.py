@@ -1,0 +1,233 @@
+"""Hostile messages to the agent: a MicroPython process takes what this makes up, and each of its answers is what the host expects.
+
+The process has a client that reads messages from a file, so 10^5 of them take a minute. Requests are damaged, cut short, lengthened, of
+other models and of other sizes; what is signed is damaged, of another key, another board's or old, or signed as it should be and odd
+inside; chunks are wrong while a file is being fetched. The host's own decoder says which request is whole.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import random
+import struct
+import subprocess
+import tempfile
+import zlib
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from mica.boards import load_board
+from mica.errors import MicaError
+from mica.fleet.mqtt_link import parse_state
+from mica.fleet.wanted import board_key, encode_want, parse_have
+from mica.fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
+from mica.run.host import HostRunner
+from mica.toolchain.build import build
+
+RUN, WANT, OTHER, CHUNK = range(4)
+_FLEET_KEY = "5a" * 32
+
+_PROGRAM = """
+import gc, json, struct, mica.fleet
+messages, said = open("messages", "rb"), open("said", "wb")
+class Wire:
+    "In place of a client: the messages of a file, one piece of work at a time."
+    sock = None
+    left = 0
+    def set_callback(self, f):
+        self.heard = f
+    def set_last_will(self, *_, **__):
+        pass
+    def connect(self):
+        print("mica: connected")
+    def ping(self):
+        pass
+    def subscribe(self, topic, qos=0):
+        pass
+    def publish(self, topic, message, retain=False, qos=0):
+        if isinstance(message, str):
+            message = message.encode()
+        said.write(struct.pack("<BI", ord(topic[-1]), len(message)) + message)
+    def check_msg(self):
+        p = agent._pusher
+        if agent._todo or p._letter is not None:
+            return
+        head = messages.read(5)
+        if not head:
+            self.left += 1
+            if self.left > 3:
+                raise SystemExit
+            return
+        kind, n = struct.unpack("<BI", head)
+        message = messages.read(n)
+        if kind == 255:
+            gc.collect()
+            print("mica: free", gc.mem_free())
+            return self.check_msg()
+        self.heard((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
+with open("fleet.json") as f:
+    agent = mica.fleet.Agent(json.load(f), Wire())
+agent.work()
+"""
+
+
+@dataclass
+class _Plan:
+    """Messages for a board, and what it is to answer: key of a request -> status and outputs."""
+
+    messages: list[tuple[int, bytes]] = field(default_factory=list)
+    answers: dict[Key, tuple[Status, bytes]] = field(default_factory=dict)
+    wants: int = 0
+
+
+@cache
+def _samples(data: bytes) -> list[tuple[bytes, bytes]]:
+    rng = np.random.default_rng(0)
+    with HostRunner(data) as host:
+        dims = host.model.tensors[host.model.inputs[0]].dims
+        x = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(16)]
+        return [(a[0].tobytes(), y[0].tobytes()) for a, y in zip(x, host.run(x), strict=True)]
+
+
+def _damaged(chance: random.Random, whole: bytes) -> bytes:
+    data = bytearray(whole)
+    match chance.randrange(5):
+        case 0:
+            return chance.randbytes(chance.randrange(120))
+        case 1 if data:
+            data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+        case 2 if data:
+            del data[chance.randrange(len(data)) :]
+        case 3:
+            data += chance.randbytes(chance.randrange(1, 9))
+        case _:
+            at = chance.randrange(len(data) + 1)
+            data[at : at + chance.randrange(20)] = chance.randbytes(chance.randrange(20))
+    return bytes(data)
+
+
+def _plan(chance: random.Random, data: bytes, n: int) -> _Plan:
+    plan = _Plan()
+    crc, samples = zlib.crc32(data), _samples(data)
+    right = dict(samples)
+    key = bytes.fromhex(board_key(_FLEET_KEY, "b1"))
+    generation = 1
+
+    def signed(text: bytes) -> bytes:
+        return hmac.new(key, text, "sha256").hexdigest().encode() + b" " + text
+
+    for seq in range(n):
+        if seq % (n // 20) == 0:
+            plan.messages.append((255, b""))
+        what = chance.random()
+        if what < 0.75:
+            x = chance.choice(samples)[0]
+            model = crc if chance.random() < 0.9 else chance.getrandbits(32)
+            if chance.random() < 0.1:
+                x = chance.randbytes(chance.choice((0, 1, 63, 65, 4000)))
+            message = Request(Key(1, seq), model, chance.getrandbits(16), x, 0).encode()
+            if chance.random() < 0.6:
+                message = _damaged(chance, message)
+            plan.messages.append((RUN, message))
+            try:
+                request = decode_request(message)
+            except MicaError:
+                continue
+            if request.model != crc:
+                plan.answers[request.key] = (Status.NO_MODEL, b"")
+            elif len(request.inputs) != 64:
+                plan.answers[request.key] = (Status.BAD_REQUEST, b"")
+            else:
+                plan.answers[request.key] = (Status.OK, right[request.inputs])
+        elif what < 0.9:
+            good = encode_want(_FLEET_KEY, "b1", generation + 1, {"other.mica": chance.randbytes(9000)})
+            match chance.randrange(6):
+                case 0:
+                    plan.messages.append((WANT, encode_want("77" * 32, "b1", generation + 1, {"digits.mica": None})))
+                case 1:
+                    text = good[65:].replace(b'"b1"', b'"b2"')
+                    plan.messages.append((WANT, signed(text)))
+                case 2:
+                    plan.messages.append((WANT, encode_want(_FLEET_KEY, "b1", 0, {"digits.mica": None})))
+                case 3:
+                    odd = json.loads(good[65:])
+                    place = odd["models"][0] if chance.random() < 0.7 else odd
+                    strange = (None, -1, 1.5, "", "x", [], {}, [1], {"a": 1}, 2**40, "/x.mica", "\u00e9.mica")
+                    place[chance.choice([k for k in place if k != "generation"])] = chance.choice(strange)
+                    plan.messages.append((WANT, signed(json.dumps(odd).encode())))
+                case 4 if chance.random() < 0.1:
+                    generation += 1  # a good one, whose chunks never come
+                    plan.messages.append((WANT, good))
+                case _:
+                    plan.messages.append((WANT, _damaged(chance, good) or b"?"))
+            plan.wants += 1
+        else:
+            plan.messages.append((chance.choice((OTHER, CHUNK)), chance.randbytes(chance.choice((0, 1, 4096, 9000)))))
+    return plan
+
+
+def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
+    """n messages to a board that has `data`, digits.mica. Raises AssertionError; figures of what was tried."""
+    board = load_board("UNIX")
+    image = build(board).image
+    plan = _plan(random.Random(seed), data, n)
+    settings = {"fleet": "plant", "name": "b1", "host": "-", "key": board_key(_FLEET_KEY, "b1")}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "digits.mica").write_bytes(data)
+        (folder / "fleet.json").write_text(json.dumps(settings))
+        (folder / "messages").write_bytes(b"".join(struct.pack("<BI", k, len(m)) + m for k, m in plan.messages))
+        command = [image, *(board.emulator.args if board.emulator else ()), "-c", _PROGRAM]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=900, check=False)
+        what = f"seed {seed}, {n} messages: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        assert done.returncode == 0 and not done.stderr, what
+        assert done.stdout.count("mica: connected") == 1, f"a message ended the connection; {what}"
+        free = [int(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("mica: free")]
+        # A want and a chunk may be held at such a moment: the most that is free in a half says whether something stays.
+        early, late = max(free[1:10]), max(free[10:])
+        assert late > early - 1024, f"memory {free}; {what}"
+        said = (folder / "said").read_bytes()
+        model = folder / "digits.mica"
+        assert model.exists() and model.read_bytes() == data, f"the model has changed; {what}"
+        assert not (folder / "other.mica").exists(), f"a file that nobody sent is there; {what}"
+    answers: dict[Key, Answer] = {}
+    haves = at = 0
+    while at < len(said):
+        kind, size = struct.unpack_from("<BI", said, at)
+        message = said[at + 5 : at + 5 + size]
+        at += 5 + size
+        if kind == ord("t"):  # out
+            found = decode_answer(message)
+            assert found.key not in answers, f"{found.key} was answered twice; {what}"
+            answers[found.key] = found
+        elif kind == ord("e") and not message.startswith((b"up ", b"down ")):
+            haves += parse_have(message).verdict in ("refused", "rejected", "confirmed", "fetching")
+    for key, (status, outputs) in plan.answers.items():
+        found = answers.pop(key, None)  # type: ignore[assignment]
+        assert found is not None and found.status is status, f"{key}: {found}, not {status.name}; {what}"
+        assert status is not Status.OK or found.data == outputs, f"{key}: a wrong answer; {what}"
+    assert not answers, f"{list(answers)}: answers to what was damaged; {what}"
+    assert haves >= plan.wants, f"{plan.wants} wants, {haves} answers to them; {what}"
+    return {"messages": n, "whole requests": len(plan.answers), "signed or not": plan.wants} | _host(seed, n)
+
+
+def _host(seed: int, n: int) -> dict[str, int]:
+    """What a hostile board says to the host: read, or refused with a MicaError."""
+    chance = random.Random(seed)
+    state = b'up 1 2 {"models": {"a.mica": "0123abcd"}, "largest": 32768}'
+    have = b'{"generation": 3, "verdict": "confirmed", "reason": "x"}'
+    answer = Answer(Key(1, 2), 3, 4, Status.OK, 5, 6, b"0123456789").encode()
+    refused = 0
+    for _ in range(n):
+        read, whole = chance.choice(((parse_state, state), (parse_have, have), (decode_answer, answer)))
+        try:
+            read(_damaged(chance, whole))  # type: ignore[operator]
+        except MicaError as e:
+            refused += 1
+            assert "\n" not in str(e)
+    assert refused > n // 4
+    return {"to the host": n}
