@@ -24,7 +24,17 @@ GROUPS = (
     ("pool", "max_pool2d_s8", "average_pool2d_s8"),
     ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8"),
     ("activation", "softmax_s8", "lut_s8", "log_softmax_s8"),
-    ("shape", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8", "embedding_s8"),
+    (
+        "shape",
+        "transpose_s8",
+        "move_s8",
+        "concat_s8",
+        "pad_s8",
+        "gather_s8",
+        "resize_linear_s8",
+        "embedding_s8",
+        "scatter_s8",
+    ),
     ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
     ("features", "features_s8", "ranks_s8", "trees_s8", "distances_s8", "nearest_s8", "machine_s8", "log_mel_s8"),
 )

@@ -132,6 +132,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_LOG_MEL_S8:
             return mica_load_log_mel;
         #endif
+        #ifndef MICA_WITHOUT_SCATTER_S8
+        case MICA_KERNEL_SCATTER_S8:
+            return mica_load_scatter;
+        #endif
         default:
             return NULL;
     }

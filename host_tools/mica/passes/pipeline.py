@@ -24,6 +24,7 @@ from mica.passes import (
     fold_scale,
     fuse_clip,
     index_inputs,
+    index_masks,
     limits,
     lower,
     masks,
@@ -49,6 +50,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
+    ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
