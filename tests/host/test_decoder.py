@@ -137,7 +137,67 @@ def test_command_of_opset_24() -> None:
     data["length"] = data["position"] + 1
     vocabulary_of = vocabulary.read(f"{LM / 'command' / 'vocab.json'},begin=0,end=0")
     compiled = compile_model(path, data, plain=True, states=ties.find(import_model(path)), tokens=vocabulary_of)
+    assert compiled.model.state_bytes == 6 * 4 * 64 * 12
+    assert (compiled.model.arena_bytes or 0) < 1024  # no cache has a second place there
     runner = HostRunner(compiled.data)
     lines = [line.split("\t") for line in (LM / "command" / "held.tsv").read_text().splitlines()[:40]]
     right = ["".join(generate(runner, Wish(sentence + "\n", 20))) == call for sentence, call in lines]
     assert np.mean(right) >= 0.95
+
+
+def test_a_cache_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a byte of it is copied, the arena has no room for it, and the numbers are those of copies."""
+    path, data = layer(tmp_path), tokens(3 * ROWS)
+    compiled = packed(path, data)
+    model = compiled.model
+    assert model.state_bytes == 2 * GROUPS * ROWS * WIDTH
+    writes = [s for s in model.steps if s.kernel == "scatter_s8"]
+    for s in writes:
+        x, y = model.tensors[s.inputs[0]], model.tensors[s.outputs[0]]
+        assert (x.space, x.offset) == (y.space, y.offset) and x.space == "state"
+    assert not any(s.name.endswith((".take", ".keep")) for s in model.steps)
+    monkeypatch.setattr("mica.compiler.hold", lambda g, ties: None)
+    copied = packed(path, data)
+    assert any(s.name.endswith(".keep") for s in copied.model.steps)
+    assert (copied.model.arena_bytes or 0) - (model.arena_bytes or 0) >= 2 * GROUPS * ROWS * WIDTH
+    runs = [{n: a[k] for n, a in data.items()} for k in range(3 * ROWS)]
+    for a, b in zip(outputs_of(compiled, runs), outputs_of(copied, runs), strict=True):
+        assert np.array_equal(a, b)
+
+
+def test_a_run_cut_short_is_repeated(tmp_path: Path) -> None:
+    """At every step of every token, in the ring's first round and in its second: then the same token gives the same numbers."""
+    path, data = layer(tmp_path), tokens(2 * ROWS)
+    compiled = packed(path, data)
+    runs = [{n: a[k] for n, a in data.items()} for k in range(2 * ROWS)]
+    expected = outputs_of(compiled, runs)
+    t = compiled.model.tensors[compiled.model.outputs[0]]
+    inputs = [compiled.model.tensors[i] for i in compiled.model.inputs]
+    for cut in range(len(compiled.model.steps)):
+        loaded = HostRunner(compiled.data).loaded
+        for run, y in zip(runs, expected, strict=True):
+            for last in (cut, len(compiled.model.steps)):
+                for i, x in enumerate(inputs):
+                    loaded.set_input(i, quantise_input(run[x.name], x))
+                for k in range(last):
+                    loaded.run_step(k)
+            assert np.array_equal(dequantise_output(loaded.output(0), t), y)
+
+
+def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
+    """What the rows were before is an output, too: so they may not be written over."""
+    cache = (1, GROUPS, ROWS, WIDTH)
+    nodes = [
+        helper.make_node("TensorScatter", ["k_cache", "k", "position"], ["k_after"]),
+        helper.make_node("Relu", ["k_cache"], ["y"]),
+    ]
+    inputs = {"k": (1, GROUPS, 1, WIDTH), "position": (1,), "k_cache": cache}
+    path = saved(tmp_path, nodes, inputs, {"y": cache, "k_after": cache}, {})
+    data = {n: a for n, a in tokens(ROWS).items() if n in inputs}
+    compiled = compile_model(path, {n: a.astype(np.float32) for n, a in data.items()}, states=[("k_cache", "k_after")])
+    assert [s.name for s in compiled.model.steps if s.name.startswith("k_cache")] == ["k_cache.take", "k_cache.keep"]
+    seen = np.zeros(cache, np.float32)
+    runs = [{n: a[k] for n, a in data.items()} for k in range(ROWS)]
+    for k, y in enumerate(outputs_of(compiled, runs)):
+        assert np.abs(y - np.maximum(seen, 0)).max() < 0.02
+        seen[:, :, k] = data["k"][k][:, :, 0]
