@@ -23,7 +23,7 @@ GROUPS = (
     ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
     ("pool", "max_pool2d_s8", "average_pool2d_s8"),
     ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8"),
-    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8"),
+    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8", "attend_s8"),
     (
         "shape",
         "transpose_s8",

@@ -115,9 +115,10 @@ def test_attention_over_a_ring(tmp_path: Path) -> None:
     """As the reference has it, three times around."""
     path, data = layer(tmp_path), tokens(3 * ROWS)
     compiled = packed(path, data)
+    assert [s.kernel for s in compiled.model.steps if s.kernel != "lut_s8"] == ["scatter_s8", "scatter_s8", "attend_s8"]
     runs = [{n: a[k] for n, a in data.items()} for k in range(3 * ROWS)]
     for y, expected in zip(outputs_of(compiled, runs), by_reference(path, data), strict=True):
-        assert np.abs(y - expected).max() < 0.06 * np.abs(expected).max()
+        assert np.abs(y - expected).max() < 0.04 * np.abs(expected).max()
 
 
 def test_rows_that_do_not_fit(tmp_path: Path) -> None:

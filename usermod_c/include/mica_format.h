@@ -434,6 +434,19 @@
 #define MICA_KERNEL_SCATTER_S8 47
 #define MICA_SCATTER_S8_PARAM_AXIS 0
 #define MICA_SCATTER_S8_PARAM_CIRCULAR 1
+#define MICA_KERNEL_ATTEND_S8 48
+#define MICA_ATTEND_S8_BLOB_TABLE 0             // u16
+#define MICA_ATTEND_S8_PARAM_ROWS 0
+#define MICA_ATTEND_S8_PARAM_WIDTH 1
+#define MICA_ATTEND_S8_PARAM_K_ZERO 2
+#define MICA_ATTEND_S8_PARAM_V_ZERO 3
+#define MICA_ATTEND_S8_PARAM_LIMIT 4
+#define MICA_ATTEND_S8_PARAM_FALL 5
+#define MICA_ATTEND_S8_PARAM_FALL_SHIFT 6
+#define MICA_ATTEND_S8_PARAM_MULT 7
+#define MICA_ATTEND_S8_PARAM_SHIFT 8
+#define MICA_ATTEND_S8_PARAM_ACT_MIN 9
+#define MICA_ATTEND_S8_PARAM_ACT_MAX 10
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -472,6 +485,7 @@
     X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT32, INT8) \
     X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(scatter_s8, SCATTER_S8, 3, 3, 1, INT8, INT32, INT8) \
+    X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -508,6 +522,7 @@
     X(nearest) \
     X(machine) \
     X(log_mel) \
-    X(scatter)
+    X(scatter) \
+    X(attend)
 
 #endif

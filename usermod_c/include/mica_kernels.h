@@ -658,6 +658,26 @@ size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
 
+// ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
+//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], limited to [1, t]; y int8 [heads, m, e]
+//   table uint16 [257]; scratch: mica_attend_s8_scratch_bytes(p), 4-byte aligned; rows: heads * m
+typedef struct {
+    const int8_t *q, *k, *v;
+    const int32_t *length;
+    int8_t *y;
+    const uint16_t *table;
+    uint16_t first;  // table[0] when it was checked
+    uint32_t heads, limit, fall;
+    int32_t mult;
+    uint16_t m, t, d, e;
+    int8_t fall_shift, shift;
+    int8_t q_zero, k_zero, v_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_attend_s8_t;
+
+mica_status_t mica_attend_s8_check_constants(const mica_attend_s8_t *p, const char **what);
+uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);
+
 // ---- what every kernel has
 #define MICA_DECLARE(name) \
     mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \

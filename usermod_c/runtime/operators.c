@@ -136,6 +136,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_SCATTER_S8:
             return mica_load_scatter;
         #endif
+        #ifndef MICA_WITHOUT_ATTEND_S8
+        case MICA_KERNEL_ATTEND_S8:
+            return mica_load_attend;
+        #endif
         default:
             return NULL;
     }

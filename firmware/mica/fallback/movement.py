@@ -166,7 +166,9 @@ def scatter_s8(step):
     r = rows.shape[axis]
     count = len(index.data)
     step.want(r < n, "as many rows as there are places for")
-    step.want(count == 1 or (axis > 0 and count == x.shape[0]), "the number of indices is not that of the first dimension")
+    step.want(
+        count == 1 or (axis > 0 and count == x.shape[0]), "the number of indices is not that of the first dimension"
+    )
     each = outer // count
     x, rows, index, y = x.data, rows.data, index.data, step.y.data
 

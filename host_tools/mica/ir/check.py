@@ -82,6 +82,10 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     if node.op in ("Reduce", "Extreme", "ArgMax", "LogSumExp"):
         axis, axes = node.attrs.get("axis", len(x) - 1), node.attrs.get("axes", 1)
         return (*x[:axis], *[1] * axes, *x[axis + axes :])
+    if node.op == "Attend":
+        keys, values = (g.value(i).shape for i in node.inputs[1:3])
+        alike = x[:-2] == keys[:-2] == values[:-2] and x[-1] == keys[-1] and keys[-2] == values[-2]
+        return (*x[:-1], values[-1]) if alike else ()
     if node.op == "Transpose":
         return tuple(x[p] for p in node.attrs["perm"])
     if node.op == "Reshape":

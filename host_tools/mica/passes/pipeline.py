@@ -37,6 +37,7 @@ from mica.passes import (
     quantise_above_pad,
     quantised_values,
     recognise_activations,
+    recognise_attention,
     recognise_layer_norm,
     recognise_reductions,
     sound_weights,
@@ -89,6 +90,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_channels", dead_channels.run),  # when clamps are inside the operators that make the channels
     ("common_subexpressions", common_subexpressions.run),  # sinking made copies
     ("dead_code", dead_code.run),
+    ("recognise_attention", recognise_attention.run),  # when transposes are in the products, and factors too
     ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
     ("dead_code", dead_code.run),  # copies that others went round
     ("limits", limits.run),

@@ -214,6 +214,13 @@ def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return scatter_s8(a, {}, p, Output(shape))
 
 
+def _attend(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    q, k, v, length = a
+    n = int(np.clip(length.reshape(-1)[0], 1, k.shape[-2]))
+    scores = (q @ np.swapaxes(k[..., :n, :], -1, -2)) * np.float32(node.attrs["factor"])
+    return softmax(scores) @ v[..., :n, :]
+
+
 def _features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, factor, shift, missing = (v.astype(np.float64) for v in a)
     return np.where(np.isnan(x), missing, x * factor + shift)
@@ -289,6 +296,7 @@ OPS: dict[str, Operator] = {
     "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
     "Pad": _pad,
     "ResizeLinear": _resize_linear,
+    "Attend": _attend,
     "Embedding": _embedding,
     "ScatterRows": _scatter_rows,
     "Features": _features,
