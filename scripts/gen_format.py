@@ -109,11 +109,14 @@ def header() -> str:
             out.append(_define(f"MICA_{name}_LAYOUTS", _layouts(k), "bits"))
         out += [_define(f"MICA_{name}_BLOB_{b.upper()}", i, kind) for i, (b, kind) in enumerate(k.blobs)]
         out += [_define(f"MICA_{name}_PARAM_{p.upper()}", i) for i, p in enumerate(k.params)]
-    out += ["", "// One X(name, NAME, fewest inputs, most, in place, their type, the output's) for each kernel."]
+    out += [
+        "",
+        "// One X(name, NAME, fewest inputs, most, in place, their type, that of input `most`, the output's) for each kernel.",
+    ]
     out.append("#define MICA_KERNELS(X) \\")
     rows = [
         f"    X({k.name}, {k.name.upper()}, {k.least_inputs}, {k.n_inputs}, {int(k.in_place)}, "
-        f"{k.x_type.upper()}, {k.y_type.upper()})"
+        f"{k.x_type.upper()}, {k.x_types[-1].upper()}, {k.y_type.upper()})"
         for k in (*KERNELS, CUSTOM)
     ]
     out += [
@@ -138,6 +141,7 @@ def _table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> list[str]:
 
 def _inputs(k: Kernel) -> str:
     number = str(k.n_inputs) if k.least_inputs == k.n_inputs else f"{k.least_inputs} to {k.n_inputs}"
+    number += f", the last {k.last_type}" if k.last_type else ""
     return number + (f" ({k.x_type})" if k.x_type != "int8" else "")
 
 

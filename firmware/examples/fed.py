@@ -8,7 +8,9 @@ asked = bytearray()
 
 def sensor(begin, end, rows):
     asked.append(end)
-    rows[:] = memoryview(picture)[8 * begin : 8 * end]  # as quantised integers: what m.input_scale and m.input_zero_point say
+    rows[:] = memoryview(picture)[
+        8 * begin : 8 * end
+    ]  # as quantised integers: what m.input_scale and m.input_zero_point say
 
 
 m = mica.Model("digits_fed.mica")

@@ -7,7 +7,9 @@ m = mica.Model("digits.mica")
 x = [0.5] * 64
 answer = m.predict([x])
 
-log = m.hook("conv*", before=lambda layer: print("before", layer.kernel), after=lambda layer: print("after", layer.kernel))
+log = m.hook(
+    "conv*", before=lambda layer: print("before", layer.kernel), after=lambda layer: print("after", layer.kernel)
+)
 m.predict([x])
 log.remove()
 

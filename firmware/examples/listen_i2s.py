@@ -8,9 +8,7 @@ import mica
 from mica.audio import listen
 
 m = mica.Model("tones.mica")
-microphone = I2S(
-    0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=32, format=I2S.MONO, rate=16000, ibuf=20000
-)
+microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=32, format=I2S.MONO, rate=16000, ibuf=20000)
 
 
 async def main():

@@ -105,7 +105,9 @@ class Listener:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
         rate = rate or getattr(source, "rate", expected)
         if rate != expected:
-            raise ValueError(f"the source has {rate} samples a second and the model takes {expected}; change the source's rate")
+            raise ValueError(
+                f"the source has {rate} samples a second and the model takes {expected}; change the source's rate"
+            )
         self.model = model
         self.rate = rate
         self._n = len(model.input(0))
@@ -170,7 +172,9 @@ class Listener:
             self._still += self._step
             if self._still >= self.rate:
                 self._still = -1  # told once
-                return Event(None, 0.0, self._ms(), "all samples are the same: is the microphone connected, on these pins?")
+                return Event(
+                    None, 0.0, self._ms(), "all samples are the same: is the microphone connected, on these pins?"
+                )
         return None
 
     def _forget(self):

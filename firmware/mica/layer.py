@@ -47,9 +47,7 @@ class Layer:
 
     def __repr__(self):
         arrow = f"{shapes(self.input_shape)} -> {shapes(self.output_shape)}"
-        return (
-            f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
-        )
+        return f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
 
 
 def shapes(dims):

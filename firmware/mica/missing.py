@@ -26,6 +26,8 @@ def line(error):
     arch = _ARCHS[number] if number < len(_ARCHS) else ""
     arch = _LOADS.get(arch, arch)
     if not arch:
-        return "mica: no engine in this firmware, and it loads no native modules: flash one with mica in it (mica flash)"
+        return (
+            "mica: no engine in this firmware, and it loads no native modules: flash one with mica in it (mica flash)"
+        )
     what = "the engine is missing" if isinstance(error, ImportError) else f"_mica.mpy does not fit ({error})"
     return f"mica: {what}; on the computer: mica natmod --package DIR; mpremote mip install DIR/{arch}.json"

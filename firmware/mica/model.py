@@ -321,7 +321,9 @@ class Model:
         names = [j.name for j in joins] if joins else self.output_names
         named = isinstance(outputs, dict)
         if not named and len(outputs) != len(names):
-            raise ValueError(f"predict_into: a buffer for each of {len(names)} outputs is expected; None leaves one out")
+            raise ValueError(
+                f"predict_into: a buffer for each of {len(names)} outputs is expected; None leaves one out"
+            )
         m = self._m
         m.begin()
         try:

@@ -142,7 +142,7 @@ _HOMES = (
     "pool max_pool2d_s8 average_pool2d_s8",
     "elementwise add_s8 mul_s8 minmax_s8 div_s8 lut_s8",
     "softmax softmax_s8 log_softmax_s8",
-    "movement transpose_s8 move_s8 concat_s8 pad_s8 gather_s8 embedding_s8",
+    "movement transpose_s8 move_s8 concat_s8 pad_s8 gather_s8 embedding_s8 scatter_s8",
     "resize resize_linear_s8",
     "reduce reduce_s8 argmax_s8",
     "norm layer_norm_s8",
@@ -150,6 +150,7 @@ _HOMES = (
     "tabular features_s8 ranks_s8 trees_s8 forest_s8",
     "vectors distances_s8 nearest_s8 machine_s8",
     "audio log_mel_s8",
+    "attention attend_s8",
 )
 # end
 

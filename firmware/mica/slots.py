@@ -109,7 +109,9 @@ class Half:
         self.names = tuple(page[at : at + n].decode().split("\n")) if n else ()
         rejected, end, _ = self.page(_REJECTED).partition(b"\n")
         if end and rejected.startswith(b"rejected "):
-            self.reason = "".join([chr(c) if 32 <= c < 127 else "?" for c in rejected[9:]])  # a reset may have cut it short
+            self.reason = "".join(
+                [chr(c) if 32 <= c < 127 else "?" for c in rejected[9:]]
+            )  # a reset may have cut it short
             return "rejected"
         if not flags & ON_TRIAL or self.page(_CONFIRMED).startswith(b"confirmed\n"):
             return "confirmed"

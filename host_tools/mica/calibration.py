@@ -94,6 +94,14 @@ def numbers(name: str, x: np.ndarray, where: str) -> np.ndarray:
     return x.astype(np.float32)
 
 
+def _with_length(arrays: dict[str, np.ndarray], inputs: Sequence[str]) -> dict[str, np.ndarray]:
+    """Where only a length is missing, and a token's position is there: the tokens up to it. A model's own rows limit that."""
+    missing = [name for name in inputs if name not in arrays]
+    if len(missing) == 1 and "length" in missing[0].lower() and "position" in inputs and "position" in arrays:
+        return {**arrays, missing[0]: np.asarray(arrays["position"]) + 1}
+    return arrays
+
+
 def load_calibration(
     path: str | Path,
     inputs: list[str],
@@ -107,7 +115,7 @@ def load_calibration(
     """
     if Path(path).is_dir() or _is_sound(Path(path)):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate)
-    arrays = read_arrays(path)
+    arrays = _with_length(read_arrays(path), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:

@@ -22,7 +22,7 @@ from mica.importer.onnx_file import file_sha256
 from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.state import StateLink, with_state
+from mica.pack.state import StateLink, hold, with_state
 from mica.pack.tokens import with_tokens
 from mica.passes import front_end as sound
 from mica.passes import pipeline, streaming
@@ -135,6 +135,8 @@ def compile_model(
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
+    if ram is None:
+        hold(integer, ties)
     integer, layout = best_plan(integer)
     if ram is not None:
         if ram.feed and ties:
@@ -146,7 +148,8 @@ def compile_model(
         model = with_state(model, ties)
         set_scratch(model, scratch_limit)
         # The copies of the state run before and behind the steps of the plan.
-        ends = [layout.live_bytes[:1] * len(ties), layout.live_bytes[-1:] * len(ties)]
+        copied = (len(model.steps) - len(layout.steps)) // 2
+        ends = [layout.live_bytes[:1] * copied, layout.live_bytes[-1:] * copied]
         layout = replace(layout, live_bytes=[*ends[0], *layout.live_bytes, *ends[1]])
     if tokens is not None:
         model = with_tokens(model, tokens)

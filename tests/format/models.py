@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arithmetic_model import arithmetic_model
+from attention_model import attention_model
 from audio_model import audio_model
 from codes_model import codes_model
 from movement_model import movement_model
@@ -17,6 +18,7 @@ from mica.format.codec import ModelFile
 
 MODELS: tuple[Callable[[], ModelFile], ...] = (
     rich_model,
+    attention_model,
     movement_model,
     arithmetic_model,
     recurrent_model,

@@ -36,6 +36,9 @@ def movement_model(seed: int = 1) -> ModelFile:
     turned = tensor("reversed", (3, 4), 288)
     more = tensor("more", (2, 4), 0, space="data", values=rng.integers(-128, 128, (2, 4), dtype=np.int8))
     all_words = tensor("all words", (8, 4), 304)
+    news = tensor("news", (3, 1, 4), 64)  # `embedded` by another name
+    ring = tensor("ring", (3, 5, 4), 0, space="state")
+    ring_after = tensor("ring after", (3, 5, 4), 0, space="state")
     steps = [
         StepRecord(
             "embed", "embedding_s8", (words,), (embedded,), {"rows": 5},
@@ -63,5 +66,8 @@ def movement_model(seed: int = 1) -> ModelFile:
             {"map": np.array([[12, -1]], np.int32)},
         ),
         StepRecord("all", "concat_s8", (embedded, more, turned), (all_words,), {"axis": 0}),
+        StepRecord("write", "scatter_s8", (ring, news, words), (ring_after,), {"axis": 1, "circular": 1}),
     ]  # fmt: skip
-    return ModelFile(tensors, steps, [words, image], [all_words, resized], {"name": "movement"}, arena_bytes=336)
+    return ModelFile(
+        tensors, steps, [words, image], [all_words, resized, ring_after], {"name": "movement"}, arena_bytes=336
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arithmetic_model import arithmetic_model
+from attention_model import attention_model
 from audio_model import audio_model
 from codes_model import codes_model
 from movement_model import movement_model
@@ -22,6 +23,7 @@ from mica.reference.executor import ReferenceModel
 
 MODELS = {
     "arithmetic": arithmetic_model,
+    "attention": attention_model,
     "movement": movement_model,
     "recurrent": recurrent_model,
     "tabular": tabular_model,

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from arithmetic_cases import arithmetic
+from attention_cases import attention
 from audio_cases import audio_cases
 from case import Case, _data, _rng
 from movement_cases import movement
@@ -348,6 +349,7 @@ CASES = [
     *softmaxes(),
     *others(),
     *movement(),
+    *attention(),
     *recurrences(),
     *arithmetic(),
     *tabular_cases(),

@@ -18,6 +18,7 @@ def movement() -> Iterator[Case]:
     yield from gathers()
     yield from resizes()
     yield from embeddings()
+    yield from scatters()
 
 
 def moves() -> Iterator[Case]:
@@ -161,3 +162,32 @@ def embeddings() -> Iterator[Case]:
             xs = [np.asarray(values, np.int32)]
             q = Output((*dims, width))
             yield Case(f"{name} {kind}", "embedding_s8", xs, {"rows": rows}, q, blobs, rows=int(np.prod(dims)))
+
+
+def scatters() -> Iterator[Case]:
+    """One row and several, along each axis, around the end and clamped at it; an index for all or for each of the first dimension."""
+    for dims, axis, r, n in (
+        ((2,), 0, 1, 1),
+        ((9,), 0, 8, 1),
+        ((5, 4), 0, 3, 1),
+        ((3, 4), 1, 1, 3),
+        ((2, 1, 4, 5), 2, 2, 2),
+        ((3, 4, 5), 1, 2, 3),
+        ((1, 4, 128, 8), 2, 1, 1),
+        ((2, 3, 2, 3, 2, 3), 5, 2, 2),
+    ):
+        for circular in (0, 1):
+            name = f"scatter {dims} {axis} {r} {circular}"
+            rng = _rng(name)
+            rows = (*dims[:axis], r, *dims[axis + 1 :])
+            size = dims[axis]
+            ends = rng.choice(np.array([-(2**31), 2**31 - 1, -1, size, size - 1]), n)
+            for kind, at in (
+                ("inside", rng.integers(0, size - r + 1, n)),
+                ("end", np.full(n, size - 1)),
+                ("far", ends),
+            ):
+                xs = [_data(rng, dims, ""), _data(rng, rows, ""), np.asarray(at, np.int32)]
+                p = {"axis": axis, "circular": circular}
+                outer = int(np.prod(dims[:axis]))
+                yield Case(f"{name} {kind}", "scatter_s8", xs, p, Output(dims), rows=outer)

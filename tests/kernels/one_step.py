@@ -20,7 +20,16 @@ from mica.kernels.scratch import scratch_min
 Array = np.ndarray
 
 # These take the scale and zero point of their input over to the output.
-SAME_SCALE = ("max_pool2d_s8", "transpose_s8", "move_s8", "concat_s8", "pad_s8", "gather_s8", "resize_linear_s8")
+SAME_SCALE = (
+    "max_pool2d_s8",
+    "transpose_s8",
+    "move_s8",
+    "concat_s8",
+    "pad_s8",
+    "gather_s8",
+    "scatter_s8",
+    "resize_linear_s8",
+)
 
 
 def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None) -> ModelFile:
@@ -29,12 +38,14 @@ def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None)
     zeros = [c.q.x_zero, c.q.b_zero, 0, 0]
     if c.kernel in SAME_SCALE or (c.kernel == "reduce_s8" and c.p["mode"] in (1, 2)):
         zeros = [c.q.y_zero] * 4
+    elif c.kernel == "attend_s8":
+        zeros = [c.q.x_zero, c.p["k_zero"], c.p["v_zero"], 0]
     elif c.kernel == "recurrent_s8":
         zeros = [c.q.x_zero, c.p["hidden_zero"], c.q.b_zero]
     tensors, at = [], schema.ALIGN  # no tensor has the arena's address
     for i, dims in enumerate([x.shape for x in c.xs] + [c.q.dims]):
         is_y = i == len(c.xs)
-        dtype = kernel.y_type if is_y else kernel.x_type
+        dtype = kernel.y_type if is_y else kernel.x_types[i]
         quant: dict[str, float] = {}
         if dtype == "int8":
             zero = c.q.y_zero if is_y else zeros[i]

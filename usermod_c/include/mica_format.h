@@ -431,6 +431,22 @@
 #define MICA_LOG_MEL_S8_PARAM_SHIFT 10
 #define MICA_LOG_MEL_S8_PARAM_ACT_MIN 11
 #define MICA_LOG_MEL_S8_PARAM_ACT_MAX 12
+#define MICA_KERNEL_SCATTER_S8 47
+#define MICA_SCATTER_S8_PARAM_AXIS 0
+#define MICA_SCATTER_S8_PARAM_CIRCULAR 1
+#define MICA_KERNEL_ATTEND_S8 48
+#define MICA_ATTEND_S8_BLOB_TABLE 0             // u16
+#define MICA_ATTEND_S8_PARAM_ROWS 0
+#define MICA_ATTEND_S8_PARAM_WIDTH 1
+#define MICA_ATTEND_S8_PARAM_K_ZERO 2
+#define MICA_ATTEND_S8_PARAM_V_ZERO 3
+#define MICA_ATTEND_S8_PARAM_LIMIT 4
+#define MICA_ATTEND_S8_PARAM_FALL 5
+#define MICA_ATTEND_S8_PARAM_FALL_SHIFT 6
+#define MICA_ATTEND_S8_PARAM_MULT 7
+#define MICA_ATTEND_S8_PARAM_SHIFT 8
+#define MICA_ATTEND_S8_PARAM_ACT_MIN 9
+#define MICA_ATTEND_S8_PARAM_ACT_MAX 10
 #define MICA_KERNEL_FOREST_S8 51
 #define MICA_FOREST_S8_BLOB_NODES 0             // i32
 #define MICA_FOREST_S8_BLOB_ROOTS 1             // u32
@@ -446,42 +462,44 @@
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
-// One X(name, NAME, fewest inputs, most, in place, their type, the output's) for each kernel.
+// One X(name, NAME, fewest inputs, most, in place, their type, that of input `most`, the output's) for each kernel.
 #define MICA_KERNELS(X) \
-    X(conv2d_s8, CONV2D_S8, 1, 1, 0, INT8, INT8) \
-    X(depthwise_conv2d_s8, DEPTHWISE_CONV2D_S8, 1, 1, 0, INT8, INT8) \
-    X(fully_connected_s8, FULLY_CONNECTED_S8, 1, 1, 0, INT8, INT8) \
-    X(max_pool2d_s8, MAX_POOL2D_S8, 1, 1, 0, INT8, INT8) \
-    X(average_pool2d_s8, AVERAGE_POOL2D_S8, 1, 1, 0, INT8, INT8) \
-    X(add_s8, ADD_S8, 2, 2, 1, INT8, INT8) \
-    X(softmax_s8, SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
-    X(lut_s8, LUT_S8, 1, 1, 1, INT8, INT8) \
-    X(transpose_s8, TRANSPOSE_S8, 1, 1, 0, INT8, INT8) \
-    X(move_s8, MOVE_S8, 1, 1, 0, INT8, INT8) \
-    X(concat_s8, CONCAT_S8, 2, 4, 0, INT8, INT8) \
-    X(pad_s8, PAD_S8, 1, 1, 0, INT8, INT8) \
-    X(gather_s8, GATHER_S8, 1, 1, 0, INT8, INT8) \
-    X(resize_linear_s8, RESIZE_LINEAR_S8, 1, 1, 0, INT8, INT8) \
-    X(embedding_s8, EMBEDDING_S8, 1, 1, 0, INT32, INT8) \
-    X(mul_s8, MUL_S8, 2, 2, 1, INT8, INT8) \
-    X(minmax_s8, MINMAX_S8, 2, 2, 1, INT8, INT8) \
-    X(matmul_s8, MATMUL_S8, 2, 2, 0, INT8, INT8) \
-    X(reduce_s8, REDUCE_S8, 1, 1, 0, INT8, INT8) \
-    X(argmax_s8, ARGMAX_S8, 1, 1, 0, INT8, INT32) \
-    X(div_s8, DIV_S8, 2, 2, 1, INT8, INT8) \
-    X(layer_norm_s8, LAYER_NORM_S8, 1, 1, 1, INT8, INT8) \
-    X(conv_transpose2d_s8, CONV_TRANSPOSE2D_S8, 1, 1, 0, INT8, INT8) \
-    X(recurrent_s8, RECURRENT_S8, 1, 3, 0, INT8, INT8) \
-    X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8) \
-    X(features_s8, FEATURES_S8, 1, 1, 0, FLOAT32, INT8) \
-    X(ranks_s8, RANKS_S8, 1, 1, 0, FLOAT32, INT8) \
-    X(trees_s8, TREES_S8, 1, 1, 0, INT8, INT8) \
-    X(distances_s8, DISTANCES_S8, 1, 1, 0, FLOAT32, INT32) \
-    X(nearest_s8, NEAREST_S8, 1, 1, 0, INT32, INT8) \
-    X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT8) \
-    X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT8) \
-    X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8) \
-    X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8)
+    X(conv2d_s8, CONV2D_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(depthwise_conv2d_s8, DEPTHWISE_CONV2D_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(fully_connected_s8, FULLY_CONNECTED_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(max_pool2d_s8, MAX_POOL2D_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(average_pool2d_s8, AVERAGE_POOL2D_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(add_s8, ADD_S8, 2, 2, 1, INT8, INT8, INT8) \
+    X(softmax_s8, SOFTMAX_S8, 1, 1, 1, INT8, INT8, INT8) \
+    X(lut_s8, LUT_S8, 1, 1, 1, INT8, INT8, INT8) \
+    X(transpose_s8, TRANSPOSE_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(move_s8, MOVE_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(concat_s8, CONCAT_S8, 2, 4, 0, INT8, INT8, INT8) \
+    X(pad_s8, PAD_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(gather_s8, GATHER_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(resize_linear_s8, RESIZE_LINEAR_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(embedding_s8, EMBEDDING_S8, 1, 1, 0, INT32, INT32, INT8) \
+    X(mul_s8, MUL_S8, 2, 2, 1, INT8, INT8, INT8) \
+    X(minmax_s8, MINMAX_S8, 2, 2, 1, INT8, INT8, INT8) \
+    X(matmul_s8, MATMUL_S8, 2, 2, 0, INT8, INT8, INT8) \
+    X(reduce_s8, REDUCE_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(argmax_s8, ARGMAX_S8, 1, 1, 0, INT8, INT8, INT32) \
+    X(div_s8, DIV_S8, 2, 2, 1, INT8, INT8, INT8) \
+    X(layer_norm_s8, LAYER_NORM_S8, 1, 1, 1, INT8, INT8, INT8) \
+    X(conv_transpose2d_s8, CONV_TRANSPOSE2D_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(recurrent_s8, RECURRENT_S8, 1, 3, 0, INT8, INT8, INT8) \
+    X(log_softmax_s8, LOG_SOFTMAX_S8, 1, 1, 1, INT8, INT8, INT8) \
+    X(features_s8, FEATURES_S8, 1, 1, 0, FLOAT32, FLOAT32, INT8) \
+    X(ranks_s8, RANKS_S8, 1, 1, 0, FLOAT32, FLOAT32, INT8) \
+    X(trees_s8, TREES_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(distances_s8, DISTANCES_S8, 1, 1, 0, FLOAT32, FLOAT32, INT32) \
+    X(nearest_s8, NEAREST_S8, 1, 1, 0, INT32, INT32, INT8) \
+    X(machine_s8, MACHINE_S8, 1, 1, 0, INT32, INT32, INT8) \
+    X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT16, INT8) \
+    X(scatter_s8, SCATTER_S8, 3, 3, 1, INT8, INT32, INT8) \
+    X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
+    X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
 #define MICA_OPERATORS(X) \
@@ -517,6 +535,8 @@
     X(nearest) \
     X(machine) \
     X(log_mel) \
+    X(scatter) \
+    X(attend) \
     X(forest)
 
 #endif

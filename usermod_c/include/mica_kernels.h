@@ -274,6 +274,20 @@ size_t mica_gather_s8_x_bytes(const mica_gather_s8_t *p);
 size_t mica_gather_s8_y_bytes(const mica_gather_s8_t *p);
 mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what);
 
+// ---- scatter_s8: y = x, but y[r,(i + j) mod x_n] = rows_of[r,j] for j < r_n, i = index[r / per_index]
+//   x int8 [rows, x_n, inner]; y the same, and may be the same bytes; rows_of int8 [rows, r_n, inner], r_n < x_n
+//   index int32 [rows / per_index]: circular: mod x_n; else clamped to [0, x_n - r_n]; rows: rows
+typedef struct {
+    const int8_t *x, *rows_of;
+    const int32_t *index;
+    int8_t *y;
+    uint32_t rows, per_index, inner;
+    uint16_t x_n, r_n;
+    bool circular;
+} mica_scatter_s8_t;
+
+size_t mica_scatter_s8_y_bytes(const mica_scatter_s8_t *p);
+
 // ---- resize_linear_s8: y[i,j,c] = clamp((2^21 + sum over a, b of row_weights[i,a] * column_weights[j,b]
 //                                          * x[rows[i] + a, columns[j] + b, c]) >> 22)
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows [OH], row_weights [OH, row_taps], and likewise columns of W and OW
@@ -673,6 +687,26 @@ size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p);
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
+
+// ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
+//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], limited to [1, t]; y int8 [heads, m, e]
+//   table uint16 [257]; scratch: mica_attend_s8_scratch_bytes(p), 4-byte aligned; rows: heads * m
+typedef struct {
+    const int8_t *q, *k, *v;
+    const int32_t *length;
+    int8_t *y;
+    const uint16_t *table;
+    uint16_t first;  // table[0] when it was checked
+    uint32_t heads, limit, fall;
+    int32_t mult;
+    uint16_t m, t, d, e;
+    int8_t fall_shift, shift;
+    int8_t q_zero, k_zero, v_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_attend_s8_t;
+
+mica_status_t mica_attend_s8_check_constants(const mica_attend_s8_t *p, const char **what);
+uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);
 
 // ---- what every kernel has
 #define MICA_DECLARE(name) \

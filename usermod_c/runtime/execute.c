@@ -60,7 +60,7 @@ const char *mica_isa(void) {
 
 const char *mica_kernel_name(uint32_t id) {
     switch (id) {
-        #define NAME_OF(name, NAME, least, most, in_place, X, Y) \
+        #define NAME_OF(name, NAME, least, most, in_place, X, LAST, Y) \
     case MICA_KERNEL_##NAME: \
         return #name;
         MICA_KERNELS(NAME_OF)

@@ -52,15 +52,15 @@ static mica_status_t check_name(const mica_file_t *f, uint32_t offset, uint32_t 
 typedef struct {
     uint8_t least, most;  // inputs
     bool in_place;
-    uint8_t x_type, y_type;
+    uint8_t x_type, last_type, y_type;  // last_type: of input `most`
 } kernel_facts_t;
 
 // False where the id is unknown.
 static bool kernel_facts(uint32_t kernel, kernel_facts_t *facts) {
     switch (kernel) {
-        #define FACTS(name, NAME, least, most, in_place, X, Y) \
+        #define FACTS(name, NAME, least, most, in_place, X, LAST, Y) \
     case MICA_KERNEL_##NAME: \
-        *facts = (kernel_facts_t) { least, most, in_place, MICA_DTYPE_##X, MICA_DTYPE_##Y }; \
+        *facts = (kernel_facts_t) { least, most, in_place, MICA_DTYPE_##X, MICA_DTYPE_##LAST, MICA_DTYPE_##Y }; \
         return true;
         MICA_KERNELS(FACTS)
         #undef FACTS
@@ -71,7 +71,7 @@ static bool kernel_facts(uint32_t kernel, kernel_facts_t *facts) {
 
 // Reads the tensors of a step: `least` to `most` of them at `field`, then unused entries up to `places`. *used: how many.
 static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32_t least, uint32_t most, uint32_t places,
-    uint32_t dtype, mica_tensor_t *t, uint32_t *used) {
+    uint32_t dtype, uint32_t last_dtype, mica_tensor_t *t, uint32_t *used) {
     *used = most;
     for (uint32_t i = 0; i < places; ++i, field += 2) {
         uint32_t id = mica_u16(r->record + field);
@@ -91,9 +91,10 @@ static mica_status_t read_operands(mica_step_record_t *r, uint32_t field, uint32
         if (status != MICA_OK) {
             return status;
         }
-        if (t[i].dtype != dtype) {
+        uint32_t expected = i + 1 == most ? last_dtype : dtype;
+        if (t[i].dtype != expected) {
             r->err->tensor = (int32_t)id;
-            return mica_record_fail(r, MICA_ERR_STEP, "element type of a tensor", field, t[i].dtype, dtype);
+            return mica_record_fail(r, MICA_ERR_STEP, "element type of a tensor", field, t[i].dtype, expected);
         }
     }
     return MICA_OK;
@@ -125,8 +126,9 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
         return mica_record_fail(r, MICA_ERR_KERNEL, "kernel", MICA_STEP_KERNEL, kernel, 0);
     }
     uint32_t outputs;
-    if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, r->x, &r->n_inputs) != MICA_OK
-        || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, &r->y, &outputs) != MICA_OK) {
+    if (read_operands(r, MICA_STEP_INPUTS, facts.least, facts.most, MICA_MAX_INPUTS, facts.x_type, facts.last_type, r->x, &r->n_inputs)
+            != MICA_OK
+        || read_operands(r, MICA_STEP_OUTPUTS, 1, 1, MICA_MAX_OUTPUTS, facts.y_type, facts.y_type, &r->y, &outputs) != MICA_OK) {
         return err->status;
     }
     if (r->y.space == MICA_SPACE_DATA) {
@@ -142,7 +144,7 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
         if (r->x[k].space == MICA_SPACE_ROWS) {
             return mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_INPUTS, 0, 0);
         }
-        bool exactly = x == y && r->x[k].bytes == r->y.bytes;
+        bool exactly = x == y && r->x[k].bytes == r->y.bytes && r->x[k].dtype == r->y.dtype;
         if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
             return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
         }

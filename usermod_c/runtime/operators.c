@@ -132,6 +132,14 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_LOG_MEL_S8:
             return mica_load_log_mel;
         #endif
+        #ifndef MICA_WITHOUT_SCATTER_S8
+        case MICA_KERNEL_SCATTER_S8:
+            return mica_load_scatter;
+        #endif
+        #ifndef MICA_WITHOUT_ATTEND_S8
+        case MICA_KERNEL_ATTEND_S8:
+            return mica_load_attend;
+        #endif
         #ifndef MICA_WITHOUT_FOREST_S8
         case MICA_KERNEL_FOREST_S8:
             return mica_load_forest;

@@ -6,7 +6,9 @@ from mica.fallback.common import broadcast, channels, offsets, one_factor
 def fully_connected_s8(step):
     """x [...,K], weights [N,K] -> y [...,N]."""
     a, b = step.x[0].shape, step.y.shape
-    step.want(len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension")
+    step.want(
+        len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension"
+    )
     k, n = a[-1], b[-1]
     offset = step.layout == 2  # its bytes are the weights + 128
     weights, row = step.weights(n, k, "B" if offset else "b")

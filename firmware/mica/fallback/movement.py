@@ -153,3 +153,32 @@ def embedding_s8(step):
             y[k * width : k * width + width] = table[i : i + width]
 
     return run
+
+
+def scatter_s8(step):
+    """x, with other rows from an index on; where y lies on x, they alone are written."""
+    step.same_shape()
+    axis, circular = step.params["axis"], step.within("circular", 0, 1)
+    x, rows, index = step.x
+    step.same_scale()
+    _beside(step, rows, axis)
+    outer, n, inner = split(step, axis, 1)
+    r = rows.shape[axis]
+    count = len(index.data)
+    step.want(r < n, "as many rows as there are places for")
+    step.want(
+        count == 1 or (axis > 0 and count == x.shape[0]), "the number of indices is not that of the first dimension"
+    )
+    each = outer // count
+    x, rows, index, y = x.data, rows.data, index.data, step.y.data
+
+    def run():
+        y[:] = x
+        for row in range(outer):
+            i = index[row // each]
+            i = i % n if circular else min(max(i, 0), n - r)
+            for j in range(r):
+                at, of = (row * n + (i + j) % n) * inner, (row * r + j) * inner
+                y[at : at + inner] = rows[of : of + inner]
+
+    return run

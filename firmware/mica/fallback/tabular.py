@@ -11,7 +11,9 @@ _MOST = 1 << 40
 def rows(step):
     """Return how long the rows of the input and of the output are."""
     a, b = step.x[0].shape, step.y.shape
-    step.want(len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension")
+    step.want(
+        len(a) >= 1 and len(a) == len(b) and a[:-1] == b[:-1], "input and output differ before the last dimension"
+    )
     return a[-1], b[-1]
 
 

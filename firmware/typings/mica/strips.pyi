@@ -20,5 +20,8 @@ class Hooked:
     def __call__(self, begin: int = 0, end: int | None = None) -> None: ...
 
 def fallback(
-    step_of: Callable[[_mica.Model, int], Any], make: Callable[[Any], Callable[[], None]], model: _mica.Model, index: int
+    step_of: Callable[[_mica.Model, int], Any],
+    make: Callable[[Any], Callable[[], None]],
+    model: _mica.Model,
+    index: int,
 ) -> Callable[[], None]: ...

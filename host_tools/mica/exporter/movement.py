@@ -56,6 +56,24 @@ def embedding(s: Step) -> None:
     s.put_integers(s.node("Gather", s.const(s.blobs["table"], "table"), inside))
 
 
+def scatter(s: Step) -> None:
+    """Flat elements, scattered at the places of the new rows."""
+    axis, dims, rows = s.p["axis"], s.x[0].dims, s.x[1].dims
+    n, r = dims[axis], rows[axis]
+    index = s.node("Cast", s.integers(2), to=7)
+    if s.p["circular"]:
+        index = s.node("Mod", index, s.const(np.int64(n)))
+    else:
+        index = s.node("Clip", index, s.const(np.int64(0)), s.const(np.int64(n - r)))
+    count = math.prod(s.x[2].dims)
+    beside = (count if axis else 1, *[1] * (len(dims) - 1))
+    index = s.node("Reshape", index, s.shape(beside))
+    along = s.const(np.arange(r).reshape([-1 if i == axis else 1 for i in range(len(dims))]))
+    index = s.node("Mod", s.node("Add", index, along), s.const(np.int64(n)))
+    index = s.node("Expand", index, s.shape(rows))
+    s.put_integers(s.node("ScatterElements", s.integers(0), index, s.integers(1), axis=axis))
+
+
 FORMS: dict[str, Form] = {
     "transpose_s8": transpose,
     "move_s8": move,
@@ -63,4 +81,5 @@ FORMS: dict[str, Form] = {
     "pad_s8": pad,
     "gather_s8": gather,
     "embedding_s8": embedding,
+    "scatter_s8": scatter,
 }

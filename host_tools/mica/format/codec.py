@@ -745,12 +745,13 @@ class _Reader:
         x, y = [self.tensors[t] for t in s.inputs], self.tensors[s.outputs[0]]
         if y.space == "data":
             _bad(f"{what} writes tensor {s.outputs[0]}, which is a constant")
-        for t, expected in (*((t, k.x_type) for t in x), (y, k.y_type)):
+        for t, expected in (*zip(x, k.x_types, strict=False), (y, k.y_type)):
             if t.dtype != expected:
                 _bad(f"{what}: {t.name} is {t.dtype}; expected {expected}")
         for t in x:
             share = t.space == y.space and t.offset < y.offset + y.bytes and y.offset < t.offset + t.bytes
-            if share and not strip and not (k.name in IN_PLACE and (t.offset, t.bytes) == (y.offset, y.bytes)):
+            exactly = (t.offset, t.bytes, t.dtype) == (y.offset, y.bytes, y.dtype)
+            if share and not strip and not (k.name in IN_PLACE and exactly):
                 _bad(f"{what}: input {t.name} and output {y.name} share bytes")
         try:
             shapes = check.geometry(k.name, x, y, s.params)

@@ -31,6 +31,7 @@ from mica.importer import loops, neighbours, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.evaluate import evaluate
 from mica.importer.expand import ml
+from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
@@ -442,7 +443,8 @@ class _Importer:
             self._fold(proto, known, where)
             return
         if proto.op_type in DEFINED_BY_ONNX:
-            self._add_definition(proto, where)
+            if not self._add_attention(proto):
+                self._add_definition(proto, where)
             return
         supported = proto.op_type in ONNX_OPS
         if not supported:
@@ -502,6 +504,18 @@ class _Importer:
         for o, r in zip((o for o in proto.output if o), results, strict=True):
             self._add_constant(o, r)
         self._move_steps(proto)
+
+    def _add_attention(self, proto: onnx.NodeProto) -> bool:
+        """Attention over as many rows as an input says. Whether it is that."""
+        values = self.graph.values
+        if proto.op_type != "Attention" or len(proto.input) < 7 or self._constant(proto.input[6]) is not None:
+            return False
+        if any(i not in values for i in (*proto.input[:3], proto.input[6])) or values[proto.input[6]].size != 1:
+            return False
+        parts = by_length(proto, [values[i].shape for i in proto.input[:3]], self._fresh, self._add_constant)
+        for part in parts or ():
+            self._add_node(part)
+        return parts is not None
 
     def _add_definition(self, proto: onnx.NodeProto, where: str) -> None:
         values = [self.graph.values.get(i) for i in proto.input]

@@ -82,11 +82,15 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     if node.op in ("Reduce", "Extreme", "ArgMax", "LogSumExp"):
         axis, axes = node.attrs.get("axis", len(x) - 1), node.attrs.get("axes", 1)
         return (*x[:axis], *[1] * axes, *x[axis + axes :])
+    if node.op == "Attend":
+        keys, values = (g.value(i).shape for i in node.inputs[1:3])
+        alike = x[:-2] == keys[:-2] == values[:-2] and x[-1] == keys[-1] and keys[-2] == values[-2]
+        return (*x[:-1], values[-1]) if alike else ()
     if node.op == "Transpose":
         return tuple(x[p] for p in node.attrs["perm"])
     if node.op == "Reshape":
         return y if g.value(node.inputs[0]).size == g.value(node.outputs[0]).size else ()
-    if node.op in ("Remap", "StridedCopy", "Gather", "Concat", "Pad", "ResizeLinear", "Embedding"):
+    if node.op in ("Remap", "StridedCopy", "Gather", "Concat", "Pad", "ResizeLinear", "Embedding", "ScatterRows"):
         return _moved_shape(g, node)
     if node.op == "Ranks":
         return (*x[:-1], g.value(node.inputs[3]).shape[0])
@@ -126,6 +130,9 @@ def _moved_shape(g: Graph, node: Node) -> tuple[int, ...]:
         indices = [np.asarray(g.data(node.inputs[1]))]
         inside = indices[0].min() >= 0 and indices[0].max() < x[a["axis"]]
         return (*x[: a["axis"]], shapes[1][0], *x[a["axis"] + 1 :]) if inside else ()
+    if node.op == "ScatterRows":
+        axis, rows = a["axis"], shapes[1]
+        return x if (*x[:axis], rows[axis], *x[axis + 1 :]) == rows and rows[axis] < x[axis] else ()
     if node.op == "Concat":
         axis = a["axis"]
         return (*x[:axis], sum(s[axis] for s in shapes), *x[axis + 1 :])

@@ -68,6 +68,8 @@ CORE = (
     ),
     Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True),  # the user's own: mica/custom.py
     Op("Softmax", 1, (), (), "softmax_s8"),
+    # queries, keys, values, length (int32): softmax(queries keys^T * factor) values, over the first rows of keys and values
+    Op("Attend", 4, (), ("factor",), "attend_s8"),
     Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),
     Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True),
     Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
@@ -76,6 +78,8 @@ CORE = (
     Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.strided_copy.AxisMap a dimension
     Op("StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.strided_copy.StridedCopy
     Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
+    # x, rows, index (int32): x, but its rows from the index on are others
+    Op("ScatterRows", 3, (), ("axis", "circular"), "scatter_s8", joins=True),
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
     Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mica.kernels import (
+    attention,
     audio,
     conv,
     custom,
@@ -35,6 +36,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "tabular": tabular.KERNELS,
     "vectors": vectors.KERNELS,
     "audio": audio.KERNELS,
+    "attention": attention.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

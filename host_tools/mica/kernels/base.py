@@ -117,9 +117,10 @@ class Kernel:
     group: str = ""  # of the board's hooks: what belongs together for a user
     min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are needed
     x_type: str = "int8"  # element type of the inputs
+    last_type: str = ""  # of the last of n_inputs, where it has another
     y_type: str = "int8"  # and of the output
     layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first
-    in_place: bool = False  # the output may lie exactly on an input of the same size; elsewhere they share no byte
+    in_place: bool = False  # the output may lie exactly on an input of its size and type; elsewhere they share no byte
     constants: Callable[[Tensors, Tensor, Params, Blobs], None] = no_constants
     macs: Callable[[Dims, Dims, Blobs], int] = no_macs
     scratch: Callable[[Dims, Dims, Params], Scratch] = no_scratch
@@ -131,6 +132,11 @@ class Kernel:
     def least_inputs(self) -> int:
         """Number of inputs that a step has to have."""
         return self.min_inputs or self.n_inputs
+
+    @property
+    def x_types(self) -> tuple[str, ...]:
+        """Element type of each input, as many as there may be."""
+        return (*(self.x_type,) * (self.n_inputs - 1), self.last_type or self.x_type)
 
     @property
     def layout(self) -> Layout:

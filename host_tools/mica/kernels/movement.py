@@ -11,7 +11,7 @@ from mica.format.schema import MAX_BYTES, MAX_RANK
 from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import copies, elements
 from mica.kernels.integers import Output
-from mica.kernels.rules import require, same_quantisation
+from mica.kernels.rules import require, same, same_quantisation
 
 
 def _transpose_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -270,6 +270,68 @@ EMBEDDING = Kernel(
     oracle=embedding_s8,
 )
 
+
+def _scatter_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    axis, cache, rows, at = p["axis"], x[0].dims, x[1].dims, x[2].dims
+    same(x[0], y)
+    _beside_axis(x[1], y, axis)
+    same_quantisation(x[0], y)
+    same_quantisation(x[1], y)
+    require(0 <= p["circular"] <= 1, f"circular is {p['circular']}; expected 0 or 1")
+    require(rows[axis] < cache[axis], f"{rows[axis]} rows into {cache[axis]}; expected fewer")
+    n = math.prod(at)
+    require(
+        n == 1 or (axis > 0 and n == cache[0]),
+        f"{n} indices for {list(cache)}; expected 1, or one for each of the first dimension",
+    )
+    return {}
+
+
+def scatter_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """x, with other rows from an index on."""
+    axis, y = p["axis"], xs[0].copy()
+    n, r = y.shape[axis], xs[1].shape[axis]
+    at = xs[2].reshape(-1).astype(np.int64)
+    begin = at % n if p["circular"] else np.clip(at, 0, n - r)
+    for k, first in enumerate(begin):
+        part = slice(k, k + 1) if len(begin) > 1 else slice(None)
+        places = np.moveaxis(y[part], axis, 0)  # a view
+        places[(first + np.arange(r)) % n] = np.moveaxis(xs[1][part], axis, 0)
+    return y
+
+
+def _scatter_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    axis = step.params["axis"]
+    rows = math.prod(y.dims[:axis])
+    where = "in place" if _in_place(xs[0], y) else "copied"
+    return where, {"run": float(rows), "out": float(elements(xs[1] if where == "in place" else y))}
+
+
+def _in_place(x: Tensor, y: Tensor) -> bool:
+    """Whether two tensors are the same bytes, where they say so: in a file they do."""
+    return all(getattr(x, name, None) == getattr(y, name, 0) for name in ("space", "offset"))
+
+
+SCATTER = Kernel(
+    id=47,
+    name="scatter_s8",
+    n_inputs=3,
+    blobs=(),
+    params=("axis", "circular"),
+    doc=(
+        "A copy of x in which rows are other ones: y = x, but y[..., (i + j) mod x.dims[axis], ...] = r[..., j, ...]. r has fewer "
+        "rows than x. i is a number, or has one for each index of the first dimension. With circular = 0 it is clamped to "
+        "0..x.dims[axis] - r.dims[axis]; with circular = 1 it is taken mod x.dims[axis], down to 0 also where it is negative. "
+        "In place, nothing but these rows is written. x and r have the scale and zero point of y."
+    ),
+    last_type="int32",
+    group="shape",
+    in_place=True,
+    rules=_scatter_rules,
+    oracle=scatter_s8,
+    counts=_scatter_counts,
+)
+
 KERNELS = (
     TRANSPOSE,
     MOVE,
@@ -277,4 +339,5 @@ KERNELS = (
     PAD,
     GATHER,
     EMBEDDING,
+    SCATTER,
 )

@@ -15,7 +15,7 @@ from mica.ir.graph import Graph, Node
 from mica.ir.weight_layout import layout_of
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.scratch import scratch_min, scratch_want
-from mica.plan.alias import ALIASES
+from mica.plan.alias import ALIASES, Places
 from mica.plan.plan import Plan
 
 
@@ -29,6 +29,7 @@ def pack(
     ids: dict[str, int] = {}
     tensors: list[TensorRecord] = []
     aliases = {n.outputs[0] for n in g.nodes if n.op in ALIASES}
+    places = Places(g, g.nodes)
     read = {i for n in plan.steps for i in n.inputs} | set(g.outputs) | set(g.inputs)
     for name, value in g.values.items():
         if value.data is not None and value.quant is None:
@@ -36,6 +37,8 @@ def pack(
         if name in aliases and name not in read:
             continue  # a name between two reshapes
         assert value.quant is not None
+        root, inside = places.find(name)
+        held = g.value(root).held
         ids[name] = len(tensors)
         tensors.append(
             TensorRecord(
@@ -44,8 +47,14 @@ def pack(
                 dims=value.shape,
                 scale=value.quant.scale,
                 zero_point=value.quant.zero_point,
-                space="rows" if name in plan.by_rows else "arena" if value.data is None else "data",
-                offset=0 if value.data is not None else plan.offsets[name],
+                space="data"
+                if value.data is not None
+                else "state"
+                if held >= 0
+                else "rows"
+                if name in plan.by_rows
+                else "arena",
+                offset=0 if value.data is not None else held + inside if held >= 0 else plan.offsets[name],
                 values=value.data,
             )
         )

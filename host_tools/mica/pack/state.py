@@ -3,6 +3,12 @@
     before:  inputs x, h      steps ...           outputs y, h'
     after:   inputs x         h = S, ..., S = h'  outputs y       S: a state tensor, 0 after loading
 
+    after, in place:  S' = scatter(S, rows, i): the step that writes rows of S writes them where they lie, and nothing is copied
+
+A cache is of the second kind: a scatter_s8 alone reads the input, and makes the output. All else that reads the cache reads it
+with the new rows in it; so a run that was cut short and is repeated writes the same rows before anything reads them. Other rows it
+leaves alone.
+
 The copies are steps of their own, the first and the last. So S changes only once everything has been computed: a run that
 was cut short before them leaves the state as it was.
 """
@@ -17,8 +23,25 @@ from mica.errors import MicaError
 from mica.format import order, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import HIGH, LOW, saturate
+from mica.ir.graph import Graph
 
 StateLink = tuple[str, str]  # names of the input and the output that are one
+
+
+def hold(g: Graph, ties: Sequence[StateLink]) -> None:
+    """Notes in an integer graph which ties are written in place, and where their bytes are in the space of states."""
+    readers = g.consumers()
+    makers = g.producers()
+    at = 0
+    for source, result in ties:
+        step = makers.get(result)
+        alone = step is not None and readers.get(source) == [step] and step.inputs.count(source) == 1
+        if step is None or not alone or step.op != "scatter_s8" or step.inputs[0] != source or source in g.outputs:
+            continue
+        x, y = g.value(source), g.value(result)
+        if x.quant == y.quant and g.outputs.count(result) == 1 and len(g.outputs) > len(ties):
+            x.held = y.held = at
+            at += -(-x.bytes // schema.ALIGN) * schema.ALIGN
 
 
 def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
@@ -30,7 +53,9 @@ def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
     last: list[StepRecord] = []
     tensors = list(model.tensors)
     inputs, outputs = list(model.inputs), list(model.outputs)
-    offset = 0
+    offset = max(
+        (-(-(t.offset + t.bytes) // schema.ALIGN) * schema.ALIGN for t in tensors if t.space == "state"), default=0
+    )
     for source, result in ties:
         x = _id(model, model.inputs, source, f"--state {source}={result}", "input")
         y = _id(model, model.outputs, result, f"--state {source}={result}", "output")
@@ -40,13 +65,15 @@ def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
                 f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}",
                 todo="expected int8 of one shape",
             )
+        inputs.remove(x)
+        outputs.remove(y)
+        if a.space == "state":
+            continue
         state = len(tensors)
         tensors.append(TensorRecord(f"{source}.state", "int8", a.dims, a.scale, a.zero_point, "state", offset))
         offset += -(-a.bytes // schema.ALIGN) * schema.ALIGN
         first.append(_copy(f"{source}.take", tensors, state, x))
         last.append(_copy(f"{source}.keep", tensors, y, state))
-        inputs.remove(x)
-        outputs.remove(y)
     if not inputs:
         raise MicaError("--state: nothing is left that goes in", todo="a model needs an input that is no state")
     return ModelFile(

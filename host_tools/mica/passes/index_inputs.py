@@ -2,6 +2,7 @@
 
 Gather(constant, Cast(x)), x int64      =>   Gather(constant, x), x int32
 Gather(constant, Cast(x)), x float      =>   likewise: the cast says that whole numbers are meant
+TensorScatter(x, rows, Cast(i))          =>   likewise
 any other int64 or int32 input          =>   real numbers that happen to be whole
 
 Operators that only rename elements (Reshape, Squeeze ...) may stand between.
@@ -35,7 +36,7 @@ def run(g: Graph) -> Graph:
                     path.append(node.outputs[0])
                 elif node.op in RENAMES and node.inputs[0] == x:
                     path.append(node.outputs[0])
-                elif node.op == "Gather" and node.inputs[1] == x and g.is_const(node.inputs[0]):
+                elif _is_index(g, node, x):
                     indexes.append(node)
                 else:
                     others.append(node)
@@ -56,3 +57,11 @@ def run(g: Graph) -> Graph:
             bypass(g, node)
     refusals.stop()
     return g
+
+
+def _is_index(g: Graph, node: Node, x: str) -> bool:
+    """Whether a node reads `x` as a row number, and as nothing else."""
+    at = next((k for k, i in enumerate(node.inputs) if i == x), -1)
+    if node.inputs.count(x) != 1:
+        return False
+    return (node.op == "Gather" and at == 1 and g.is_const(node.inputs[0])) or (node.op == "TensorScatter" and at == 2)

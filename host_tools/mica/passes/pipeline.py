@@ -24,6 +24,7 @@ from mica.passes import (
     fold_scale,
     fuse_clip,
     index_inputs,
+    index_masks,
     limits,
     lower,
     masks,
@@ -36,6 +37,7 @@ from mica.passes import (
     quantise_above_pad,
     quantised_values,
     recognise_activations,
+    recognise_attention,
     recognise_layer_norm,
     recognise_reductions,
     sound_weights,
@@ -49,6 +51,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
+    ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
     ("masks", masks.run),  # before affine, which takes constants into products; after drop_identity, as patterns
@@ -87,6 +90,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("dead_channels", dead_channels.run),  # when clamps are inside the operators that make the channels
     ("common_subexpressions", common_subexpressions.run),  # sinking made copies
     ("dead_code", dead_code.run),
+    ("recognise_attention", recognise_attention.run),  # when transposes are in the products, and factors too
     ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
     ("dead_code", dead_code.run),  # copies that others went round
     ("limits", limits.run),

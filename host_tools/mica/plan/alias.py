@@ -36,6 +36,10 @@ class Places:
             offset += more
         return name, offset
 
+    def held(self, name: str) -> bool:
+        """Whether a value's bytes are a state's, which is in no plan."""
+        return self.g.value(self.find(name)[0]).held >= 0
+
     def add(self, node: Node) -> None:
         """Takes note of an alias; any other node makes a value of its own."""
         if node.op in ("Reshape", "View"):
@@ -59,7 +63,12 @@ class Places:
             if self.g.is_const(i) or at % BLOB_ALIGN:
                 return False
             root, offset = self.find(i)
-            if self.g.is_const(root) or offset or self.g.value(root).bytes != self.g.value(i).bytes:
+            if (
+                self.g.is_const(root)
+                or self.g.value(root).held >= 0
+                or offset
+                or self.g.value(root).bytes != self.g.value(i).bytes
+            ):
                 return False
             roots.add(root)
             at += self.g.value(i).bytes

@@ -52,7 +52,7 @@ def analyse(g: Graph) -> Lifetimes:
 
     Model inputs are alive from step 0, before which they are written; model outputs up to the last step, after which
     they are read. Inputs may be overwritten once their last reader ran. A value that others are parts of is alive from
-    the first write to any of its parts to the last read of any.
+    the first write to any of its parts to the last read of any. States that are written in place are in none.
     """
     steps = [n for n in g.nodes if n.op not in ALIASES]
     result = Lifetimes(steps)
@@ -63,6 +63,8 @@ def analyse(g: Graph) -> Lifetimes:
     def write(name: str, k: int) -> None:
         """Step k, or the caller before step 0, writes `name` where nothing else decides where it lies."""
         root, _ = places.find(name)
+        if places.held(root):
+            return
         if root not in at:
             at[root] = Storage([], padded(g.value(root).bytes), k, last_read.get(root, k))
             result.storages.append(at[root])
@@ -73,7 +75,7 @@ def analyse(g: Graph) -> Lifetimes:
     for k, node in enumerate(steps):
         y = node.outputs[0]
         root, _ = places.find(y)
-        donor = _donor(g, node, k, places, at) if root == y else None
+        donor = _donor(g, node, k, places, at) if root == y and not places.held(y) else None
         if donor is None:
             write(y, k)
         else:
@@ -110,6 +112,8 @@ def donors(g: Graph, node: Node, places: Places) -> list[str]:
         if g.is_const(name) or g.value(name).shape != g.value(y).shape or places.find(y) != (y, 0):
             continue
         root = places.find(name)[0]
+        if places.held(root):
+            continue
         whole = padded(g.value(root).bytes) == padded(g.value(y).bytes)
         if whole and sum(places.find(i)[0] == root for i in active) == 1:
             found.append(name)
@@ -120,7 +124,8 @@ def _donor(g: Graph, node: Node, k: int, places: Places, at: dict[str, Storage])
     """The storage of an input whose bytes die at this step and may become the output's."""
     for name in donors(g, node, places):
         storage = at[places.find(name)[0]]
-        others = [at[places.find(i)[0]] for i in node.inputs if i != name and not g.is_const(i)]
+        active = [i for i in node.inputs if i != name and not g.is_const(i) and not places.held(i)]
+        others = [at[places.find(i)[0]] for i in active]
         if storage.last <= k and all(s is not storage for s in others):
             return storage
     return None

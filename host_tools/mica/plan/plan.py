@@ -71,6 +71,7 @@ def plan(g: Graph) -> Plan:
     verify(g, offsets, arena_bytes, IN_PLACE)
     bound, at = lower_bound(lifetimes.storages, n)
     made = [*g.inputs, *(node.outputs[0] for node in lifetimes.steps)]
+    made = [name for name in made if g.value(name).held < 0]
     return Plan(
         steps=lifetimes.steps,
         offsets=offsets,

@@ -41,7 +41,7 @@ class _Problem:
             name = places.find(name)[0]
             if name not in names:
                 names[name] = len(self.sizes)
-                self.sizes.append(padded(g.value(name).bytes))
+                self.sizes.append(0 if places.held(name) else padded(g.value(name).bytes))
             return names[name]
 
         self.nodes: list[Node] = []

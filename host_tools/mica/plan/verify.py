@@ -22,6 +22,7 @@ class PlanError(AssertionError):
 
 def verify(g: Graph, offsets: Mapping[str, int], arena_bytes: int, in_place: Mapping[str, tuple[int, ...]]) -> None:
     """g: integer graph in execution order; offsets: byte offset of every activation in the arena."""
+    held = {name for name, value in g.values.items() if value.held >= 0}  # states, which lie elsewhere
     readers: dict[str, int] = {}
     for node in g.nodes:
         for i in node.inputs:
@@ -67,9 +68,13 @@ def verify(g: Graph, offsets: Mapping[str, int], arena_bytes: int, in_place: Map
                 raise PlanError(f"node '{node.name}' (Reshape): is shorter than its input")
 
     for name in g.inputs:
-        born(name, set(), "model input")
+        if name not in held:
+            born(name, set(), "model input")
     for node in g.nodes:
-        active = [i for i in node.inputs if not g.is_const(i)]
+        if node.op in ("Reshape", "View") and node.inputs[0] in held:
+            held.add(node.outputs[0])
+            continue
+        active = [i for i in node.inputs if not g.is_const(i) and i not in held]
         for i in active:
             if i not in live or live[i] != span(i):
                 raise PlanError(f"node '{node.name}' ({node.op}): its input '{i}' is gone")
@@ -78,7 +83,7 @@ def verify(g: Graph, offsets: Mapping[str, int], arena_bytes: int, in_place: Map
             renamed(node)
             if readers.get(node.outputs[0], 0):
                 live[node.outputs[0]] = span(node.outputs[0])
-        else:
+        elif node.outputs[0] not in held:
             share = {node.inputs[k] for k in in_place.get(node.op, ()) if readers.get(node.inputs[k], 0) == 1}
             born(node.outputs[0], share, f"node '{node.name}' ({node.op})")
         for i in active:
@@ -86,7 +91,7 @@ def verify(g: Graph, offsets: Mapping[str, int], arena_bytes: int, in_place: Map
             if readers[i] == 0:
                 live.pop(i, None)
     for o in g.outputs:
-        if o not in live or live[o] != span(o):
+        if o not in held and (o not in live or live[o] != span(o)):
             raise PlanError(f"model output '{o}' does not survive the run")
 
 

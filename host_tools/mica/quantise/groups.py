@@ -75,6 +75,8 @@ def group(g: Graph, fixed: Mapping[str, Quant], ranges: Mapping[str, Range]) -> 
             groups.union(node.inputs[0], node.outputs[0])
         elif node.op == "Recurrent":
             _states(g, groups, node)
+        elif node.op == "ScatterRows":  # so that it can be written in place
+            groups.union(node.inputs[0], node.outputs[0])
     joins = [n for n in g.nodes if CORE_BY_NAME[n.op].joins]
     derived = {n.outputs[0] for n in g.nodes if CORE_BY_NAME[n.op].keeps_quant or CORE_BY_NAME[n.op].joins}
     for name in activations:
@@ -115,6 +117,8 @@ def _states(g: Graph, groups: Groups, node: Node) -> None:
 
 def _activations(g: Graph, node: Node) -> int:
     op = CORE_BY_NAME[node.op]
+    if node.op == "ScatterRows":
+        return op.activations - 1  # the index is no activation
     return len(node.inputs) if op.variadic else op.activations
 
 

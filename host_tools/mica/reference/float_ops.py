@@ -13,6 +13,8 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
+from mica.kernels.integers import Output
+from mica.kernels.movement import scatter_s8
 from mica.reference import exact, front_end, functions, pointwise, recurrent, reductions, unary, vectors
 
 Arrays = list[np.ndarray]
@@ -206,6 +208,19 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
+def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    """As the kernel has them, whatever the elements are."""
+    p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
+    return scatter_s8(a, {}, p, Output(shape))
+
+
+def _attend(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    q, k, v, length = a
+    n = int(np.clip(length.reshape(-1)[0], 1, k.shape[-2]))
+    scores = (q @ np.swapaxes(k[..., :n, :], -1, -2)) * np.float32(node.attrs["factor"])
+    return softmax(scores) @ v[..., :n, :]
+
+
 def _features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, factor, shift, missing = (v.astype(np.float64) for v in a)
     return np.where(np.isnan(x), missing, x * factor + shift)
@@ -281,7 +296,9 @@ OPS: dict[str, Operator] = {
     "Concat": lambda node, a, shape: np.concatenate(a, axis=node.attrs["axis"]),
     "Pad": _pad,
     "ResizeLinear": _resize_linear,
+    "Attend": _attend,
     "Embedding": _embedding,
+    "ScatterRows": _scatter_rows,
     "Features": _features,
     "Ranks": _ranks,
     "Neighbours": lambda node, a, shape: vectors.run(node.attrs["vectors"], a[0]),

@@ -55,8 +55,22 @@ def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) ->
         return _sound(t, rng)
     if t.dtype != "int32":
         return rng.integers(-128, 128, t.dims).astype(np.int8)
-    readers = [s for s in model.steps if s.kernel == "embedding_s8" and model.tensors[s.inputs[0]].offset == t.offset]
-    return rng.integers(0, min((s.params["rows"] for s in readers), default=1), t.dims).astype(np.int32)
+    return rng.integers(0, min(_numbers(model, t), default=1), t.dims).astype(np.int32)
+
+
+def _numbers(model: ModelFile, t: TensorRecord) -> list[int]:
+    """How many numbers from 0 on make a difference to each step that reads an input as a row number or a length."""
+    found = []
+    for s in model.steps:
+        if model.tensors[s.inputs[-1]].dtype != "int32" or model.tensors[s.inputs[-1]].offset != t.offset:
+            continue
+        if s.kernel == "embedding_s8":
+            found.append(s.params["rows"])
+        elif s.kernel == "attend_s8":
+            found.append(s.params["rows"] + 1)
+        elif s.kernel == "scatter_s8":
+            found.append(model.tensors[s.inputs[0]].dims[s.params["axis"]])
+    return found
 
 
 def _sound(t: TensorRecord, rng: np.random.Generator) -> np.ndarray:

@@ -5,6 +5,7 @@ y1, y2 = Split(x)                          =>   y1 = Remap(x); y2 = Remap(x)
 y = Gather(x, constant)                    =>   y = Remap(x) where the indices have a pattern, else Gather(x)
 y = Gather(constant, x)                    =>   y = Embedding(x)
 y = Concat(a, b, c, d, e)                  =>   y = Concat(Concat(a, b, c, d), e)
+y = TensorScatter(x, rows, index)          =>   y = ScatterRows(x, rows, index)
 y = Pad(x)                                 =>   y = Pad(Remap(x)), the Remap for pads below zero
 y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(StridedCopy(Transpose(x, to NHWC)), to NCHW)
 y = GatherND(x, constant), GatherElements, ReverseSequence, Trilu, Where and ScatterND with constant conditions
@@ -362,6 +363,35 @@ def _scatter(g: Graph, node: Node, b: Builder) -> None:
     _one_of(g, b, (x, updates), every, out)
 
 
+def _tensor_scatter(g: Graph, node: Node, b: Builder) -> None:
+    """The index is an input of the model, or absent: 0."""
+    x, rows, index = [*node.inputs, ""][:3]
+    out = node.outputs[0]
+    shape = b.shape(x)
+    axis = _axis(node, len(shape), -2)
+    mode = node.attrs.get("mode", "linear")
+    if b.shape(rows)[axis] == shape[axis] and (mode == "linear" or not index):
+        b.emit_to(out, "Reshape", [rows])  # linear: nothing of x is left
+        return
+    if b.shape(rows)[axis] >= shape[axis]:
+        raise ValueError(f"{b.shape(rows)[axis]} new rows in a cache of {shape[axis]}; fewer are supported")
+    if not index or g.is_const(index):
+        at = np.zeros(shape[0], np.int64) if not index else np.broadcast_to(_constant(g, index, "indices"), shape[:1])
+        every = np.arange(g.value(x).size).reshape(shape)
+        news = np.arange(g.value(rows).size).reshape(b.shape(rows)) + every.size
+        n, r = shape[axis], b.shape(rows)[axis]
+        for k, first in enumerate(at.astype(np.int64)):
+            if mode == "linear" and not 0 <= first <= n - r:
+                raise ValueError(f"writes {r} rows from row {first} on, of {n}")
+            np.moveaxis(every[k], axis - 1, 0)[(first + np.arange(r)) % n] = np.moveaxis(news[k], axis - 1, 0)
+        _one_of(g, b, (x, rows), every, out)
+        return
+    if g.value(index).dtype != "int32":
+        raise ValueError("indices that are computed; an input of the model can say where rows are written")
+    operands = [g.new_const(f"{v}.array", np.asarray(g.data(v))) if g.is_const(v) else v for v in (x, rows)]
+    b.emit_to(out, "ScatterRows", [*operands, index], {"axis": axis, "circular": mode == "circular"})
+
+
 LOWERINGS = {
     "Concat": _concat,
     "DepthToSpace": _depth_to_space,
@@ -377,6 +407,7 @@ LOWERINGS = {
     "Slice": _slice,
     "SpaceToDepth": _space_to_depth,
     "Split": _split,
+    "TensorScatter": _tensor_scatter,
     "Tile": _repeat,
     "Trilu": _trilu,
     "Where": _where,

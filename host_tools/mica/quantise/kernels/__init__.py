@@ -2,6 +2,7 @@
 
 from mica.quantise.kernels import (
     arithmetic,
+    attention,
     audio,
     custom,
     linear,
@@ -18,6 +19,7 @@ from mica.quantise.kernels.common import StepQuantiser
 
 STEPS: dict[str, StepQuantiser] = {
     **arithmetic.STEPS,
+    **attention.STEPS,
     **audio.STEPS,
     **custom.STEPS,
     **linear.STEPS,

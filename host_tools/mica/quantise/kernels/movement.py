@@ -75,6 +75,14 @@ def _concat(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "concat_s8", parts, [], {"axis": node.attrs["axis"]})
 
 
+def _scatter_rows(g: Graph, out: Graph, node: Node) -> None:
+    expected = quant(out, node.outputs[0])
+    x, rows, index = node.inputs
+    parts = [requantised(g, out, node, v, expected) for v in (x, rows)]
+    p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
+    emit(out, node, "scatter_s8", [*parts, index], [], p)
+
+
 def _pad(g: Graph, out: Graph, node: Node) -> None:
     expected = quant(out, node.outputs[0])
     x = requantised(g, out, node, node.inputs[0], expected)
@@ -126,5 +134,6 @@ STEPS = {
     "Remap": _move,
     "Reshape": _reshape,
     "ResizeLinear": _resize,
+    "ScatterRows": _scatter_rows,
     "Transpose": _transpose,
 }

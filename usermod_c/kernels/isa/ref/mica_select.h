@@ -40,6 +40,8 @@
 #define MICA_NEAREST_S8 mica_nearest_s8_ref
 #define MICA_MACHINE_S8 mica_machine_s8_ref
 #define MICA_LOG_MEL_S8 mica_log_mel_s8_ref
+#define MICA_SCATTER_S8 mica_scatter_s8_ref
+#define MICA_ATTEND_S8 mica_attend_s8_ref
 #define MICA_FOREST_S8 mica_forest_s8_ref
 
 #endif

@@ -1,0 +1,113 @@
+"""Attention of queries over the rows of a cache that are filled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.integers import Output, clamp, int32, requantise
+from mica.kernels.rules import INT32_LIMIT, act, require
+
+MOST_WIDTH = 32768  # of a query: 255 * 128 * this and as much again stay below 2**31
+TABLE = 257  # ends of 256 intervals
+FALL = 65535  # of a difference of scores, in 1/256 of an interval
+
+
+def _attend_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    q, k, v = (t.dims for t in x[:3])
+    require(
+        2 <= len(q) == len(k) == len(v) == len(y.dims),
+        "queries, keys, values and output differ in rank, or have one dimension",
+    )
+    require(
+        q[:-2] == k[:-2] == v[:-2] == y.dims[:-2],
+        "queries, keys, values and output differ before the last two dimensions",
+    )
+    require(
+        q[-1] == k[-1] and k[-2] == v[-2] and y.dims[-2:] == (q[-2], v[-1]),
+        f"{list(q)}, {list(k)} and {list(v)} do not make {list(y.dims)}",
+    )
+    require(q[-1] <= MOST_WIDTH, f"queries of {q[-1]}; {MOST_WIDTH} are supported")
+    require(p["rows"] == k[-2], f"rows is {p['rows']}; there are {k[-2]}")
+    require(p["width"] == q[-1], f"width is {p['width']}; queries have {q[-1]}")
+    require(
+        p["k_zero"] == x[1].zero_point and p["v_zero"] == x[2].zero_point,
+        "k_zero or v_zero is not its tensor's zero point",
+    )
+    require(math.prod(x[3].dims) == 1, f"a length of {math.prod(x[3].dims)} numbers")
+    require(1 <= p["limit"] < INT32_LIMIT and 0 <= p["fall"] < INT32_LIMIT, "limit or fall is out of its range")
+    require(0 <= p["fall_shift"] <= 31, f"fall_shift is {p['fall_shift']}; expected 0 to 31")
+    most = p["limit"] * p["fall"]
+    require(most < 2**32 and most >> p["fall_shift"] <= FALL, "the largest difference leaves the table")
+    require(0 <= p["mult"] < INT32_LIMIT and -6 <= p["shift"] <= 8, "mult or shift is out of its range")
+    return {"table": (TABLE,)}
+
+
+def _attend_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
+    table = blobs["table"].astype(np.int64)
+    require(table[0] >= 256 and bool((np.diff(table) <= 0).all()), "the table begins below 256, or rises")
+    require(255 * int(table[0]) * p["rows"] < INT32_LIMIT, f"sums of {p['rows']} weights of {table[0]} can reach 2**31")
+
+
+def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Scores, weights that fall with their distance to the largest, their mean of the values."""
+    a = xs[0].astype(np.int64) - q.x_zero
+    n = int(np.clip(xs[3].reshape(-1)[0], 1, p["rows"]))
+    k = xs[1][..., :n, :].astype(np.int64) - p["k_zero"]
+    v = xs[2][..., :n, :].astype(np.int64) - p["v_zero"]
+    scores = int32(a @ np.swapaxes(k, -1, -2))
+    apart = np.minimum(scores.max(axis=-1, keepdims=True) - scores, p["limit"])
+    u = apart * p["fall"] >> p["fall_shift"]
+    i, f, table = u >> 8, u & 255, blobs["table"].astype(np.int64)
+    w = table[i] - ((table[i] - table[i + 1]) * f >> 8)
+    total = w.sum(axis=-1, keepdims=True)
+    acc = int32(w @ v)
+    z = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)  # zeros before the first bit of 32
+    inverse = np.minimum((1 << 62) // (total << z), INT32_LIMIT - 1)
+    return clamp(q.y_zero + requantise(acc, inverse * p["mult"] >> 31, 31 - z + p["shift"]), p)
+
+
+def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """Of a length that is the whole cache."""
+    heads, rows = math.prod(y.dims[:-1]), step.params["rows"]
+    return "", {
+        "row": float(heads * rows),
+        "mac": float(heads * rows * (xs[0].dims[-1] + y.dims[-1])),
+        "out": float(math.prod(y.dims)),
+    }
+
+
+def _attend_scratch(p: Params) -> int:
+    """A score for each row, and a query without its zero point."""
+    return 4 * (p["rows"] + p["width"])
+
+
+ATTEND = Kernel(
+    id=48,
+    name="attend_s8",
+    n_inputs=4,
+    blobs=(("table", "u16"),),
+    params=("rows", "width", "k_zero", "v_zero", "limit", "fall", "fall_shift", "mult", "shift", *ACT),
+    doc=(
+        "Attention. q [...,M,D], k [...,T,D], v [...,T,E], y [...,M,E], length one number, n = length limited to 1..T. For each row of "
+        "q: s[t] = sum of (q - zq) * (k[t] - zk), t < n; u = min(max(s) - s[t], limit) * fall >> fall_shift; w[t] = table[u >> 8] - "
+        "((table[u >> 8] - table[(u >> 8) + 1]) * (u & 255) >> 8); W = sum of w; z = the zero bits before W's first of 32; R = "
+        "min(2**62 / (W * 2**z) rounded down, 2**31 - 1); y = clamp(zy + requant(sum of w[t] * (v[t] - zv))) by R * mult >> 31 and 31 - "
+        "z + shift, which is 2 to 31. rows is T, width D; k_zero and v_zero are the "
+        "tensors' zero points. limit * fall < 2**32, (limit * fall) >> fall_shift <= 65535, -6 <= shift <= 8, D <= 32768. table "
+        "falls from 256 or more, 255 * table[0] * T < 2**31. Needs scratch: 4 * (T + D) bytes."
+    ),
+    last_type="int32",
+    group="activation",
+    rules=_attend_rules,
+    constants=_attend_constants,
+    oracle=attend_s8,
+    scratch_of=_attend_scratch,
+    counts=_attend_counts,
+)
+
+KERNELS = (ATTEND,)

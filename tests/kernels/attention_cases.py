@@ -1,0 +1,44 @@
+"""Seeded cases for attention."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from case import Case, _data, _rng
+
+from mica.kernels.integers import Output
+
+
+def attention() -> Iterator[Case]:
+    """One row and many, shared heads, widths around what is summed at once, lengths inside and outside, scores at their ends."""
+    for lead, m, t, d, e in (
+        ((), 1, 1, 1, 1),
+        ((1, 2), 1, 7, 8, 8),
+        ((1, 4), 2, 33, 8, 8),
+        ((3,), 5, 12, 3, 17),
+        ((1, 2), 1, 128, 12, 12),
+        ((2, 1, 2, 1), 2, 9, 40, 5),
+    ):
+        for data in ("", "extreme", "lowest"):
+            for asked in sorted({-(2**31), 0, 1, t // 2, t, 2**31 - 1}):
+                name = f"attend {lead} {m} {t} {d} {e} {data} {asked}"
+                rng = _rng(name)
+                shapes = ((*lead, m, d), (*lead, t, d), (*lead, t, e))
+                xs = [*(_data(rng, s, data) for s in shapes), np.array([asked], np.int32)]
+                first = min(1 << 15, (2**31 - 1) // (255 * t))
+                table = np.rint(first * np.exp(-np.arange(257) * 11 / 256)).astype(np.uint16)
+                limit = int(rng.integers(1, 65025 * d + 1))
+                fall = min((65535 << 12) // limit, 2**31 - 1)
+                zeros = rng.integers(-128, 128, 4)
+                p = {"rows": t, "width": d, "k_zero": int(zeros[1]), "v_zero": int(zeros[2])}
+                p |= {
+                    "limit": limit,
+                    "fall": fall,
+                    "fall_shift": 12,
+                    "mult": int(rng.integers(2**30, 2**31)),
+                    "shift": int(rng.integers(-3, 9)),
+                }
+                p |= {"act_min": -128, "act_max": 127}
+                q = Output((*lead, m, e), int(zeros[0]), int(zeros[3]))
+                yield Case(name, "attend_s8", xs, p, q, {"table": table}, rows=int(np.prod(lead)) * m)

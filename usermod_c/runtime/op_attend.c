@@ -1,0 +1,59 @@
+#include "op.h"
+#ifndef MICA_WITHOUT_ATTEND_S8
+
+MICA_RUN_ROWS(attend, ATTEND)
+
+mica_status_t mica_load_attend(mica_step_record_t *r, mica_step_t *s) {
+    mica_attend_s8_t *p = &s->p.attend;
+    s->run = run;
+    p->y = r->y.data;
+    const mica_tensor_t *q = &r->x[0], *k = &r->x[1], *v = &r->x[2], *y = &r->y;
+    p->q = q->data;
+    p->k = k->data;
+    p->v = v->data;
+    p->length = (const int32_t *)r->x[3].data;
+    const uint32_t rank = y->rank;
+    bool alike = rank >= 2 && q->rank == rank && k->rank == rank && v->rank == rank;
+    p->heads = 1;
+    for (uint32_t i = 0; alike && i + 2 < rank; ++i) {
+        alike = q->dims[i] == y->dims[i] && k->dims[i] == y->dims[i] && v->dims[i] == y->dims[i];
+        p->heads *= y->dims[i];
+    }
+    if (!mica_load_require(r, alike && r->x[3].bytes == 4, MICA_ERR_SHAPE, "the inputs differ before the last two dimensions")) {
+        return r->err->status;
+    }
+    alike = q->dims[rank - 1] == k->dims[rank - 1] && k->dims[rank - 2] == v->dims[rank - 2] && y->dims[rank - 2] == q->dims[rank - 2]
+        && y->dims[rank - 1] == v->dims[rank - 1];
+    p->m = (uint16_t)q->dims[rank - 2];
+    p->d = (uint16_t)q->dims[rank - 1];
+    p->t = (uint16_t)k->dims[rank - 2];
+    p->e = (uint16_t)v->dims[rank - 1];
+    if (!mica_load_require(r, alike, MICA_ERR_SHAPE, "queries, keys and values do not make the output")) {
+        return r->err->status;
+    }
+    mica_load_param(r, MICA_ATTEND_S8_PARAM_ROWS, p->t, p->t);
+    mica_load_param(r, MICA_ATTEND_S8_PARAM_WIDTH, p->d, p->d);
+    p->q_zero = (int8_t)q->zero_point;
+    p->k_zero = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_K_ZERO, k->zero_point, k->zero_point);
+    p->v_zero = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_V_ZERO, v->zero_point, v->zero_point);
+    p->y_zero = (int8_t)y->zero_point;
+    p->limit = (uint32_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_LIMIT, 1, INT32_MAX);
+    p->fall = (uint32_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_FALL, 0, INT32_MAX);
+    p->fall_shift = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_FALL_SHIFT, 0, 31);
+    p->mult = mica_load_param(r, MICA_ATTEND_S8_PARAM_MULT, 0, INT32_MAX);
+    p->shift = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_SHIFT, -6, 8);
+    mica_load_act(r, MICA_ATTEND_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
+    if (mica_load_ok(r) && mica_load_checked(r, mica_attend_s8_check(p, &r->what))) {
+        p->table = mica_load_blob(r, MICA_ATTEND_S8_BLOB_TABLE, 257 * 2, MICA_BLOB_ALIGN);
+    }
+    if (mica_load_ok(r) && mica_load_checked(r, mica_attend_s8_check_constants(p, &r->what))) {
+        p->first = p->table[0];
+        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_attend_s8_scratch_bytes(p);
+        if (scratch < least) {
+            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
+        }
+    }
+    return r->err->status;
+}
+
+#endif
