@@ -9,6 +9,7 @@ import damaged_tflite
 import numpy as np
 import pytest
 import soak_parts
+from tflite_files import Tflite
 from tflite_nets import NETS
 
 FILES = 200
@@ -41,6 +42,14 @@ def test_cut_at_many_lengths(tmp_path: Path, name: str) -> None:
     for length in range(8, len(good), len(good) // 60):
         path.write_bytes(good[:length])
         assert "damaged" in damaged_tflite.verdict(path)
+
+
+def test_a_dimension_that_is_a_real_number(tmp_path: Path) -> None:
+    net, path = Tflite(), tmp_path / "net.tflite"
+    x, parts = net.tensor([1, 4], "float32"), [net.tensor([1, 2], "float32") for _ in range(2)]
+    net.operator("SPLIT", [net.constant(np.array([1.0], np.float32)), x], parts, "SplitOptions", {"num_splits": 2})
+    path.write_bytes(net.bytes([x], parts))
+    assert "the dimensions [1.0] of a tensor of 2" in damaged_tflite.verdict(path)
 
 
 def test_a_traceback_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

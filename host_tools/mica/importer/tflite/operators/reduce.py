@@ -19,7 +19,7 @@ REDUCTIONS = {"MEAN": "ReduceMean", "SUM": "ReduceSum", "REDUCE_MAX": "ReduceMax
 def axes_of(net: Net, i: int, rank: int) -> list[int]:
     """Dimensions that a constant names, 0 to rank - 1. Raises ValueError."""
     found = net.data(i, "dimensions").reshape(-1)
-    if found.size > 8 or any(not -rank <= a < rank for a in found.tolist()):
+    if found.size > 8 or found.dtype.kind != "i" or any(not -rank <= a < rank for a in found.tolist()):
         raise ValueError(f"the dimensions {found[:8].tolist()} of a tensor of {rank}")
     return sorted({a % rank for a in found.tolist()})
 
