@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from attention_model import attention_model
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
@@ -19,6 +20,7 @@ from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_model, vocabulary
 from mica.pack import ties
+from mica.run.golden import most_rows
 from mica.run.host import HostRunner
 from mica.run.text import Wish, generate
 
@@ -202,3 +204,12 @@ def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
     for k, y in enumerate(outputs_of(compiled, runs)):
         assert np.abs(y - np.maximum(seen, 0)).max() < 0.02
         seen[:, :, k] = data["k"][k][:, :, 0]
+
+
+def test_bench_takes_a_full_cache() -> None:
+    """Of any position or length the largest is what costs most: the attention model has five rows."""
+    model = attention_model()
+    inputs = [np.zeros(model.tensors[t].dims, model.tensors[t].dtype) for t in model.inputs]
+    position, *others = most_rows(model, inputs)
+    assert position.tolist() == [4]
+    assert all(a is b for a, b in zip(others, inputs[1:], strict=True))

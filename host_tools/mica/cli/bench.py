@@ -13,6 +13,7 @@ from mica.cli.verify import inputs_for
 from mica.errors import MicaError
 from mica.printable import printable_lines
 from mica.report import layer_bars
+from mica.run.golden import most_rows
 from mica.run.runner import Runner
 
 RUNS = 3
@@ -27,7 +28,11 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_on(parser)
-    parser.add_argument("--data", metavar="X.npz", help="the input is its first sample; default: a random one")
+    parser.add_argument(
+        "--data",
+        metavar="X.npz",
+        help="the input is its first sample; default: a random one, with row numbers and lengths at their largest",
+    )
     parser.add_argument(
         "--runs", metavar="N", type=int, default=RUNS, help=f"take the shortest of N runs (default {RUNS})"
     )
@@ -62,7 +67,8 @@ def run(args: argparse.Namespace) -> int:
 
 def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[str, Any]:
     """The keys of `mica bench --json`. `clock`, in Hz, makes seconds of cycles."""
-    times = runner.bench(inputs_for(runner, data, 1)[0], runs)
+    inputs = inputs_for(runner, data, 1)[0]
+    times = runner.bench(inputs if data else most_rows(runner.model, inputs), runs)
     steps = runner.model.steps
     round_ = (lambda value: value) if times.unit == "seconds" else round
     second = 1 if times.unit == "seconds" else clock if times.unit == "cycles" else 0
