@@ -81,6 +81,8 @@ __asm (
 
 void xtensa_crash(uint32_t cause, uint32_t pc, uint32_t address) {
     mp_printf(&mp_plat_print, "\nexception %u at %08x, address %08x\n", (unsigned int)cause, (unsigned int)pc, (unsigned int)address);
+    // What nobody has read when QEMU ends is lost with its port.
+    mp_hal_delay_us(500000);
     exit(1);
 }
 
