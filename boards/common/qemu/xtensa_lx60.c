@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "py/gc.h"
+#include "py/mphal.h"
 #include "py/mpprint.h"
 #include "py/mpstate.h"
 #include "board.h"
