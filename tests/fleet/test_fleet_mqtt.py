@@ -23,7 +23,7 @@ from mica.fleet import broker
 from mica.fleet.dispatch import Settings
 from mica.fleet.mqtt_link import Listener, parse_state
 from mica.fleet.open import open_fleet
-from mica.fleet.site import Site, new_password, read_site
+from mica.fleet.site import Site, new_password, new_site, read_site
 from mica.fleet.wire import Key, Request, Status, decode_answer
 from mica.link import child
 from mica.run.host import HostRunner
@@ -415,3 +415,16 @@ def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
     result = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     assert "on fleet:plant" in result.stdout and "(360 samples)" in result.stdout
+
+
+def test_a_broker_that_starts_while_boards_join_loses_none(tmp_path: Path) -> None:
+    """It has read the settings before they joined, and writes them after."""
+    site = new_site(str(tmp_path / "plant"), "mqtt://127.0.0.1")
+    early, other = read_site(str(site.path)), read_site(str(site.path))
+    site.join(["a", "b"])
+    early.join(())
+    other.join(["b", "c"])
+    there = read_site(str(site.path)).boards
+    assert list(there) == ["a", "b", "c"] and there["b"] == site.boards["b"] == early.boards["b"] == other.boards["b"]
+    passwords = (site.broker_folder / "passwords").read_text().splitlines()
+    assert [line.split(":")[0] for line in passwords] == ["mica", "a", "b", "c"]

@@ -30,7 +30,7 @@ from mica.fleet.member import Member, install
 from mica.fleet.open import open_fleet, targets_of
 from mica.fleet.push import Fleet, Outcome
 from mica.fleet.rollout import Terms
-from mica.fleet.site import Site, check_name, new_password, new_site, read_site
+from mica.fleet.site import Site, check_name, new_site, read_site
 from mica.fleet.store import Store
 from mica.format import codec
 from mica.format.names import printable
@@ -95,9 +95,7 @@ def join(args: argparse.Namespace) -> int:
         if one not in emulated and site.host in _LOOPBACK:
             todo = "make the fleet with --broker mqtt:// and this computer's address"
             raise MicaError(f"the broker is at {site.host}, where no other machine reaches it", todo=todo)
-    for name in names:
-        site.boards.setdefault(name, new_password())
-    site.save()
+    site.join(names)
     store = Store(site)
     given = {name: store.add(data) for name, data in models.items()}
     for name in names:

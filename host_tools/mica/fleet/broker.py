@@ -41,7 +41,7 @@ def start(site: Site) -> subprocess.Popen[bytes]:
         )
     if is_up(site):
         raise MicaError(f"there is a broker at {site.where} already", todo="use it, or end it first")
-    site.save()  # its files go with its settings
+    site.join(())  # its files go with its settings
     log = (site.broker_folder / "log").open("wb")
     process = child.start([found, "-c", site.broker_folder / "mosquitto.conf"], stdout=log, stderr=subprocess.STDOUT)
     log.close()
@@ -58,7 +58,9 @@ def start(site: Site) -> subprocess.Popen[bytes]:
 
 def watch(site: Site, process: subprocess.Popen[bytes], say: Say, until: Callable[[], bool] = lambda: False) -> None:
     """Until it ends: have it read its files again when boards have joined. Raises MicaError when it ends by itself."""
+    time.sleep(0.5)  # by now it has set up its signals
     seen = _stamp(site)
+    process.send_signal(signal.SIGHUP)  # boards may have joined while it started
     while process.poll() is None:
         if until():
             return

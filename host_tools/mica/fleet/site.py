@@ -10,13 +10,14 @@ It holds passwords, so only its owner may read it. `mica fleet init` makes it, `
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
 import re
 import secrets
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,15 @@ class Site:
             settings["key"] = board_key(self.key, name)
         return settings | ({"models": models} if models is not None else {})
 
+    def join(self, names: Iterable[str]) -> None:
+        """Add boards, and those that other commands have added since the file was read; save it and the broker's files."""
+        with _alone(self.path):
+            if self.path.is_file():
+                self.boards = {**self.boards, **read_site(str(self.path)).boards}
+            for name in names:
+                self.boards.setdefault(name, new_password())
+            self.save()
+
     def save(self) -> None:
         text = f"# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\nfleet = {json.dumps(self.fleet)}\n"
         text += f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n"
@@ -106,6 +116,23 @@ class Site:
         if hasattr(os, "getuid") and os.getuid() == 0:
             lines.append("user root")  # it could not read these files as another
         write_private(folder / "mosquitto.conf", "\n".join(lines) + "\n")
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """No other command changes this file meanwhile: `broker` and `join` may be started at once."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    try:
+        lock = path.with_name(path.name + ".lock").open("w")
+    except OSError as e:
+        raise MicaError(f"{path}: cannot be written: {e.strerror}") from None
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _hashed(password: str) -> str:
