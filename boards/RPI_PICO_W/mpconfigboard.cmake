@@ -5,6 +5,10 @@ set(PICO_PLATFORM "rp2040")
 
 set(MICROPY_PY_LWIP ON)
 set(MICROPY_PY_NETWORK_CYW43 ON)
+include(${MICROPY_BOARD_DIR}/../common/rp2/radio.cmake)
+
+# As RPI_PICO: the kernels' inner loops run from RAM.
+set(MICA_HOT_SECTION .time_critical.mica)
 
 list(APPEND MICROPY_DEF_BOARD
     MICROPY_HW_ROMFS_BYTES=${MICA_ROMFS_BYTES}

@@ -7,7 +7,7 @@ Names are looked up when they are first used, so a program that needs only `_mic
 try:
     __import__("_mica")  # help(mica) lists what has a name here; and it crashes where a name was deleted
 except (ImportError, ValueError) as error:  # ValueError: a native module for another processor
-    from .missing import line
+    from .install import line
 
     raise ImportError(line(error))
 

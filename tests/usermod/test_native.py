@@ -253,6 +253,26 @@ def test_mip_install(served: str, digits: bytes) -> None:
     assert said == b"/lib/_mica.mpy None\n"
 
 
+def test_install_chooses(package: Path, digits: bytes) -> None:
+    """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote, and on the unix port."""
+    with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
+        command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mount", package, "run", package / "install.py"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert ": /lib/_mica.mpy" in done.stdout
+        with SerialBoard(emulator.port, name="MPS2_AN385") as board:
+            board.exec("import sys\nsys.path.append('/lib')")
+            board.put(digits, "digits")
+            said = board.exec("import mica, _mica\nm = mica.Model(digits)\nprint(_mica.__file__, m.selftest())")
+    assert said == b"/lib/_mica.mpy None\n"
+    with UnixBoard(load_board("UNIX"), stock_image("UNIX")) as unix:
+        unix.exec(f"import sys\nsys.path.insert(0, {str(package)!r})\nfrom install import install\ndel sys.path[0]")
+        with pytest.raises(BoardError, match="nowhere has no engine for x64: mica natmod --package DIR --arch x64"):
+            unix.exec("install('nowhere', 'lib')")
+        unix.exec(f"install({str(package)!r}, 'lib')\nsys.path.append('lib')")
+        assert unix.exec("import mica, _mica\nprint(_mica.__file__)") == b"lib/_mica.mpy\n"
+
+
 def test_says_what_is_missing(native_unix: Link) -> None:
     """`import mica` without the engine, and with that of another processor: one line with the command."""
     native_unix.soft_reset()

@@ -22,8 +22,12 @@
 #define ANSWER_US (200) // a core that waits takes a job within a microsecond
 #define START_US (2000) // for each of the six words that start a core
 
-// Kernels keep some 1200 bytes on the stack. SCRATCH_X is the bank meant for core 1's.
+// Kernels keep some 1200 bytes on the stack. SCRATCH_X is the bank meant for core 1's; MicroPython 1.28 gave it to core 0's.
+#if MICROPY_VERSION >= MICROPY_MAKE_VERSION(1, 28, 0)
+static uint32_t stack[768] __attribute__((aligned(8)));
+#else
 static uint32_t stack[768] __attribute__((section(".scratch_x.mica_worker"), aligned(8)));
+#endif
 
 static struct {
     volatile uint32_t given, taken, done; // numbers of jobs

@@ -3,9 +3,9 @@
 A native module, _mica.mpy, that a stock MicroPython of 1.25 or later loads; with --package also the runtime and what `mip` needs, so that
 
     mica natmod --package FOLDER
-    mpremote mip install FOLDER/armv6m.json
+    mpremote mount FOLDER run FOLDER/install.py
 
-puts mica onto a Pico. Where a board's architecture is not known, `import mica` on it says which file it wants.
+puts mica onto the board at USB, whichever it is. `mpremote mip install FOLDER/armv6m.json` does the same for one architecture.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-o", "--output", metavar="DIR", help="put _mica.mpy there (default: the current folder)")
     parser.add_argument(
-        "--package", metavar="DIR", help="make a folder for mpremote mip install (default: all --arch but xtensawin)"
+        "--package", metavar="DIR", help="make a folder that mpremote installs from (default: all --arch but xtensawin)"
     )
     add_for(parser)
     add_micropython(parser)
@@ -71,8 +71,8 @@ def run(args: argparse.Namespace) -> int:
     if kernels is not None:
         print(f"kernels: {', '.join(sorted(kernels))}; others run in Python, or their model is refused")
     print(f"MicroPython {modules[0].micropython}")
-    for module in modules if args.package else ():
-        print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")
+    if args.package:
+        print(f"mpremote mount {args.package} run {Path(args.package) / 'install.py'}")
     return 0
 
 

@@ -1,5 +1,6 @@
 """Makes a folder that `mpremote mip install` (or `mip.install` on a board with a network) installs mica from.
 
+    FOLDER/install.py       chooses by the board, and installs: mpremote mount FOLDER run FOLDER/install.py
     FOLDER/armv6m.json      what to install for one architecture: mip cannot choose by itself
     FOLDER/armv6m/_mica.mpy the engine
     FOLDER/mica/*.mpy       the runtime, the same for all
@@ -67,6 +68,7 @@ def write(
     try:
         folder.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder / "mica", ignore_errors=True)
+        shutil.copyfile(data_dir("firmware") / "mica" / "install.py", folder / "install.py")
         for name, data in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)

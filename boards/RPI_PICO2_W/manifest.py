@@ -1,0 +1,1 @@
+include("../common/rp2/manifest.py")
