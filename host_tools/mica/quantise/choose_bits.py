@@ -100,8 +100,7 @@ def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str]) -> t
     tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
     power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
     added = {
-        name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name)
-        for name, p in zip(names, power[1:], strict=True)
+        name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)
     }
     return sorted(names, key=lambda name: (added[name], names.index(name))), every
 
