@@ -190,7 +190,17 @@ def main() -> int:
         "--fleet", action="store_true", help="instead: a fleet of boards on this computer, and mosquitto"
     )
     parser.add_argument("--host", action="store_true", help="instead: the engine on this computer beside ONNX Runtime")
+    parser.add_argument("--strips", action="store_true", help="instead: the reference models in strips of rows")
     args = parser.parse_args()
+    if args.strips:
+        import strip_bench
+
+        found_rows = strip_bench.run(Path(args.models), args.core or strip_bench.DEFAULT)
+        print(strip_bench.table(found_rows))
+        if args.json and args.json != "-":
+            out = json.dumps({"revision": _revision(), "strips": strip_bench.as_json(found_rows)}, indent=1) + "\n"
+            Path(args.json).write_text(out)
+        return 0
     if args.host:
         import host_bench
 

@@ -9,6 +9,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
+    scripts/costs --codes              only steps whose weights are codes of four bits
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -34,6 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "host"), str(ROOT / "tests" / "kernels")]
 
 import bare_metal  # noqa: E402
+import isa_cases  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from nets import Net  # noqa: E402
@@ -59,6 +61,7 @@ RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
+CODED_LEAST = 512  # weights of a layer that takes codes (quantise/lowbits.py)
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -219,6 +222,28 @@ def classic(board: str) -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def coded_layers() -> Iterator[layers.Layer]:
+    """More of the shapes that four bits serve, as few rows as strips make of them among them."""
+    rng = np.random.default_rng(11)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    for i in range(100):
+        even = i % 2 == 0  # whether patches are whole words
+        k = (1, 1) if i % 4 < 2 else pick((3, 3), (3, 3), (5, 5), (1, 3))
+        cin = pick(12, 16, 24, 32, 48, 64, 96, 128, 200) if even else pick(3, 6, 10, 18, 25, 50)
+        out, h, w = pick(16, 24, 32, 64, 128, 200), pick(1, 2, 3, 4, 6, 9), pick(3, 5, 8, 12, 18, 24)
+        yield layers.Layer(f"coded {i}", "conv", (h, w, cin), out, {}, k, pick(1, 1, 2))
+
+
+def coded(board: str) -> list[Job]:
+    """The layers with weights once more, those in codes of four bits, and some of their own."""
+    kinds = (x for x in (*swept_layers(), *coded_layers()) if x.kind in ("conv", "fc") and x.k * x.out >= CODED_LEAST)
+    jobs = [layers.job(x, "", board) for x in kinds]
+    return [job for job in isa_cases.in_codes(jobs) if _takes(codec.decode(job.data))]
+
+
 def corpus(board: str) -> list[Job]:
     """Everything as jobs for a board; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -233,7 +258,7 @@ def corpus(board: str) -> list[Job]:
         data = bare_metal.for_board(model, board)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board)]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(board), *classic(board)]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -444,6 +469,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    parser.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -469,7 +495,8 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = samples(core, classic(core.board) if args.classic else corpus(core.board))
+        part = classic if args.classic else coded if args.codes else corpus
+        found = samples(core, part(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
         if args.classic:
@@ -477,6 +504,10 @@ def main() -> int:
             ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
             kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
             facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
+        elif args.codes:
+            facts = _content()["cores"][name]
+            kept = {kind: f for kind, f in facts["kinds"].items() if not kind.endswith(features.CODED)}
+            facts["kinds"] = kept | fit_all([s for s in found if s.kind.endswith(features.CODED)])
         else:
             facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
         _write("cores", name, facts)

@@ -153,6 +153,17 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
     assert any("mica push cannot" in note for note in whole.json["notes"])
 
 
+def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
+    """980 kB of weights in int8, more than the 896 KB for models: the line that it proposes makes what fits, and the time says its price."""
+    path = convolution(tmp_path, 330, 4, 330)
+    result = mica("fit", path, "--board", "RPI_PICO", "--json")
+    (note,) = [note for note in result.json["notes"] if "mica pack" in note]
+    assert result.code == 0 and "this is with weights of four bits, for " in note and note.endswith("than it must")
+    assert result.json["flash"]["file"] < 0.56 * 330 * 330 * 9
+    options = re.findall(r"onnx (--weights 4)", note)[0].split()
+    assert mica("pack", path, "--plain", "--board", "RPI_PICO", *options, "-o", tmp_path / "few.mica").code == 0
+
+
 @pytest.mark.parametrize(
     ("n_in", "size", "n_out", "stride", "of"),
     [(416, 4, 416, 1, ["flash"]), (3, 200, 8, 1, ["RAM"]), (416, 26, 416, 13, ["flash", "RAM"])],

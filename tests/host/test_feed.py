@@ -18,7 +18,9 @@ from mica.errors import MicaError
 from mica.format import codec
 from mica.format.order import Strip
 from mica.format.schema import FEATURES, FEED
+from mica.format.weights import CODE_BITS
 from mica.pack.pack import pack
+from mica.plan.groups import cuttable, in_groups
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.strips import plan_within, search
 from mica.plan.verify import PlanError, verify_strips
@@ -132,6 +134,17 @@ def test_a_convolution_before_a_global_pool_in_groups(tmp_path: Path) -> None:
         crcs, outputs = run(engine.NativeModel(net.data), inputs)
         assert outputs == expected[1] and crcs[-1] == expected[0][-1]
         assert net.macs == whole.macs
+
+
+def test_groups_keep_the_bits_of_their_weights(tmp_path: Path) -> None:
+    g = compiled(Wide(), tmp_path, 0).integer
+    ((conv, _),) = cuttable(g)
+    g.value(conv.inputs[1]).bits = CODE_BITS
+    cut = in_groups(g, 64)
+    assert cut is not None
+    parts = [node for node in cut.nodes if node.op == conv.op]
+    assert len(parts) == 4 and all(cut.value(part.inputs[1]).bits == CODE_BITS for part in parts)
+    assert all(cut.value(part.inputs[2]).bits == g.value(conv.inputs[2]).bits for part in parts)
 
 
 def test_mobilenet_of_a_pico(tmp_path: Path) -> None:

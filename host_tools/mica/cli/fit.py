@@ -12,7 +12,7 @@ import dataclasses
 from typing import Any
 
 from mica.boards import BoardSpec, load_board
-from mica.cli import ram, target, text
+from mica.cli import proposal, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
@@ -41,16 +41,12 @@ def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
     table = Table.read()
     try:
-        model, data, strips = _model(args, board)
+        model, data, proposed = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
     prediction = predict(model, data, board, table)
-    if strips is not None:
-        price = "" if strips.time is None else f", for {100 * (strips.time - 1):.1f} % more time"
-        prediction.notes.append(
-            f"layer by layer it does not fit; this is with layers in strips{' and its input fed' * strips.feed}{price}: "
-            f"mica pack {args.model}{' --feed' * strips.feed} --ram {strips.bytes}, or --board {board.name}"
-        )
+    if proposed is not None:
+        prediction.notes.append(proposed.text(args.model, board))
     if args.json:
         text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
     else:
@@ -58,8 +54,8 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, ram.InStrips | None]:
-    """The model as it would be packed for the board, and how it is in strips. Raises MicaError and Unsupported."""
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, proposal.Proposal | None]:
+    """The model as it would be packed for the board, and what makes it fit. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
@@ -71,8 +67,10 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
             raise e.at(args.model) from None
     from mica.calibration import load_calibration
     from mica.cli.pack import parse_shapes
-    from mica.compiler import compile_model
+    from mica.compiler import Compiled, compile_model
     from mica.importer import import_model
+    from mica.ir.graph import Graph
+    from mica.quantise.choose_bits import Bits
 
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
@@ -81,12 +79,23 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     if args.calib:
         sizes = {name: imported.value(name).shape for name in imported.inputs}
         calibration = load_calibration(args.calib, imported.inputs, sizes)
-    compiled = compile_model(
-        args.model, calibration, shapes, plain=True, scratch_limit=board.scratch, imported=imported, custom=custom
-    )
-    if (found := ram.for_board(compiled, board) or ram.for_board(compiled, board, feed=True)) is not None:
-        return found.compiled.model, found.compiled.data, found
-    return compiled.model, compiled.data, None
+
+    def compiled_with(bits: Bits | None, graph: Graph | None = None) -> Compiled:
+        return compile_model(
+            args.model,
+            calibration,
+            shapes,
+            plain=True,
+            scratch_limit=board.scratch,
+            imported=graph,
+            custom=custom,
+            bits=bits,
+        )
+
+    compiled = compiled_with(None, imported)
+    found = proposal.find(compiled, lambda: compiled_with(Bits()), board)
+    chosen = compiled if found is None else found.compiled
+    return chosen.model, chosen.data, found
 
 
 def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:

@@ -3,7 +3,7 @@
 The cost of a step is a sum of counts, each times what one of them takes on a core (`table.py`). The kinds and counts of a kernel
 stand in its row (`mica.kernels`): a pointwise convolution copies no patches, a depthwise one with 3x3 taps has a loop of its
 own, a broadcast pays for each run of equal steps. Only shapes and the file's own flags are looked at, so that a prediction
-needs no kernel and no board.
+needs no kernel and no board. A step whose weights are codes of four bits is of a kind of its own, with the same counts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from mica.format.codec import ModelFile, StepRecord
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.base import Counts, Step, Tensor, Tensors
+
+CODED = "codes"
 
 
 def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Counts]:
@@ -25,4 +27,10 @@ def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Coun
 def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> tuple[str, Counts]:
     """The same of a step whose tensors are given."""
     kind, counts = KERNEL_BY_NAME[kernel].counts(step, xs, y, scratch - step.unpacking)
-    return f"{kernel} {kind}".strip(), {"call": 1.0, **counts}
+    words = (kernel, kind, CODED if step.unpacking else "")
+    return " ".join(word for word in words if word), {"call": 1.0, **counts}
+
+
+def without_codes(kind: str) -> str:
+    """The kind with weights of eight bits."""
+    return kind.removesuffix(CODED).rstrip()

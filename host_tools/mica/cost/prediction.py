@@ -186,6 +186,13 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
     }
 
 
+def unhindered(model: ModelFile, board: BoardSpec, table: Table) -> dict[str, Any] | None:
+    """The time it would take if it fitted, with all the scratch it wants; None where nothing was measured."""
+    p = Prediction(board.name, True)
+    _time(p, model, board, table, model.scratch_want)
+    return p.time
+
+
 def _add_calls(costs: list[StepCost | None], model: ModelFile, core: str, table: Table, scratch: int) -> None:
     """Of steps in strips: the sum of their calls, each a picture of its own."""
     price = table.price(core)

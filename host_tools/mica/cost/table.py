@@ -94,20 +94,26 @@ class Table:
 
     def price(self, core: str) -> Callable[[str, StepRecord, Sequence[TensorRecord], TensorRecord, int], float]:
         """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares; of a kind that was never measured a guess."""
-        kinds = self.content["cores"][core]["kinds"]
 
         def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
             kind, counts = features.of_shapes(kernel, step, xs, y, scratch)
-            if kind not in kinds:
+            entry = self._entry(core, kind)
+            if entry is None:
                 return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
-            return sum(counts.get(name, 0.0) * factor for name, factor in kinds[kind]["factors"].items())
+            return sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())
 
         return cost
+
+    def _entry(self, core: str, kind: str) -> Mapping[str, Any] | None:
+        """Of a kind of step; of weights in codes, which were not measured, that of whole ones."""
+        kinds: Mapping[str, Any] = self.content["cores"][core]["kinds"]
+        found: Mapping[str, Any] | None = kinds.get(kind) or kinds.get(features.without_codes(kind))
+        return found
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
         kind, counts = features.of_step(model, step, scratch)
-        entry = self.content["cores"][core]["kinds"].get(kind)
+        entry = self._entry(core, kind)
         if entry is None:
             return None
         cost = sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())

@@ -64,6 +64,7 @@ def _pieces(g: Graph, out: Graph, conv: Node, pool: Node, channels: int) -> list
             data = g.data(name)
             assert data is not None and len(data) == n
             constants.append(out.new_const(f"{name}.{begin}", data[rows]))
+            out.value(constants[-1]).bits = g.value(name).bits
         y = out.new_value(f"{between.name}.{begin}", (*between.shape[:3], end - begin), between.dtype)
         z = out.new_value(f"{pooled.name}.{begin}", (*pooled.shape[:3], end - begin), pooled.dtype)
         out.value(y).quant, out.value(z).quant = between.quant, pooled.quant

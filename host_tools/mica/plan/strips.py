@@ -129,6 +129,7 @@ class Net:
             alone = fed not in renamed and fed not in g.outputs and is_image(x.shape)
             rows = x.shape[1] if is_image(x.shape) else 1
             self.steps.insert(0, Step(None, fed, rows, x.bytes // rows, (), True, alone, tuple(readers.get(fed, []))))
+        self._spans = [self._span(s) for s in self.steps]
 
     def root(self, name: str) -> str:
         return self.places.find(name)[0]
@@ -185,10 +186,37 @@ class Net:
 
     def inner(self, k: int, i: int, j: int) -> bool:
         """Whether the output of step k is kept by rows in the strip [i, j)."""
-        s = self.steps[k]
-        if not s.alone or not s.readers or not all(i <= r < j for r in s.readers):
-            return False
-        return all(not read.whole for r in s.readers for read in self.steps[r].reads if read.name == s.y)
+        span = self._spans[k]
+        return span is not None and i <= span[0] and span[1] < j
+
+    def _span(self, s: Step) -> tuple[int, int] | None:
+        """First and last step that read a tensor of which some rows suffice; None where all of it has to be there."""
+        if not s.alone or not s.readers:
+            return None
+        if any(read.whole for r in s.readers for read in self.steps[r].reads if read.name == s.y):
+            return None
+        return min(s.readers), max(s.readers)
+
+    def around(self, i: int, j: int) -> int:
+        """Bytes of whole tensors that are alive while the strip [i, j) runs."""
+        own = {self.steps[k].y for k in range(i, j) if self.inner(k, i, j)}
+        alive = (root for root in self.size if self.first[root] < j and self.last[root] >= i and root not in own)
+        return sum(self.size[root] for root in alive)
+
+    def least(self, i: int, j: int, band: int) -> int:
+        """Bytes that the strip [i, j) takes at least: rows of one call, and the output all over the input. Quicker than a segment."""
+        inner = {k for k in range(i, j) if self.inner(k, i, j)}
+        reads = (self.size[self.root(r.name)] for k in range(i, j) for r in self.steps[k].reads if r.maker < i)
+        outs = (self.size.get(self.root(self.steps[k].y), 0) for k in range(i, j) if k not in inner)
+        rows = 0
+        for k in range(i, j):
+            s = self.steps[k]
+            n = min(band, s.rows)
+            at = s.rows // 2 // band * band
+            both = n * s.row_bytes if k in inner else 0
+            both += sum((r.end(min(at + n, s.rows)) - r.low(at)) * r.row_bytes for r in s.reads if r.maker in inner)
+            rows = max(rows, both)
+        return self.around(i, j) + rows - min(max(reads, default=0), max(outs, default=0))
 
 
 @dataclass
@@ -292,11 +320,7 @@ def _segment(net: Net, i: int, j: int, band: int) -> Segment:
         have[k] += rows
     seg.ring = {k: padded(kept[k] * steps[k].row_bytes) for k in inner}
     outs = {net.root(steps[k].y) for k in outer}
-    own = {steps[k].y for k in inner}
-    around = sum(
-        size for root, size in net.size.items() if net.first[root] < j and net.last[root] >= i and root not in own
-    )
-    seg.peak = around + _packed(seg)
+    seg.peak = net.around(i, j) + _packed(seg)
     for (x, y), lag in seg.lag.items():
         if y in outs:
             together = max(padded(lag) + net.size[x], net.size[y])
@@ -338,6 +362,7 @@ class Planner:
         self._records = [StepRecord("", "", (), ())] * self.net.before + [self._record(node) for node in plan.steps]
         self._segments: dict[tuple[int, int, int], Segment] = {}
         self._costs: dict[tuple[int, int, int], float] = {}
+        self._least: dict[tuple[int, int, int], int] = {}
 
     def _record(self, node: Node) -> StepRecord:
         kernel = KERNEL_BY_NAME[node.op]
@@ -394,6 +419,13 @@ class Planner:
             self._segments[key] = alone or _segment(self.net, i, j, band)
         return self._segments[key]
 
+    def least(self, i: int, j: int, band: int) -> int:
+        """Of `Net.least`."""
+        key = (i, j, band)
+        if key not in self._least:
+            self._least[key] = self.net.least(i, j, band)
+        return self._least[key]
+
     def step_cost(self, k: int, band: int, scratch: int) -> float:
         """Of all calls of a step; band 0: of the step whole."""
         key = (k, band, scratch)
@@ -436,7 +468,7 @@ class Planner:
             elif all(self.segment(k, k + 1, 0).peak <= limit for k in range(i, j)):
                 continue  # one by one they cost less
             for band in BANDS:
-                if band == 1 or band < 2 * max(s.rows for s in steps[i:j]):
+                if (band == 1 or band < 2 * max(s.rows for s in steps[i:j])) and self.least(i, j, band) <= limit:
                     seg = self.segment(i, j, band)
                     if seg.peak <= limit:
                         yield seg

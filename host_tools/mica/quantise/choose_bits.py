@@ -100,13 +100,13 @@ def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str]) -> t
     tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
     power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
     added = {
-        name: max(float(p - power[0]), 0.0) / _saved(tuned.exact, name)
-        for name, p in zip(names, power[1:], strict=True)
+        name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)
     }
     return sorted(names, key=lambda name: (added[name], names.index(name))), every
 
 
-def _saved(g: Graph, name: str) -> int:
+def saved(g: Graph, name: str) -> int:
+    """Bytes that a layer's weights take less in four bits."""
     w = g.value(g.producers()[name].inputs[1])
     rows, k = w.shape[0], w.size // w.shape[0]
     return ROWS.total(rows, k) - CODES4.total(rows, k)
