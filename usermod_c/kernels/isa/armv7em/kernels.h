@@ -57,6 +57,21 @@ typedef struct {
     const mica_dsp_taps_t *taps;  // four
 } mica_dsp_depthwise_t;
 
+// Where two tiles of 2x2 outputs of four channels go.
+typedef struct {
+    int8_t *y[2];               // of the first channel; moved
+    uint32_t column, row;       // from output to output
+} mica_dsp_winograd_t;
+
+// Sixteen positions of a transformed tile, of each pair of channels those of two tiles: 128 bytes.
+void mica_dsp_winograd_input(const int8_t *x, uint32_t row, uint32_t step, uint32_t words, uint32_t *to);
+void mica_dsp_winograd_weights(const int8_t *w, uint32_t step, uint32_t words, uint32_t *to, uint32_t column);
+void mica_dsp_winograd(const uint32_t *x, const uint32_t *w, mica_dsp_winograd_t *args);
+// Of mica_dsp_winograd: the end of its steps, what stores a position, what begins a column, what ends it all.
+extern const uint32_t mica_dsp_winograd_code[4];
+#define MICA_DSP_WINOGRAD_STEPS 8
+#define MICA_DSP_WINOGRAD_STEP_CODE 44  // bytes
+
 void mica_dsp_rows(const mica_dsp_rows_t *args);
 void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1, two rows
 void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one row
@@ -112,6 +127,8 @@ static inline uint32_t mica_dsp_codes(const int8_t *w) {
     return both;
 }
 
+// The same as mica_conv2d_s8_armv7em by Winograd's transform; false, and nothing done, where it does not apply or pay.
+bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes);
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
