@@ -19,6 +19,15 @@ typedef struct {
     int32_t mult, round, shift;
 } mica_dsp_requant_t;
 
+// Pairs of channels for one pair of pixels.
+typedef struct {
+    const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: the first pixel's patch, behind which is the second's
+    const int8_t *w;            // rows as they are stored
+    uint32_t row;               // from row to row
+    uint32_t pairs;             // 1 or more
+    int32_t *sums;              // of each pair of channels the first pixel's two, then the second's
+} mica_dsp_thin_t;
+
 // Patches of pairs of pixels. Words may lie at any address.
 typedef struct {
     const int8_t *x0, *x1;      // of the two pixels of the first pair
@@ -78,6 +87,8 @@ void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one ro
 // Sums over `words` * 4 elements: of pairs of x with `pairs` pairs of rows of weights, as they are stored.
 void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums);
 void mica_dsp_gemm(const mica_dsp_gemm_t *args);
+void mica_dsp_thin(const mica_dsp_thin_t *args);
+void mica_dsp_thin_bytes(const mica_dsp_thin_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
 
@@ -91,6 +102,15 @@ static inline bool mica_dsp_requant(const mica_channels_t *ch, uint32_t o, mica_
     to->round = (1 << (shift - 1)) + ch->y_zero * (1 << shift);
     to->shift = shift;
     return doubled;
+}
+
+// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
+// goes in doubled.
+static inline int8_t mica_dsp_requantised(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+    int32_t r;
+    __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));
+    r = zero + (((r >> (shift - 1)) + 1) >> 1);
+    return (int8_t)(r < low ? low : r > high ? high : r);
 }
 
 // n outputs, saturated to int8 already, to the channels' range.

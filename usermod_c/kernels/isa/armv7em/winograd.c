@@ -66,12 +66,14 @@ static void tile(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) 
 // within a few percent of what is counted (tests/bench/test_winograd.py).
 static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t passes, size_t scratch_bytes) {
     const uint32_t in_c = w->in_c, k = 9 * in_c, fours = (w->out_c + 3u) / 4, direct_fixed = 64 + 10 * k, direct_pair = 4 * k;
-    if (direct_fixed + direct_pair > scratch_bytes) {
-        return true;
+    const uint32_t direct_pairs = (rows * w->out_w + 1) / 2;
+    const uint64_t here = 1000 + (uint64_t)pairs * (fours * (88 * in_c + 700) + 96 * in_c + 500)
+        + (uint64_t)passes * fours * (170 * in_c + 400);
+    if (direct_fixed + 2 * direct_pair > scratch_bytes) {
+        const uint32_t four = 6 * k <= scratch_bytes ? 68 * in_c : 90 * in_c;
+        return here < (uint64_t)direct_pairs * (fours * (four + 150) + 20 * in_c + 200);
     }
-    const uint32_t direct_pairs = (rows * w->out_w + 1) / 2, most = (uint32_t)(scratch_bytes - direct_fixed) / direct_pair;
-    const uint32_t tiles = (direct_pairs + most - 1) / most;
-    const uint64_t here = (uint64_t)pairs * (fours * (88 * in_c + 700) + 96 * in_c + 500) + (uint64_t)passes * fours * (170 * in_c + 400);
+    const uint32_t most = (uint32_t)(scratch_bytes - direct_fixed) / direct_pair, tiles = (direct_pairs + most - 1) / most;
     const uint64_t direct = (uint64_t)direct_pairs * (fours * (49 * in_c + 55) + 15 * in_c + 100)
         + (uint64_t)tiles * fours * (36 * in_c + 150);
     return here < direct;
