@@ -9,6 +9,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
+    scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -59,6 +60,7 @@ RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
+PLAIN = ("-DMICA_WITHOUT_WINOGRAD",)  # a program that has nothing but the ways that all cores have
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -243,6 +245,19 @@ def _takes(model: codec.ModelFile) -> bool:
     return arena <= MOST_ARENA and len(model.steps) <= MOST_STEPS and sum(s.macs for s in model.steps) <= MOST_MACS
 
 
+def winograds(board: str) -> Iterator[Job]:
+    """Convolutions that some cores compute by Winograd's transform where scratch makes it pay."""
+    rng = np.random.default_rng(8)
+    for i in range(60):
+        h, w = (int(rng.choice((2, 4, 5, 7, 8, 12, 16, 24, 32))) for _ in "hw")
+        cin, cout = int(rng.choice((16, 20, 24, 32, 48, 64, 96))), int(rng.choice((4, 8, 10, 16, 32, 48, 64)))
+        layer = layers.Layer(f"winograd {i}", "conv", (h, w, cin), cout, {}, (3, 3))
+        if layer.macs <= MOST_MACS // 2:
+            job = layers.job(layer, "", board, int(rng.choice((6, 8, 12, 16, 24, 32, 48))) << 10)
+            if (codec.decode(job.data).arena_bytes or 0) + (job.scratch or 0) <= MOST_ARENA:
+                yield job
+
+
 # --- measuring ----------------------------------------------------------------------------------------------------------
 
 
@@ -257,21 +272,33 @@ class Sample:
 
 
 def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
-    """The measured steps of all jobs."""
+    """The measured steps of all jobs, computed in the way that all cores have."""
     found = []
-    for job, result in zip(jobs, results(core, jobs), strict=True):
+    for job, result in zip(jobs, results(core, jobs, PLAIN), strict=True):
         model = codec.decode(job.data)
         for step, cost in zip(model.steps, result.counts, strict=True):
-            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes), cost))
+            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes)[0], cost))
     return found
 
 
-def results(core: Core, jobs: Sequence[Job]) -> list[bare_metal.Result]:
+def ways(core: Core) -> list[Sample]:
+    """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
+    jobs = list(winograds(core.board))
+    found = []
+    for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
+        model = codec.decode(job.data)
+        if chosen.counts[0] < 0.98 * plain.counts[0]:
+            _, (kind, counts) = features.of_step(model, model.steps[0], chosen.scratch_bytes)
+            found.append(Sample(job.name, kind, counts, chosen.counts[0]))
+    return found
+
+
+def results(core: Core, jobs: Sequence[Job], more: Sequence[str] = ()) -> list[bare_metal.Result]:
     """Runs the jobs, or takes what the same program has counted before.
 
     Raises MicaError where a step wrote other bytes than the numpy reference.
     """
-    program = bare_metal.build(core)
+    program = bare_metal.build(core, more=more)
     stamp = zlib.crc32(b"".join(job.data for job in jobs))
     kept = program.with_name(f"{program.stem}-{stamp:08x}.counts")
     if kept.exists():
@@ -444,6 +471,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    parser.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -469,7 +497,7 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = samples(core, classic(core.board) if args.classic else corpus(core.board))
+        found = [] if args.ways else samples(core, classic(core.board) if args.classic else corpus(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
         if args.classic:
@@ -477,8 +505,11 @@ def main() -> int:
             ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
             kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
             facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
+        elif args.ways:
+            facts = _content()["cores"][name]
+            facts["kinds"] |= fit_all(ways(core))
         else:
-            facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
+            facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all([*found, *ways(core)])}
         _write("cores", name, facts)
     return 0
 

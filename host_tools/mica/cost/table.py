@@ -97,18 +97,25 @@ class Table:
         kinds = self.content["cores"][core]["kinds"]
 
         def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
-            kind, counts = features.of_shapes(kernel, step, xs, y, scratch)
-            if kind not in kinds:
+            ways = features.of_shapes(kernel, step, xs, y, scratch)
+            if ways[0][0] not in kinds:
                 return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
-            return sum(counts.get(name, 0.0) * factor for name, factor in kinds[kind]["factors"].items())
+            return min(_sum(counts, kinds[kind]) for kind, counts in ways if kind in kinds)
 
         return cost
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
-        kind, counts = features.of_step(model, step, scratch)
-        entry = self.content["cores"][core]["kinds"].get(kind)
-        if entry is None:
+        kinds = self.content["cores"][core]["kinds"]
+        ways = features.of_step(model, step, scratch)
+        if ways[0][0] not in kinds:
             return None
-        cost = sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())
-        return StepCost(kind, cost, entry["error"])
+        known = [
+            StepCost(kind, _sum(counts, kinds[kind]), kinds[kind]["error"]) for kind, counts in ways if kind in kinds
+        ]
+        return min(known, key=lambda way: way.cost)
+
+
+def _sum(counts: features.Counts, entry: Mapping[str, Any]) -> float:
+    """A kind's counts, each times its factor."""
+    return float(sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items()))

@@ -258,9 +258,11 @@ static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *st
 }
 
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+#ifndef MICA_WITHOUT_WINOGRAD
     if (mica_conv2d_winograd_armv7em(p, row_begin, row_end, scratch, scratch_bytes)) {
         return;
     }
+#endif
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words = (k + 3) / 4;

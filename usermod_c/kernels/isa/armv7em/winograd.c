@@ -7,7 +7,7 @@
 // by column, in each the rows 3, 1, 2, 0, whose sums go on from one another. Bytes of scratch: 64 for each input channel and pair
 // of tiles, 144 and 600 beside them.
 #include "kernels.h"
-#ifndef MICA_WITHOUT_CONV2D_S8
+#if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_WINOGRAD)
 
 #include "shape.h"
 

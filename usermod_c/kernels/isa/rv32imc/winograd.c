@@ -6,7 +6,7 @@
 // Positions are in the order in which their sums go on from one another: column by column, in each the rows 3, 1, 2, 0, the
 // third row of tiles negated. Bytes of scratch: 128 for each input channel and group of tiles, 144 and 1,088 beside them.
 #include "kernels.h"
-#ifndef MICA_WITHOUT_CONV2D_S8
+#if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_WINOGRAD)
 
 #include "shape.h"
 
