@@ -48,6 +48,7 @@
     .equ A_SUMS, 68
     .equ A_FLAGS, 72
     .equ A_PAIRS, 76
+    .equ A_SUMS_STEP, 80
 
 // void mica_armv6m_gemm(mica_gemm_t *args)
     .global mica_armv6m_gemm
@@ -280,6 +281,10 @@ channel_done:
     ldr r1, [r0, #A_OUT]
     adds r1, #1
     str r1, [r0, #A_OUT]
+    ldr r1, [r0, #A_SUMS]
+    ldr r2, [r0, #A_SUMS_STEP]
+    adds r1, r1, r2
+    str r1, [r0, #A_SUMS]
     ldr r1, =channel + 1
     bx r1
 done:
