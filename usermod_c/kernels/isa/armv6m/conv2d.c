@@ -177,7 +177,6 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
             args.words = length;
             args.weights += t->pairs != NULL ? 2 * t->from : 4 * t->from;
             args.flags = (t->from ? 1 : 0) | (t->to != t->words ? 2 : 0);
-            args.sums_step = 16 * t->groups;
             args.end1 = args.x + 8 * length;  // sums are gone on from group by group
             args.step = 32 * length;
         }
@@ -287,6 +286,9 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
         least = (uint64_t)groups * out_c * (42 * words);
     } else {
         const uint32_t tiles = (groups + room / whole - 1) / (room / whole);
+        if (tiles == 1 || words <= 16) {
+            return 0;
+        }
         least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
     }
     uint32_t best = 0;

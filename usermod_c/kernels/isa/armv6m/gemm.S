@@ -48,7 +48,6 @@
     .equ A_SUMS, 68
     .equ A_FLAGS, 72
     .equ A_PAIRS, 76
-    .equ A_SUMS_STEP, 80
 
 // void mica_armv6m_gemm(mica_gemm_t *args)
     .global mica_armv6m_gemm
@@ -71,6 +70,9 @@ mica_armv6m_gemm:
     ldr r2, =pairs_end + 1
     subs r2, r2, r1
     str r2, [sp, #F_ENTRY]
+    ldr r1, [r0, #A_SUMS]       // of all channels, one behind the other
+    str r1, [sp, #F_READ]
+    str r1, [sp, #F_WRITE]
 
 channel:
     // The weights: word j becomes the pairs 2j and 2j + 1; the first pair lies highest, because the loop counts down.
@@ -138,9 +140,6 @@ unpacked:
     str r1, [sp, #F_END]
     ldr r1, [r0, #A_ADJUST]
     str r1, [sp, #F_ADJUST]
-    ldr r1, [r0, #A_SUMS]
-    str r1, [sp, #F_READ]
-    str r1, [sp, #F_WRITE]
     ldr r7, [r0, #A_X]
     ldr r4, [sp, #F_ENTRY]
     ldr r0, [sp, #F_BIAS]
@@ -281,10 +280,6 @@ channel_done:
     ldr r1, [r0, #A_OUT]
     adds r1, #1
     str r1, [r0, #A_OUT]
-    ldr r1, [r0, #A_SUMS]
-    ldr r2, [r0, #A_SUMS_STEP]
-    adds r1, r1, r2
-    str r1, [r0, #A_SUMS]
     ldr r1, =channel + 1
     bx r1
 done:
