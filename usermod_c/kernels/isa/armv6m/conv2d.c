@@ -27,14 +27,9 @@ static uint32_t part_length(const tile_t *t, uint32_t part) {
     return left < t->part_words ? left : t->part_words;
 }
 
-// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs.
-static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
-    if (t->words == t->part_words && words) {
-        uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
-        mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
-        return;
-    }
-    if (t->to - t->from <= t->part_words) {
+// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs; patches in parts.
+static void put_parts(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    if (t->to - t->from <= t->part_words) {  // one of them: what lies in it
         const uint32_t first = word < t->from ? t->from : word, end = word + words < t->to ? word + words : t->to;
         if (first < end) {
             uint32_t length = t->to - t->from, *to = t->stream + 8 * (slot / 4 * length + first - t->from) + slot % 4;
@@ -52,6 +47,16 @@ static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, 
         word += n;
         words -= n;
     }
+}
+
+// The same, of patches that are whole or in parts.
+static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    if (t->words == t->part_words && words) {
+        uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
+        mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
+        return;
+    }
+    put_parts(t, slot, pixels, word, words, x, x_step);
 }
 
 // One patch as bytes, wherever they lie.
@@ -282,13 +287,13 @@ static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, boo
 static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room) {
     const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
     uint64_t least;
+    if (words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room) {
+        return 0;
+    }
     if (whole > room) {
         least = (uint64_t)groups * out_c * (42 * words);
     } else {
         const uint32_t tiles = (groups + room / whole - 1) / (room / whole);
-        if (tiles == 1 || words <= 16) {
-            return 0;
-        }
         least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
     }
     uint32_t best = 0;
