@@ -56,6 +56,7 @@ from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+BOARD = "MPS2_AN385"  # whose scratch the models want: what most boards give
 RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
 MOST_STEPS = 150  # the program's room for the engine's tables
@@ -204,38 +205,38 @@ def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
     print(f"costs: {refused} networks were refused by the compiler", file=sys.stderr)
 
 
-def classic(board: str) -> list[Job]:
+def classic() -> list[Job]:
     """Trees, neighbours ... of tests/models on samples of their own, and the single steps that tests/kernels makes up."""
     jobs = []
     for path in sorted((ROOT / "tests" / "models" / "classic").glob("*.onnx")):
         with np.load(path.with_suffix(".npz")) as data:
             x = data["test/x"][:3]
         model = compile_model(path, {"x": x}, plain=True).model
-        made = bare_metal.for_board(model, board)
+        made = bare_metal.for_board(model, BOARD)
         t = model.tensors[model.inputs[0]]
         jobs += [Job(f"{path.stem} {i}", made, [quantise_input(row, t)]) for i, row in enumerate(x)]
     for c in (*tabular_cases(), *vector_cases()):
         model = model_of(c)
         if np.prod(c.xs[0].shape) <= MOST_ELEMENTS:
-            jobs.append(Job(c.name, bare_metal.for_board(model, board), list(c.xs)))
+            jobs.append(Job(c.name, bare_metal.for_board(model, BOARD), list(c.xs)))
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
-def corpus(board: str) -> list[Job]:
-    """Everything as jobs for a board; made once for each state of what makes it."""
+def corpus() -> list[Job]:
+    """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
     stamp = zlib.crc32(text[: text.index(b"# --- measuring")])
-    kept = cache_dir() / "bench" / f"costs-{board}-{stamp:08x}.pickle"
+    kept = cache_dir() / "bench" / f"costs-{stamp:08x}.pickle"
     kept.parent.mkdir(exist_ok=True)
     if kept.exists():
         jobs: list[Job] = pickle.loads(kept.read_bytes())
         return jobs
-    jobs = [layers.job(layer, "", board) for layer in swept_layers()]
+    jobs = [layers.job(layer, "", BOARD) for layer in swept_layers()]
     for name, model in compiled_nets():
-        data = bare_metal.for_board(model, board)
+        data = bare_metal.for_board(model, BOARD)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board)]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic()]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -245,7 +246,7 @@ def _takes(model: codec.ModelFile) -> bool:
     return arena <= MOST_ARENA and len(model.steps) <= MOST_STEPS and sum(s.macs for s in model.steps) <= MOST_MACS
 
 
-def winograds(board: str) -> Iterator[Job]:
+def winograds() -> Iterator[Job]:
     """Convolutions that some cores compute by Winograd's transform where scratch makes it pay."""
     rng = np.random.default_rng(8)
     for i in range(60):
@@ -253,7 +254,7 @@ def winograds(board: str) -> Iterator[Job]:
         cin, cout = int(rng.choice((16, 20, 24, 32, 48, 64, 96))), int(rng.choice((4, 8, 10, 16, 32, 48, 64)))
         layer = layers.Layer(f"winograd {i}", "conv", (h, w, cin), cout, {}, (3, 3))
         if layer.macs <= MOST_MACS // 2:
-            job = layers.job(layer, "", board, int(rng.choice((6, 8, 12, 16, 24, 32, 48))) << 10)
+            job = layers.job(layer, "", BOARD, int(rng.choice((6, 8, 12, 16, 24, 32, 48))) << 10)
             if (codec.decode(job.data).arena_bytes or 0) + (job.scratch or 0) <= MOST_ARENA:
                 yield job
 
@@ -283,7 +284,7 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
 
 def ways(core: Core) -> list[Sample]:
     """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
-    jobs = list(winograds(core.board))
+    jobs = list(winograds())
     found = []
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
         model = codec.decode(job.data)
@@ -389,7 +390,7 @@ print(free, gc.mem_free())
 
 def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     """What `Table.board` gives for a board, measured on its emulator."""
-    jobs = {job.name: job for job in corpus(core.board) if job.name in ON_BOARDS}
+    jobs = {job.name: job for job in corpus() if job.name in ON_BOARDS}
     calls, overheads, heaps, frees = [], [], [], []
     for job in jobs.values():
         model = codec.decode(job.data)
@@ -425,22 +426,22 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
 # --- judging ------------------------------------------------------------------------------------------------------------
 
 
-def unseen(board: str, folder: Path) -> Iterator[Job]:
+def unseen(folder: Path) -> Iterator[Job]:
     """The models that the table is judged by."""
     from bench import whole_models
 
     if folder.is_dir():
-        yield from whole_models(folder, board)
+        yield from whole_models(folder, BOARD)
     digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).model
     rng = np.random.default_rng(1)
     inputs = [bare_metal.random_input(digits.tensors[i], rng) for i in digits.inputs]
-    yield Job("digits", bare_metal.for_board(digits, board), inputs)
+    yield Job("digits", bare_metal.for_board(digits, BOARD), inputs)
 
 
 def judge(core: Core, table: Table, folder: Path) -> list[str]:
     """A line a model: what was predicted, and what it takes."""
     lines = []
-    for job in unseen(core.board, folder):
+    for job in unseen(folder):
         result = bare_metal.run(core, bare_metal.build(core), [job])[0]
         model = codec.decode(job.data)
         steps = [table.step(core.name, model, s, result.scratch_bytes) for s in model.steps]
@@ -497,7 +498,7 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = [] if args.ways else samples(core, classic(core.board) if args.classic else corpus(core.board))
+        found = [] if args.ways else samples(core, classic() if args.classic else corpus())
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
         if args.classic:
