@@ -39,6 +39,9 @@ from mica.format.codec import ModelFile  # noqa: E402
 from mica.reference.executor import ReferenceModel  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+# A line of the cache is two words: of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 16 for the data,
+# at half of the core's clock (the board's PICO_FLASH_SPI_CLKDIV).
+XIP_MISS = 56
 MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
 
 
@@ -139,7 +142,7 @@ def _revision() -> str:
 def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     """Bytes of each function that computes: kernels, and what they call in their instruction set's folder."""
     names = bare_metal.text_bytes(core, program)
-    ours = {k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa)", k)}
+    ours = {k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd)", k)}
     return {
         k: v
         for k, v in ours.items()
@@ -181,9 +184,9 @@ def main() -> int:
         "--xip",
         type=int,
         nargs="?",
-        const=40,
+        const=XIP_MISS,
         metavar="CYCLES",
-        help="m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default 40",
+        help=f"m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default {XIP_MISS}",
     )
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
