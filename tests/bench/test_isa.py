@@ -68,7 +68,7 @@ SLIPS = [
     ("m33", "../armv7em/gemm.S", "smmla \\a, \\a, r2, r3", "smmlar \\a, \\a, r2, r3"),
     ("m33", "../armv7em/depthwise.S", "smmla lr, lr, r2, r3", "smmlar lr, lr, r2, r3"),
     ("m33", "../armv7em/kernels.h", "(shift - 1)) + 1", "(shift - 1)) + 0"),
-    ("m33", "../armv7em/winograd.c", "(1 << shift) +", "(1 << shift) - 1 +"),
+    ("m33", "../armv7em/conv2d_winograd.c", "(1 << shift) +", "(1 << shift) - 1 +"),
     ("m33", "../armv7em/winograd.S", "smmla \\v, \\v, r3, r4", "smmlar \\v, \\v, r3, r4"),
     ("m33", "../armv7em/softmax.S", "add \\q, r11, \\q, lsl #8", "lsl \\q, \\q, #8"),
     ("m33", "../armv7em/softmax.S", "usat16 r10, #8, r10", "nop"),

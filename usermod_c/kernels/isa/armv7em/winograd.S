@@ -1,5 +1,5 @@
 // Winograd's F(2x2,3x3) on a Cortex-M with the DSP instructions: transforms of int16 pairs and their products, modulo 2^32.
-// Layouts and the order of positions: winograd.c.
+// Layouts and the order of positions: conv2d_winograd.c.
     .syntax unified
     .thumb
 
