@@ -73,6 +73,7 @@ SLIPS = [
     ("m33", "../armv7em/softmax.S", "add \\q, r11, \\q, lsl #8", "lsl \\q, \\q, #8"),
     ("m33", "../armv7em/softmax.S", "usat16 r10, #8, r10", "nop"),
     ("m33", "../armv7em/softmax.S", "usat r12, #8, r12", "nop"),
+    ("rv32", "conv2d_winograd.c", "(1 << shift) +", "(1 << shift) - 1 +"),
     ("rv32", "kernels.h", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
     ("rv32", "gemm.S", "li a3, 0x8000", "li a3, 0x7e00"),
     ("rv32", "depthwise.S", "mulh \\a, \\a, s9", "mulhu \\a, \\a, s9"),
