@@ -20,6 +20,7 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,13 @@ from bare_metal import CORES, Core, Job, Result  # noqa: E402
 
 from mica.cli import text  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
+from mica.format.codec import ModelFile  # noqa: E402
 from mica.reference.executor import ReferenceModel  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+# A line of the cache is two words: of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 16 for the data,
+# at half of the core's clock (the board's PICO_FLASH_SPI_CLKDIV).
+XIP_MISS = 56
 MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
 
 
@@ -46,12 +51,23 @@ def whole_models(folder: Path, board: str) -> list[Job]:
 
     Their ranges come from the calibration data, their weights are the nearest integers: tuning them changes no count.
     """
+    jobs = []
+    for name, model in compiled_models(folder):
+        data = bare_metal.for_board(model, board)
+        rng = np.random.default_rng(zlib.crc32(name.removeprefix("lean ").encode()))
+        jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
+    return jobs
+
+
+@cache
+def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
+    """The same, for any board."""
     from mica import knobs
     from mica.calibration import load_calibration
     from mica.compiler import compile_model
     from mica.importer import import_onnx
 
-    jobs = []
+    found = []
     for name, sub in MODEL_FOLDERS.items():
         onnx = folder / sub / "model.onnx"
         imported = import_onnx(onnx, {"N": 1})
@@ -59,12 +75,8 @@ def whole_models(folder: Path, board: str) -> list[Job]:
         calibration = load_calibration(str(folder / sub / "calib.npz"), imported.inputs, sizes)
         for keep, prefix in ((True, ""), (False, "lean ")):
             knobs.KEEP_DEAD_CHANNELS = keep
-            model = compile_model(onnx, calibration, {"N": 1}, plain=True).model
-            data = bare_metal.for_board(model, board)
-            rng = np.random.default_rng(zlib.crc32(name.encode()))
-            inputs = [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]
-            jobs.append(Job(prefix + name, data, inputs))
-    return jobs
+            found.append((prefix + name, compile_model(onnx, calibration, {"N": 1}, plain=True).model))
+    return found
 
 
 def measure(
@@ -130,7 +142,9 @@ def _revision() -> str:
 def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     """Bytes of each function that computes: kernels, and what they call in their instruction set's folder."""
     names = bare_metal.text_bytes(core, program)
-    ours = {k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa)", k)}
+    ours = {
+        k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd)", k)
+    }
     return {
         k: v
         for k, v in ours.items()
@@ -172,9 +186,9 @@ def main() -> int:
         "--xip",
         type=int,
         nargs="?",
-        const=40,
+        const=XIP_MISS,
         metavar="CYCLES",
-        help="m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default 40",
+        help=f"m0plus: code and weights in a Pico's flash, behind a model of its cache; cycles of a miss, default {XIP_MISS}",
     )
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")

@@ -10,6 +10,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
     scripts/costs --codes              only steps whose weights are codes of four bits
+    scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -57,11 +58,13 @@ from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+BOARD = "MPS2_AN385"  # whose scratch the models want: what most boards give
 RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
 CODED_LEAST = 512  # weights of a layer that takes codes (quantise/lowbits.py)
+PLAIN = ("-DMICA_WITHOUT_WINOGRAD",)  # a program that has nothing but the ways that all cores have
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -205,20 +208,20 @@ def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
     print(f"costs: {refused} networks were refused by the compiler", file=sys.stderr)
 
 
-def classic(board: str) -> list[Job]:
+def classic() -> list[Job]:
     """Trees, neighbours ... of tests/models on samples of their own, and the single steps that tests/kernels makes up."""
     jobs = []
     for path in sorted((ROOT / "tests" / "models" / "classic").glob("*.onnx")):
         with np.load(path.with_suffix(".npz")) as data:
             x = data["test/x"][:3]
         model = compile_model(path, {"x": x}, plain=True).model
-        made = bare_metal.for_board(model, board)
+        made = bare_metal.for_board(model, BOARD)
         t = model.tensors[model.inputs[0]]
         jobs += [Job(f"{path.stem} {i}", made, [quantise_input(row, t)]) for i, row in enumerate(x)]
     for c in (*tabular_cases(), *vector_cases()):
         model = model_of(c)
         if np.prod(c.xs[0].shape) <= MOST_ELEMENTS:
-            jobs.append(Job(c.name, bare_metal.for_board(model, board), list(c.xs)))
+            jobs.append(Job(c.name, bare_metal.for_board(model, BOARD), list(c.xs)))
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
@@ -237,28 +240,28 @@ def coded_layers() -> Iterator[layers.Layer]:
         yield layers.Layer(f"coded {i}", "conv", (h, w, cin), out, {}, k, pick(1, 1, 2))
 
 
-def coded(board: str) -> list[Job]:
+def coded() -> list[Job]:
     """The layers with weights once more, those in codes of four bits, and some of their own."""
     kinds = (x for x in (*swept_layers(), *coded_layers()) if x.kind in ("conv", "fc") and x.k * x.out >= CODED_LEAST)
-    jobs = [layers.job(x, "", board) for x in kinds]
+    jobs = [layers.job(x, "", BOARD) for x in kinds]
     return [job for job in isa_cases.in_codes(jobs) if _takes(codec.decode(job.data))]
 
 
-def corpus(board: str) -> list[Job]:
-    """Everything as jobs for a board; made once for each state of what makes it."""
+def corpus() -> list[Job]:
+    """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
     stamp = zlib.crc32(text[: text.index(b"# --- measuring")])
-    kept = cache_dir() / "bench" / f"costs-{board}-{stamp:08x}.pickle"
+    kept = cache_dir() / "bench" / f"costs-{stamp:08x}.pickle"
     kept.parent.mkdir(exist_ok=True)
     if kept.exists():
         jobs: list[Job] = pickle.loads(kept.read_bytes())
         return jobs
-    jobs = [layers.job(layer, "", board) for layer in swept_layers()]
+    jobs = [layers.job(layer, "", BOARD) for layer in swept_layers()]
     for name, model in compiled_nets():
-        data = bare_metal.for_board(model, board)
+        data = bare_metal.for_board(model, BOARD)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(board), *classic(board)]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic()]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -266,6 +269,19 @@ def corpus(board: str) -> list[Job]:
 def _takes(model: codec.ModelFile) -> bool:
     arena = (model.arena_bytes or 0) + max((s.scratch_want for s in model.steps), default=0)
     return arena <= MOST_ARENA and len(model.steps) <= MOST_STEPS and sum(s.macs for s in model.steps) <= MOST_MACS
+
+
+def winograds() -> Iterator[Job]:
+    """Convolutions that some cores compute by Winograd's transform where scratch makes it pay."""
+    rng = np.random.default_rng(8)
+    for i in range(60):
+        h, w = (int(rng.choice((2, 4, 5, 7, 8, 12, 16, 24, 32))) for _ in "hw")
+        cin, cout = int(rng.choice((16, 20, 24, 32, 48, 64, 96))), int(rng.choice((4, 8, 10, 16, 32, 48, 64)))
+        layer = layers.Layer(f"winograd {i}", "conv", (h, w, cin), cout, {}, (3, 3))
+        if layer.macs <= MOST_MACS // 2:
+            job = layers.job(layer, "", BOARD, int(rng.choice((6, 8, 12, 16, 24, 32, 48))) << 10)
+            if (codec.decode(job.data).arena_bytes or 0) + (job.scratch or 0) <= MOST_ARENA:
+                yield job
 
 
 # --- measuring ----------------------------------------------------------------------------------------------------------
@@ -282,21 +298,33 @@ class Sample:
 
 
 def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
-    """The measured steps of all jobs."""
+    """The measured steps of all jobs, computed in the way that all cores have."""
     found = []
-    for job, result in zip(jobs, results(core, jobs), strict=True):
+    for job, result in zip(jobs, results(core, jobs, PLAIN), strict=True):
         model = codec.decode(job.data)
         for step, cost in zip(model.steps, result.counts, strict=True):
-            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes), cost))
+            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes)[0], cost))
     return found
 
 
-def results(core: Core, jobs: Sequence[Job]) -> list[bare_metal.Result]:
+def ways(core: Core) -> list[Sample]:
+    """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
+    jobs = list(winograds())
+    found = []
+    for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
+        model = codec.decode(job.data)
+        if chosen.counts[0] < 0.98 * plain.counts[0]:
+            _, (kind, counts) = features.of_step(model, model.steps[0], chosen.scratch_bytes)
+            found.append(Sample(job.name, kind, counts, chosen.counts[0]))
+    return found
+
+
+def results(core: Core, jobs: Sequence[Job], more: Sequence[str] = ()) -> list[bare_metal.Result]:
     """Runs the jobs, or takes what the same program has counted before.
 
     Raises MicaError where a step wrote other bytes than the numpy reference.
     """
-    program = bare_metal.build(core)
+    program = bare_metal.build(core, more=more)
     stamp = zlib.crc32(b"".join(job.data for job in jobs))
     kept = program.with_name(f"{program.stem}-{stamp:08x}.counts")
     if kept.exists():
@@ -387,7 +415,7 @@ print(free, gc.mem_free())
 
 def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     """What `Table.board` gives for a board, measured on its emulator."""
-    jobs = {job.name: job for job in corpus(core.board) if job.name in ON_BOARDS}
+    jobs = {job.name: job for job in corpus() if job.name in ON_BOARDS}
     calls, overheads, heaps, frees = [], [], [], []
     for job in jobs.values():
         model = codec.decode(job.data)
@@ -423,22 +451,22 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
 # --- judging ------------------------------------------------------------------------------------------------------------
 
 
-def unseen(board: str, folder: Path) -> Iterator[Job]:
+def unseen(folder: Path) -> Iterator[Job]:
     """The models that the table is judged by."""
     from bench import whole_models
 
     if folder.is_dir():
-        yield from whole_models(folder, board)
+        yield from whole_models(folder, BOARD)
     digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).model
     rng = np.random.default_rng(1)
     inputs = [bare_metal.random_input(digits.tensors[i], rng) for i in digits.inputs]
-    yield Job("digits", bare_metal.for_board(digits, board), inputs)
+    yield Job("digits", bare_metal.for_board(digits, BOARD), inputs)
 
 
 def judge(core: Core, table: Table, folder: Path) -> list[str]:
     """A line a model: what was predicted, and what it takes."""
     lines = []
-    for job in unseen(core.board, folder):
+    for job in unseen(folder):
         result = bare_metal.run(core, bare_metal.build(core), [job])[0]
         model = codec.decode(job.data)
         steps = [table.step(core.name, model, s, result.scratch_bytes) for s in model.steps]
@@ -470,6 +498,7 @@ def main() -> int:
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
     parser.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
+    parser.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -496,7 +525,7 @@ def main() -> int:
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
         part = classic if args.classic else coded if args.codes else corpus
-        found = samples(core, part(core.board))
+        found = [] if args.ways else samples(core, part())
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
         if args.classic:
@@ -508,8 +537,11 @@ def main() -> int:
             facts = _content()["cores"][name]
             kept = {kind: f for kind, f in facts["kinds"].items() if not kind.endswith(features.CODED)}
             facts["kinds"] = kept | fit_all([s for s in found if s.kind.endswith(features.CODED)])
+        elif args.ways:
+            facts = _content()["cores"][name]
+            facts["kinds"] |= fit_all(ways(core))
         else:
-            facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
+            facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all([*found, *ways(core)])}
         _write("cores", name, facts)
     return 0
 

@@ -63,7 +63,7 @@ class BoardSpec:
     ram: int
     arena: int
     flasher: str
-    scratch: int = SCRATCH_LIMIT  # RAM that a model may want for speed, beside its tensors
+    scratch: int = field(default=SCRATCH_LIMIT, repr=False)  # RAM that a model may want for speed, beside its tensors
     clock: int = 0
     flash: int = 0
     storage: int = 0

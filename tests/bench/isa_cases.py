@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from bare_metal import Job
@@ -145,20 +145,55 @@ def convolutions() -> Iterator[Job]:
             if kind not in ("", "fine") and i % 3:
                 continue
             low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
-            name = f"conv {h}x{w}x{cin}-{cout} {k} s{s} pad {pad} {end} d{dil} {kind} clamp {low} {high}"
-            rng = _rng(name)
-            n = cout * 4 if kind == "limits" else cout
-            matrix = _weights(rng, (n, *k, cin), kind)
-            dims = (1, _windows(h, k[0], s, pad[0], end[0], dil), _windows(w, k[1], s, pad[1], end[1], dil), n)
-            p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
-            p |= {"pad_top": pad[0], "pad_left": pad[1], "groups": 1, "act_min": low, "act_max": high}
-            x = _data(rng, (1, h, w, cin), kind)
-            blobs = {"weights": matrix} | _constants(rng, matrix, kind)
-            zeros = [int(rng.integers(-128, 128)), zero]
-            row = ROWS.row_bytes(matrix[0].size)
+            job = _convolution(kind, (low, high, zero), h, w, cin, cout, k, s, pad, end, dil)
+            row = ROWS.row_bytes(k[0] * k[1] * cin)
             for scratch in (None,) if kind == "fine" else (None, 0, 16 * row + 200, 24 * row + 64):
-                yield one_step(f"{name} scratch {scratch}", "conv2d_s8", [x], dims, zeros, p, blobs, scratch)
-        yield one_step(f"{name} plain", "conv2d_s8", [x], dims, zeros, p, blobs, plain=True)
+                yield job(scratch)
+        yield job(plain=True)
+
+
+def winograds() -> Iterator[Job]:
+    """3x3 windows of stride 1 over 16 channels or more: tiles of 2x2 outputs, of which the last are not whole where sizes are odd."""
+    shapes = [
+        # H, W, Cin, Cout, pad begin, pad end
+        (9, 8, 16, 4, (1, 1), (1, 1)),
+        (8, 7, 16, 6, (1, 1), (1, 1)),
+        (7, 9, 20, 5, (0, 1), (1, 0)),
+        (5, 5, 24, 9, (1, 0), (0, 1)),
+        (6, 7, 36, 4, (0, 0), (0, 0)),
+        (2, 2, 32, 7, (1, 1), (1, 1)),
+        (4, 3, 16, 5, (2, 2), (2, 2)),
+        (1, 6, 16, 4, (1, 1), (2, 1)),
+    ]
+    for i, (h, w, cin, cout, pad, end) in enumerate(shapes):
+        for kind in ("", "fine", "extreme", "limits"):
+            clamps = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
+            job = _convolution(kind, clamps, h, w, cin, cout, (3, 3), 1, pad, end, 1)
+            for scratch in (None, 300 * cin) if kind == "limits" else (None, 224 * cin, 36 * cin, 18 * cin):
+                yield job(scratch)
+
+
+def _convolution(  # type: ignore[no-untyped-def]
+    kind: str, clamps: tuple[int, int, int], h: int, w: int, cin: int, cout: int, k, s: int, pad, end, dil: int
+) -> Callable[..., Job]:
+    """A convolution's file, for any scratch."""
+    low, high, zero = clamps
+    name = f"conv {h}x{w}x{cin}-{cout} {k} s{s} pad {pad} {end} d{dil} {kind} clamp {low} {high}"
+    rng = _rng(name)
+    n = cout * 4 if kind == "limits" else cout
+    matrix = _weights(rng, (n, *k, cin), kind)
+    dims = (1, _windows(h, k[0], s, pad[0], end[0], dil), _windows(w, k[1], s, pad[1], end[1], dil), n)
+    p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s, "stride_w": s, "dilation_h": dil, "dilation_w": dil}
+    p |= {"pad_top": pad[0], "pad_left": pad[1], "groups": 1, "act_min": low, "act_max": high}
+    x = _data(rng, (1, h, w, cin), kind)
+    blobs = {"weights": matrix} | _constants(rng, matrix, kind)
+    zeros = [int(rng.integers(-128, 128)), zero]
+
+    def job(scratch: int | None = None, plain: bool = False) -> Job:
+        title = f"{name} plain" if plain else f"{name} scratch {scratch}"
+        return one_step(title, "conv2d_s8", [x], dims, zeros, p, blobs, scratch, plain)
+
+    return job
 
 
 def in_codes(jobs: Iterable[Job]) -> Iterator[Job]:
@@ -339,7 +374,7 @@ def max_pools() -> Iterator[Job]:
 
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
-    jobs = [*of_the_oracle(), *convolutions(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
+    jobs = [*of_the_oracle(), *convolutions(), *winograds(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
     jobs += [*elementwise(), *max_pools()]
     jobs += itertools.islice(in_codes([*convolutions(), *fully_connected()]), 0, None, 5)
     assert len({j.name for j in jobs}) == len(jobs)

@@ -15,20 +15,23 @@ from mica.kernels.base import Counts, Step, Tensor, Tensors
 CODED = "codes"
 
 
-def of_step(model: ModelFile, step: StepRecord, scratch: int) -> tuple[str, Counts]:
+def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str, Counts]]:
     """The kind of a step, such as "conv2d_s8 pointwise", and its counts; `scratch` in bytes is what kernels get beside the tensors.
 
-    Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
+    The first is what every core has; behind it are ways that some cores have as well, and take where they are cheaper. Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
     """
     xs = [model.tensors[i] for i in step.inputs]
     return of_shapes(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)
 
 
-def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> tuple[str, Counts]:
+def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> list[tuple[str, Counts]]:
     """The same of a step whose tensors are given."""
-    kind, counts = KERNEL_BY_NAME[kernel].counts(step, xs, y, scratch - step.unpacking)
-    words = (kernel, kind, CODED if step.unpacking else "")
-    return " ".join(word for word in words if word), {"call": 1.0, **counts}
+    row, room = KERNEL_BY_NAME[kernel], scratch - step.unpacking
+    ways = (row.counts(step, xs, y, room), *row.ways(step, xs, y, room))
+    coded = CODED if step.unpacking else ""
+    return [
+        (" ".join(word for word in (kernel, kind, coded) if word), {"call": 1.0, **counts}) for kind, counts in ways
+    ]
 
 
 def without_codes(kind: str) -> str:

@@ -96,11 +96,10 @@ class Table:
         """(kernel, step, inputs, output, scratch) -> cost on a core, for whoever compares; of a kind that was never measured a guess."""
 
         def cost(kernel: str, step: StepRecord, xs: Sequence[TensorRecord], y: TensorRecord, scratch: int) -> float:
-            kind, counts = features.of_shapes(kernel, step, xs, y, scratch)
-            entry = self._entry(core, kind)
-            if entry is None:
+            known = self._known(core, features.of_shapes(kernel, step, xs, y, scratch))
+            if not known:
                 return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
-            return sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())
+            return min(way.cost for way in known)
 
         return cost
 
@@ -112,9 +111,17 @@ class Table:
 
     def step(self, core: str, model: ModelFile, step: StepRecord, scratch: int) -> StepCost | None:
         """What a step takes on a core; None for a kind that was never measured. scratch: bytes beside the tensors."""
-        kind, counts = features.of_step(model, step, scratch)
-        entry = self._entry(core, kind)
-        if entry is None:
-            return None
-        cost = sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items())
-        return StepCost(kind, cost, entry["error"])
+        known = self._known(core, features.of_step(model, step, scratch))
+        return min(known, key=lambda way: way.cost) if known else None
+
+    def _known(self, core: str, ways: Sequence[tuple[str, features.Counts]]) -> list[StepCost]:
+        """What each way of a step takes; none where its first, which every core has, was never measured."""
+        found = [(kind, counts, self._entry(core, kind)) for kind, counts in ways]
+        if found[0][2] is None:
+            return []
+        return [StepCost(kind, _sum(counts, entry), entry["error"]) for kind, counts, entry in found if entry]
+
+
+def _sum(counts: features.Counts, entry: Mapping[str, Any]) -> float:
+    """A kind's counts, each times its factor."""
+    return float(sum(counts.get(name, 0.0) * factor for name, factor in entry["factors"].items()))

@@ -91,6 +91,11 @@ def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "", {"in": float(sum(math.prod(x.dims) for x in xs)), "out": float(math.prod(y.dims))}
 
 
+def no_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+    """A kernel that every core computes in the way that `counts` describes."""
+    return ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
     """One kernel id: what a step with this id means, and how it is computed.
@@ -104,6 +109,7 @@ class Kernel:
     scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
     counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
       it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
+    ways(step, xs, y, scratch) -> the same of other ways that some cores have; a core takes the one that is cheapest there.
     """
 
     id: int
@@ -127,6 +133,7 @@ class Kernel:
     scratch_min: Callable[[int], int] = no_scratch_min
     scratch_of: Callable[[Params], int] = no_scratch_of
     counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
+    ways: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_ways
 
     @property
     def least_inputs(self) -> int:

@@ -17,6 +17,7 @@ typedef struct {
     uint32_t *patch;          // words of one patch, or of what lies outside the image
     uint32_t words;           // of a patch
     uint32_t part_words;      // of a part, but the last
+    uint32_t from, to;        // words of the patches that the stream holds: all of them, or one part
     uint32_t groups;
     const uint32_t *pairs;    // of codes; null: weights are bytes
 } tile_t;
@@ -26,11 +27,14 @@ static uint32_t part_length(const tile_t *t, uint32_t part) {
     return left < t->part_words ? left : t->part_words;
 }
 
-// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs.
-static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
-    if (t->words == t->part_words && words) {
-        uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
-        mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
+// Unpacks `words` words at x for `pixels` pixels from `slot` on, to where word `word` of each patch belongs; patches in parts.
+static void put_parts(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    if (t->to - t->from <= t->part_words) {  // one of them: what lies in it
+        const uint32_t first = word < t->from ? t->from : word, end = word + words < t->to ? word + words : t->to;
+        if (first < end) {
+            uint32_t length = t->to - t->from, *to = t->stream + 8 * (slot / 4 * length + first - t->from) + slot % 4;
+            mica_armv6m_unpack(x + 4 * (first - word), to, end - first, pixels, x_step, slot % 4, 32 * length - 16);
+        }
         return;
     }
     while (words) {
@@ -43,6 +47,16 @@ static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, 
         word += n;
         words -= n;
     }
+}
+
+// The same, of patches that are whole or in parts.
+static void put(const tile_t *t, uint32_t slot, uint32_t pixels, uint32_t word, uint32_t words, const int8_t *x, int32_t x_step) {
+    if (t->words == t->part_words && words) {
+        uint32_t *to = t->stream + 8 * (slot / 4 * t->words + word) + slot % 4;
+        mica_armv6m_unpack(x, to, words, pixels, x_step, slot % 4, 32 * t->words - 16);
+        return;
+    }
+    put_parts(t, slot, pixels, word, words, x, x_step);
 }
 
 // One patch as bytes, wherever they lie.
@@ -159,10 +173,18 @@ static void run_tile(const tile_t *t, uint32_t pixels, int8_t *y, int32_t *sums)
         .low = ch->act_min,
         .sums = sums,
     };
-    if (t->words <= t->part_words) {
-        args.end = args.x + 8 * t->words * t->groups;
-        args.end1 = overlap ? args.x + 8 * t->words : args.end;
-        args.step = 32 * t->words * (t->groups - 1);
+    const uint32_t length = t->to - t->from;
+    if (length <= t->part_words) {
+        args.end = args.x + 8 * length * t->groups;
+        args.end1 = overlap ? args.x + 8 * length : args.end;
+        args.step = 32 * length * (t->groups - 1);
+        if (length != t->words) {  // one part of all channels, each with sums of its own
+            args.words = length;
+            args.weights += t->pairs != NULL ? 2 * t->from : 4 * t->from;
+            args.flags = (t->from ? 1 : 0) | (t->to != t->words ? 2 : 0);
+            args.end1 = args.x + 8 * length;  // sums are gone on from group by group
+            args.step = 32 * length;
+        }
         mica_armv6m_gemm(&args);
         return;
     }
@@ -226,6 +248,69 @@ static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixel
     }
 }
 
+// The stream of a tile of `pixels` pixels from (*oy, *ox) on, which are moved behind it.
+static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, bool aligned) {
+    const int32_t out_w = t->p->win.out_w;
+    // Groups of four; where they do not come out even, the second overlaps the first.
+    uint32_t overlap = 4 * t->groups - pixels, slot = 0;
+    for (uint32_t at = 0; at < pixels;) {
+        uint32_t n = (uint32_t)(out_w - *ox);
+        uint32_t stop = overlap && at < 4 ? 4 : pixels;
+        n = n < stop - at ? n : stop - at;
+        put_row(t, slot, n, *oy, *ox, aligned);
+        at += n;
+        slot += n;
+        *ox += (int32_t)n;
+        if (*ox == out_w) {
+            *ox = 0;
+            ++*oy;
+        }
+        if (overlap && at == 4 && slot == 4) {
+            at -= overlap;
+            for (uint32_t back = overlap; back; --back) {
+                if (*ox == 0) {
+                    *ox = out_w;
+                    --*oy;
+                }
+                --*ox;
+            }
+            if (t->groups == 1) {
+                break;
+            }
+        }
+    }
+}
+
+// Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a time, and
+// sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them, room: of all.
+// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written.
+static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room) {
+    const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
+    uint64_t least;
+    if (words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room) {
+        return 0;
+    }
+    if (whole > room) {
+        least = (uint64_t)groups * out_c * (42 * words);
+    } else {
+        const uint32_t tiles = (groups + room / whole - 1) / (room / whole);
+        least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
+    }
+    uint32_t best = 0;
+    for (uint32_t n = parts < 2 ? 2 : parts; n <= 8 && n <= words; ++n) {
+        const uint32_t part = ((words + n - 1) / n + 1) & ~1u, bytes = 32 * part + 16 * out_c, most = room / bytes;
+        if (most && part < words) {
+            const uint64_t takes = (uint64_t)((groups + most - 1) / most) * out_c * (18 * words + 150 * n)
+                + (uint64_t)groups * n * (30 * out_c + 800);
+            if (takes < least) {
+                least = takes;
+                best = part;
+            }
+        }
+    }
+    return best;
+}
+
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
@@ -252,6 +337,11 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
     }
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
+    const uint32_t narrow = total >= 4 && room > patch_bytes
+        ? narrow_words(p, words, total / 4, group_bytes, room - patch_bytes) : 0;
+    if (narrow) {
+        group_bytes = 32 * narrow + 16 * w->out_c;
+    }
     bool grouped = total >= 4 && room >= patch_bytes + group_bytes;
     uint32_t single = !grouped ? total : total % 4 < 3 ? total % 4 : 0;
     total -= single;
@@ -270,10 +360,11 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         .patch = (uint32_t *)((uint8_t *)scratch + room) - patch_bytes / 4,
         .stream = scratch,
         .words = words,
-        .part_words = (words + parts - 1) / parts,
+        .part_words = narrow ? narrow : (words + parts - 1) / parts,
+        .to = words,
         .pairs = pairs,
     };
-    if (codes && parts > 1) {
+    if (codes && parts > 1 && !narrow) {
         t.part_words += t.part_words % 2;
     }
     for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
@@ -297,35 +388,20 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
             }
         }
         int32_t *sums = (int32_t *)(t.stream + 8 * words * t.groups);
-        // Groups of four; where they do not come out even, the second overlaps the first.
-        uint32_t overlap = 4 * t.groups - pixels, slot = 0;
-        for (uint32_t at = 0; at < pixels;) {
-            uint32_t n = (uint32_t)(w->out_w - ox);
-            uint32_t stop = overlap && at < 4 ? 4 : pixels;
-            n = n < stop - at ? n : stop - at;
-            put_row(&t, slot, n, oy, ox, aligned);
-            at += n;
-            slot += n;
-            ox += (int32_t)n;
-            if (ox == w->out_w) {
-                ox = 0;
-                ++oy;
+        if (narrow) {
+            const int32_t oy0 = oy, ox0 = ox;
+            sums = (int32_t *)(t.stream + 8 * t.part_words * t.groups);
+            for (t.from = 0; t.from < words; t.from = t.to) {
+                t.to = words - t.from < t.part_words ? words : t.from + t.part_words;
+                oy = oy0;
+                ox = ox0;
+                fill(&t, pixels, &oy, &ox, aligned);
+                run_tile(&t, pixels, y, sums);
             }
-            if (overlap && at == 4 && slot == 4) {
-                at -= overlap;
-                for (uint32_t back = overlap; back; --back) {
-                    if (ox == 0) {
-                        ox = w->out_w;
-                        --oy;
-                    }
-                    --ox;
-                }
-                if (t.groups == 1) {
-                    break;
-                }
-            }
+        } else {
+            fill(&t, pixels, &oy, &ox, aligned);
+            run_tile(&t, pixels, y, sums);
         }
-        run_tile(&t, pixels, y, sums);
         y += (size_t)pixels * w->out_c;
         left -= pixels;
     }

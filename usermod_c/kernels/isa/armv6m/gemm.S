@@ -70,6 +70,9 @@ mica_armv6m_gemm:
     ldr r2, =pairs_end + 1
     subs r2, r2, r1
     str r2, [sp, #F_ENTRY]
+    ldr r1, [r0, #A_SUMS]       // of all channels, one behind the other
+    str r1, [sp, #F_READ]
+    str r1, [sp, #F_WRITE]
 
 channel:
     // The weights: word j becomes the pairs 2j and 2j + 1; the first pair lies highest, because the loop counts down.
@@ -137,9 +140,6 @@ unpacked:
     str r1, [sp, #F_END]
     ldr r1, [r0, #A_ADJUST]
     str r1, [sp, #F_ADJUST]
-    ldr r1, [r0, #A_SUMS]
-    str r1, [sp, #F_READ]
-    str r1, [sp, #F_WRITE]
     ldr r7, [r0, #A_X]
     ldr r4, [sp, #F_ENTRY]
     ldr r0, [sp, #F_BIAS]

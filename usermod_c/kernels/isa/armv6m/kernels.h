@@ -23,7 +23,7 @@ typedef struct {
     int32_t zero;             // y_zero - act_min
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
-    int32_t *sums;            // four for each group
+    int32_t *sums;            // four for each group, of one channel behind those of another
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
     const uint32_t *pairs;    // of layout CODES4, mica_armv6m_code_pairs; null: weights are bytes
 } mica_gemm_t;

@@ -210,7 +210,59 @@ static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint3
     }
 }
 
+#define MOST 8  // pairs of channels whose sums are kept at once
+
+// Where scratch holds no weights of four channels beside their patches: two pixels at a time, whose weights are read as they are
+// stored. stream: null where the patches stay bytes, for want of scratch.
+static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    const mica_channels_t *ch = &s->p->ch;
+    const uint32_t out_c = w->out_c, row = 4 * s->words;
+    const int32_t zero = ch->y_zero, low = ch->act_min, high = ch->act_max;
+    int8_t *y = s->p->y + (size_t)first * out_c;
+    mica_dsp_thin_t args = { .x = stream, .x_end = stream + 4 * s->words, .row = row };
+    if (stream == NULL) {
+        args.x = s->patches;
+        args.x_end = s->patches + row;
+    }
+    for (uint32_t at = 0; at < total; at += 2, y += 2 * out_c) {
+        const uint32_t second = at + 1 < total ? 1 : 0, here = first + at, next = here + second;
+        if (stream != NULL) {
+            unpack(s, (int32_t)(here / w->out_w), (int32_t)(here % w->out_w), 1 + second, stream);
+        } else {
+            patch(s->p, (int32_t)(here / w->out_w) * w->stride_h - w->pad_top, (int32_t)(here % w->out_w) * w->stride_w - w->pad_left, s->patches);
+            patch(s->p, (int32_t)(next / w->out_w) * w->stride_h - w->pad_top, (int32_t)(next % w->out_w) * w->stride_w - w->pad_left, s->patches + row);
+        }
+        for (uint32_t o = 0; o < out_c;) {
+            int32_t sums[4 * MOST];
+            const uint32_t left = (out_c - o) / 2;
+            o = left == 0 ? out_c - 2 : o;  // the last two may overlap those before
+            args.pairs = left == 0 ? 1 : left < MOST ? left : MOST;
+            args.w = ch->weights + (size_t)o * row;
+            args.sums = sums;
+            if (stream != NULL) {
+                mica_dsp_thin(&args);
+            } else {
+                mica_dsp_thin_bytes(&args);
+            }
+            const uint32_t end = o + 2 * args.pairs;
+            for (const int32_t *sum = sums; o < end; sum += 2) {
+                for (uint32_t i = 0; i < 2; ++i, ++o, ++sum) {
+                    const int32_t bias = ch->bias[o], mult = ch->mult[o], shift = ch->shift[o];
+                    y[second * out_c + o] = mica_dsp_requantised(sum[2] + bias, mult, shift, zero, low, high);
+                    y[o] = mica_dsp_requantised(sum[0] + bias, mult, shift, zero, low, high);
+                }
+            }
+        }
+    }
+}
+
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+#ifndef MICA_WITHOUT_WINOGRAD
+    if (mica_conv2d_winograd_armv7em(p, row_begin, row_end, scratch, scratch_bytes)) {
+        return;
+    }
+#endif
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words = (k + 3) / 4;
@@ -224,8 +276,18 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const uint32_t table = coded ? 4 * MICA_CODE_PAIRS : 0;
     uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
     if (!ch->fast || p->groups != 1 || ch->layout == MICA_LAYOUT_PLAIN || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
-        || table + fixed + pair_bytes > scratch_bytes) {
+        || (coded ? table + fixed + pair_bytes : (uint64_t)8 * words) > scratch_bytes) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+        return;
+    }
+    if (!coded && fixed + 2 * pair_bytes > scratch_bytes) {
+        const bool streamed = (s.direct && inside ? 0 : (uint64_t)8 * words) + pair_bytes <= scratch_bytes;
+        s.patches = scratch;
+        if (!s.direct) {
+            ((mica_word_t *)scratch)[words - 1] = 0;
+            ((mica_word_t *)scratch)[2 * words - 1] = 0;
+        }
+        thin(&s, row_begin * w->out_w, total, !streamed ? NULL : (uint32_t *)scratch + (s.direct && inside ? 0 : 2 * words));
         return;
     }
     const uint32_t *pairs_of_codes = NULL;

@@ -31,14 +31,6 @@ static int32_t pairs(uint32_t *to, const int8_t *x, uint32_t k) {
     return sum;
 }
 
-// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
-// goes in doubled.
-static inline int8_t requant(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
-    int32_t r;
-    __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));
-    return (int8_t)mica_clamp(zero + (((r >> (shift - 1)) + 1) >> 1), low, high);
-}
-
 // n outputs from o on; their sums do not hold the bias, and are `excess` too large.
 static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, uint32_t excess, uint32_t n, int8_t *y) {
     const int32_t *bias = ch->bias + o, *mult = ch->mult + o;
@@ -48,7 +40,7 @@ static void finish(const mica_channels_t *ch, uint32_t o, const int32_t *sums, u
     if (ch->fast) {
         do {
             int32_t acc = (int32_t)((uint32_t)*sums++ + (uint32_t)*bias++ - excess);
-            *y++ = requant(acc, *mult++, *shift++, zero, low, high);
+            *y++ = mica_dsp_requantised(acc, *mult++, *shift++, zero, low, high);
         } while (sums != end);
         return;
     }

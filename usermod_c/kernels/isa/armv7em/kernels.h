@@ -19,6 +19,15 @@ typedef struct {
     int32_t mult, round, shift;
 } mica_dsp_requant_t;
 
+// Pairs of channels for one pair of pixels.
+typedef struct {
+    const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: the first pixel's patch, behind which is the second's
+    const int8_t *w;            // rows as they are stored
+    uint32_t row;               // from row to row
+    uint32_t pairs;             // 1 or more
+    int32_t *sums;              // of each pair of channels the first pixel's two, then the second's
+} mica_dsp_thin_t;
+
 // Patches of pairs of pixels. Words may lie at any address.
 typedef struct {
     const int8_t *x0, *x1;      // of the two pixels of the first pair
@@ -57,12 +66,29 @@ typedef struct {
     const mica_dsp_taps_t *taps;  // four
 } mica_dsp_depthwise_t;
 
+// Where two tiles of 2x2 outputs of four channels go.
+typedef struct {
+    int8_t *y[2];               // of the first channel; moved
+    uint32_t column, row;       // from output to output
+} mica_dsp_winograd_t;
+
+// Sixteen positions of a transformed tile, of each pair of channels those of two tiles: 128 bytes.
+void mica_dsp_winograd_input(const int8_t *x, uint32_t row, uint32_t step, uint32_t words, uint32_t *to);
+void mica_dsp_winograd_weights(const int8_t *w, uint32_t step, uint32_t words, uint32_t *to, uint32_t column);
+void mica_dsp_winograd(const uint32_t *x, const uint32_t *w, mica_dsp_winograd_t *args);
+// Of mica_dsp_winograd: the end of its steps, what stores a position, what begins a column, what ends it all.
+extern const uint32_t mica_dsp_winograd_code[4];
+#define MICA_DSP_WINOGRAD_STEPS 8
+#define MICA_DSP_WINOGRAD_STEP_CODE 44  // bytes
+
 void mica_dsp_rows(const mica_dsp_rows_t *args);
 void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1, two rows
 void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one row
 // Sums over `words` * 4 elements: of pairs of x with `pairs` pairs of rows of weights, as they are stored.
 void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums);
 void mica_dsp_gemm(const mica_dsp_gemm_t *args);
+void mica_dsp_thin(const mica_dsp_thin_t *args);
+void mica_dsp_thin_bytes(const mica_dsp_thin_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
 
@@ -76,6 +102,15 @@ static inline bool mica_dsp_requant(const mica_channels_t *ch, uint32_t o, mica_
     to->round = (1 << (shift - 1)) + ch->y_zero * (1 << shift);
     to->shift = shift;
     return doubled;
+}
+
+// As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
+// goes in doubled.
+static inline int8_t mica_dsp_requantised(int32_t acc, int32_t mult, int32_t shift, int32_t zero, int32_t low, int32_t high) {
+    int32_t r;
+    __asm__ ("smmul %0, %1, %2" : "=r" (r) : "r" (2 * acc), "r" (mult));
+    r = zero + (((r >> (shift - 1)) + 1) >> 1);
+    return (int8_t)(r < low ? low : r > high ? high : r);
 }
 
 // n outputs, saturated to int8 already, to the channels' range.
@@ -112,6 +147,8 @@ static inline uint32_t mica_dsp_codes(const int8_t *w) {
     return both;
 }
 
+// The same as mica_conv2d_s8_armv7em by Winograd's transform; false, and nothing done, where it does not apply or pay.
+bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes);
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv7em(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);

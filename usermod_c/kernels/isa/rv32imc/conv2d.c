@@ -143,6 +143,11 @@ static void codes(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint3
 }
 
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+#ifndef MICA_WITHOUT_WINOGRAD
+    if (mica_conv2d_winograd_rv32imc(p, row_begin, row_end, scratch, scratch_bytes)) {
+        return;
+    }
+#endif
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, words_n = (k + 3) / 4;

@@ -54,6 +54,23 @@ static inline void mica_rv32_clamp(const mica_channels_t *ch, int8_t *y, uint32_
     }
 }
 
+// Four tiles of 2x2 outputs of four channels. Offsets stand in winograd.S.
+typedef struct {
+    int32_t bias, mult, round, shift;  // four times the bias; the sums are four times as large as well
+} mica_rv32_winograd_constants_t;
+
+typedef struct {
+    const int16_t *x;           // of each input channel sixteen positions of four tiles
+    const int16_t *w;           // of four channels
+    int32_t *sums;              // sixteen times sixteen
+    uint32_t bytes;             // 128 for each input channel
+    const mica_rv32_winograd_constants_t *constants;  // four
+    uint32_t column, row;       // from output to output
+    int8_t *y[4];               // of each tile's first output and channel; moved
+} mica_rv32_winograd_t;
+
+void mica_rv32_winograd(mica_rv32_winograd_t *args);
+
 // Rows of the output of one channel, from a padded plane of bytes. Offsets stand in depthwise.S.
 typedef struct {
     const int8_t *x;            // the plane
@@ -90,6 +107,8 @@ void mica_rv32_dense(const mica_rv32_dense_t *args);
 void mica_rv32_gemm(const mica_rv32_gemm_t *args);
 void mica_rv32_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
 
+// The same as mica_conv2d_s8_rv32imc by Winograd's transform; false, and nothing done, where it does not apply or pay.
+bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes);
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_rv32imc(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_rv32imc(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
