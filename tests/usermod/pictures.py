@@ -44,12 +44,12 @@ fed = mica.Model(seen_fed)
 frame = memoryview(memory)[:600]
 for part, area in ((None, None), ((3, 2, 13, 9), None), (None, True)):
     m.see(frame, 20, 15, "rgb565be", part, area)
-    print(crc32(m.input()))
+    x = bytes(m.input())
     m.run()
+    y = bytes(m.output())
     fed.see(frame, 20, 15, "rgb565be", part, area)
     fed.run()
-    print(bytes(m.output()) == bytes(fed.output()))
-print(m.predict([fed._picture.fill])[0] == fed.predict([fed._picture.fill])[0] if m._m.fed == 0 else "whole")
+    print(crc32(x), crc32(y), bytes(fed.output()) == y)
 m.see(memory[:64], 8, 8, "grey")
 print(bytes(m.input()) == bytes([(v - 128) & 255 for v in memory[:64]]))
 

@@ -507,8 +507,9 @@ static void edge(const job_t *j, between_t *loop, const uint8_t *row0, const uin
             memcpy(twice[k], row + (column & ~1u) * 2, 4);
             twice[k][j->form.first] = twice[k][j->form.first + 2] = row[column * 2 + j->form.first];
         } else {
-            memcpy(twice[k], row + column * size, size);
-            memcpy(twice[k] + size, row + column * size, size);
+            const size_t used = j->kind == PAIRS ? 1 : size; // behind the last Y of UYVY the frame ends
+            memcpy(twice[k], row + column * size, used);
+            memcpy(twice[k] + size, row + column * size, used);
         }
     }
     if (n != 0) {
