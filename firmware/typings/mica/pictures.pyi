@@ -4,8 +4,6 @@ import _mica
 
 FORMATS: tuple[str, ...]
 
-def rows(numbers: Any, frame: Any, table: Any, begin: int, end: int, out: Any, /) -> None: ...
-
 class Picture:
     colours: str
     width: int
