@@ -177,7 +177,8 @@ typedef struct {
     uint32_t reciprocals[2];
 } boxes_t;
 
-INLINE void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+// Any kind, pixel after pixel: what is not aligned, or taller than a word has room for, and three bytes.
+static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
     const uint32_t size = pixel_bytes(kind);
     uint32_t x = b->x, part = 0;
     for (uint32_t n = b->of; n != 0; n--, out += colour ? f->pixel : 1) {
@@ -341,7 +342,7 @@ INLINE void means_by_columns(kind_t kind, bool colour, const uint8_t *row, const
     }
 }
 
-typedef void means_t(const uint8_t *, const boxes_t *, const form_t *, int8_t *);
+typedef void means_t(bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
 
 // ---- One function for each kind of frame
 
@@ -362,28 +363,15 @@ BETWEEN(halves_colour, HALVES, true)
 BETWEEN(triples_colour, TRIPLES, true)
 BETWEEN(chroma_colour, CHROMA, true)
 
-#define MEANS(name, kind, colour) \
-    static void means_##name(const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
-        means(kind, colour, row, b, f, out); \
-    }
-MEANS(bytes, BYTES, false)
-MEANS(pairs, PAIRS, false)
-MEANS(halves, HALVES, false)
-MEANS(triples, TRIPLES, false)
-MEANS(halves_colour, HALVES, true)
-MEANS(triples_colour, TRIPLES, true)
-MEANS(chroma_colour, CHROMA, true)
-
-#define COLUMNS_OF(name, kind, colour) \
-    static void columns_##name(const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
-        means_by_columns(kind, colour, row, b, f, out); \
+#define COLUMNS_OF(name, kind, coloured) \
+    static void columns_##name(bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+        (void)colour; \
+        means_by_columns(kind, coloured, row, b, f, out); \
     }
 COLUMNS_OF(bytes, BYTES, false)
 COLUMNS_OF(pairs, PAIRS, false)
-COLUMNS_OF(words, WORDS, false)
-COLUMNS_OF(swapped, SWAPPED, false)
-COLUMNS_OF(words_colour, WORDS, true)
-COLUMNS_OF(swapped_colour, SWAPPED, true)
+COLUMNS_OF(words, WORDS, colour)
+COLUMNS_OF(swapped, SWAPPED, colour)
 
 // ---- Which, and how
 
@@ -421,32 +409,17 @@ static between_t *between_of(kind_t kind, bool colour) {
     }
 }
 
-static means_t *boxes_of(kind_t kind, bool colour) {
-    switch (kind) {
-        case BYTES:
-            return means_bytes;
-        case PAIRS:
-            return means_pairs;
-        case TRIPLES:
-            return colour ? means_triples_colour : means_triples;
-        case CHROMA:
-            return means_chroma_colour;
-        default:
-            return colour ? means_halves_colour : means_halves;
-    }
-}
-
-// Of a kind whose rows begin at words: the same, faster; null where there is none.
-static means_t *columns_of(kind_t kind, bool colour) {
+// Of a kind whose rows begin at words; null where there is none.
+static means_t *columns_of(kind_t kind) {
     switch (kind) {
         case BYTES:
             return columns_bytes;
         case PAIRS:
             return columns_pairs;
         case WORDS:
-            return colour ? columns_words_colour : columns_words;
+            return columns_words;
         case SWAPPED:
-            return colour ? columns_swapped_colour : columns_swapped;
+            return columns_swapped;
         default:
             return NULL;
     }
@@ -543,7 +516,7 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
     const mica_picture_t *p = j->p;
     const uint32_t w = p->w, h = p->h, pixel = j->colour ? j->form.pixel : 1;
     boxes_t b = { w / p->out_w, w % p->out_w, p->out_w, p->x, 0, j->stride, { 0, 0 } };
-    means_t *slow = boxes_of(j->kind, j->colour), *fast = columns_of(j->kind, j->colour);
+    means_t *fast = columns_of(j->kind);
     const uint32_t inside = j->kind == PAIRS ? j->form.first : 0; // of a word
     const bool words = b.nx != 0 && (uintptr_t)(j->frame - inside) % 4 == 0 && b.stride % 4 == 0;
     for (uint32_t y = begin; y < end; y++, out += p->out_w * pixel) {
@@ -556,9 +529,9 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
         }
         const uint8_t *row = j->frame + (p->y + first) * j->stride;
         if (words && fast != NULL && (!packed(j->kind) || ny <= FIELDS_ROOM)) {
-            fast(row - inside, &b, &j->form, out);
+            fast(j->colour, row - inside, &b, &j->form, out);
         } else {
-            slow(row, &b, &j->form, out);
+            means(j->kind, j->colour, row, &b, &j->form, out);
         }
     }
 }
