@@ -11,10 +11,12 @@ import pytest
 
 from mica import engine, pictures
 from mica.calibration import Pixels, load_calibration
+from mica.cli.build import kernels_of
 from mica.cli.main import main
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.pictures import read
+from mica.kernels import PICTURE
 from mica.run.host import HostRunner
 from mica.run.pictures import input_of
 
@@ -93,6 +95,11 @@ def test_calibration_is_scaled_pixels(photos: Path) -> None:
     assert np.allclose(x, np.stack(y).transpose(0, 3, 1, 2) * (2 / 255) - 1)
     rgba = load_calibration(photos / "dark", ["x"], {"x": (1, 12, 16, 4)})["x"]
     assert rgba.shape == (4, 12, 16, 4) and (rgba[..., 3] == 1).all()
+
+
+def test_a_firmware_for_it_has_the_kernel(tmp_path: Path) -> None:
+    assert PICTURE in kernels_of([str(_pack(tmp_path, 1, False, "--picture", "grey"))])
+    assert PICTURE not in kernels_of([str(_pack(tmp_path, 1, False))])
 
 
 def _error(args: list[str], capsys: pytest.CaptureFixture[str]) -> str:
