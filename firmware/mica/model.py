@@ -111,6 +111,7 @@ class Model:
     _joins = None  # of joins.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
+    _picture = None  # of pictures.py
     _text = None  # of text.py: how far the text of a language model is
 
     def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
@@ -294,6 +295,21 @@ class Model:
             return self._read(raw)
         finally:
             m.end()
+
+    def see(self, frame, width, height, format, part=None, area=None):
+        """Make the picture that the model takes out of a camera's frame, as its input: then run(). Allocates next to nothing.
+
+        `frame` is a buffer with all bytes of width x height pixels; format one of mica.pictures.FORMATS: "grey", "rgb565le", "rgb565be",
+        "rgb888", "bgr888", "yuyv", "uyvy". The picture is resized: bilinear, or where a frame has twice as many pixels each way, each
+        pixel the mean of those that it covers; `area` says which. part: (x, y, width, height) of the frame, all of it by default.
+
+        A fed model (`mica pack --feed`) makes its rows while it runs: keep the frame as it is until then.
+        """
+        if self._picture is None:
+            from mica.pictures import Picture
+
+            self._picture = Picture(self._m)
+        self._picture.see(frame, width, height, format, part, area)
 
     def selftest(self):
         """Run the golden vectors of the file: None when all is well, else the first layer that gave other bytes.

@@ -180,6 +180,9 @@ def cores(n: int = ..., /) -> int:
 def sample(scores: Buffer, scale: float, temperature: int, top_k: int, state: Buffer, /) -> int:
     """A token by its score, int8. temperature: in thousandths, 0 for the largest; state: 4 bytes, changed."""
 
+def see(numbers: Buffer, frame: Buffer, table: Buffer, begin: int, end: int, out: Buffer, /) -> None:
+    """Rows [begin, end) of a frame as a picture. numbers: array("H"), see mica.pictures; table: 256 int8 for each channel."""
+
 def info() -> Info: ...
 def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: bool = False) -> Model:
     """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""

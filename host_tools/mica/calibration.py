@@ -6,8 +6,8 @@
                 or of PNG and JPEG pictures (needs Pillow), or of .wav files, in folders of their own too
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
-Pictures become the input's size (bilinear), its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or
-NCHW; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
+Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames of a
+camera do on a board; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import array_files, sounds
+from mica import array_files, pictures, sounds
 from mica.errors import MicaError
+from mica.format.pictures import CHANNELS, layout
 from mica.ir.graph import Graph, Value
 
 MADE_UP_SAMPLES = 16
@@ -31,16 +32,21 @@ LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay belo
 # How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and others.
 # `expected_input` is off by a factor of 1.5 on the reference models.
 PIXELS, BEYOND = 12, 30
-PICTURES = (".png", ".jpg", ".jpeg")
-_MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # number of channels -> Pillow's name
 
 
 @dataclass(frozen=True)
 class Pixels:
-    """How a picture's bytes become an input: pixel * scale + offset, one number, or one for each channel."""
+    """How a picture's bytes become an input: pixel * scale + offset, one number, or one for each channel. colours: "" by their number."""
 
     scale: tuple[float, ...] = (1 / 255,)
     offset: tuple[float, ...] = (0.0,)
+    colours: str = ""
+
+    def check(self, channels: int) -> None:
+        """Raises MicaError where there are numbers for other channels."""
+        for name, numbers_ in (("scale", self.scale), ("offset", self.offset)):
+            if len(numbers_) not in (1, channels):
+                raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -129,8 +135,14 @@ def sample_files(path: str | Path) -> list[Path]:
     """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
     if not Path(path).is_dir():
         return [Path(path)]
-    found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in (".npy", ".npz", sounds.ENDING, *PICTURES))
-    return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p))
+    endings = (".npy", ".npz", sounds.ENDING, *pictures.ENDINGS)
+    found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in endings)
+    return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p) or pictures.is_picture(p))
+
+
+def holds_pictures(path: str | Path) -> bool:
+    """Whether load_calibration finds pictures there."""
+    return Path(path).is_dir() and any(pictures.is_picture(p) for p in sample_files(path))
 
 
 def _is_sound(path: Path) -> bool:
@@ -142,7 +154,7 @@ def _load_folder(
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
-    kinds = {"pictures" if p.suffix.lower() in PICTURES else p.suffix.lower() for p in files}
+    kinds = {"pictures" if pictures.is_picture(p) else p.suffix.lower() for p in files}
     if not files:
         raise MicaError(f"{folder}: holds no .npy, .npz, .png, .jpeg or .wav files")
     if len(kinds) > 1:
@@ -160,8 +172,8 @@ def _load_folder(
         n = math.prod(shapes.get(inputs[0], ()))
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
-        pictures = [_read_picture(p, tuple(shapes.get(inputs[0], ())), pixels) for p in files]
-        return {inputs[0]: np.concatenate(pictures)}
+        shape = tuple(shapes.get(inputs[0], ()))
+        return {inputs[0]: np.concatenate([_read_picture(p, shape, pixels) for p in files])}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
     for path in files:
         for name, x in load_calibration(path, inputs).items():
@@ -173,31 +185,17 @@ def _load_folder(
 
 def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndarray:
     """float32 [1, ...input]. Raises MicaError."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MicaError(
-            f"{path}: reading pictures needs the Python package Pillow",
-            todo="pip install Pillow, or give an .npz file",
-        ) from None
-    if len(shape) != 4 or (shape[3] not in _MODES and shape[1] not in _MODES):
+    found = layout(shape, pixels.colours)
+    if found is None:
         raise MicaError(
             f"{path}: is a picture, but the model's input is {list(shape)}",
             todo="expected [1, height, width, channels] or [1, channels, height, width] with 1, 3 or 4 channels",
         )
-    last = shape[3] in _MODES
-    (height, width), channels = (shape[1:3], shape[3]) if last else (shape[2:4], shape[1])
-    for name, numbers_ in (("scale", pixels.scale), ("offset", pixels.offset)):
-        if len(numbers_) not in (1, channels):
-            raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
-    try:
-        with Image.open(path) as picture:
-            resized = picture.convert(_MODES[channels]).resize((width, height), Image.Resampling.BILINEAR)
-            x = np.asarray(resized, np.float32).reshape(height, width, channels)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
-        raise MicaError(f"{path}: cannot be read as a picture: {str(e).splitlines()[0]}") from None
-    x = x * np.asarray(pixels.scale, np.float32) + np.asarray(pixels.offset, np.float32)
-    return np.ascontiguousarray(x if last else x.transpose(2, 0, 1))[None]
+    colours, height, width, planes = found
+    pixels.check(CHANNELS[colours])
+    y = pictures.resized(path, colours, height, width)
+    x = y * np.asarray(pixels.scale, np.float32) + np.asarray(pixels.offset, np.float32)
+    return np.ascontiguousarray(x.transpose(2, 0, 1) if planes else x).reshape(1, *shape[1:])
 
 
 def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from bright import save_net as save_bright
+from bright import save_samples
 from helpers import DEMO, pack
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
@@ -53,3 +55,13 @@ def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_wav(folder / "tones.wav", np.concatenate(parts))
     words = "--frontend", FRONT_END, "--calib", folder / "data", "--labels", folder / "labels.txt", "--golden", "2"
     return pack(folder / "tones.onnx", folder / "tones.mica", *words)
+
+
+@pytest.fixture(scope="session")
+def person(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model whose pictures show a person where they are bright."""
+    folder = tmp_path_factory.mktemp("person")
+    (folder / "labels.txt").write_text("non_person\nperson\n")
+    net, x = save_bright(folder / "person.onnx", 3), save_samples(folder / "x.npz", 3)
+    words = "--calib", x, "--picture", "rgb", "--labels", folder / "labels.txt", "--plain", "--golden", "1"
+    return pack(net, folder / "person.mica", *words)

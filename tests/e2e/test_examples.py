@@ -18,6 +18,7 @@ MOST_LINES = 30  # besides those that say what it prints
 BOARDS = "# boards: "
 PRINTS = "#: "
 I2S = (Path(__file__).parent / "i2s_stand_in.py").read_text()
+CAMERA = (Path(__file__).parent / "camera_stand_in.py").read_text()
 
 
 def boards_of(file: Path) -> list[str]:
@@ -35,16 +36,19 @@ def matches(pattern: str, line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def board_with(digits: Path, digits_rows: Path, digits_fed: Path, tones: Path) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with some models on it and an empty heap; UNIX with sound too."""
+def board_with(
+    digits: Path, digits_rows: Path, digits_fed: Path, tones: Path, person: Path
+) -> Iterator[Callable[[str], Link]]:
+    """Boards by name, each started once, with some models on it and an empty heap; UNIX with those of stand-ins too."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
     models = {name: path.read_bytes() for name, path in packed.items()}
-    sound = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
+    of_stand_ins = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
+    of_stand_ins["person.mica"] = person.read_bytes()
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
-        files = {**models, **(sound if name == "UNIX" else {})}
+        files = {**models, **(of_stand_ins if name == "UNIX" else {})}
         if name not in open_ones:
             open_ones[name] = open_board(name, rom_files=files)
         board = open_ones[name]
@@ -83,6 +87,8 @@ def test_example(name: str, file: Path, board_with: Callable[[str], Link]) -> No
         board = board_with(name)
         if name == "UNIX" and "from machine import I2S" in file.read_text():
             board.exec(I2S)
+        if name == "UNIX" and "from camera import" in file.read_text():
+            board.exec(CAMERA)
         printed = board.exec(file.read_text()).decode().splitlines()
     except BoardError as error:
         raise AssertionError(f"{file.name} on {name}:\n{error.traceback or error}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import usermod_models
 from models import MODELS
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernels"))
@@ -18,9 +19,10 @@ from cases import CASES
 from one_step import model_of
 from test_corrupt import EDGES, places
 
+from mica import engine
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.format import codec, schema
+from mica.format import codec, pictures, schema
 from mica.format.codec import ModelFile
 from mica.kernels import KERNEL_BY_NAME, KERNELS
 from mica.link.board import Link
@@ -185,3 +187,17 @@ def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None
     print(f"{len(patches)} files: {found.count('ran')} ran, {more} of them beyond the bounds of 32 bits")
     assert not wrong, "the fallback takes what the host refuses"
     assert found.count("ran") > 20
+
+
+def test_pictures_without_their_kernel(board_of_module: Link) -> None:
+    """A firmware for models without pictures has no _mica.see, and mica.pictures is as exact without it."""
+    model = codec.decode(usermod_models.build()["seen"])
+    wanted = pictures.read(model)
+    assert wanted is not None
+    data = np.random.default_rng(6).integers(0, 256, 20 * 15 * 2, dtype=np.uint8).tobytes()
+    board_of_module.put(codec.encode(model), "model")
+    board_of_module.put(data, "frame")
+    ask = "import _mica\nimport mica\nfrom binascii import crc32\nm = mica.Model(model)\n"
+    ask += "m.see(frame, 20, 15, 'rgb565be')\nprint(hasattr(_mica, 'see'), crc32(m.input()))"
+    seen = engine.see(wanted.frame(20, 15, "rgb565be"), data, wanted.table)
+    assert board_of_module.exec(ask).decode().split() == ["False", str(zlib.crc32(seen.tobytes()))]

@@ -42,7 +42,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "array_files": set(),
     "front_ends": _GRAPH | {"reference"},
     "sounds": set(),
-    "calibration": _GRAPH | {"array_files", "sounds"},
+    "pictures": _BYTES | {"engine"},
+    "calibration": _GRAPH | {"array_files", "pictures", "sounds"},
     "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise"},
     # boards
     "boards": _BYTES,
@@ -55,7 +56,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     # a .mica on any target
     "run": _GRAPH
     | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"}
-    | {"sounds"},
+    | {"pictures", "sounds"},
     "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
     "report": _BYTES | {"boards", "cost"},
     # doors

@@ -332,6 +332,25 @@ def golden_old() -> ModelFile:
     return model
 
 
+def _seen(model: ModelFile, text: str = "grey 1048576,-134217728") -> ModelFile:
+    model.metadata["picture"] = text
+    return model
+
+
+def seen() -> ModelFile:
+    """`small`, whose picture has its bytes less 128."""
+    return _seen(small())
+
+
+def seen_fed() -> ModelFile:
+    return _seen(fed())
+
+
+def seen_wrong() -> ModelFile:
+    """Numbers for three colours, of a picture with one."""
+    return _seen(small(), "rgb 1048576,0 1048576,0 1048576,0")
+
+
 PIECES = (b"", *(bytes([c]) for c in b"abcdehlortw .,!?"), b"he", b"the", b" a", b"lo", b"\xc3", b"\xa9", b"\xe2\x82", b"\xac")
 
 
@@ -370,6 +389,9 @@ MODELS = {
     "fed_spare": fed_spare,
     "golden_state": golden_state,
     "golden_old": golden_old,
+    "seen": seen,
+    "seen_fed": seen_fed,
+    "seen_wrong": seen_wrong,
 }
 
 

@@ -69,6 +69,9 @@ mp_obj_t mp_mica_piece(const mica_model_t *m, mp_obj_t token); // its bytes
 mp_obj_t mp_mica_encode(const mica_model_t *m, mp_obj_t text); // a list of tokens
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_sample_obj);
 
+// see.c
+MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_see_obj);
+
 // cores.c
 void mp_mica_run_step(const mica_model_t *m, uint32_t i); // as mica_run_step(), on the cores that there are
 void mp_mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end); // as mica_run_rows(), likewise

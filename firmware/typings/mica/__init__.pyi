@@ -4,9 +4,11 @@ from _mica import info as info
 
 from . import audio as audio
 from . import boxes as boxes
+from . import camera as camera
 from . import hooks as hooks
 from . import kernels as kernels
 from . import operators as operators
+from . import pictures as pictures
 from . import remote as remote
 from . import remote_push as remote_push
 from . import slots as slots

@@ -11,8 +11,8 @@ from mica.boards import BoardSpec, load_board, parse_size
 from mica.cli import outputs, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format import codec
-from mica.kernels import CUSTOM
+from mica.format import codec, pictures
+from mica.kernels import CUSTOM, PICTURE
 from mica.link import on_board
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain import build as builder
@@ -160,9 +160,10 @@ def kernels_of(models: Sequence[str]) -> set[str]:
         except OSError as error:
             raise MicaError(f"cannot read {path}: {error.strerror}") from None
         try:
-            needed |= {step.kernel for step in codec.decode(data).steps}
+            model = codec.decode(data)
         except codec.FormatError as error:
             raise error.at(path) from None
+        needed |= {step.kernel for step in model.steps} | ({PICTURE} if pictures.KEY in model.metadata else set())
     return needed - {CUSTOM.name}  # which is in no firmware
 
 

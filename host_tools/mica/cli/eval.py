@@ -12,8 +12,9 @@ from mica import front_ends
 from mica.cli import target, text
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.format.pictures import KEY
 from mica.ir.front_end import rows_of
-from mica.run import evaluation, likelihood, sound
+from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
@@ -34,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
-        ".wav files, named after labels",
+        ".wav files or of pictures, named after labels",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
@@ -49,9 +50,13 @@ def run(args: argparse.Namespace) -> int:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
     with target.open_model(args.model, args.on, custom=custom) as runner:
-        data = sound.read_folder(args.data, runner.model) if data is None else data
         float_model = _float_model(args.float_model, runner.model) if args.float_model else None
-        result = compare(data.first(args.samples), runner, float_model)
+        seen = None
+        if data is None and KEY in runner.model.metadata:
+            seen = pictures.input_of(runner.model, args.data)
+            data = pictures.read_folder(args.data, runner.model)
+        data = sound.read_folder(args.data, runner.model) if data is None else data
+        result = compare(data.first(args.samples), runner, float_model, seen)
     if args.json:
         text.emit_json(result)
     else:
@@ -96,10 +101,20 @@ def _float_model(path: str, model: ModelFile) -> FloatModel:
     return FloatModel(path, described.front_end(rows))
 
 
-def compare(data: Dataset, runner: Runner, float_model: FloatModel | None) -> dict[str, Any]:
-    """The keys of `mica eval --json`."""
+def compare(
+    data: Dataset, runner: Runner, float_model: FloatModel | None, seen: pictures.PictureInput | None = None
+) -> dict[str, Any]:
+    """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
     shape = runner.model.tensors[runner.model.inputs[0]].dims
-    score = _score(data, shape, runner.predict, f"evaluating on {runner.target}")
+
+    def predict(x: np.ndarray) -> np.ndarray:
+        return runner.predict(seen.quantised(x) if seen else x)
+
+    def predict_float(x: np.ndarray) -> np.ndarray:
+        assert float_model is not None
+        return float_model.predict(seen.real(x) if seen else x)
+
+    score = _score(data, shape, predict, f"evaluating on {runner.target}")
     result: dict[str, Any] = {
         "target": runner.target,
         "metric": score.metric,
@@ -118,7 +133,7 @@ def compare(data: Dataset, runner: Runner, float_model: FloatModel | None) -> di
         if len(found.counts) <= MOST_CLASSES:
             result["confusion"] = found.counts.tolist()
     if float_model is not None:
-        reference = _score(data, shape, float_model.predict, "evaluating the float model")
+        reference = _score(data, shape, predict_float, "evaluating the float model")
         result["float_value"] = reference.value
         result["agreement"] = evaluation.agreement(score, reference)
     return result

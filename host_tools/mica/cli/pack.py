@@ -15,10 +15,10 @@ from mica.calibration import Pixels
 from mica.cli import chart, outputs, ram, target, text, weights
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
-from mica.format import signature
+from mica.format import pictures, signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
-from mica.format.schema import SCRATCH_LIMIT
+from mica.format.schema import PICTURE_COLOURS, SCRATCH_LIMIT
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.ir.front_end import FrontEnd, rows_of
 from mica.passes import streaming
@@ -55,6 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
+    )
+    parser.add_argument(
+        "--picture",
+        choices=PICTURE_COLOURS,
+        help="the input is a picture of these colours, which the file says, so that cameras' frames and picture files fit it; with "
+        "--calib a folder of pictures that is told from the input's channels",
     )
     parser.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
     parser.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
@@ -209,6 +215,9 @@ def run(args: argparse.Namespace) -> int:
     if packed.state_bytes and (args.eval or args.report_error):
         option = "--eval" if args.eval else "--report-error"
         raise MicaError(f"{model}: has a state, which lives from run to run; {option} measures one sample at a time")
+    if (picture := _picture(args, packed)) is not None:
+        packed.metadata[pictures.KEY] = picture
+        blob = encode(packed)
     if args.labels:
         labels.check(metadata["labels"].split("\n"), packed, Path(args.labels))
 
@@ -365,6 +374,7 @@ def command(args: argparse.Namespace) -> str:
         ("--calib", _file_names(args.calib)),
         ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),
         ("--frontend", [args.frontend] if args.frontend else []),
+        ("--picture", [args.picture] if args.picture else []),
         ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
         ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
         ("--eval", _file_names(args.eval)),
@@ -404,7 +414,23 @@ def _pixels(args: argparse.Namespace) -> Pixels:
                 found[name] = tuple(_number(part) for part in text_.split(","))
             except (ValueError, ZeroDivisionError):
                 raise MicaError(f"--pixel-{name} {text_}: expected numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
-    return Pixels(**found)
+    return Pixels(**found, colours=args.picture or "")
+
+
+def _picture(args: argparse.Namespace, model: ModelFile) -> str | None:
+    """What the file says of the picture that its input is; None where it is none. Raises MicaError."""
+    from mica.calibration import holds_pictures
+
+    if not args.picture and not (args.calib and holds_pictures(args.calib)):
+        return None
+    pixels = _pixels(args)
+    inputs = [model.tensors[t] for t in model.inputs]
+    if len(inputs) != 1:
+        raise MicaError(f"--picture: the model has the inputs {', '.join(t.name for t in inputs)}", todo="expected one")
+    found = pictures.layout(inputs[0].dims, pixels.colours)
+    if not args.picture and (found is None or found[0] == "rgba" or inputs[0].dtype != "int8"):
+        return None
+    return pictures.write(pixels.colours or found[0], pixels.scale, pixels.offset, inputs[0])  # type: ignore[index]
 
 
 def _number(text_: str) -> float:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from mica import pictures as picture_files
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import joins
+from mica.format.codec import ModelFile
 from mica.printable import printable_lines
-from mica.run import sound
+from mica.run import pictures, sound
 from mica.run.runner import Runner
 
 TOP = 5
 
-JSON_KEYS = "target, outputs[]"
+JSON_KEYS = "target, outputs[]; of a folder: target, pictures[] (file, outputs[])"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), or sound (.wav); several samples: see --sample",
+        help=".npy or .npz (array x, or one array per input), sound (.wav), a picture (.png, .jpg, .bmp) or a folder of pictures; "
+        "several samples: see --sample",
     )
     target.add_on(parser)
     parser.add_argument("--sample", metavar="K", type=int, default=0, help="which sample of the file (default 0)")
@@ -34,33 +39,72 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
-    arrays = {} if sound.is_sound(args.input) else read_arrays(args.input)
+    folder = Path(args.input).is_dir()
+    seen = folder or pictures.is_picture(args.input)
+    arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
     with target.open_model(args.model, args.on, custom=custom) as runner:
-        if sound.is_sound(args.input):
-            arrays = sound.read(args.input, runner.model)
-        sample = pick(runner, arrays, args.sample, args.input)
-        for line in saturating(runner, sample):
-            say(f"warning: {line}")
-        outputs = runner.run([runner.quantise(sample)])[0]
+        if seen:
+            given = pictures.input_of(runner.model, args.input)
+            paths = _pictures(Path(args.input), folder, args.sample)
+            samples = [[given.quantised(given.load(path))] for path in paths]
+        else:
+            if sound.is_sound(args.input):
+                arrays = sound.read(args.input, runner.model)
+            samples = [pick(runner, arrays, args.sample, args.input)]
+            for line in saturating(runner, samples[0]):
+                say(f"warning: {line}")
+        answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
-    result: dict[str, Any] = {"target": runner.target, "outputs": []}
+    result: dict[str, Any] = {"target": runner.target, "outputs": answers[0]}
+    if folder:
+        found = [{"file": path.name, "outputs": outputs} for path, outputs in zip(paths, answers, strict=True)]
+        result = {"target": runner.target, "pictures": found}
+    if args.json:
+        text.emit_json(result)
+    elif folder:
+        print(printable_lines("\n".join(_line(one, labels) for one in result["pictures"])))
+    else:
+        print(report(result, labels))
+    return 0
+
+
+def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:
+    """The picture, or all of a folder. Raises MicaError."""
+    if sample:
+        raise MicaError(f"{path}: --sample is for files of several samples")
+    found = picture_files.files(path) if folder else [path]
+    if not found:
+        raise MicaError(f"{path}: holds no {pictures.WHAT}")
+    if not folder and not path.is_file():
+        raise MicaError(f"{path}: no such file")
+    return found
+
+
+def _line(one: dict[str, Any], labels: list[str]) -> str:
+    """A picture's name and the largest value of its first output."""
+    out = one["outputs"][0]
+    values = np.array(out["values"])
+    k = int(out["int32"][0]) if "int32" in out else int(np.argmax(values))
+    name = labels[k] if k < len(labels) else f"[{k}]"
+    return f"{one['file']}: {name}" + ("" if "int32" in out else f" {values[k]:.6g}")
+
+
+def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    """What a run gave, as `mica run --json` shows it."""
+    result: list[dict[str, Any]] = []
     for join in joins.read(model):
         tensors = [model.tensors[t] for t in model.outputs]
         parts = [
             {"name": t.name, "shape": list(t.dims), t.dtype: q.reshape(-1).tolist()}
             for t, q in list(zip(tensors, outputs, strict=True))[join.first : join.first + join.parts]
         ]
-        values = joins.joined(model, join, outputs).reshape(-1).tolist()
+        values = joins.joined(model, join, list(outputs)).reshape(-1).tolist()
         if join.parts == 1:
-            result["outputs"].append({**parts[0], "values": values})
+            result.append({**parts[0], "values": values})
         else:  # integers of unlike scales are not one array
-            result["outputs"].append({"name": join.name, "shape": list(join.shape), "parts": parts, "values": values})
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result, labels))
-    return 0
+            result.append({"name": join.name, "shape": list(join.shape), "parts": parts, "values": values})
+    return result
 
 
 def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:

@@ -9,6 +9,7 @@ y = model.output(0)
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,9 +17,11 @@ import numpy as np
 from ..custom import NO_CUSTOM, CustomOps
 from ..errors import MicaError
 from ..format.codec import DTYPE_NUMPY, FormatError, unpack_record
+from ..format.pictures import Frame
 from ..format.schema import DTYPES, HEADER, record_bytes
 from ..format.tokens import Unspelled
 from ..kernels import CUSTOM
+from ..reference import pictures
 from ..reference.executor import ReferenceModel
 from ..reference.sample import sample as draw
 
@@ -199,6 +202,18 @@ def sample(y: Array, scale: float, temperature: int, top_k: int, state: int) -> 
     if not AVAILABLE:
         return draw(y, scale, temperature, top_k, state)
     return _engine.sample(np.ascontiguousarray(y, np.int8).tobytes(), scale, temperature, top_k, state)
+
+
+def see(frame: Frame, data: bytes, table: Array, begin: int = 0, end: int | None = None) -> Array:
+    """Rows of a picture: see reference.pictures.rows()."""
+    stop = frame.out_h if end is None else end
+    if not AVAILABLE:
+        return pictures.rows(frame, data, table, begin, stop)
+    numbers = np.array(astuple(frame), "<u2").tobytes()
+    made = _engine.see(numbers, data, np.ascontiguousarray(table, np.int8).tobytes(), begin, stop)
+    size = (stop - begin, frame.out_w)
+    shape = (frame.channels, *size) if frame.has("PLANES") else (*size, frame.channels)
+    return np.frombuffer(made, np.int8).reshape(shape)
 
 
 def _has_custom(data: bytes) -> bool:

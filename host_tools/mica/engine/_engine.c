@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mica_kernels.h"
+#include "picture.h"
 
 static PyObject *engine_error;
 
@@ -448,11 +449,40 @@ static PyObject *engine_sample(PyObject *module, PyObject *args) {
     return result;
 }
 
+// Rows [begin, end) of a picture; numbers: the fields of mica_picture_t as uint16.
+static PyObject *engine_see(PyObject *module, PyObject *args) {
+    (void)module;
+    Py_buffer numbers, frame, table;
+    unsigned begin, end;
+    if (!PyArg_ParseTuple(args, "y*y*y*II", &numbers, &frame, &table, &begin, &end)) {
+        return NULL;
+    }
+    PyObject *result = NULL;
+    mica_picture_t p;
+    memcpy(&p, numbers.buf, numbers.len == sizeof(p) ? sizeof(p) : 0);
+    if (numbers.len != sizeof(p) || !mica_picture_check(&p) || (size_t)frame.len != mica_picture_bytes(&p)) {
+        PyErr_SetString(engine_error, "see: numbers that are no picture, or a frame of another size");
+    } else {
+        const unsigned channels = p.flags & MICA_PICTURE_COLOUR ? 3 : 1;
+        if ((size_t)table.len != 256u * channels || begin > end || end > p.out_h
+            || (p.flags & MICA_PICTURE_PLANES && (begin != 0 || end != p.out_h))) {
+            PyErr_SetString(engine_error, "see: a table or rows out of range");
+        } else if ((result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(end - begin) * p.out_w * (int)channels)) != NULL) {
+            mica_picture_rows(&p, frame.buf, table.buf, begin, end, (int8_t *)PyBytes_AsString(result));
+        }
+    }
+    PyBuffer_Release(&table);
+    PyBuffer_Release(&frame);
+    PyBuffer_Release(&numbers);
+    return result;
+}
+
 static PyMethodDef module_methods[] = {
     { "isa", engine_isa, METH_NOARGS, NULL },
     { "kernel_name", engine_kernel_name, METH_VARARGS, NULL },
     { "sample", engine_sample, METH_VARARGS, NULL },
     { "scratch_min", engine_scratch_min, METH_VARARGS, NULL },
+    { "see", engine_see, METH_VARARGS, NULL },
     { NULL, NULL, 0, NULL },
 };
 

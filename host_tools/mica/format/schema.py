@@ -196,11 +196,19 @@ METADATA_KEYS = {
     "input_offset": "see input_scale",
     "frontend": "how the front end was asked for that turns sound into features, as after `mica pack --frontend`",
     "sample_rate": "samples a second of an int16 input that is sound",
+    "picture": "colours of the picture that the input is, and how their bytes become int8; see Pictures",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",
 }
+
+# Of pictures: kernels/picture.h has the same numbers, and firmware/mica/pictures.py; a test compares them.
+PICTURE_COLOURS = ("grey", "rgb", "bgr")
+PICTURE_FORMATS = ("grey", "rgb565le", "rgb565be", "rgb888", "bgr888", "yuyv", "uyvy")  # the number of one is its place
+PICTURE_FLAGS = {"COLOUR": 1, "BGR": 2, "PLANES": 4, "AREA": 8}
+PICTURE_MAX_SIDE = 16384  # of a frame and of what is made of it
+PICTURE_MAX_COVER = 128  # columns, and rows, that one pixel is the mean of
 
 
 # Range of a per-channel or per-window factor mult * 2**-(31 + shift); see "Requantisation" in SPEC.md.

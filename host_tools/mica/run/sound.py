@@ -10,6 +10,7 @@ import numpy as np
 from mica import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.run import folders
 from mica.run.evaluation import Dataset
 
 
@@ -46,27 +47,9 @@ def read(path: str | Path, model: ModelFile) -> dict[str, np.ndarray]:
 
 def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     """All .wav files of the folders in `folder` that are named as the model's labels. Raises MicaError."""
-    folder = Path(folder)
     given = input_of(model, str(folder))
-    labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
-    if not labels:
-        raise MicaError(
-            f"{folder}: the model has no labels to name folders after", todo="mica pack --labels FILE adds them"
-        )
-    inside = sorted(p for p in folder.iterdir() if p.is_dir())
-    strangers = [p.name for p in inside if p.name not in labels and any(is_sound(f) for f in p.iterdir())]
-    if strangers:
-        raise MicaError(
-            f"{folder}: '{strangers[0]}' is none of the model's labels",
-            todo=f"expected folders named {', '.join(labels)}",
-        )
     parts, y = [], []
-    for k, label in enumerate(labels):
-        for path in sorted(p for p in (folder / label).glob("*") if is_sound(p)):
-            parts.append(sounds.pieces(path, given.rate, given.samples))
-            y += [k] * len(parts[-1])
-    if not parts:
-        raise MicaError(
-            f"{folder}: holds no .wav files", todo=f"expected folders named {', '.join(labels)} with .wav files"
-        )
+    for path, k in folders.labelled(folder, model, is_sound, ".wav files"):
+        parts.append(sounds.pieces(path, given.rate, given.samples))
+        y += [k] * len(parts[-1])
     return Dataset(np.concatenate(parts).astype(np.float32), np.array(y, np.int64), "top1")

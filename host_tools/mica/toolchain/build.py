@@ -22,7 +22,7 @@ from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
 from mica.images import uf2
 from mica.isa import toolchain
-from mica.kernels import KERNELS
+from mica.kernels import KERNELS, PARTS
 from mica.resources import data_dir
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
@@ -31,9 +31,6 @@ from mica.toolchain.process import Command, need_program, run_logged
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
 _RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
-
-
-_KERNELS = tuple(k.name for k in KERNELS)
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,7 @@ def build(
         data=data,
         bss=bss,
         arena=job.arena,
-        kernels=tuple(name for name in _KERNELS if name not in job.without),
+        kernels=tuple(k.name for k in KERNELS if k.name not in job.without),
         log=job.log,
         compiler=stamp["compiler"],
         micropython=version_of(Path(stamp["tree"])) if mp.unpinned else mp.version,
@@ -195,10 +192,10 @@ def _make_job(
     for path in paths:
         if not path.is_file():
             raise MicaError(f"{path} is not there", todo="expected a MicroPython manifest (a .py file)")
-    unknown = set(kernels or ()) - set(_KERNELS)
+    unknown = set(kernels or ()) - set(PARTS)
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
-    without = tuple(name for name in _KERNELS if kernels is not None and name not in kernels)
+    without = tuple(name for name in PARTS if kernels is not None and name not in kernels)
     places = (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")))
     key = repr((*places, size, paths, without, fallback, mp.key))
     if not usermod:

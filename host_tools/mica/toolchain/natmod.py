@@ -18,7 +18,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 from mica.isa import isas
-from mica.kernels import KERNELS
+from mica.kernels import PARTS
 from mica.resources import data_dir
 from mica.source_lists import listed
 from mica.toolchain import sources, xtensa_cc
@@ -57,7 +57,6 @@ USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 _FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG", "-fno-jump-tables", "-fno-tree-switch-conversion")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
-_KERNELS = tuple(k.name for k in KERNELS)
 
 # What the firmware was built with as far as it shows in the layout of objects, and what the binding uses.
 _CONFIG = """\
@@ -111,10 +110,10 @@ def build(
     begun = time.monotonic()
     if name not in ARCHS:
         raise MicaError(f"no architecture is called {name!r}", todo=f"known are {', '.join(ARCHS)}")
-    unknown = sorted(set(kernels or ()) - set(_KERNELS))
+    unknown = sorted(set(kernels or ()) - set(PARTS))
     if unknown:
         raise MicaError(f"{unknown[0]} is no kernel")
-    without = tuple(k for k in _KERNELS if kernels is not None and k not in kernels)
+    without = tuple(k for k in PARTS if kernels is not None and k not in kernels)
     arch = ARCHS[name]
     need_program("make", "make")
     if arch.prefix != WINDOWED:
