@@ -28,6 +28,7 @@ COMMANDS = {
     "report": "a packed model as a page to look at",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
+    "listen": "what a model hears in a recording, or at a board's microphone",
     "compare": "two packed models side by side: sizes, accuracy, error, time",
     "verify": "compare every layer on a target with the host, byte for byte",
     "bench": "what a model costs on a target, layer by layer",

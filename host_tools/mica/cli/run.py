@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mica import sounds
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
@@ -38,6 +39,8 @@ def run(args: argparse.Namespace) -> int:
     with target.open_model(args.model, args.on, custom=custom) as runner:
         if sound.is_sound(args.input):
             arrays = sound.read(args.input, runner.model)
+            if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
+                say(f"warning: {args.input}: {line}")
         sample = pick(runner, arrays, args.sample, args.input)
         for line in saturating(runner, sample):
             say(f"warning: {line}")
