@@ -1,4 +1,4 @@
-"""mica listen: what a model hears, in a sound file or at a board's microphone, as it hears it."""
+"""mica listen: what a model recognises in a sound file, or at a board's microphone, as it happens."""
 
 from __future__ import annotations
 
