@@ -53,3 +53,11 @@ def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_wav(folder / "tones.wav", np.concatenate(parts))
     words = "--frontend", FRONT_END, "--calib", folder / "data", "--labels", folder / "labels.txt", "--golden", "2"
     return pack(folder / "tones.onnx", folder / "tones.mica", *words)
+
+
+@pytest.fixture(scope="session")
+def tones_rows(tones: Path) -> Path:
+    """The same as a streaming model: it is given a frame each 10 ms."""
+    folder = tones.parent
+    words = "--frontend", FRONT_END, "--window", "x:3=1", "--labels", folder / "labels.txt"
+    return pack(folder / "tones.onnx", folder / "tones_rows.mica", "--calib", folder / "data", *words)

@@ -212,8 +212,6 @@ def test_mica_listen(tones: Path, unix_of_module: Link) -> None:
     board = unix_of_module
     board.soft_reset()
     board.exec((Path(__file__).parent / "i2s_stand_in.py").read_text())
-    # The program waits without asyncio.
-    board.exec("import mica.audio\nmica.audio.sleep_ms = lambda ms: [m.passed(16 * ms) for m in list(_waiting)]")
     events: list[hearing.Event] = []
     problems: list[str] = []
     settings = hearing.Settings(0.8, 2, 1000, 400)
