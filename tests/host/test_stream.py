@@ -12,6 +12,8 @@ from mica import engine
 from mica.cli.main import main
 from mica.compiler import compile_model
 from mica.errors import MicaError
+from mica.format import codec
+from mica.format.values import quantise_input
 from mica.passes.streaming import Window
 
 RUNS = 6  # after the first whole window
@@ -94,6 +96,23 @@ def test_equals_the_window(build, rows: int, tmp_path: Path) -> None:  # type: i
             same.append(bool((answers[-1] == later.output(0)).all()))
     assert len(same) >= RUNS and all(same), same
     assert len(set(map(bytes, answers))) > 1, "a network that always says the same"
+
+
+def test_golden_vectors(tmp_path: Path) -> None:
+    """The newest rows of calibration windows; the first run's answers, from states of zeros."""
+    net = Net(seed=2)
+    chain(net)
+    path, packed = net.save(tmp_path), tmp_path / "net.mica"
+    windows = np.random.default_rng(0).standard_normal((16, 4, 14, 1)).astype(np.float32)
+    np.savez(tmp_path / "calib.npz", x=windows)
+    words = ["--calib", str(tmp_path / "calib.npz"), "--stream", "x:2=2", "--golden", "2", "-o", str(packed)]
+    assert main(["pack", str(path), *words]) == 0
+    model = codec.decode(packed.read_bytes())
+    t = model.tensors[model.inputs[0]]
+    assert t.dims == (1, 4, 2, 1) and len(model.golden) == 2
+    for k, vector in enumerate(model.golden):
+        (x,) = vector.inputs
+        np.testing.assert_array_equal(x.reshape(t.dims), quantise_input(windows[k : k + 1, :, -2:], t))
 
 
 def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -249,7 +249,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error or (args.report and not packed.state_bytes):
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed = with_golden(packed, blob, calibration, args.golden, custom)
+        given = calibration if step is None or calibration is None else _newest(calibration, packed)
+        packed = with_golden(packed, blob, given, args.golden, custom)
     if data is not None:
         result["accuracy"] = _measure(model, blob, custom, data, front_end[1] if front_end else None)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
@@ -346,6 +347,17 @@ def _tie(text_: str) -> tuple[str, str]:
     if not source or not result:
         raise MicaError(f"--state {text_}: expected IN=OUT, an input and an output of the model")
     return source, result
+
+
+def _newest(arrays: Mapping[str, np.ndarray], model: ModelFile) -> dict[str, np.ndarray]:
+    """Of samples that are whole windows what a run is given: the last rows, where an input has fewer."""
+    found = {}
+    for t in (model.tensors[i] for i in model.inputs):
+        x = arrays[t.name]
+        for axis in range(1, min(x.ndim, len(t.dims) + 1)):
+            x = np.take(x, range(x.shape[-axis] - t.dims[-axis], x.shape[-axis]), -axis)
+        found[t.name] = x
+    return found
 
 
 def _window(text_: str, option: str = "--window") -> streaming.Window:
