@@ -2,7 +2,7 @@
 # boards: UNIX
 from array import array
 from struct import pack
-from time import sleep_ms
+from time import sleep
 
 from machine import I2S, Pin
 
@@ -13,7 +13,7 @@ RATE, SAMPLES = 16000, 8000  # mica record does the same from a computer, into f
 microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=32, format=I2S.MONO, rate=RATE, ibuf=20000)
 ring = Ring(microphone, SAMPLES, bits=32)
 while ring.count < RATE // 10 + SAMPLES:  # a tenth of a second for the microphone to wake up
-    sleep_ms(1)
+    sleep(0.001)
 ring.close()
 x = array("h", bytes(2 * SAMPLES))
 ring.copy(ring.count, x)

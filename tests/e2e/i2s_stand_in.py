@@ -73,6 +73,7 @@ async def sleep_ms(ms, really=asyncio.sleep_ms):
 for name in dir(time):
     setattr(clock, name, getattr(time, name))
 clock.sleep_ms = pass_by
+clock.sleep = lambda s: pass_by(round(1000 * s))
 asyncio.sleep_ms = sleep_ms
 machine.I2S, machine.Pin = I2S, Pin
 sys.modules["machine"], sys.modules["time"] = machine, clock
