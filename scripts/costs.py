@@ -9,6 +9,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
+    scripts/costs --sound              only front ends of sound; all else stays as it is
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -35,6 +36,8 @@ sys.path[:0] = [str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "host"), str
 
 import bare_metal  # noqa: E402
 import layers  # noqa: E402
+import sound_frames  # noqa: E402
+from audio_cases import sound  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from nets import Net  # noqa: E402
 from one_step import model_of  # noqa: E402
@@ -49,7 +52,7 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import tabular, vectors  # noqa: E402
+from mica.kernels import audio, tabular, vectors  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -219,6 +222,17 @@ def classic(board: str) -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def sounds(board: str) -> list[Job]:
+    """Front ends of sound, of many sizes."""
+    jobs = []
+    for k, (words, rows) in enumerate(sound_frames.swept()):
+        with tempfile.TemporaryDirectory() as folder:
+            model = codec.decode(sound_frames.frames(words, rows, Path(folder)))
+        x = sound(np.random.default_rng(k), int(np.prod(model.tensors[model.inputs[0]].dims)), "")
+        jobs.append(Job(f"{words} {rows}", bare_metal.for_board(model, board), [x[None]]))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def corpus(board: str) -> list[Job]:
     """Everything as jobs for a board; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -233,7 +247,7 @@ def corpus(board: str) -> list[Job]:
         data = bare_metal.for_board(model, board)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board)]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board), *sounds(board)]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -444,6 +458,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
     parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    parser.add_argument("--sound", action="store_true", help="only front ends of sound")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -469,12 +484,14 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = samples(core, classic(core.board) if args.classic else corpus(core.board))
+        part = classic if args.classic else sounds if args.sound else None
+        found = samples(core, part(core.board) if part else corpus(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
-        if args.classic:
+        if part:
             facts = _content()["cores"][name]
-            ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
+            kernels = (*tabular.KERNELS, *vectors.KERNELS) if args.classic else audio.KERNELS
+            ours = {k.name for k in kernels}
             kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
             facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
         else:

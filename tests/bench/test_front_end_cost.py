@@ -8,19 +8,16 @@ from pathlib import Path
 
 import bare_metal
 import numpy as np
-import onnx
 import pytest
 from audio_cases import audio_cases, sound
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
-from onnx import TensorProto, helper
+from sound_frames import frames
 
-from mica.compiler import compile_model
 from mica.errors import MicaError
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
-from mica.front_ends import parse
 from mica.pack.pack import set_scratch
 
 # Words of --frontend, the most cycles that a frame may cost, and the most bytes beside the samples.
@@ -96,28 +93,10 @@ def test_a_slip_is_caught(
     assert bare_metal.differences(jobs, results, expected)
 
 
-def frame(words: str, folder: Path) -> bytes:
-    """A front end of one frame, alone in its file."""
-    asked = parse(words)
-    columns = asked.columns
-    net = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, columns])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1, columns])],
-    )
-    onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
-    front = asked.front_end(1)
-    rng = _rng(words)
-    samples = np.stack([sound(rng, front.samples, "") for _ in range(8)])[:, None]
-    model = compile_model(folder / "net.onnx", {"samples": samples.astype(np.float32)}, front_end=("x", front, words))
-    return model.data
-
-
 @pytest.mark.parametrize(("words", "most", "most_bytes"), FRAMES)
 def test_cost(words: str, most: int, most_bytes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     core = CORES["m0plus"]
-    data = frame(words, tmp_path)
+    data = frames(words, 1, tmp_path)
     model = codec.decode(data)
     n = model.tensors[model.inputs[0]].dims[-1]
     jobs = [
