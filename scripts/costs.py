@@ -11,6 +11,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
     scripts/costs --codes              only steps whose weights are codes of four bits
     scripts/costs --ways               only what some cores compute in another way than the rest
+    scripts/costs --sound              only front ends of sound; all else stays as it is
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -25,10 +26,10 @@ import subprocess
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +39,8 @@ sys.path[:0] = [str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "host"), str
 import bare_metal  # noqa: E402
 import isa_cases  # noqa: E402
 import layers  # noqa: E402
+import sound_frames  # noqa: E402
+from audio_cases import sound  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from nets import Net  # noqa: E402
 from one_step import model_of  # noqa: E402
@@ -52,7 +55,8 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import tabular, vectors  # noqa: E402
+from mica.kernels import audio, tabular, vectors  # noqa: E402
+from mica.kernels.base import Kernel  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -247,6 +251,17 @@ def coded() -> list[Job]:
     return [job for job in isa_cases.in_codes(jobs) if _takes(codec.decode(job.data))]
 
 
+def sounds() -> list[Job]:
+    """Front ends of sound, of many sizes."""
+    jobs = []
+    for k, (words, rows) in enumerate(sound_frames.swept()):
+        with tempfile.TemporaryDirectory() as folder:
+            model = codec.decode(sound_frames.frames(words, rows, Path(folder)))
+        x = sound(np.random.default_rng(k), int(np.prod(model.tensors[model.inputs[0]].dims)), "")
+        jobs.append(Job(f"{words} {rows}", bare_metal.for_board(model, BOARD), [x[None]]))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def corpus() -> list[Job]:
     """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -261,7 +276,7 @@ def corpus() -> list[Job]:
         data = bare_metal.for_board(model, BOARD)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic()]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic(), *sounds()]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -492,6 +507,26 @@ def _revision() -> str:
     return (git("log", "-1", "--format=%h", "--abbrev=7", "--", "usermod_c") or "unknown") + dirty
 
 
+class Part(NamedTuple):
+    """Steps that can be measured anew while all else stays as it is."""
+
+    jobs: Callable[[], list[Job]]
+    has: Callable[[str], bool]  # whether a kind is of it
+
+
+def _of(*rooms: Iterable[Kernel]) -> Callable[[str], bool]:
+    names = {kernel.name for room in rooms for kernel in room}
+    return lambda kind: kind.split()[0] in names
+
+
+# By the option that asks for it.
+PARTS = {
+    "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
+    "sound": Part(sounds, _of(audio.KERNELS)),
+    "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),
+}
+
+
 def main() -> int:
     """Measure, fit, write; or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -499,6 +534,7 @@ def main() -> int:
     parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
     parser.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
     parser.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
+    parser.add_argument("--sound", action="store_true", help="only front ends of sound")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -524,19 +560,14 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        part = classic if args.classic else coded if args.codes else corpus
-        found = [] if args.ways else samples(core, part())
+        part = next((part for name, part in PARTS.items() if getattr(args, name)), None)
+        found = [] if args.ways else samples(core, part.jobs() if part else corpus())
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
-        if args.classic:
+        if part:
             facts = _content()["cores"][name]
-            ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
-            kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
-            facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
-        elif args.codes:
-            facts = _content()["cores"][name]
-            kept = {kind: f for kind, f in facts["kinds"].items() if not kind.endswith(features.CODED)}
-            facts["kinds"] = kept | fit_all([s for s in found if s.kind.endswith(features.CODED)])
+            kept = {kind: f for kind, f in facts["kinds"].items() if not part.has(kind)}
+            facts["kinds"] = kept | fit_all([s for s in found if part.has(s.kind)])
         elif args.ways:
             facts = _content()["cores"][name]
             facts["kinds"] |= fit_all(ways(core))

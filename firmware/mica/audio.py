@@ -99,7 +99,7 @@ class Listener:
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
     """
 
-    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare):
+    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms):
         expected = int(model._m.meta("sample_rate") or 0)
         if model.input_dtype != ("h",) or not expected:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
@@ -135,6 +135,7 @@ class Listener:
         self._ended = 0
         self._runs = 0
         self._end = self._n
+        self._last_end = ms * rate // 1000
         self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
         self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
 
@@ -214,6 +215,8 @@ class Listener:
 
     def __next__(self):
         while True:
+            if 0 < self._last_end < self._end:
+                raise StopIteration
             waited = 0
             while self._missing():
                 if not self._ring.by_irq:
@@ -236,6 +239,8 @@ class Listener:
         import asyncio
 
         while True:
+            if 0 < self._last_end < self._end:
+                raise StopAsyncIteration
             waited = 0
             while self._missing():
                 if not self._ring.by_irq and not self._ring.read():
@@ -267,7 +272,7 @@ class Listener:
 
 
 def listen(
-    model, source, *, rate=0, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, bits=16, block=256, spare=2
+    model, source, *, rate=0, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, bits=16, block=256, spare=2, ms=0
 ):
     """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
 
@@ -275,5 +280,6 @@ def listen(
     and for the same label again after it has been below. labels: those that count, by default all but silence, unknown, other and noise.
     rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
     a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
+    ms: of sound, after which it ends; 0: where the source does.
     """
-    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare)
+    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms)

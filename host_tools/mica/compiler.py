@@ -36,6 +36,7 @@ from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
+from mica.quantise.stream import stream
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
@@ -87,6 +88,7 @@ def compile_model(
     tokens: Tokens | None = None,
     bits: Bits | None = None,
     front_end: tuple[str, FrontEnd, str] | None = None,
+    step: Window | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
 
@@ -98,6 +100,7 @@ def compile_model(
     and scratch may take together; where they would take more, layers run in strips. tokens: the vocabulary of a language model.
     bits: which weights take four. front_end: the input that becomes sound, what
     turns it into features, and how that was asked for; the samples of that input are int16 ones, under the name `passes.front_end.SAMPLES`.
+    step: new rows a run, of which layers compute their own new rows alone (quantise.stream); samples are whole windows.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
@@ -119,12 +122,12 @@ def compile_model(
         if unknown and calibration is not None:
             core = balance(core, samples, [name for tie in ties for name in tie])
         core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
-        step = None if progress is None else (lambda done, of: progress("calibrating", done, of))
+        told = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
         if calibration is not None and warn is not None:
             for doubt in doubts(core, samples, {source for source, _ in ties}):
                 warn(doubt)
-        tuned = tune(core, samples, calib_method, full, step) if unknown else untouched(core, samples)
+        tuned = tune(core, samples, calib_method, full, told) if unknown else untouched(core, samples)
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
@@ -135,6 +138,8 @@ def compile_model(
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
+    if step is not None:
+        ties += stream(integer, step).ties
     if ram is None:
         hold(integer, ties)
     integer, layout = best_plan(integer)

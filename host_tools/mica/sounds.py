@@ -41,6 +41,14 @@ def read(path: str | Path, rate: int) -> np.ndarray:
     return samples
 
 
+def clipped(samples: np.ndarray) -> str:
+    """What to say of int16 samples of which some stay at an end of their range for three and more, or nothing."""
+    ends = (samples == 32767) | (samples == -32768)
+    runs = int(np.count_nonzero(ends[:-2] & ends[1:-1] & ends[2:])) if len(samples) > 2 else 0
+    share = float(np.count_nonzero(ends)) / max(len(samples), 1)
+    return f"{share:.2%} of its samples are clipped; record with less gain" if runs else ""
+
+
 def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
     """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing. Raises MicaError."""
     samples = read(path, rate)

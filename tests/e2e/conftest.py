@@ -65,3 +65,11 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Path:
     net, x = save_bright(folder / "person.onnx", 3), save_samples(folder / "x.npz", 3)
     words = "--calib", x, "--picture", "rgb", "--labels", folder / "labels.txt", "--plain", "--golden", "1"
     return pack(net, folder / "person.mica", *words)
+
+
+@pytest.fixture(scope="session")
+def tones_rows(tones: Path) -> Path:
+    """The same as a streaming model: it is given a frame each 10 ms."""
+    folder = tones.parent
+    words = "--frontend", FRONT_END, "--window", "x:3=1", "--labels", folder / "labels.txt"
+    return pack(folder / "tones.onnx", folder / "tones_rows.mica", "--calib", folder / "data", *words)

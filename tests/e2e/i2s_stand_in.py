@@ -5,13 +5,19 @@ Time goes by while somebody sleeps, and then alone, so a busy computer loses no 
 
 import asyncio
 import sys
+import time
 from array import array
 
 _waiting = []  # microphones whose handler is due
 
 
 class Pin:
-    def __init__(self, number):
+    OUT = 1
+
+    def __init__(self, number, mode=None):
+        pass
+
+    def on(self):
         pass
 
 
@@ -50,12 +56,24 @@ class machine:
     pass
 
 
-async def sleep_ms(ms, really=asyncio.sleep_ms):
+class clock:
+    pass
+
+
+def pass_by(ms):
     for microphone in list(_waiting):
         microphone.passed(16 * ms)
+
+
+async def sleep_ms(ms, really=asyncio.sleep_ms):
+    pass_by(ms)
     await really(0)
 
 
+for name in dir(time):
+    setattr(clock, name, getattr(time, name))
+clock.sleep_ms = pass_by
+clock.sleep = lambda s: pass_by(round(1000 * s))
 asyncio.sleep_ms = sleep_ms
 machine.I2S, machine.Pin = I2S, Pin
-sys.modules["machine"] = machine
+sys.modules["machine"], sys.modules["time"] = machine, clock

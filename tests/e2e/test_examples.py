@@ -37,14 +37,14 @@ def matches(pattern: str, line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def board_with(
-    digits: Path, digits_rows: Path, digits_fed: Path, tones: Path, person: Path
+    digits: Path, digits_rows: Path, digits_fed: Path, tones: Path, tones_rows: Path, person: Path
 ) -> Iterator[Callable[[str], Link]]:
     """Boards by name, each started once, with some models on it and an empty heap; UNIX with those of stand-ins too."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
     models = {name: path.read_bytes() for name, path in packed.items()}
     of_stand_ins = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
-    of_stand_ins["person.mica"] = person.read_bytes()
+    of_stand_ins |= {"tones_rows.mica": tones_rows.read_bytes(), "person.mica": person.read_bytes()}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:

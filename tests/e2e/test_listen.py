@@ -10,9 +10,12 @@ import pytest
 from tones import tone
 
 from mica import sounds
+from mica.errors import MicaError
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
+from mica.run import hearing
 from mica.run.host import HostRunner
+from mica.run.microphone import Microphone, listen_at
 
 SOURCES = """
 import asyncio
@@ -113,6 +116,10 @@ def test_every_source_alike(board: Link, tones: Path, mean: int, step: int, thre
     """A file, pieces of any length, interrupts of 16 and of 32 bits, plain and asynchronous, as the host says."""
     said = expected(tones, threshold, mean, step)
     assert len(said) >= 2
+    with HostRunner(tones.read_bytes()) as runner:
+        settings = hearing.Settings(threshold, mean, 1000, step)
+        events = hearing.hear(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings)
+        assert [f"{e.label} {e.ms} None" for e in events] == said
     words = f"threshold={threshold}, mean={mean}, step={step}"
     assert lines(board, f"tell(audio.listen(m, Wav('tones.wav'), {words}))") == said
     assert lines(board, f"tell(audio.listen(m, Quick(sound), {words}))") == said
@@ -198,3 +205,23 @@ for way in (array("h", x), x, memoryview(x), list(array("h", x))):
     assert found == [answer.tobytes().hex()] * 4
     assert "fewer than the 1600 values" in refused(board, "m.predict([array('h', x)[:1599]])")
     assert "bytes end in the middle" in refused(board, "m.predict([x[:3199]])")
+
+
+def test_mica_listen(tones: Path, unix_of_module: Link) -> None:
+    """At a board's microphone: the events of its recording, one line each as they come, and what the microphone has to say."""
+    board = unix_of_module
+    board.soft_reset()
+    board.exec((Path(__file__).parent / "i2s_stand_in.py").read_text())
+    events: list[hearing.Event] = []
+    problems: list[str] = []
+    settings = hearing.Settings(0.8, 2, 1000, 400)
+    microphone = Microphone.read("sck=16,ws=17,sd=18")
+    used = listen_at(board, tones.read_bytes(), microphone, settings, 1.9, events.append, problems.append)
+    assert [e.label for e in events] == ["low", "high"] and used is not None and 0 < used < 1
+    assert [f"{e.label} {e.ms} None" for e in events] == expected(tones, 0.8, 2, 400) and not problems
+
+
+def test_microphone_words() -> None:
+    for words in ("", "sck=1,ws=2", "sck=1,ws=2,sd=x", "sck=1,ws=2,sd=3,bits=24", "sck=1,sck=1,ws=2,sd=3"):
+        with pytest.raises(MicaError, match="expected sck=N"):
+            Microphone.read(words)

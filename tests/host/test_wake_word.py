@@ -58,15 +58,20 @@ def expected(sound: np.ndarray) -> np.ndarray:
 
 def heard(words: list[str], sound: np.ndarray, n: int, folder: Path) -> np.ndarray:
     """The same by a packed model that is given n samples every HOP."""
+    return (answers(words, sound, n, folder)[:, 0].astype(np.float64) + 128) / 256
+
+
+def answers(words: list[str], sound: np.ndarray, n: int, folder: Path) -> np.ndarray:
+    """int8 [runs, 3]"""
     packed = folder / "wake.mica"
     assert main(["pack", str(FILES / "sww_int8.tflite"), "--frontend", *words, "-o", str(packed)]) == 0
     model = engine.load(packed.read_bytes())
-    answers = []
+    outputs = []
     for begin in range(0, len(sound) - n + 1, HOP):
         model.set_input(0, sound[None, begin : begin + n])
         model.run()
-        answers.append(int(model.output(0).reshape(-1)[0]))
-    return (np.array(answers) + 128) / 256
+        outputs.append(model.output(0).reshape(-1).copy())
+    return np.array(outputs)
 
 
 def assert_alike(p: np.ndarray, expected: np.ndarray) -> None:
@@ -82,6 +87,14 @@ def test_a_row_at_a_time(sound: np.ndarray, expected: np.ndarray, tmp_path: Path
     p = heard(words, np.concatenate([[0], sound]).astype(np.int16), FRAME + 1, tmp_path)
     assert len(p) == len(expected) + ROWS - 1
     assert_alike(p[ROWS - 1 :], expected)
+
+
+def test_new_rows_only(sound: np.ndarray, tmp_path: Path) -> None:
+    """Layers that keep their rows say the same as the whole window, byte for byte, as soon as there is one."""
+    sound = np.concatenate([[0], sound]).astype(np.int16)
+    window = answers([f"{FRONT_END},before=yes", "--window", "input_1:1=1"], sound, FRAME + 1, tmp_path)
+    step = answers([FRONT_END, "--stream", "input_1:1=1"], sound, FRAME + 1, tmp_path)
+    assert (window[ROWS - 1 :] == step[ROWS - 1 :]).all() and not (window == step).all()
 
 
 def test_windows(sound: np.ndarray, expected: np.ndarray, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ class Listener:
         bits: int,
         block: int,
         spare: int,
+        ms: int,
     ) -> None: ...
     @property
     def used(self) -> float: ...
@@ -64,4 +65,5 @@ def listen(
     bits: int = 16,
     block: int = 256,
     spare: int = 2,
+    ms: int = 0,
 ) -> Listener: ...

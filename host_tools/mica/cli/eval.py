@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mica import front_ends
-from mica.cli import target, text
+from mica.cli import hearing, target, text
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
@@ -18,6 +18,7 @@ from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
 from mica.run.float_model import FloatModel
+from mica.run.hearing import recordings
 from mica.run.runner import Runner
 
 MATRIX = 20  # classes whose confusion matrix fits a screen
@@ -25,7 +26,8 @@ WORST = 10  # of more classes, those that are printed
 
 JSON_KEYS = (
     "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
-    "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity"
+    "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
+    "words, heard, false_alarms, false_alarms_an_hour, delay_ms, seconds, recordings, labels[] (label, words, heard, false_alarms)"
 )
 
 
@@ -35,15 +37,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
-        ".wav files or of pictures, named after labels",
+        ".wav files or of pictures, named after labels; or .wav files (one, or a folder of them) with a .txt beside each that says what "
+        "is in them: lines of BEGIN END LABEL in seconds",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
-    parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, or texts")
+    parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
+    hearing.add_settings(parser.add_argument_group("recordings with time stamps"))
 
 
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
+    if long := recordings(args.data):
+        return _recordings(args, long[: args.samples])
     is_folder = Path(args.data).is_dir()
     texts = None if is_folder else likelihood.load(args.data)
     if texts is not None:
@@ -61,6 +67,21 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+    return 0
+
+
+def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
+    """A model that listens, on recordings with time stamps."""
+    if args.float_model:
+        raise MicaError(
+            "--float compares answers, not events", todo="cut the recordings, into folders named after labels"
+        )
+    with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
+        result = hearing.evaluate(paths, runner, hearing.settings(args))
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(hearing.report(result))
     return 0
 
 

@@ -28,6 +28,8 @@ COMMANDS = {
     "report": "a packed model as a page to look at",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
+    "record": "what a board's microphone, analogue pin or motion sensor gives, into files by label",
+    "listen": "what a model recognises in a recording, or at a board's microphone",
     "compare": "two packed models side by side: sizes, accuracy, error, time",
     "verify": "compare every layer on a target with the host, byte for byte",
     "bench": "what a model costs on a target, layer by layer",

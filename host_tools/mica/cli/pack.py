@@ -109,6 +109,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "longer than 1), and so is each sample of --calib",
     )
     parser.add_argument(
+        "--stream",
+        metavar="INPUT[:AXIS]=N",
+        help="as --window, and layers compute what is new: convolutions without padding along that axis keep the rows that they need. "
+        "The answers are those of the whole window; samples of --calib are whole windows",
+    )
+    parser.add_argument(
         "--tokens",
         metavar="FILE[,begin=N][,end=N][,space][,merges]",
         help="a language model: its vocabulary, a JSON list of pieces or a tokenizer.json, goes into the file; tokens that stand "
@@ -155,11 +161,14 @@ def run(args: argparse.Namespace) -> int:
     states = [] if args.state == ["none"] else [_tie(text) for text in args.state]
     tokens = vocabulary.read(args.tokens) if args.tokens else None
     windows = [_window(text) for text in args.window]
-    if args.eval and (states or windows):
+    step = _window(args.stream, "--stream") if args.stream else None
+    if step and (states or windows):
+        raise MicaError("--stream keeps its states itself", todo="leave --window and --state out")
+    if args.eval and (states or windows or step):
         raise MicaError(
             "--eval measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
         )
-    if args.report_error and (states or windows):
+    if args.report_error and (states or windows or step):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
     if not args.state and (pairs := pack_ties.find(imported, imported.states)):
@@ -178,8 +187,12 @@ def run(args: argparse.Namespace) -> int:
     made = {source for source, _ in (*ties, *imported.states)}
     sizes = {name: imported.value(name).shape for name in imported.inputs if name not in made}
     front_end = None
+    if step is not None and step.name not in sizes:
+        raise MicaError(
+            f"--stream {args.stream}: the model has no input '{step.name}'", todo=f"its inputs are {', '.join(sizes)}"
+        )
     if args.frontend:
-        front_end = _front_end(args.frontend, sizes)
+        front_end = _front_end(args.frontend, sizes, step is not None)
         sizes = {SAMPLES: (1, front_end[1].samples)}
     if args.calib:
         rate = front_end[1].rate if front_end else 0
@@ -204,6 +217,7 @@ def run(args: argparse.Namespace) -> int:
             bits=bits,
             ram=ram.given(args.ram, args.feed, board),
             front_end=front_end,
+            step=step,
         )
     if board is not None and not args.ram and (smaller := ram.for_board(compiled, board, args.feed)) is not None:
         compiled = smaller.compiled
@@ -244,7 +258,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error or (args.report and not packed.state_bytes):
         result |= _add_errors(compiled, calibration, result["layers"])
     if args.golden:
-        packed = with_golden(packed, blob, calibration, args.golden, custom)
+        given = calibration if step is None or calibration is None else _newest(calibration, packed)
+        packed = with_golden(packed, blob, given, args.golden, custom)
     if data is not None:
         result["accuracy"] = _measure(model, blob, custom, data, front_end[1] if front_end else None)
         packed.metadata.update(_accuracy_metadata(result["accuracy"], len(data)))
@@ -309,13 +324,19 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     return read
 
 
-def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]]) -> tuple[str, FrontEnd, str]:
-    """The input that becomes sound, its front end, and what was asked for. Raises MicaError."""
+def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool) -> tuple[str, FrontEnd, str]:
+    """The input that becomes sound, its front end, and what was asked for. Raises MicaError.
+
+    step: for a row at a time: pre-emphasis then needs the sample before it.
+    """
     from mica import front_ends
 
     if len(sizes) != 1:
         raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
     described = front_ends.parse(text_)
+    if step and described.values["preemphasis"] and described.values["before"] == "no":
+        text_ += ",before=yes"
+        described = front_ends.parse(text_)
     ((name, shape),) = sizes.items()
     return name, described.front_end(rows_of(shape, described.columns, f"input '{name}'")), text_
 
@@ -337,14 +358,25 @@ def _tie(text_: str) -> tuple[str, str]:
     return source, result
 
 
-def _window(text_: str) -> streaming.Window:
+def _newest(arrays: Mapping[str, np.ndarray], model: ModelFile) -> dict[str, np.ndarray]:
+    """Of samples that are whole windows what a run is given: the last rows, where an input has fewer."""
+    found = {}
+    for t in (model.tensors[i] for i in model.inputs):
+        x = arrays[t.name]
+        for axis in range(1, min(x.ndim, len(t.dims) + 1)):
+            x = np.take(x, range(x.shape[-axis] - t.dims[-axis], x.shape[-axis]), -axis)
+        found[t.name] = x
+    return found
+
+
+def _window(text_: str, option: str = "--window") -> streaming.Window:
     """INPUT=N or INPUT:AXIS=N. Raises MicaError."""
     name, _, rows = text_.rpartition("=")
     stem, _, axis = name.rpartition(":")
     if not (stem and axis.isdecimal()):
         stem, axis = name, ""
     if not stem or not rows.isdecimal():
-        raise MicaError(f"--window {text_}: expected INPUT=N or INPUT:AXIS=N with N a positive number")
+        raise MicaError(f"{option} {text_}: expected INPUT=N or INPUT:AXIS=N with N a positive number")
     return streaming.Window(stem, int(axis) if axis else None, int(rows))
 
 
@@ -388,6 +420,7 @@ def command(args: argparse.Namespace) -> str:
         ("--loss", [args.loss] if args.loss else []),
         ("--state", args.state),
         ("--window", args.window),
+        ("--stream", [args.stream] if args.stream else []),
         (
             "--tokens",
             [",".join([Path(args.tokens.split(",")[0]).name, *args.tokens.split(",")[1:]])] if args.tokens else [],

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mica import pictures as picture_files
+from mica import sounds
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
@@ -50,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
         else:
             if sound.is_sound(args.input):
                 arrays = sound.read(args.input, runner.model)
+                if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
+                    say(f"warning: {args.input}: {line}")
             samples = [pick(runner, arrays, args.sample, args.input)]
             for line in saturating(runner, samples[0]):
                 say(f"warning: {line}")

@@ -1,5 +1,5 @@
 // From sound to rows of logarithms of band energies; contract in mica_kernels.h, arithmetic in SPEC.md.
-#include "mica_kernels.h"
+#include "log_mel.h"
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 
 #include "requant.h"
@@ -132,21 +132,36 @@ mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const 
 
 // How many bits v has.
 static int32_t bit_length(uint32_t v) {
+    static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
     int32_t n = 0;
-    for (int32_t step = 16; step; step >>= 1) {
-        if (v >> step) {
-            v >>= step;
-            n += step;
-        }
+    if (v >> 16) {
+        v >>= 16;
+        n = 16;
     }
-    return n + (int32_t)v;
+    if (v >> 8) {
+        v >>= 8;
+        n += 8;
+    }
+    if (v >> 4) {
+        v >>= 4;
+        n += 4;
+    }
+    return n + few[v];
 }
 
 // 2^16 * log2(v) from the table, linear between its entries. v >= 1.
 static int32_t log2_of(uint64_t v) {
-    const uint32_t high = (uint32_t)(v >> 32);
-    const int32_t b = (high ? 32 + bit_length(high) : bit_length((uint32_t)v)) - 1;
-    const uint32_t m = (uint32_t)(b > 22 ? v >> (b - 22) : v << (22 - b));  // 22 places
+    const uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v;
+    int32_t b;
+    uint32_t m;  // 22 places
+    if (high) {
+        const int32_t n = bit_length(high);
+        b = 31 + n;
+        m = n > 22 ? high >> (n - 23) : high << (23 - n) | low >> (9 + n);
+    } else {
+        b = bit_length(low) - 1;
+        m = b > 22 ? low >> (b - 22) : low << (22 - b);
+    }
     const uint32_t i = m >> 16 & 63, f = m & 0xffff;
     return b * 65536 + (int32_t)(logs[i] + ((logs[i + 1] - logs[i]) * f >> 16));
 }
@@ -191,31 +206,41 @@ static int32_t windowed(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i, 
     return (s > 0 ? ((v >> (s - 1)) + 1) >> 1 : v * (1 << -s)) * p->window[i];
 }
 
-// The frame's samples into z, two by two, in bit-reversed order, and zeros behind them. Returns the exponent of z's unit.
-static int32_t take_frame(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, uint32_t *used) {
+// Bits of the frame's samples.
+static uint32_t sample_bits(const mica_log_mel_s8_t *p, uint32_t begin) {
     uint32_t all = 0;
     for (uint32_t i = 0; i < p->frame; ++i) {
         all |= bits_of(sample(p, begin, i));
     }
-    const int32_t places = p->preemphasis ? 15 : 0, n = bit_length(all), s = (n > places ? n : places) - 15;
+    return all;
+}
+
+static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s) {
+    return mica_log_mel_take_from(p, begin, z, s, 0);
+}
+
+uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t k) {
     const uint32_t half = p->fft / 2u;
-    *used = 0;
-    for (uint32_t k = 0, j = 0; k < half; ++k) {
+    uint32_t used = 0, j = 0;
+    for (uint32_t from = k, to = half >> 1; to; from >>= 1, to >>= 1) {
+        j |= from & 1 ? to : 0;
+    }
+    for (; k < half; ++k) {
         const uint32_t i = 2 * k;
         z[2 * j] = i < p->frame ? windowed(p, begin, i, s) : 0;
         z[2 * j + 1] = i + 1 < p->frame ? windowed(p, begin, i + 1, s) : 0;
-        *used |= bits_of(z[2 * j]) | bits_of(z[2 * j + 1]);
+        used |= bits_of(z[2 * j]) | bits_of(z[2 * j + 1]);
         uint32_t bit = half >> 1;
         for (; j & bit; bit >>= 1) {
             j ^= bit;
         }
         j |= bit;
     }
-    return s - 15 - places;
+    return used;
 }
 
 // The two first stages at once. Takes the bits of z and returns those that it then has.
-static uint32_t first_stages(int32_t *z, uint32_t half, int32_t s) {
+static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     uint32_t used = 0;
     for (int32_t *p = z; p < z + 2 * half; p += 8) {
         const int32_t ar = down(p[0], s), ai = down(p[1], s), br = down(p[2], s), bi = down(p[3], s);
@@ -237,37 +262,43 @@ static uint32_t first_stages(int32_t *z, uint32_t half, int32_t s) {
     return used;
 }
 
-// A Fourier transform in place, of `half` complex numbers in bit-reversed order, whose bits are `used`. Numbers are shifted to the
-// right before each stage as far as it needs; each leaves two places more. Returns what the exponent grows by, and used.
-static int32_t transform(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t *used) {
-    int32_t s = excess(*used, PART_BITS), exponent = s;
-    uint32_t all = first_stages(z, half, s);
-    for (uint32_t h = 4, step = half / 4; h < half; h *= 2, step /= 2) {
-        s = excess(all, PART_BITS);
-        exponent += s - 2;
-        const int32_t round = s ? 1 << (s - 1) : 0;
-        all = 0;
-        for (uint32_t j = 0; j < h; ++j) {
-            const int32_t c = twiddles[2 * j * step], w = twiddles[2 * j * step + 1];
-            for (int32_t *p = z + 2 * j; p < z + 2 * half; p += 4 * h) {
-                int32_t *q = p + 2 * h;
-                const int32_t br = (q[0] + round) >> s, bi = (q[1] + round) >> s;
-                const int32_t tr = (br * c + bi * w + 2048) >> 12, ti = (bi * c - br * w + 2048) >> 12;
-                const int32_t ar = ((p[0] + round) >> s) * 4, ai = ((p[1] + round) >> s) * 4;
-                p[0] = ar + tr;
-                p[1] = ai + ti;
-                q[0] = ar - tr;
-                q[1] = ai - ti;
-                all |= bits_of(ar + tr) | bits_of(ai + ti) | bits_of(ar - tr) | bits_of(ai - ti);
-            }
+static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    const int32_t round = s ? 1 << (s - 1) : 0;
+    const uint32_t step = half / h;
+    uint32_t all = 0;
+    for (uint32_t j = 0; j < h; ++j) {
+        const int32_t c = twiddles[2 * j * step], w = twiddles[2 * j * step + 1];
+        for (int32_t *p = z + 2 * j; p < z + 2 * half; p += 4 * h) {
+            int32_t *q = p + 2 * h;
+            const int32_t br = (q[0] + round) >> s, bi = (q[1] + round) >> s;
+            const int32_t tr = (br * c + bi * w + 2048) >> 12, ti = (bi * c - br * w + 2048) >> 12;
+            const int32_t ar = ((p[0] + round) >> s) * 4, ai = ((p[1] + round) >> s) * 4;
+            p[0] = ar + tr;
+            p[1] = ai + ti;
+            q[0] = ar - tr;
+            q[1] = ai - ti;
+            all |= bits_of(ar + tr) | bits_of(ai + ti) | bits_of(ar - tr) | bits_of(ai - ti);
         }
     }
-    *used = all;
+    return all;
+}
+
+// A Fourier transform in place, of `half` complex numbers in bit-reversed order, whose bits are `used`. Numbers are shifted to the
+// right before each stage as far as it needs; each leaves two places more. Returns what the exponent grows by, and used.
+static int32_t transform(
+    const mica_log_mel_loops_t *loops, const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t *used) {
+    int32_t s = excess(*used, PART_BITS), exponent = s;
+    *used = loops->first(z, half, s);
+    for (uint32_t h = 4; h < half; h *= 2) {
+        s = excess(*used, PART_BITS);
+        exponent += s - 2;
+        *used = loops->stage(twiddles, z, half, h, s);
+    }
     return exponent;
 }
 
 // Eight times bin k of the real samples, from bins k and half - k of the complex ones, a and b, into z.
-static uint32_t split(int32_t *z, int32_t ar, int32_t ai, int32_t br, int32_t bi, const int16_t *twiddle) {
+static uint32_t bin(int32_t *z, int32_t ar, int32_t ai, int32_t br, int32_t bi, const int16_t *twiddle) {
     const int32_t c = twiddle[0], w = twiddle[1], pr = ai + bi, pi = br - ar;
     z[0] = (ar + br) * 4 + ((pr * c + pi * w + 2048) >> 12);
     z[1] = (ai - bi) * 4 + ((pi * c - pr * w + 2048) >> 12);
@@ -281,40 +312,73 @@ static uint32_t square_of(int32_t v, int32_t s) {
     return high * high + (high * (n & 3) >> 1);
 }
 
-// Bins 0 to half, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
-static int32_t spectrum(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t used, bool power) {
-    int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;
-    const int32_t first = down(z[0], s), last = down(z[1], s);
-    z[0] = (first + last) * 8;  // of bins 0 and half only these parts are left
-    z[1] = (first - last) * 8;
-    used = bits_of(z[0]) | bits_of(z[1]);
+static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s) {
+    uint32_t used = 0;
     for (uint32_t k = 1, m = half - 1; k <= m; ++k, --m) {
         int32_t *a = z + 2 * k, *b = z + 2 * m;
         const int32_t ar = down(a[0], s), ai = down(a[1], s), br = down(b[0], s), bi = down(b[1], s);
-        used |= split(a, ar, ai, br, bi, twiddles + 2 * k);
-        used |= split(b, br, bi, ar, ai, twiddles + 2 * m);
+        used |= bin(a, ar, ai, br, bi, twiddles + 2 * k);
+        used |= bin(b, br, bi, ar, ai, twiddles + 2 * m);
     }
+    return used;
+}
+
+static void squares(int32_t *z, uint32_t half, int32_t s) {
+    uint32_t *bins = (uint32_t *)z;
+    for (uint32_t k = 1; k < half; ++k) {
+        bins[k] = square_of(z[2 * k], s) + square_of(z[2 * k + 1], s);
+    }
+}
+
+// Bins 0 to half, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
+static int32_t spectrum(
+    const mica_log_mel_loops_t *loops, const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t used, bool power) {
+    int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;
+    const int32_t head = down(z[0], s), tail = down(z[1], s);
+    z[0] = (head + tail) * 8;  // of bins 0 and half only these parts are left
+    z[1] = (head - tail) * 8;
+    used = bits_of(z[0]) | bits_of(z[1]) | loops->split(twiddles, z, half, s);
     s = excess(used, BIN_BITS);
     uint32_t *bins = (uint32_t *)z;
     const uint32_t end = square_of(z[1], s);
     bins[0] = square_of(z[0], s);
-    for (uint32_t k = 1; k < half; ++k) {
-        bins[k] = square_of(z[2 * k], s) + square_of(z[2 * k + 1], s);
-    }
+    loops->squares(z, half, s);
     bins[half] = end;
-    for (uint32_t k = 0; !power && k <= half; ++k) {
-        bins[k] = root_q8(bins[k]);
+    if (!power) {
+        loops->roots(bins, half + 1, roots);
     }
     return exponent + s;
 }
+
+static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
+    uint64_t sum = 0;
+    for (; n; --n, ++bins) {
+        const uint32_t w = *gains++;
+        sum += (*bins >> 16) * w + ((*bins & 0xffff) * w >> 16);
+    }
+    return sum;
+}
+
+static void take_roots(uint32_t *v, uint32_t n, const uint32_t *table) {
+    (void)table;
+    for (uint32_t k = 0; k < n; ++k) {
+        v[k] = root_q8(v[k]);
+    }
+}
+
+static int8_t rounded(const mica_log_mel_s8_t *p, int32_t v) {
+    return mica_requant_s8(v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+}
+
+const mica_log_mel_loops_t mica_log_mel_loops = {sample_bits, take, first, stage, split, squares, take_roots, band, rounded};
 
 static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
-static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t exponent, uint64_t floor, int32_t minus,
-    int32_t *log) {
+static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, const uint32_t *bins, int32_t exponent,
+    uint64_t floor, int32_t minus, int32_t *log) {
     int32_t up = p->floor_exponent - exponent, much = 0;
     if (floor) {  // where it would need more bits than it may have, the sums go down instead
         const uint32_t high = (uint32_t)(floor >> 32);
@@ -330,14 +394,12 @@ static void take_logs(const mica_log_mel_s8_t *p, const uint32_t *bins, int32_t 
         // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
         const uint32_t first = smaller(p->filters[2 * b], p->fft / 2u + 1);
         const uint32_t width = smaller(smaller(p->filters[2 * b + 1], p->fft / 2u + 1 - first), gains);
-        const uint32_t *v = bins + first;
-        uint64_t sum = 0;
+        uint64_t sum = loops->band(bins + first, gain, width);
+        gain += width;
         gains -= width;
-        for (uint32_t i = width; i; --i, ++v) {
-            const uint32_t w = *gain++;
-            sum += (*v >> 16) * w + ((*v & 0xffff) * w >> 16);
+        if (much) {
+            sum = much < 64 ? sum >> much : 0;
         }
-        sum = much < 64 ? sum >> much : 0;
         if (p->flags & MICA_LOG_MEL_LIMIT) {
             sum = sum < floor ? floor : sum;
         } else {
@@ -357,11 +419,11 @@ static int32_t dct_of(const int32_t *log, const int16_t *dct, uint32_t n) {
     return high * 2 + (low >> 11);
 }
 
-void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
-    (void)scratch_bytes;
+void mica_log_mel_s8_with(
+    const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin, uint32_t row_end) {
     const uint32_t half = p->fft / 2u;
     const bool power = p->flags & MICA_LOG_MEL_POWER;
-    int32_t *z = scratch, *log = z + half + 1, minus = 0;
+    int32_t *log = z + half + 1, minus = 0;
     uint64_t floor = (uint64_t)p->floor;
     if (p->flags & MICA_LOG_MEL_PEAK) {
         int32_t peak = 1;
@@ -372,17 +434,25 @@ void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
         floor *= (uint64_t)peak * (power ? (uint64_t)peak : 1);
     }
     for (uint32_t r = row_begin; r < row_end; ++r) {
-        uint32_t used;
-        int32_t exponent = take_frame(p, r * p->hop + first_sample(p), z, &used);
-        exponent += transform(p->twiddles, z, half, &used);
-        exponent += spectrum(p->twiddles, z, half, used, power);
-        take_logs(p, (const uint32_t *)z, power ? 2 * exponent : exponent - 8, floor, minus, log);
+        const uint32_t begin = r * p->hop + first_sample(p);
+        const int32_t places = p->preemphasis ? 15 : 0, n = bit_length(loops->sample_bits(p, begin));
+        const int32_t s = (n > places ? n : places) - 15;
+        uint32_t used = loops->take(p, begin, z, s);
+        int32_t exponent = s - 15 - places;
+        exponent += transform(loops, p->twiddles, z, half, &used);
+        exponent += spectrum(loops, p->twiddles, z, half, used, power);
+        take_logs(p, loops, (const uint32_t *)z, power ? 2 * exponent : exponent - 8, floor, minus, log);
         int8_t *y = p->y + (size_t)r * p->out_n;
         for (uint32_t c = 0; c < p->out_n; ++c) {
             const int32_t v = p->flags & MICA_LOG_MEL_DCT ? dct_of(log, p->dct + (size_t)c * p->bands, p->bands) : log[c];
-            y[c] = mica_requant_s8(v + p->bias[c], p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+            y[c] = loops->round(p, v + p->bias[c]);
         }
     }
+}
+
+void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    mica_log_mel_s8_with(p, &mica_log_mel_loops, scratch, row_begin, row_end);
 }
 
 #endif

@@ -166,4 +166,39 @@ typedef struct {
 void mica_armv6m_ranks(const mica_rank_t *args);
 void mica_ranks_s8_armv6m(const mica_ranks_s8_t *p, MICA_KERNEL_ARGS);
 
+// What mica_armv6m_stage works on, in the order in which spectrum.S reads it.
+typedef struct {
+    int32_t *q;               // the second part of the first butterfly
+    const int16_t *twiddles;  // on a multiple of 4
+    uint32_t step;            // bytes from factor to factor; of one block 8 or 16
+    uint32_t factors;
+    int32_t to_p, to_q;       // bytes from behind q to p, and from behind p to q
+    uint32_t bound;           // a power of two
+    const int32_t *end;       // where the q behind the first factor's last would be
+    uint32_t shift;           // 0 to 4
+    uint32_t one_block;       // each factor serves one butterfly
+} mica_stage_t;
+
+// The same of mica_armv6m_take.
+typedef struct {
+    const int16_t *x_end, *window_end;
+    int32_t *z;
+    int32_t minus_bytes;      // of the samples; a multiple of 8
+    uint32_t place;           // 2 * half
+    int32_t shift;            // to the left; with pre-emphasis one less than to the right
+    int32_t preemphasis;
+    int32_t before;           // the sample before the first
+} mica_take_t;
+
+// Bounds are powers of two that all numbers v have to keep, -bound <= v < bound; one that does not doubles the bound, which is returned.
+uint32_t mica_armv6m_sample_bits(const int16_t *x_end, int32_t minus_bytes, int32_t preemphasis, int32_t before);
+uint32_t mica_armv6m_take(const mica_take_t *args);
+uint32_t mica_armv6m_first(int32_t *z, const int32_t *end, uint32_t shift, uint32_t bound);
+uint32_t mica_armv6m_stage(const mica_stage_t *args);
+uint32_t mica_armv6m_split(int32_t *z, uint32_t half, const int16_t *twiddles, uint32_t shift, uint32_t bound);
+void mica_armv6m_squares(const int32_t *z, uint32_t *bins, const uint32_t *end, uint32_t shift);
+void mica_armv6m_roots(uint32_t *v, const uint32_t *end, const uint32_t *table);
+void mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n, uint64_t *sum);
+void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
+
 #endif

@@ -144,6 +144,11 @@ void mica_depthwise_conv2d_s8_c32(const mica_depthwise_conv2d_s8_t *p, MICA_KERN
                 whole_3x3(&t, &p->ch, channels, y);
                 continue;
             }
+            if (whole && t.columns == 1) {  // one row of taps, as far apart as rows
+                t.columns = t.rows;
+                t.rows = 1;
+                t.tap = t.row;
+            }
             uint32_t done = whole ? several : 0;
             whole_pixel(&t, &p->ch, done, y);
             single_channels(&t, &p->ch, done, channels, each, y);

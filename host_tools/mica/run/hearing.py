@@ -1,0 +1,187 @@
+"""A model that listens: from samples to events, by the rules of `firmware/mica/audio.py`; and how events compare with what is said.
+
+An event comes when the mean of a label's last outputs reaches the threshold, some time after the one before at the earliest, and for the
+same label again after it has been below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.format.codec import ModelFile
+from mica.run import sound
+from mica.run.runner import Runner
+
+NOT_HEARD = ("silence", "unknown", "other", "noise")
+LATE_MS = 1000  # an event may come so long after the end of what is said
+STAMPS = ".txt"  # the ending of a file that says what is in a sound file of the same name
+_EXPECTED = "expected lines of BEGIN END LABEL, in seconds, as Audacity exports its labels"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """As of `mica.audio.listen`. labels: those that count, none: all but silence and the like. step: samples between two runs, 0: the usual number."""
+
+    threshold: float = 0.7
+    mean: int = 3
+    dead_ms: int = 1000
+    step: int = 0
+    labels: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """What was heard, the mean of its last outputs, and the time from the first sample to its end."""
+
+    label: str
+    score: float
+    ms: int
+
+
+def usual_step(model: ModelFile) -> int:
+    """All that is new of a model that keeps what was before; of others a quarter of what they take."""
+    n = int(np.prod(model.tensors[model.inputs[0]].dims))
+    if model.state_bytes:
+        for s in model.steps:
+            if s.kernel == "log_mel_s8":
+                frame, hop = s.params["frame"], s.params["hop"]
+                return (1 + (n - frame) // hop) * hop
+    return n // 4 or 1
+
+
+class Hearing:
+    """A model's outputs, one after the other, to events. Raises MicaError where it has not the labels of the settings."""
+
+    def __init__(self, model: ModelFile, settings: Settings) -> None:
+        if settings.mean < 1 or settings.step < 0 or not 0 < settings.threshold <= 1 or settings.dead_ms < 0:
+            raise MicaError(
+                f"listening with threshold {settings.threshold:g}, mean {settings.mean}, step {settings.step}, "
+                f"dead time {settings.dead_ms} ms",
+                todo="expected a threshold up to 1, a mean of 1 or more, and no negative times",
+            )
+        self.settings = settings
+        n = int(np.prod(model.tensors[model.outputs[0]].dims))
+        names = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
+        self.names = names if len(names) == n else [str(k) for k in range(n)]
+        for label in settings.labels:
+            if label not in self.names:
+                raise MicaError(f"the model has no label '{label}'", todo=f"its labels are {', '.join(self.names)}")
+        self.chosen = [
+            name in settings.labels if settings.labels else name.strip("_").lower() not in NOT_HEARD
+            for name in self.names
+        ]
+        if not any(self.chosen):
+            raise MicaError(f"of the labels {', '.join(self.names)} none counts", todo="name some with --words")
+        self._past: list[np.ndarray] = []
+        self._said: int | None = None
+        self._last = -settings.dead_ms
+
+    def take(self, output: np.ndarray, ms: int) -> Event | None:
+        """One answer, float [labels]."""
+        s = self.settings
+        self._past = [*self._past, np.asarray(output, np.float64).reshape(-1)][-s.mean :]
+        scores = np.mean(self._past, axis=0)
+        if self._said is not None and scores[self._said] < s.threshold:
+            self._said = None
+        best = int(np.argmax(np.where(self.chosen, scores, -np.inf)))
+        if len(self._past) < s.mean or scores[best] < s.threshold:
+            return None
+        if best == self._said or ms - self._last < s.dead_ms:
+            return None
+        self._said, self._last = best, ms
+        return Event(self.names[best], float(scores[best]), ms)
+
+
+def hear(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Event]:
+    """Events of int16 samples [n]. Raises MicaError where there are fewer than the model takes."""
+    given = sound.input_of(runner.model, "the recording")
+    hearing = Hearing(runner.model, settings)
+    step = settings.step or usual_step(runner.model)
+    if len(samples) < given.samples:
+        raise MicaError(
+            f"the recording has {len(samples) / given.rate:.2f} s; the model takes {given.samples / given.rate:.2f} s",
+            todo="record longer, or put silence behind it",
+        )
+    if runner.model.state_bytes:
+        runner.reset()
+    for end in range(given.samples, len(samples) + 1, step):
+        piece = samples[end - given.samples : end].astype(np.float32)
+        event = hearing.take(runner.predict(piece[None, None])[0], end * 1000 // given.rate)
+        if event is not None:
+            yield event
+
+
+@dataclass(frozen=True)
+class Said:
+    """A word in a recording, in ms."""
+
+    begin: int
+    end: int
+    label: str
+
+
+def read_stamps(path: Path, labels: Sequence[str]) -> list[Said]:
+    """The words of a recording. Raises MicaError, naming the line."""
+    if not path.is_file():
+        raise MicaError(f"{path}: no such file, which would say what is in the recording", todo=_EXPECTED)
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as e:
+        raise MicaError(f"{path}: cannot be read: {e}", todo=_EXPECTED) from None
+    words = []
+    for k, line in enumerate(lines, 1):
+        if not line.strip() or line.lstrip()[0] in "#\\":  # a remark, or Audacity's range of frequencies
+            continue
+        try:
+            begin, end, label = line.split(None, 2)
+            times = float(begin.replace(",", ".")), float(end.replace(",", "."))
+        except ValueError:
+            raise MicaError(f"{path}, line {k}: '{line[:40]}'", todo=_EXPECTED) from None
+        if not 0 <= times[0] <= times[1] < 1e6:
+            raise MicaError(f"{path}, line {k}: from {begin} to {end} s", todo="expected a time and a later one")
+        if label.strip() not in labels:
+            raise MicaError(
+                f"{path}, line {k}: the model has no label '{label.strip()}'",
+                todo=f"its labels are {', '.join(labels)}",
+            )
+        words.append(Said(round(times[0] * 1000), round(times[1] * 1000), label.strip()))
+    return sorted(words, key=lambda w: w.begin)
+
+
+@dataclass
+class Heard:
+    """words, heard and false alarms for each label; delays: from a word's end to its event, in ms, negative before it; ms: of all recordings."""
+
+    words: dict[str, int] = field(default_factory=dict)
+    heard: dict[str, int] = field(default_factory=dict)
+    false: dict[str, int] = field(default_factory=dict)
+    delays: list[int] = field(default_factory=list)
+    ms: int = 0
+
+    def add(self, words: Sequence[Said], events: Sequence[Event], ms: int) -> None:
+        """One recording. An event counts for the first word of its label that is said then and was not heard yet."""
+        self.ms += ms
+        left = list(words)
+        for word in words:
+            self.words[word.label] = self.words.get(word.label, 0) + 1
+        for event in events:
+            hit = next((w for w in left if w.label == event.label and w.begin <= event.ms <= w.end + LATE_MS), None)
+            counts = self.false if hit is None else self.heard
+            counts[event.label] = counts.get(event.label, 0) + 1
+            if hit is not None:
+                left.remove(hit)
+                self.delays.append(event.ms - hit.end)
+
+
+def recordings(path: str | Path) -> list[Path]:
+    """A .wav file, or those that lie in a folder itself where one of them has time stamps; none where it is anything else."""
+    path = Path(path)
+    if path.is_dir():
+        found = sorted(p for p in path.iterdir() if p.is_file() and sound.is_sound(p))
+        return found if any(p.with_suffix(STAMPS).is_file() for p in found) else []
+    return [path] if sound.is_sound(path) else []

@@ -1,0 +1,112 @@
+"""Sound to features: every core writes the bytes of the oracle; a frame's cost on the Cortex-M0+."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from pathlib import Path
+
+import bare_metal
+import numpy as np
+import pytest
+from audio_cases import audio_cases, sound
+from bare_metal import CORES, USERMOD, Job
+from case import _rng
+from sound_frames import frames
+
+from mica.errors import MicaError
+from mica.format import codec, schema
+from mica.format.codec import ModelFile, StepRecord, TensorRecord
+from mica.format.names import clean
+from mica.pack.pack import set_scratch
+
+# Words of --frontend, the most cycles that a frame may cost, and the most bytes beside the samples.
+FRAMES = [
+    ("logmel:mlperf-wakeword", 230_000, 4096),
+    ("mfcc:mlperf-kws,samples=480,peak=no", 124_000, 2048),
+]
+
+
+def of_the_oracle() -> list[Job]:
+    """The kernel's cases, as files of one step."""
+    jobs = []
+    for c in audio_cases():
+        x = c.xs[0]
+        tensors = [
+            TensorRecord("x", "int16", x.shape, 1.0, 0, offset=0),
+            TensorRecord("y", "int8", tuple(c.q.dims), 0.05, c.q.y_zero, offset=-(-x.nbytes // 16) * 16),
+        ]
+        step = StepRecord(clean(c.name), c.kernel, (0,), (1,), c.p, c.blobs)
+        step.flags = codec.step_flags(step)
+        model = ModelFile(tensors, [step], [0], [1], {})
+        set_scratch(model, schema.SCRATCH_LIMIT)
+        jobs.append(Job(c.name, codec.encode(model), [x]))
+    return jobs
+
+
+@pytest.fixture(scope="module")
+def jobs() -> list[Job]:
+    return of_the_oracle()
+
+
+@pytest.fixture(scope="module")
+def expected(jobs: list[Job]) -> dict[str, list[int]]:
+    return {job.name: bare_metal.expected(job) for job in jobs}
+
+
+@pytest.mark.parametrize("name", [name for name in CORES if name != "m0plus"])
+def test_equals_the_oracle(name: str, jobs: list[Job], expected: dict[str, list[int]]) -> None:
+    core = CORES[name]
+    assert not bare_metal.available(core), bare_metal.available(core)
+    both = [*jobs, *(dataclasses.replace(job, parts=3) for job in jobs)]
+    wrong = bare_metal.differences(both, bare_metal.run(core, bare_metal.build(core), both), expected)
+    assert not wrong, f"{len(wrong)} of {len(both)}:\n" + "\n".join(wrong[:20])
+
+
+# What stands in spectrum.S, a slip in its place.
+SLIPS = [
+    ("lsls r1, r1, #11\n", "lsls r1, r1, #10\n"),  # rounding of products
+    ("    add r5, r10\n", ""),  # the bound of one part of four
+    ("adds \\a, \\a, \\a\n    mov \\k, \\a", "lsls \\a, \\a, #2\n    mov \\k, \\a"),
+    ("lsrs r3, r3, #1\n    mov r8, r3", "mov r8, r3"),
+    ("subs \\v, \\v, \\t             // 2", "adds \\v, \\v, \\t             // 2"),
+    ("lsls r1, r1, #7\n    lsrs r1, r1, #18", "lsls r1, r1, #8\n    lsrs r1, r1, #18"),  # between two roots
+    ("asrs r5, r6\n    adds r5, #1", "asrs r5, r6"),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), SLIPS, ids=range(len(SLIPS)))
+def test_a_slip_is_caught(
+    before: str, after: str, jobs: list[Job], expected: dict[str, list[int]], tmp_path: Path
+) -> None:
+    core = CORES["m0plus-qemu"]
+    usermod = tmp_path / "usermod_c"
+    shutil.copytree(USERMOD, usermod)
+    source = usermod / "kernels" / "isa" / "armv6m" / "spectrum.S"
+    text = source.read_text()
+    assert before in text, "the kernel has changed: choose another slip"
+    source.write_text(text.replace(before, after))
+    try:
+        results = bare_metal.run(core, bare_metal.build(core, usermod=usermod), jobs, timeout=60)
+    except MicaError:  # it never comes to its end
+        return
+    assert bare_metal.differences(jobs, results, expected)
+
+
+@pytest.mark.parametrize(("words", "most", "most_bytes"), FRAMES)
+def test_cost(words: str, most: int, most_bytes: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    core = CORES["m0plus"]
+    data = frames(words, 1, tmp_path)
+    model = codec.decode(data)
+    n = model.tensors[model.inputs[0]].dims[-1]
+    jobs = [
+        Job(f"{kind} {k}", data, [sound(_rng(f"{kind} {k}"), n, kind)[None]])
+        for kind, k in (("", 0), ("", 1), ("ends", 0))
+    ]
+    results = bare_metal.run(core, bare_metal.build(core), jobs)
+    assert not bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})
+    counts = np.array([r.counts[0] for r in results])
+    ram = model.steps[0].scratch_min
+    with capsys.disabled():
+        print(f"\n{words}: {counts.mean():,.0f} cycles a frame, {counts.max():,.0f} at most; {ram:,} bytes")
+    assert counts.max() <= most and ram <= most_bytes

@@ -1,0 +1,121 @@
+"""Recordings with time stamps: what was heard, what was missed, and what was never said; and `mica listen` of a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tones import FRONT_END, LABELS, save_net, tone, write_wav
+
+from mica import sounds
+from mica.cli.main import main
+from mica.errors import MicaError
+from mica.run.hearing import Event, Heard, Said, read_stamps
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of tones; a.wav with two of them, b.wav with noise alone, each with its time stamps."""
+    folder = tmp_path_factory.mktemp("heard")
+    rng = np.random.default_rng(1)
+    for k in range(6):
+        for label in LABELS:
+            write_wav(folder / "data" / label / f"{k}.wav", tone(rng, label))
+    save_net(folder / "net.onnx")
+    (folder / "labels.txt").write_text("\n".join(LABELS))
+    words = ["--frontend", FRONT_END, "--calib", folder / "data", "--labels", folder / "labels.txt"]
+    assert main(["pack", str(folder / "net.onnx"), "-o", str(folder / "net.mica"), *map(str, words)]) == 0
+    parts = [tone(rng, label, 8000) for label in ("silence", "low", "silence", "high", "silence")]
+    write_wav(folder / "long" / "a.wav", np.concatenate(parts))
+    write_wav(folder / "long" / "b.wav", tone(rng, "silence", 16000))
+    (folder / "long" / "a.txt").write_text("# two tones\n0.5\t1.0\tlow\n\\\t100\t200\n1,5 2,0 high\n")
+    (folder / "long" / "b.txt").write_text("")
+    return folder
+
+
+def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--threshold", "0.8", "--mean", "2"]
+    assert main(["eval", str(folder / "net.mica"), str(folder / "long"), *words, "--json"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    assert (r["words"], r["heard"], r["false_alarms"], r["recordings"], r["seconds"]) == (2, 2, 0, 2, 3.5)
+    assert -500 <= r["delay_ms"] <= 0
+    # Something is said that the model does not hear, and it hears what nobody said.
+    (folder / "wrong").mkdir()
+    (folder / "wrong" / "a.wav").write_bytes((folder / "long" / "a.wav").read_bytes())
+    (folder / "wrong" / "a.txt").write_text("0 0.3 high\n0.5 1 low\n")
+    assert main(["eval", str(folder / "net.mica"), str(folder / "wrong" / "a.wav"), *words]) == 0
+    out = capsys.readouterr().out
+    assert "1 of 2 words heard, 50" in out and "1 false alarms in 2.5 s (1440.0 an hour)" in out
+    assert [line.split() for line in out.splitlines() if line.startswith(("low", "high"))] == [
+        ["low", "1", "1", "0"],
+        ["high", "1", "0", "1"],
+    ]
+
+
+def test_listen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["listen", str(folder / "net.mica"), str(folder / "long" / "a.wav"), "--threshold", "0.8", "--mean", "2"]
+    assert main([*words, "--json"]) == 0
+    events = json.loads(capsys.readouterr().out)["events"]
+    assert [e["label"] for e in events] == ["low", "high"] and 500 < events[0]["ms"] < 1000 < 1500 < events[1]["ms"]
+    assert main([*words, "--words", "high"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[2] == "high"
+    loud = np.tile(np.repeat(np.array([-32768, 32767]), 8), 600)
+    write_wav(folder / "loud.wav", loud)
+    assert main([*words[:2], str(folder / "loud.wav")]) == 0
+    assert "100.00% of its samples are clipped" in capsys.readouterr().err
+
+
+def test_counts() -> None:
+    found = Heard()
+    said = [Said(1000, 1500, "yes"), Said(3000, 3500, "yes"), Said(5000, 5500, "no")]
+    events = [("yes", 400), ("yes", 1400), ("yes", 2000), ("yes", 4500), ("no", 6501), ("no", 4999)]
+    found.add(said, [Event(label, 1.0, ms) for label, ms in events], 10_000)
+    assert (found.words, found.heard) == ({"yes": 2, "no": 1}, {"yes": 2})
+    assert found.false == {"yes": 2, "no": 2} and found.delays == [-100, 1000]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1 2", r"line 1: '1 2'; expected lines of BEGIN END LABEL"),
+        ("\n0 x yes", "line 2"),
+        ("2 1 yes", "from 2 to 1 s"),
+        ("-1 1 yes", "from -1 to 1 s"),
+        ("nan 1 yes", "from nan to 1 s"),
+        ("0 1 maybe", "no label 'maybe'; its labels are yes, no"),
+        ("\xff", "line 1"),
+    ],
+)
+def test_bad_stamps(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(MicaError, match=said):
+        read_stamps(tmp_path / "a.txt", ["yes", "no"])
+
+
+def test_refusals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, wav = str(folder / "net.mica"), str(folder / "long" / "a.wav")
+    for words, said in (
+        (["eval", model, str(folder / "data" / "low" / "0.wav")], "0.txt: no such file"),
+        (["eval", model, wav, "--float", str(folder / "net.onnx")], "--float compares answers"),
+        (["listen", model], "or --i2s with a board's microphone"),
+        (["listen", model, wav, "--i2s", "sck=1,ws=2,sd=3"], "or --i2s"),
+        (["listen", model, "--i2s", "sck=1,ws=2,sd=3"], "name a board with --on"),
+        (["listen", model, wav, "--words", "maybe"], "no label 'maybe'; its labels are low, high, silence"),
+        (["listen", model, wav, "--threshold", "2"], "expected a threshold up to 1"),
+        (["listen", model, str(write_wav(folder / "short.wav", np.ones(100)))], "the model takes 0.10 s"),
+    ):
+        assert main(words) == 1
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error
+
+
+def test_clipped() -> None:
+    x = np.zeros(100, np.int16)
+    assert not sounds.clipped(x) and not sounds.clipped(x[:1])
+    x[10:12] = 32767  # once, as loud as can be
+    assert not sounds.clipped(x)
+    x[10:14] = -32768
+    assert sounds.clipped(x) == "4.00% of its samples are clipped; record with less gain"
