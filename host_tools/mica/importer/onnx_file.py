@@ -35,6 +35,7 @@ from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
+from mica.ir import settle
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
 from mica.passes.supported import ONNX_OPS
@@ -71,6 +72,7 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custo
             f"{path}: ONNX opset {opset}",
             todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
+    settle.without(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
