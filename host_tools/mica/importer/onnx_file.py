@@ -163,8 +163,9 @@ class _Importer:
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.expander = Expander(
-            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input
-        )
+            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input,
+            self.graph.warnings.append,
+        )  # fmt: skip
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 

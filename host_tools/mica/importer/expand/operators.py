@@ -29,6 +29,7 @@ Fresh = Callable[[str], str]
 AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
 NameClasses = Callable[["list[str]"], None]
 IsInput = Callable[[str], bool]
+Warn = Callable[[str], None]
 
 
 class Expander:
@@ -43,6 +44,7 @@ class Expander:
         add_node: AddNode,
         name_classes: NameClasses,
         is_input: IsInput,
+        warn: Warn,
     ) -> None:
         self.opset = opset
         self.fresh = fresh
@@ -51,6 +53,7 @@ class Expander:
         self.add_node = add_node
         self.name_classes = name_classes
         self.is_input = is_input
+        self.warn = warn
 
     def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
         """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
