@@ -32,6 +32,7 @@ from mica.passes import (
     merge_unary,
     one_number,
     pick_from_concat,
+    picked_features,
     prequantised_activations,
     prequantised_weights,
     quantise_above_pad,
@@ -61,6 +62,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces
     ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
     ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
+    ("picked_features", picked_features.run),  # before affine, which is to find scalers at the input
     ("affine", affine.run),
     ("dead_code", dead_code.run),  # affines that were merged away; fold_affine counts readers
     ("fold_affine", fold_affine.run),

@@ -13,7 +13,7 @@ k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for
 y = Normalizer(x)                         =>   y = LpNormalization(x) | Div(x, ReduceMax(x))
 y = Binarizer(x)                          =>   y = Cast(Greater(x, threshold))
 y = FeatureVectorizer(a, b)               =>   y = Concat(a, b)
-y = OneHotEncoder(x)                      =>   y = Cast(Equal(Unsqueeze(x), categories))
+y = OneHotEncoder(x), of one feature      =>   y = Reshape(TreeEnsemble(x))
 y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that it gives go to the labels
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
 """
@@ -273,6 +273,8 @@ def _svm_classifier(n: Any) -> None:
         n.emit("ArgMax", [counted], label, axis=1, keepdims=0)
     if output and probabilities[0].size:
         _coupled(n, scores, classes, pairs, *probabilities)
+    elif output and classes == 2:
+        n.emit("Gemm", [scores, n.constant("signs", np.array([[-1, 1]], np.float32))], output)
     elif output:
         n.emit("Identity", [scores], output)
 
@@ -329,14 +331,25 @@ def _feature_vectorizer(n: Any) -> None:
 
 
 def _one_hot_encoder(n: Any) -> None:
-    categories = list(n.attrs.get("cats_int64s", ()))
+    """A tree for each category, which asks x <= c and then x <= c - 1: such a question loses nothing of a feature."""
+    categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
     if not categories:
         raise ValueError("categories that are strings; encode them as numbers before the model (OrdinalEncoder)")
-    wide = n.emit("Unsqueeze", [n.i[0], n.constant("axes", np.array([-1]))]) if n.expander.opset >= 13 else ""
-    wide = wide or n.emit("Unsqueeze", [n.i[0]], axes=[2])
-    places = n.constant("categories", np.array(categories, np.float32))
-    real = n.emit("Cast", [wide], to=1)
-    n.emit("Cast", [n.emit("Equal", [real, places])], n.proto.output[0], to=1)
+    if (width := n.expander.width(n.i[0])) != 1:
+        raise ValueError(f"a row of {width} features; give each an encoder of its own")
+    count, c = len(categories), np.array(categories, np.float64)
+    every = np.arange(count)
+    column, yes, no = (np.full(4 * count, -1 if k == 0 else 0, np.int64) for k in range(3))
+    threshold, entry = np.zeros(4 * count), np.zeros(4 * count + 1, np.int64)
+    for node, steps, at in ((0, (1, 2), c), (1, (2, 3), c - 1)):  # 2: a leaf that adds nothing, 3: one that adds 1
+        column[4 * every + node], threshold[4 * every + node] = 0, at
+        yes[4 * every + node], no[4 * every + node] = (4 * every + k for k in steps)
+    entry[4 * every + 4] = 1
+    forest = trees.Forest(
+        column, threshold, yes, no, np.zeros(4 * count, bool), np.cumsum(entry), every, np.ones(count), 4 * every, np.zeros(count)
+    )  # fmt: skip
+    rows = n.constant("shape", np.array([1, 1, count]))
+    n.emit("Reshape", [n.expander.forest(n.proto, forest), rows], n.proto.output[0])
 
 
 def _label_encoder(n: Any) -> None:
