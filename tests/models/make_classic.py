@@ -109,6 +109,7 @@ CASES = (
     Case("ridge", "iris", RidgeClassifier()),
     Case("svm", "wine", make_pipeline(StandardScaler(), SVC())),
     Case("bayes", "iris", GaussianNB()),
+    Case("bayes_raw", "wine", GaussianNB()),
     Case("neighbours", "wine", make_pipeline(StandardScaler(), KNeighborsClassifier())),
     Case("neighbours_manhattan", "breast_cancer", KNeighborsClassifier(7, metric="manhattan")),
     Case("neighbours_regressor", "diabetes", KNeighborsRegressor(10)),
