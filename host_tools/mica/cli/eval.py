@@ -98,6 +98,7 @@ def _float_model(path: str, model: ModelFile) -> FloatModel:
 
 def compare(data: Dataset, runner: Runner, float_model: FloatModel | None) -> dict[str, Any]:
     """The keys of `mica eval --json`."""
+    evaluation.check_labels(data, runner.model)
     shape = runner.model.tensors[runner.model.inputs[0]].dims
     score = _score(data, shape, runner.predict, f"evaluating on {runner.target}")
     result: dict[str, Any] = {
