@@ -39,7 +39,7 @@ from sklearn.ensemble import (
 from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
@@ -110,6 +110,7 @@ CASES = (
     Case("svm", "wine", make_pipeline(StandardScaler(), SVC())),
     Case("bayes", "iris", GaussianNB()),
     Case("bayes_raw", "wine", GaussianNB()),
+    Case("bayes_counts", "digits", MultinomialNB()),
     Case("neighbours", "wine", make_pipeline(StandardScaler(), KNeighborsClassifier())),
     Case("neighbours_manhattan", "breast_cancer", KNeighborsClassifier(7, metric="manhattan")),
     Case("neighbours_regressor", "diabetes", KNeighborsRegressor(10)),

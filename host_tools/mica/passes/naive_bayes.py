@@ -1,10 +1,11 @@
-"""Gaussian naive Bayes, as scikit-learn's exporter spells it: one product of standardised features and their squares.
+"""Naive Bayes, as scikit-learn's exporter spells it: one matrix product, and what all classes have in common is taken off.
 
-a * ReduceSum((Reshape(x) - theta) ** 2 / sigma) + c          =>   Gemm(Concat(z, z * z / 2 - 4)), z = (x - mean) / deviation
-Exp(y - ReduceLogSumExp(y)), ArgMax(y) of such a y            =>   Softmax(y), ArgMax(y), with the classes' mean taken off y
+a * ReduceSum((Reshape(x) - theta) ** 2 / sigma) + c       =>   Gemm(Concat(z, z * z / 2 - 4)), z = (x - mean) / deviation
+y = Add(MatMul(x, w), b)                                   =>   likewise with w and b less their mean over the classes
+Exp(y - ReduceLogSumExp(y)), ArgMax(y) of such a y         =>   Softmax(y), ArgMax(y)
 
-x is [1, F]; theta and sigma [1, C, F]. The features then have units of their own (`features.py`), and what all classes have
-in common costs no bits. A square less 4 has the range of a z of up to 4, so that a Concat of both has one scale.
+x is [1, F]; theta and sigma [1, C, F]. The features of the first form then have units of their own (`features.py`). A square
+less 4 has the range of a z of up to 4, so that a Concat of both has one scale.
 """
 
 from __future__ import annotations
@@ -19,7 +20,34 @@ def run(g: Graph) -> Graph:
     for node in list(g.nodes):
         if node.op == "ReduceSum":
             _rewrite(g, node)
+    for node in list(g.nodes):
+        if node.op == "ReduceLogSumExp":
+            _centre(g, node.inputs[0])
     return g
+
+
+def _centre(g: Graph, y: str) -> None:
+    """Takes the classes' mean off the product that y is, with what is added to it."""
+    producers, consumers = g.producers(), g.consumers()
+    node_behind: Node | None = None
+    found: list[tuple[Node, int]] = []  # nodes, and which input is a constant of one number a class
+    name = y
+    while (node := producers.get(name)) is not None and node.op in ("Add", "MatMul"):
+        parts = _constant(g, node)
+        if parts is None or (name != y and g.sole_consumer(name, consumers) is not node_behind):
+            return
+        found.append((node, node.inputs.index(parts[0]) ^ 1))
+        name, node_behind = parts[0], node
+        if node.op == "MatMul":
+            break
+    classes = g.value(y).shape[-1]
+    if not found or found[-1][0].op != "MatMul" or found[-1][1] != 1 or g.value(y).shape != (1, classes):
+        return
+    arrays = [np.asarray(g.data(n.inputs[k]), np.float64) for n, k in found]
+    if any(a.ndim < 1 or a.shape[-1] != classes for a in arrays) or not _shares(g, y):
+        return
+    for (n, k), a in zip(found, arrays, strict=True):
+        n.inputs[k] = g.new_const(f"{n.name}.centred", (a - a.mean(axis=-1, keepdims=True)).astype(np.float32))
 
 
 def _constant(g: Graph, node: Node) -> tuple[str, np.ndarray] | None:
