@@ -22,6 +22,8 @@ from mica.ir.graph import Graph, Node
 from mica.ir.vectors import Vectors, imputed, scaled
 from mica.passes.features import ENSEMBLES
 
+MOST_WIDER = 4  # times: by what the weights of a product may grow, so that nothing is copied
+FEW = 64  # features, with which they may grow by more
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 
 
@@ -146,7 +148,7 @@ def _read(g: Graph, node: Node, name: str, view: View) -> None:
             node.inputs[0] = x
         return
     weights = g.data(node.inputs[1]) if node.op == "FullyConnected" and name == node.inputs[0] else None
-    if weights is not None and "weight_steps" not in node.attrs:
+    if weights is not None and "weight_steps" not in node.attrs and n <= max(MOST_WIDER * len(view.place), FEW):
         wide = np.zeros((len(weights), n), weights.dtype)
         wide[:, view.place] = weights
         node.inputs[:2] = [x, g.new_const(f"{node.inputs[1]}.wide", wide)]
