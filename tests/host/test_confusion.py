@@ -97,3 +97,19 @@ def test_labels_that_are_none(
     assert main(["eval", str(packed), str(data(tmp_path, y()))]) == 1
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
+
+
+def test_a_model_that_gives_the_class_knows_how_many_there_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its output is one number: what the ArgMax looked at says it."""
+    net = Net()
+    scores = net.add("MatMul", net.input([1, CLASSES]), net.const(np.eye(CLASSES, dtype=np.float32)))
+    net.output(net.add("ArgMax", scores, axis=1, keepdims=0))
+    compiled = compile_model(net.save(tmp_path), {"x": np.eye(CLASSES, dtype=np.float32)[:, None]})
+    (tmp_path / "m.mica").write_bytes(compiled.data)
+    words = ["eval", str(tmp_path / "m.mica")]
+    assert main([*words, str(data(tmp_path, [0, 1, 2, 1]))]) == 0
+    capsys.readouterr()
+    assert main([*words, str(data(tmp_path, [1, 2, 3, 3]))]) == 1
+    assert "the model has the classes 0 to 2; they seem to count from 1" in capsys.readouterr().err

@@ -38,7 +38,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "quantise": _GRAPH | {"passes", "reference"},
     "plan": _GRAPH,
     "pack": _GRAPH | {"plan"},
-    "exporter": _BYTES,
+    "exporter": _GRAPH,  # for the function that it writes and the importer reads
     "array_files": set(),
     "front_ends": _GRAPH | {"reference"},
     "sounds": set(),

@@ -28,6 +28,7 @@ from onnxmltools.convert.common.data_types import FloatTensorType as RowType
 from skl2onnx import convert_sklearn
 from skl2onnx.common.data_types import FloatTensorType
 from sklearn import datasets
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     GradientBoostingClassifier,
@@ -35,12 +36,13 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     RandomForestRegressor,
 )
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
-from sklearn.naive_bayes import GaussianNB
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.preprocessing import Normalizer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 from xgboost import XGBClassifier, XGBRegressor
@@ -64,6 +66,12 @@ class Case:
     zipmap: bool = False
 
 
+COLUMNS = ColumnTransformer(
+    [
+        ("scaled", StandardScaler(), [0, 6, 9, 12]),
+        ("kinds", OneHotEncoder(handle_unknown="ignore", sparse_output=False), [4]),
+    ]
+)
 CASES = (
     Case("tree", "iris", DecisionTreeClassifier(random_state=SEED), names=("setosa", "versicolor", "virginica")),
     Case("forest", "digits", RandomForestClassifier(8, max_depth=8, random_state=SEED)),
@@ -96,9 +104,13 @@ CASES = (
     Case("logistic_imputed", "wine", make_pipeline(SimpleImputer(), LogisticRegression(max_iter=5000)), missing=0.05),
     Case("logistic_normalised", "iris", make_pipeline(Normalizer(), LogisticRegression(C=50))),
     Case("linear_regressor", "diabetes", LinearRegression()),
+    Case("picked", "wine", make_pipeline(SelectKBest(k=6), StandardScaler(), LogisticRegression())),
+    Case("columns", "wine", make_pipeline(COLUMNS, LogisticRegression())),
     Case("ridge", "iris", RidgeClassifier()),
     Case("svm", "wine", make_pipeline(StandardScaler(), SVC())),
     Case("bayes", "iris", GaussianNB()),
+    Case("bayes_raw", "wine", GaussianNB()),
+    Case("bayes_counts", "digits", MultinomialNB()),
     Case("neighbours", "wine", make_pipeline(StandardScaler(), KNeighborsClassifier())),
     Case("neighbours_manhattan", "breast_cancer", KNeighborsClassifier(7, metric="manhattan")),
     Case("neighbours_regressor", "diabetes", KNeighborsRegressor(10)),

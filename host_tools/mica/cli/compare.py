@@ -79,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
     scores: list[Score] = []
     if data is not None:
         data = data.first(args.samples)
+        for r in runners:
+            evaluation.check_labels(data, r.model)
         dims = a.model.tensors[a.model.inputs[0]].dims
         scores = [_score(data, dims, r, path) for r, path in zip(runners, (args.a, args.b), strict=True)]
         real = _score(data, dims, FloatModel(args.float_model), args.float_model) if args.float_model else None

@@ -126,6 +126,7 @@ def compare(
     data: Dataset, runner: Runner, float_model: FloatModel | None, seen: pictures.PictureInput | None = None
 ) -> dict[str, Any]:
     """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
+    evaluation.check_labels(data, runner.model)
     shape = runner.model.tensors[runner.model.inputs[0]].dims
 
     def predict(x: np.ndarray) -> np.ndarray:

@@ -26,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write it as an ONNX model with QuantizeLinear and costs, for Netron and ONNX Runtime",
     )
     parser.add_argument(
-        "--exact", action="store_true", help="of --onnx: sums in integers, so that ONNX Runtime gives the board's bytes"
+        "--exact",
+        action="store_true",
+        help="of --onnx: sums in integers throughout, where even sums of millions are the board's; scales are 1",
     )
     parser.add_argument("--board", metavar="B", default="RPI_PICO", help="of --onnx: whose costs; default RPI_PICO")
     chart.add_arguments(parser)

@@ -20,6 +20,7 @@ from mica.exporter.builder import Builder
 from mica.exporter.step import OPSET, Form, NoForm, Step
 from mica.exporter.values import Values
 from mica.format.codec import ModelFile
+from mica.ir import settle
 from mica.kernels import KERNEL_BY_NAME
 
 IR_VERSION = 10  # nodes have metadata from here on
@@ -39,7 +40,18 @@ FORMS: dict[str, Form] = {
     **norm.FORMS,
 }
 # What is not what a step does: its cost is noted at another node, where it has one.
-_AROUND = ("DequantizeLinear", "QuantizeLinear", "Transpose", "Reshape", "Clip", "Relu", "Slice", "Identity", "Cast")
+_AROUND = (
+    "DequantizeLinear",
+    "QuantizeLinear",
+    "Transpose",
+    "Reshape",
+    "Clip",
+    "Relu",
+    "Slice",
+    "Identity",
+    "Cast",
+    settle.NAME,
+)
 
 
 def export(
@@ -73,7 +85,11 @@ def export(
     opsets = [helper.make_opsetid("", OPSET)]
     if any(n.domain == DOMAIN for n in b.nodes):
         opsets.append(helper.make_opsetid(DOMAIN, 1))
-    result = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+    functions = []
+    if any(n.domain == settle.DOMAIN for n in b.nodes):
+        opsets.append(helper.make_opsetid(settle.DOMAIN, 1))
+        functions.append(settle.function(OPSET))
+    result = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, functions=functions)
     result.producer_name, result.producer_version = "mica", __version__
     helper.set_model_props(result, {**model.metadata, **(facts or {})})
     return result

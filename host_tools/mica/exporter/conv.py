@@ -33,6 +33,11 @@ def constants(s: Step, weights: np.ndarray) -> tuple[str, str]:
     return w, s.node("DequantizeLinear", s.const(bias.astype(np.int32), "bias"), bias_scales, zero, axis=0)
 
 
+def put(s: Step, sums: str, nchw: bool = False) -> None:
+    """The result of sums of products with `constants`."""
+    s.put_sum(sums, weight_scales(s).astype(np.float64) * s.x[0].scale, factors(s.blobs), nchw)
+
+
 def reach(s: Step, axis: str) -> int:
     """Pixels that the windows of all outputs cover along "h" or "w"."""
     p, outs = s.p, s.y.dims[1 if axis == "h" else 2]
@@ -49,7 +54,7 @@ def picture(s: Step, value: Callable[[Step, int, bool], str] = Step.real) -> tup
     """(x as [1,C,H,W], cut to what the windows cover, ONNX's pads). value: gives an input of the step, as NCHW or not."""
     bottom, right = end_pads(s)
     x = value(s, 0, True)
-    if bottom < 0 or right < 0:
+    if bottom <= -s.p["stride_h"] or right <= -s.p["stride_w"]:  # ONNX has room for another window
         h, w = s.x[0].dims[1:3]
         ends = np.array([h + min(bottom, 0), w + min(right, 0)], np.int64)
         if ends.min() < 1:
@@ -70,13 +75,13 @@ def window(s: Step) -> dict[str, list[int]]:
 def conv2d(s: Step) -> None:
     w, bias = constants(s, s.blobs["weights"].transpose(0, 3, 1, 2))
     x, pads = picture(s)
-    s.put(s.node("Conv", x, w, bias, pads=pads, group=s.p["groups"], **window(s)), nchw=True)
+    put(s, s.node("Conv", x, w, bias, pads=pads, group=s.p["groups"], **window(s)), nchw=True)
 
 
 def depthwise_conv2d(s: Step) -> None:
     w, bias = constants(s, s.blobs["weights"][:, None])
     x, pads = picture(s)
-    s.put(s.node("Conv", x, w, bias, pads=pads, group=s.x[0].dims[3], **window(s)), nchw=True)
+    put(s, s.node("Conv", x, w, bias, pads=pads, group=s.x[0].dims[3], **window(s)), nchw=True)
 
 
 def conv_transpose2d(s: Step) -> None:
@@ -99,7 +104,7 @@ def conv_transpose2d(s: Step) -> None:
         w = s.node("Transpose", w, perm=[1, 0, 2, 3])
     x = s.real(0, nchw=True)
     y = s.node("ConvTranspose", x, w, bias, pads=pads, output_padding=extra, group=groups, **window(s))
-    s.put(y, nchw=True)
+    put(s, y, nchw=True)
 
 
 FORMS: dict[str, Form] = {

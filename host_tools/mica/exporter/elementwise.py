@@ -28,25 +28,42 @@ def add(s: Step) -> None:
     a, b = (p[f"mult_{k}"] * unit / x.scale for k, x in zip("ab", s.x, strict=True))
     rounding = (1 << p["shift"]) >> 1
     rest = p["offset"] - rounding + s.x[0].zero_point * p["mult_a"] + s.x[1].zero_point * p["mult_b"]
-    if alike(b, -1.0):
-        y = s.node("Sub", _scaled(s, 0, a, nchw), s.real(1, nchw))
-    elif alike(a, -1.0):
-        y = s.node("Sub", _scaled(s, 1, b, nchw), s.real(0, nchw))
+    exact = _small(s, rest * unit) and a and b
+    both = alike(a, -1.0) and alike(b, -1.0)
+
+    def side(i: int, factor: float, multiplier: int) -> str:
+        less = alike(factor, -1.0) and not both
+        x = s.real(i, nchw) if less else _scaled(s, i, factor, nchw)
+        return s.settled(x, (abs(multiplier) if less else multiplier) * unit) if exact else x
+
+    sides = [side(0, a, p["mult_a"]), side(1, b, p["mult_b"])]
+    if alike(b, -1.0) and not both:
+        y = s.node("Sub", *sides)
+    elif alike(a, -1.0) and not both:
+        y = s.node("Sub", *reversed(sides))
     else:
-        y = s.node("Add", _scaled(s, 0, a, nchw), _scaled(s, 1, b, nchw))
+        y = s.node("Add", *sides)
+    if exact:
+        s.put_sum(y, unit, math.ldexp(1.0, -p["shift"]), nchw, rest)
+        return
     units = [x.scale * f / s.y.scale for x, f in zip(s.x, (a, b), strict=True)]
     s.put(_plus(s, y, rest * unit), nchw, units)
 
 
+def _small(s: Step, number: float) -> bool:
+    """Whether a number is far below a step of the output."""
+    return abs(number) < 100 * ALIKE * s.y.scale
+
+
 def _plus(s: Step, name: str, number: float) -> str:
     """A value plus a number, which is no node where it is far below a step of the output."""
-    return name if abs(number) < 100 * ALIKE * s.y.scale else s.node("Add", name, s.const(number))
+    return name if _small(s, number) else s.node("Add", name, s.const(number))
 
 
 def mul(s: Step) -> None:
     nchw = plain(s)
     product = s.node("Mul", s.real(0, nchw), s.real(1, nchw))
-    s.put(s.times(product, s.factor() * s.y.scale / (s.x[0].scale * s.x[1].scale)), nchw, [s.factor()])
+    s.put_sum(product, s.x[0].scale * s.x[1].scale, s.factor(), nchw)
 
 
 def minmax(s: Step) -> None:

@@ -35,7 +35,11 @@ def average_pool(s: Step) -> None:
         if include and pads[2:] != [p["pad_bottom"], p["pad_right"]]:
             raise NoForm  # windows reach beyond the pads, where nothing counts
     y = s.node("AveragePool", x, pads=pads, count_include_pad=include, **attributes)
-    s.put(s.times(y, factor), nchw=True, units=[float(factors(s.blobs)[-1])])
+    of_all = float(factors(s.blobs)[-1])
+    if len(real) == 1 or not any(pads):
+        s.put_sum(s.times(y, factor), of_all * s.y.scale, of_all, nchw=True)
+    else:
+        s.put(s.times(y, factor), nchw=True, units=[of_all])
 
 
 FORMS: dict[str, Form] = {"max_pool2d_s8": max_pool, "average_pool2d_s8": average_pool}

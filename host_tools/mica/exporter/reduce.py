@@ -43,7 +43,11 @@ def reduce(s: Step) -> None:
         elif s.b.nodes[-1].op_type != "ReduceMean":
             power = {"sum": sx, "squares": sx * sx, "absolute": sx, "root": sx / 2**15}[mode]
             y = s.times(y, factor / power)
-    s.put(s.node("Reshape", y, s.shape(s.y.dims)), units=[s.factor()] if mode in ("sum", "squares", "absolute") else ())
+    y = s.node("Reshape", y, s.shape(s.y.dims))
+    if mode in ("sum", "squares", "absolute"):
+        s.put_sum(y, s.factor() * s.y.scale, s.factor())
+    else:
+        s.put(y)
 
 
 def argmax(s: Step) -> None:

@@ -17,7 +17,8 @@ def resize_linear(s: Step) -> None:
     )
     y = s.node("MatMul", s.const(rows, "rows"), s.real(0, nchw=True))
     unit = math.prod(int(np.gcd.reduce(s.blobs[f"{k}_weights"], axis=None)) / RESIZE_ONE for k in ("row", "column"))
-    s.put(s.node("MatMul", y, s.const(np.ascontiguousarray(columns.T), "columns")), nchw=True, units=[unit])
+    y = s.node("MatMul", y, s.const(np.ascontiguousarray(columns.T), "columns"))
+    s.put_sum(y, unit * s.y.scale, unit, nchw=True)
 
 
 def _matrix(first: np.ndarray, weights: np.ndarray, size: int) -> np.ndarray:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from mica.exporter.builder import Builder
 from mica.exporter.values import Values
 from mica.format.codec import ModelFile, StepRecord
+from mica.ir import settle
 
 OPSET = 20
 HAIR = 1e-10  # relative; multipliers have 31 bits
@@ -56,6 +58,29 @@ class Step:
     def put_integers(self, name: str, nchw: bool = False) -> None:
         """The result, in the output's type and scale."""
         self.values.put(self.record.outputs[0], name, nchw)
+
+    def put_sum(
+        self, name: str, unit: np.ndarray | float, factor: np.ndarray | float, nchw: bool = False, rest: float = 0.0
+    ) -> None:
+        """The result, of sums as real numbers: unit is what one is worth, factor how many steps of the output, both for each channel
+        or for all. float32 is near the sums; the kernel's rounding needs the sums themselves."""
+        exact = self.settled(name, unit, nchw, rest, factor, self.y.scale)
+        self.put(self.node("Cast", exact, to=TensorProto.FLOAT), nchw)
+
+    def settled(
+        self,
+        name: str,
+        unit: np.ndarray | float,
+        nchw: bool = False,
+        rest: float = 0.0,
+        factor: np.ndarray | float = 1.0,
+        step: float | None = None,
+    ) -> str:
+        """A value near to whole multiples of unit as float64 (`ir/settle.py`); without factor and step just these multiples."""
+        parts = [np.asarray(v, np.float64) for v in (unit, rest, factor, unit if step is None else step)]
+        shape = (1, -1, 1, 1) if nchw else (-1,)
+        constants = [self.b.const(v.reshape(shape) if v.ndim else v) for v in parts]
+        return self.node(settle.NAME, name, *constants, domain=settle.DOMAIN)
 
     def put(self, name: str, nchw: bool = False, units: Sequence[float] = ()) -> None:
         """The result as real numbers: clamped as the step says, and rounded.

@@ -35,6 +35,7 @@ from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
+from mica.ir import settle
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
 from mica.passes.supported import ONNX_OPS
@@ -71,6 +72,7 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custo
             f"{path}: ONNX opset {opset}",
             todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
+    settle.without(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
@@ -143,6 +145,11 @@ def _first_line(e: Exception) -> str:
     return lines[0] if lines else type(e).__name__
 
 
+def _each_once(places: np.ndarray | None, axis: int) -> bool:
+    """Whether a Gather picks features of a row, none of them twice: `passes/picked_features.py`."""
+    return places is not None and places.ndim == 1 and axis in (-1, 1) and len(np.unique(places)) == len(places)
+
+
 class _Importer:
     """The state of one import: the graph as far as it has grown."""
 
@@ -161,8 +168,9 @@ class _Importer:
         self.unknown: set[str] = set()  # activations behind a problem: their shapes are not known
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.expander = Expander(
-            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input
-        )
+            opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input,
+            self.graph.warnings.append, self._width,
+        )  # fmt: skip
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
 
@@ -370,12 +378,18 @@ class _Importer:
         """Whether a value is an input of the model, but for constants that scale it or stand in for what is missing."""
         g = self.graph
         producers = g.producers()
-        while (node := producers.get(x)) is not None and node.op in ("Add", "Div", "Imputer", "Mul", "Sub"):
+        while (node := producers.get(x)) is not None and node.op in ("Add", "Div", "Gather", "Imputer", "Mul", "Sub"):
             open_inputs = [i for i in node.inputs if not g.is_const(i)]
-            if len(open_inputs) != 1 or (node.op == "Div" and open_inputs[0] != node.inputs[0]):
+            if len(open_inputs) != 1 or (node.op in ("Div", "Gather") and open_inputs[0] != node.inputs[0]):
+                return False
+            if node.op == "Gather" and not _each_once(g.data(node.inputs[1]), node.attrs.get("axis", 0)):
                 return False
             x = open_inputs[0]
         return x in g.inputs and g.values[x].dtype == "float32"
+
+    def _width(self, x: str) -> int:
+        shape = self.graph.values[x].shape if x in self.graph.values else ()
+        return shape[-1] if shape else 1
 
     def _name_classes(self, names: list[str]) -> None:
         self.graph.labels = self.graph.labels or names

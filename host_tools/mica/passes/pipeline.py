@@ -30,8 +30,10 @@ from mica.passes import (
     masks,
     merge_moves,
     merge_unary,
+    naive_bayes,
     one_number,
     pick_from_concat,
+    picked_features,
     prequantised_activations,
     prequantised_weights,
     quantise_above_pad,
@@ -59,8 +61,10 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantise_above_pad", quantise_above_pad.run),  # before fold_pad
     ("prequantised_weights", prequantised_weights.run),  # before weights change their layout
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces
+    ("naive_bayes", naive_bayes.run),  # before dense: it writes a matrix product
     ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
     ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
+    ("picked_features", picked_features.run),  # before affine, which is to find scalers at the input
     ("affine", affine.run),
     ("dead_code", dead_code.run),  # affines that were merged away; fold_affine counts readers
     ("fold_affine", fold_affine.run),

@@ -19,6 +19,8 @@ import numpy as np
 
 from mica.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
+from mica.format.codec import ModelFile
+from mica.format.schema import DTYPE_BYTES
 
 METRICS = ("top1", "auc", "mse")
 Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
@@ -131,6 +133,19 @@ def _check_classes(data: Dataset, classes: int) -> None:
     if high >= classes:
         hint = "they seem to count from 1: give y - 1" if low == 1 and high == classes else ""
         raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}", todo=hint)
+
+
+def check_labels(data: Dataset, model: ModelFile) -> None:
+    """Raises MicaError where the labels are not those of a model that ends in an ArgMax: its output does not say how many classes there are."""
+    if data.metric != "top1":
+        return
+    y = model.tensors[model.outputs[0]]
+    made = [s for s in model.steps if (t := model.tensors[s.outputs[0]]).space == y.space and t.offset == y.offset]
+    if (
+        made and made[-1].kernel == "argmax_s8" and y.bytes == DTYPE_BYTES["int32"]
+    ):  # a reshape is another tensor in its place
+        last = made[-1]
+        _check_classes(data, model.tensors[last.inputs[0]].dims[last.params["axis"]])
 
 
 def evaluate(

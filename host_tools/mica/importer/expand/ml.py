@@ -8,11 +8,12 @@ y = LinearRegressor(x)                    =>   y = Gemm(x, coefficients, interce
 k, y = LinearClassifier(x)                =>   s = Gemm(x); k = ArgMax(s); y = Softmax(s) | Sigmoid(s) | s
 k, y = TreeEnsembleClassifier(x)          =>   s = TreeEnsemble(x); likewise
 y = SVMRegressor(x)                       =>   y = Gemm(Exp(..) | Pow(..) | .. of Gemm(x, support vectors), coefficients)
-k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for each pair of classes; k = ArgMax of their votes
+k, y = SVMClassifier(x)                   =>   y = Gemm of these, one number for each pair of classes; k = ArgMax of their votes; with
+                                               probabilities y = LpNormalization(the diagonal of Softmax(Gemm(y)))
 y = Normalizer(x)                         =>   y = LpNormalization(x) | Div(x, ReduceMax(x))
 y = Binarizer(x)                          =>   y = Cast(Greater(x, threshold))
 y = FeatureVectorizer(a, b)               =>   y = Concat(a, b)
-y = OneHotEncoder(x)                      =>   y = Cast(Equal(Unsqueeze(x), categories))
+y = OneHotEncoder(x), of one feature      =>   y = Reshape(TreeEnsemble(x))
 y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that it gives go to the labels
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
 """
@@ -29,6 +30,7 @@ from mica.ir.vectors import Machine
 from mica.kernels.vectors import PRODUCTS, SQUARES
 
 DOMAIN = "ai.onnx.ml"
+SURE = 7.0  # logits of a pair's probability: 0.999; in more, int8 would have coarser steps for all
 FUNCTIONS = {"RBF": "exp", "POLY": "power", "SIGMOID": "tanh"}  # kernels that have a form of their own, ir/vectors.py
 
 
@@ -171,8 +173,6 @@ def _kernel(n: Any, vectors: np.ndarray) -> str:
         b = np.broadcast_to(np.asarray(bias, np.float32), (len(v),)).copy()
         return n.emit("Gemm", [x, n.constant("vectors", w), n.constant("bias", b)], transB=1)
 
-    if kind == "LINEAR":
-        return product(1.0, 0.0)
     if kind == "POLY":
         return n.emit("Pow", [product(gamma, zero), n.constant("degree", np.array(degree, np.float32))])
     if kind == "SIGMOID":
@@ -208,6 +208,10 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
         )  # fmt: skip
         out: str = n.expander.machine(n.proto, machine)
         return out
+    if kind == "LINEAR":  # one product in the place of two
+        normals = np.stack([np.sum(w[:, None] * vectors, axis=0) for w in weights.astype(np.float64)])
+        constants = [n.constant("weights", normals.astype(np.float32)), n.constant("rho", bias.astype(np.float32))]
+        return str(n.emit("Gemm", [n.i[0], *constants], transB=1))
     constants = [n.constant("weights", weights.astype(np.float32)), n.constant("rho", bias.astype(np.float32))]
     out = n.emit("Gemm", [_kernel(n, vectors), *constants], transB=1)
     return out
@@ -249,11 +253,11 @@ def _svm_classifier(n: Any) -> None:
     _name_classes(n, labels)
     label, output = (*n.proto.output, "")[:2]
     probabilities = [np.asarray(n.attrs.get(name, ()), np.float64) for name in ("prob_a", "prob_b")]
-    if probabilities[0].size and classes > 2:
+    if probabilities[0].size not in (0, len(pairs)) or probabilities[0].size != probabilities[1].size:
         raise ValueError(
-            "probabilities of more than two classes; train it with SVC(probability=False), whose labels are the same"
+            f"{probabilities[0].size} and {probabilities[1].size} numbers of {len(pairs)} pairs' probabilities"
         )
-    if probabilities[0].size:  # of the first class, by Platt
+    if probabilities[0].size and classes == 2:  # of the first class, by Platt
         slope, offset = (float(p[0]) for p in probabilities)
         lines = np.array([[-slope], [slope]], np.float32), np.array([-offset, offset], np.float32)
         both = n.emit("Gemm", [scores, n.constant("slopes", lines[0]), n.constant("platt", lines[1])], transB=1)
@@ -267,8 +271,38 @@ def _svm_classifier(n: Any) -> None:
         bias = -table.sum(axis=1) / 2
         counted = n.emit("Gemm", [votes, n.constant("votes", table), n.constant("half", bias)], transB=1)
         n.emit("ArgMax", [counted], label, axis=1, keepdims=0)
-    if output:
+    if output and probabilities[0].size:
+        _coupled(n, scores, classes, pairs, *probabilities)
+    elif output and classes == 2:
+        n.emit("Gemm", [scores, n.constant("signs", np.array([[-1, 1]], np.float32))], output)
+    elif output:
         n.emit("Identity", [scores], output)
+
+
+def _coupled(
+    n: Any, scores: str, classes: int, pairs: Sequence[tuple[int, int]], slopes: np.ndarray, offsets: np.ndarray
+) -> None:
+    """Probabilities of classes from scores [1, P] of their pairs, in the closed form of Price and others (NIPS 1994).
+
+    r(a, b) = 1 / (1 + exp(slope * score + offset)) is the probability of a where it is a or b. Where these agree with each other,
+    p(a) = 1 / (sum over b of 1 / r(a, b) - (classes - 2)), and so does libsvm's iteration. That is a softmax over
+    0 and the pairs' logits, of which a's own place is read: a row for each class.
+    """
+    table, bias = np.zeros((classes, classes, len(pairs))), np.zeros((classes, classes))
+    for k, (a, b) in enumerate(pairs):
+        for mine, other, sign in ((a, b, 1), (b, a, -1)):
+            table[mine, other, k], bias[mine, other] = sign * slopes[k], sign * offsets[k]
+    weights = n.constant("slopes", table.reshape(-1, len(pairs)).astype(np.float32))
+    logits = n.emit("Gemm", [scores, weights, n.constant("platt", bias.reshape(-1).astype(np.float32))], transB=1)
+    ends = (n.constant("end", np.array(v, np.float32)) for v in (-SURE, SURE))
+    rows = n.emit("Reshape", [n.emit("Clip", [logits, *ends]), n.constant("rows", np.array([1, classes, classes]))])
+    flat = n.emit("Reshape", [n.emit("Softmax", [rows], axis=2), n.constant("flat", np.array([1, classes**2]))])
+    own = n.emit("Gather", [flat, n.constant("own", np.arange(classes) * (classes + 1))], axis=1)
+    n.emit("LpNormalization", [own], n.proto.output[1], axis=1, p=1)
+    n.expander.warn(
+        f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by libsvm's iteration: "
+        "on data of 3 classes they are within 0.02 of it, of 10 within 0.1; labels are the same"
+    )
 
 
 def _normalizer(n: Any) -> None:
@@ -297,14 +331,25 @@ def _feature_vectorizer(n: Any) -> None:
 
 
 def _one_hot_encoder(n: Any) -> None:
-    categories = list(n.attrs.get("cats_int64s", ()))
+    """A tree for each category, which asks x <= c and then x <= c - 1: such a question loses nothing of a feature."""
+    categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
     if not categories:
         raise ValueError("categories that are strings; encode them as numbers before the model (OrdinalEncoder)")
-    wide = n.emit("Unsqueeze", [n.i[0], n.constant("axes", np.array([-1]))]) if n.expander.opset >= 13 else ""
-    wide = wide or n.emit("Unsqueeze", [n.i[0]], axes=[2])
-    places = n.constant("categories", np.array(categories, np.float32))
-    real = n.emit("Cast", [wide], to=1)
-    n.emit("Cast", [n.emit("Equal", [real, places])], n.proto.output[0], to=1)
+    if (width := n.expander.width(n.i[0])) != 1:
+        raise ValueError(f"a row of {width} features; give each an encoder of its own")
+    count, c = len(categories), np.array(categories, np.float64)
+    every = np.arange(count)
+    column, yes, no = (np.full(4 * count, -1 if k == 0 else 0, np.int64) for k in range(3))
+    threshold, entry = np.zeros(4 * count), np.zeros(4 * count + 1, np.int64)
+    for node, steps, at in ((0, (1, 2), c), (1, (2, 3), c - 1)):  # 2: a leaf that adds nothing, 3: one that adds 1
+        column[4 * every + node], threshold[4 * every + node] = 0, at
+        yes[4 * every + node], no[4 * every + node] = (4 * every + k for k in steps)
+    entry[4 * every + 4] = 1
+    forest = trees.Forest(
+        column, threshold, yes, no, np.zeros(4 * count, bool), np.cumsum(entry), every, np.ones(count), 4 * every, np.zeros(count)
+    )  # fmt: skip
+    rows = n.constant("shape", np.array([1, 1, count]))
+    n.emit("Reshape", [n.expander.forest(n.proto, forest), rows], n.proto.output[0])
 
 
 def _label_encoder(n: Any) -> None:

@@ -29,10 +29,12 @@ Fresh = Callable[[str], str]
 AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
 NameClasses = Callable[["list[str]"], None]
 IsInput = Callable[[str], bool]
+Warn = Callable[[str], None]
+Width = Callable[[str], int]
 
 
 class Expander:
-    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants."""
+    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants. `width`: numbers in a row of a value."""
 
     def __init__(
         self,
@@ -43,6 +45,8 @@ class Expander:
         add_node: AddNode,
         name_classes: NameClasses,
         is_input: IsInput,
+        warn: Warn,
+        width: Width,
     ) -> None:
         self.opset = opset
         self.fresh = fresh
@@ -51,6 +55,8 @@ class Expander:
         self.add_node = add_node
         self.name_classes = name_classes
         self.is_input = is_input
+        self.warn = warn
+        self.width = width
 
     def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
         """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
