@@ -11,7 +11,8 @@ from mica.kernels.integers import Output
 
 
 def attention() -> Iterator[Case]:
-    """One row and many, shared heads, widths around what is summed at once, lengths inside and outside, scores at their ends."""
+    """One row and many, shared heads, widths around what is summed at once, lengths inside and outside, scores at their ends, queries of
+    eight bits and of nine."""
     for lead, m, t, d, e in (
         ((), 1, 1, 1, 1),
         ((1, 2), 1, 7, 8, 8),
@@ -19,8 +20,10 @@ def attention() -> Iterator[Case]:
         ((3,), 5, 12, 3, 17),
         ((1, 2), 1, 128, 12, 12),
         ((2, 1, 2, 1), 2, 9, 40, 5),
+        ((2,), 3, 20, 36, 12),
+        ((1,), 1, 6, 100, 20),
     ):
-        for data in ("", "extreme", "lowest"):
+        for data in ("", "extreme", "lowest", "inside", "near"):
             for asked in sorted({-(2**31), 0, 1, t // 2, t, 2**31 - 1}):
                 name = f"attend {lead} {m} {t} {d} {e} {data} {asked}"
                 rng = _rng(name)
@@ -29,8 +32,13 @@ def attention() -> Iterator[Case]:
                 first = min(1 << 15, (2**31 - 1) // (255 * t))
                 table = np.rint(first * np.exp(-np.arange(257) * 11 / 256)).astype(np.uint16)
                 limit = int(rng.integers(1, 65025 * d + 1))
-                fall = min((65535 << 12) // limit, 2**31 - 1)
                 zeros = rng.integers(-128, 128, 4)
+                if data == "inside":  # no query is further than 127 from its zero point
+                    zeros[0], xs[0] = 0, np.maximum(xs[0], -127)
+                if data == "near":  # a score off by one is a weight off by much
+                    zeros[0], limit = 0, 40 + 2 * d
+                    xs[0], xs[1] = xs[0] // 32, xs[1] // 32
+                fall = min((65535 << 12) // limit, 2**31 - 1)
                 p = {"rows": t, "width": d, "k_zero": int(zeros[1]), "v_zero": int(zeros[2])}
                 p |= {
                     "limit": limit,

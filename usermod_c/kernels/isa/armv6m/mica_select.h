@@ -32,5 +32,7 @@
 #define MICA_TREES_S8 mica_trees_s8_armv6m
 #undef MICA_FOREST_S8
 #define MICA_FOREST_S8 mica_forest_s8_armv6m
+#undef MICA_ATTEND_S8
+#define MICA_ATTEND_S8 mica_attend_s8_armv6m
 
 #endif
