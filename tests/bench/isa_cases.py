@@ -338,9 +338,10 @@ def max_pools() -> Iterator[Job]:
 
 
 def attention() -> Iterator[Job]:
-    """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits, lengths outside of the cache."""
+    """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits, lengths outside of the
+    cache; rotations."""
     for c in CASES:
-        if c.kernel == "attend_s8":
+        if c.kernel in ("attend_s8", "rotate_s8"):
             yield Job(c.name, codec.encode(model_of(c)), c.xs)
 
 

@@ -1,4 +1,4 @@
-"""Seeded cases for attention."""
+"""Seeded cases for attention and rotations."""
 
 from __future__ import annotations
 
@@ -50,3 +50,32 @@ def attention() -> Iterator[Case]:
                 p |= {"act_min": -128, "act_max": 127}
                 q = Output((*lead, m, e), int(zeros[0]), int(zeros[3]))
                 yield Case(name, "attend_s8", xs, p, q, {"table": table}, rows=int(np.prod(lead)) * m)
+
+
+def rotations() -> Iterator[Case]:
+    """One angle for all rows, one for each and for several; ends of the range, multipliers and shifts at their limits, clamps."""
+    for dims, angles, inner in (
+        ((1, 1, 8, 8), (1, 1, 1, 4), 8),
+        ((2, 3, 5, 6), (5, 3), 1),
+        ((2, 3, 4, 2), (3, 1, 1), 4),
+        ((7, 30), (7, 15), 1),
+        ((2,), (1,), 1),
+    ):
+        for data in ("", "extreme", "lowest"):
+            for mult_c, mult_s, shift, low, high in (
+                (8321, 8190, 20, -128, 127),
+                (16383, 16383, 25, -100, 90),
+                (0, 33000, 12, -128, 127),
+                (1, 1, 1, -128, 127),
+                (5, 0, 30, -128, 127),
+            ):
+                name = f"rotate {dims} {angles} {data} {mult_c} {mult_s} {shift}"
+                rng = _rng(name)
+                xs = [_data(rng, shape, data) for shape in (dims, angles, angles)]
+                zeros = [int(z) for z in rng.integers(-128, 128, 4)]
+                if data == "extreme":
+                    zeros = [127, -128, 127, -128]
+                p = {"inner": inner, "c_zero": zeros[1], "s_zero": zeros[2], "mult_c": mult_c, "mult_s": mult_s}
+                p |= {"shift": shift, "act_min": low, "act_max": high}
+                q = Output(dims, zeros[0], zeros[3])
+                yield Case(name, "rotate_s8", xs, p, q, rows=int(np.prod(dims[:-1])))
