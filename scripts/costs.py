@@ -9,6 +9,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs                      all cores; writes host_tools/mica/cost/table.json
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
+    scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -35,7 +36,9 @@ sys.path[:0] = [str(ROOT / "tests" / "bench"), str(ROOT / "tests" / "host"), str
 
 import bare_metal  # noqa: E402
 import layers  # noqa: E402
+from attention_cases import attend  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
+from case import Case  # noqa: E402
 from nets import Net  # noqa: E402
 from one_step import model_of  # noqa: E402
 from random_nets import RandomNet  # noqa: E402
@@ -49,7 +52,9 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import tabular, vectors  # noqa: E402
+from mica.kernels import attention, norm, tabular, vectors  # noqa: E402
+from mica.kernels.integers import Output  # noqa: E402
+from mica.kernels.movement import SCATTER  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -219,6 +224,53 @@ def classic(board: str) -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def decoder(board: str) -> list[Job]:
+    """Decoders' steps over shapes that decoders have; a cache is full, and is written where it lies."""
+    rng = np.random.default_rng(11)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    models = []
+    for i in range(70):
+        shape = ((pick(1, 2, 4, 8),), pick(1, 1, 2, 4), pick(4, 16, 33, 64, 128), pick(4, 6, 8, 12, 16, 32), 0)
+        c = attend(f"attend {i}", (*shape[:4], pick(shape[3], 8)), "inside", 2**31 - 1)
+        models.append((c.name, model_of(c), c.xs))
+    for i in range(30):
+        rows, half, each = pick(1, 2, 4, 8, 16), pick(2, 3, 4, 6, 8, 16, 32), pick(True, True, False)
+        dims, angles = (rows, 2 * half), (1 if each else rows, half)
+        p = {"inner": rows if each else 1, "c_zero": 0, "s_zero": 0, "mult_c": 8321, "mult_s": 8190, "shift": 20}
+        p |= {"act_min": -128, "act_max": 127}
+        xs = [rng.integers(-128, 128, shape, dtype=np.int8) for shape in (dims, angles, angles)]
+        c = Case(f"rotate {i}", "rotate_s8", xs, p, Output(dims, 3, -4))
+        models.append((c.name, model_of(c), c.xs))
+    for i in range(30):
+        heads, rows, width = pick(1, 2, 4, 8), pick(4, 16, 64, 128), pick(1, 4, 7, 8, 12, 16, 32)
+        cache, new = (1, heads, rows, width), (1, heads, 1, width)
+        xs = [
+            *(rng.integers(-128, 128, shape, dtype=np.int8) for shape in (cache, new)),
+            np.array([rows - 1], np.int32),
+        ]
+        c = Case(f"scatter {i}", "scatter_s8", xs, {"axis": 2, "circular": i % 2}, Output(cache, 0, 0))
+        models.append((c.name, model_of(c, in_place=0 if i % 3 else None), c.xs))
+    jobs = [Job(name, bare_metal.for_board(model, board), list(xs)) for name, model, xs in models]
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(36):
+            n, d, net = pick(1, 1, 1, 4), pick(16, 24, 32, 48, 64, 96, 128, 160, 256), Net(23, seed=i)
+            if i % 3 == 0:
+                shape = (1, pick(4, 16), pick(2, 8), pick(8, 32))
+                made = net.add("InstanceNormalization", net.input(shape), *(net.random(shape[1]) for _ in range(2)))
+            else:
+                x = net.input((1, n, d) if n > 1 else (1, d))
+                op = "LayerNormalization" if i % 3 == 1 else "RMSNormalization"
+                made = net.add(op, x, net.random(d), *([net.random(d)] if i % 3 == 1 else []), axis=-1)
+            net.output(made)
+            model = compile_model(net.save(Path(folder)), plain=True).model
+            xs = [bare_metal.random_input(model.tensors[t], rng) for t in model.inputs]
+            jobs.append(Job(f"norm {i}", bare_metal.for_board(model, board), xs))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def corpus(board: str) -> list[Job]:
     """Everything as jobs for a board; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -233,7 +285,7 @@ def corpus(board: str) -> list[Job]:
         data = bare_metal.for_board(model, board)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board)]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *classic(board), *decoder(board)]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -443,7 +495,9 @@ def main() -> int:
     """Measure, fit, write; or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
-    parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"
@@ -469,18 +523,30 @@ def main() -> int:
         if why := bare_metal.available(core):
             raise MicaError(f"{name}: {why}")
         revision = _revision()  # now: the tree may move on while this runs
-        found = samples(core, classic(core.board) if args.classic else corpus(core.board))
+        part = CLASSIC if args.classic else DECODER if args.decoder else None
+        found = samples(core, part.jobs(core.board) if part else corpus(core.board))
         if args.keep:
             Path(args.keep).write_text(json.dumps([vars(s) for s in found]))
-        if args.classic:
+        if part:
             facts = _content()["cores"][name]
-            ours = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS)}
-            kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in ours}
-            facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in ours])
+            kept = {kind: f for kind, f in facts["kinds"].items() if kind.split()[0] not in part.kernels}
+            facts["kinds"] = kept | fit_all([s for s in found if s.kind.split()[0] in part.kernels])
         else:
             facts = {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all(found)}
         _write("cores", name, facts)
     return 0
+
+
+@dataclass(frozen=True)
+class Part:
+    """Kernels that are measured by themselves, all else in the table staying as it is."""
+
+    jobs: Callable[[str], list[Job]]
+    kernels: frozenset[str]
+
+
+CLASSIC = Part(classic, frozenset(k.name for k in (*tabular.KERNELS, *vectors.KERNELS)))
+DECODER = Part(decoder, frozenset(k.name for k in (*attention.KERNELS, *norm.KERNELS, SCATTER)))
 
 
 def _content() -> dict[str, Any]:

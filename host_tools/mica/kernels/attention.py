@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.base import ACT, Array, Blobs, Cost, Dims, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import copies, elements
 from mica.kernels.integers import Output, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, require
 
@@ -71,13 +72,21 @@ def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + requantise(acc, inverse * p["mult"] >> 31, 31 - z + p["shift"]), p)
 
 
+def _attend_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
+    """Of a length that is the whole cache: each query with each key, each weight with each value."""
+    q, k = xs[:2]
+    return math.prod(q[:-1]) * k[-2] * (q[-1] + y[-1])
+
+
 def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """Of a length that is the whole cache."""
-    heads, rows = math.prod(y.dims[:-1]), step.params["rows"]
-    return "", {
-        "row": float(heads * rows),
-        "mac": float(heads * rows * (xs[0].dims[-1] + y.dims[-1])),
-        "out": float(math.prod(y.dims)),
+    queries, rows, d, e = math.prod(y.dims[:-1]), step.params["rows"], xs[0].dims[-1], y.dims[-1]
+    return copies(d, e), {
+        "query": float(queries),
+        "wide": float(queries * (d + e)),
+        "row": float(queries * rows),
+        "score": float(queries * rows * d),
+        "value": float(queries * rows * e),
     }
 
 
@@ -107,6 +116,7 @@ ATTEND = Kernel(
     constants=_attend_constants,
     oracle=attend_s8,
     scratch_of=_attend_scratch,
+    macs=_attend_macs,
     counts=_attend_counts,
 )
 
@@ -147,6 +157,15 @@ def rotate_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + (total >> p["shift"]), p).reshape(q.dims)
 
 
+def _rotate_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    half = xs[1].dims[-1]
+    return "", {
+        "turn": elements(y) / (2 * half * step.params["inner"]),
+        "angle": elements(y) / (2 * step.params["inner"]),
+        "out": float(elements(y)),
+    }
+
+
 ROTATE = Kernel(
     id=49,
     name="rotate_s8",
@@ -164,6 +183,7 @@ ROTATE = Kernel(
     in_place=True,
     rules=_rotate_rules,
     oracle=rotate_s8,
+    counts=_rotate_counts,
 )
 
 KERNELS = (ATTEND, ROTATE)
