@@ -12,6 +12,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --codes              only steps whose weights are codes of four bits
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
+    scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -40,8 +41,10 @@ import bare_metal  # noqa: E402
 import isa_cases  # noqa: E402
 import layers  # noqa: E402
 import sound_frames  # noqa: E402
+from attention_cases import attend  # noqa: E402
 from audio_cases import sound  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
+from case import Case  # noqa: E402
 from nets import Net  # noqa: E402
 from one_step import model_of  # noqa: E402
 from random_nets import RandomNet  # noqa: E402
@@ -55,8 +58,10 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import audio, tabular, vectors  # noqa: E402
+from mica.kernels import attention, audio, norm, tabular, vectors  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
+from mica.kernels.integers import Output  # noqa: E402
+from mica.kernels.movement import SCATTER  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -262,6 +267,53 @@ def sounds() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def decoder() -> list[Job]:
+    """Decoders' steps over shapes that decoders have; a cache is full, and is written where it lies."""
+    rng = np.random.default_rng(11)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    models = []
+    for i in range(70):
+        shape = ((pick(1, 2, 4, 8),), pick(1, 1, 2, 4), pick(4, 16, 33, 64, 128), pick(4, 6, 8, 12, 16, 32), 0)
+        c = attend(f"attend {i}", (*shape[:4], pick(shape[3], 8)), "inside", 2**31 - 1)
+        models.append((c.name, model_of(c), c.xs))
+    for i in range(30):
+        rows, half, each = pick(1, 2, 4, 8, 16), pick(2, 3, 4, 6, 8, 16, 32), pick(True, True, False)
+        dims, angles = (rows, 2 * half), (1 if each else rows, half)
+        p = {"inner": rows if each else 1, "c_zero": 0, "s_zero": 0, "mult_c": 8321, "mult_s": 8190, "shift": 20}
+        p |= {"act_min": -128, "act_max": 127}
+        xs = [rng.integers(-128, 128, shape, dtype=np.int8) for shape in (dims, angles, angles)]
+        c = Case(f"rotate {i}", "rotate_s8", xs, p, Output(dims, 3, -4))
+        models.append((c.name, model_of(c), c.xs))
+    for i in range(30):
+        heads, rows, width = pick(1, 2, 4, 8), pick(4, 16, 64, 128), pick(1, 4, 7, 8, 12, 16, 32)
+        cache, new = (1, heads, rows, width), (1, heads, 1, width)
+        xs = [
+            *(rng.integers(-128, 128, shape, dtype=np.int8) for shape in (cache, new)),
+            np.array([rows - 1], np.int32),
+        ]
+        c = Case(f"scatter {i}", "scatter_s8", xs, {"axis": 2, "circular": i % 2}, Output(cache, 0, 0))
+        models.append((c.name, model_of(c, in_place=0 if i % 3 else None), c.xs))
+    jobs = [Job(name, bare_metal.for_board(model, BOARD), list(xs)) for name, model, xs in models]
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(36):
+            n, d, net = pick(1, 1, 1, 4), pick(16, 24, 32, 48, 64, 96, 128, 160, 256), Net(23, seed=i)
+            if i % 3 == 0:
+                shape = (1, pick(4, 16), pick(2, 8), pick(8, 32))
+                made = net.add("InstanceNormalization", net.input(shape), *(net.random(shape[1]) for _ in range(2)))
+            else:
+                x = net.input((1, n, d) if n > 1 else (1, d))
+                op = "LayerNormalization" if i % 3 == 1 else "RMSNormalization"
+                made = net.add(op, x, net.random(d), *([net.random(d)] if i % 3 == 1 else []), axis=-1)
+            net.output(made)
+            model = compile_model(net.save(Path(folder)), plain=True).model
+            xs = [bare_metal.random_input(model.tensors[t], rng) for t in model.inputs]
+            jobs.append(Job(f"norm {i}", bare_metal.for_board(model, BOARD), xs))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def corpus() -> list[Job]:
     """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -276,7 +328,7 @@ def corpus() -> list[Job]:
         data = bare_metal.for_board(model, BOARD)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic(), *sounds()]
+    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic(), *sounds(), *decoder()]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -523,6 +575,7 @@ def _of(*rooms: Iterable[Kernel]) -> Callable[[str], bool]:
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
+    "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),
 }
 
@@ -531,10 +584,12 @@ def main() -> int:
     """Measure, fit, write; or judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--core", action="append", choices=list(CORES), help=f"default: {' '.join(DEFAULT)}")
-    parser.add_argument("--classic", action="store_true", help="only what classic models consist of")
-    parser.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
-    parser.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
-    parser.add_argument("--sound", action="store_true", help="only front ends of sound")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--classic", action="store_true", help="only what classic models consist of")
+    only.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
+    only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
+    only.add_argument("--sound", action="store_true", help="only front ends of sound")
+    only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"

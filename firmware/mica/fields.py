@@ -39,6 +39,7 @@ KERNELS = (
     "\nlog_mel_s8 1 window:h twiddles:h filters:H gains:H dct:h bias:i | frame hop fft bands gains flags preemphasis floor floor_exponent mult shift act_min act_max"
     "\nscatter_s8 1 | axis circular"
     "\nattend_s8 1 table:H | rows width k_zero v_zero limit fall fall_shift mult shift act_min act_max"
+    "\nrotate_s8 1 | inner c_zero s_zero mult_c mult_s shift act_min act_max"
     "\nforest_s8 1 nodes:i roots:I leaves:i bias:i | words trees units mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"

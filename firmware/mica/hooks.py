@@ -22,7 +22,7 @@ GROUPS = (
     ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8"),
     ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
     ("pool", "max_pool2d_s8", "average_pool2d_s8"),
-    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8"),
+    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8", "rotate_s8"),
     ("activation", "softmax_s8", "lut_s8", "log_softmax_s8", "attend_s8"),
     (
         "shape",

@@ -156,7 +156,7 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
     compile_with = [
         gcc, *core.flags, *FLAGS, *more,
-        f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=16384",
+        f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=24576",
     ]  # fmt: skip
     places = [*(f"-I{usermod / i}" for i in include), f"-I{BARE}"]
     objects = _objects(compile_with, places, [BARE / "main.c", BARE / core.start, *sources(isa, usermod)], usermod)

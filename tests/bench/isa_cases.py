@@ -16,7 +16,7 @@ import numpy as np
 from bare_metal import Job
 from cases import CASES
 from layers import channels, weights
-from one_step import few
+from one_step import few, model_of
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
@@ -373,10 +373,18 @@ def max_pools() -> Iterator[Job]:
         yield one_step(name, "max_pool2d_s8", [_data(_rng(name), (1, h, w, c), "")], dims, [7, 7], p, {})
 
 
+def attention() -> Iterator[Job]:
+    """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits, lengths outside of the
+    cache; rotations."""
+    for c in CASES:
+        if c.kernel in ("attend_s8", "rotate_s8"):
+            yield Job(c.name, codec.encode(model_of(c)), c.xs)
+
+
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
     jobs = [*of_the_oracle(), *convolutions(), *winograds(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
-    jobs += [*elementwise(), *max_pools()]
+    jobs += [*elementwise(), *max_pools(), *attention()]
     jobs += itertools.islice(in_codes([*convolutions(), *fully_connected()]), 0, None, 5)
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs

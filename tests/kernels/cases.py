@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from arithmetic_cases import arithmetic
-from attention_cases import attention
+from attention_cases import attention, rotations
 from audio_cases import audio_cases
 from case import Case, _data, _rng
 from movement_cases import movement
@@ -350,6 +350,7 @@ CASES = [
     *others(),
     *movement(),
     *attention(),
+    *rotations(),
     *recurrences(),
     *arithmetic(),
     *tabular_cases(),

@@ -40,6 +40,8 @@ def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None)
         zeros = [c.q.y_zero] * 4
     elif c.kernel == "attend_s8":
         zeros = [c.q.x_zero, c.p["k_zero"], c.p["v_zero"], 0]
+    elif c.kernel == "rotate_s8":
+        zeros = [c.q.x_zero, c.p["c_zero"], c.p["s_zero"]]
     elif c.kernel == "recurrent_s8":
         zeros = [c.q.x_zero, c.p["hidden_zero"], c.q.b_zero]
     tensors, at = [], schema.ALIGN  # no tensor has the arena's address

@@ -83,7 +83,7 @@ def test_the_exact_form_is_exact(kernel: str) -> None:
 
 def test_kernels_without_a_form_are_known() -> None:
     rows = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS, *audio.KERNELS)}
-    assert {k.name for k in KERNELS} - set(FORMS) == {"attend_s8", "recurrent_s8", *rows}
+    assert {k.name for k in KERNELS} - set(FORMS) == {"attend_s8", "recurrent_s8", "rotate_s8", *rows}
 
 
 def test_a_step_without_a_form_is_a_node_of_our_own() -> None:

@@ -447,6 +447,15 @@
 #define MICA_ATTEND_S8_PARAM_SHIFT 8
 #define MICA_ATTEND_S8_PARAM_ACT_MIN 9
 #define MICA_ATTEND_S8_PARAM_ACT_MAX 10
+#define MICA_KERNEL_ROTATE_S8 49
+#define MICA_ROTATE_S8_PARAM_INNER 0
+#define MICA_ROTATE_S8_PARAM_C_ZERO 1
+#define MICA_ROTATE_S8_PARAM_S_ZERO 2
+#define MICA_ROTATE_S8_PARAM_MULT_C 3
+#define MICA_ROTATE_S8_PARAM_MULT_S 4
+#define MICA_ROTATE_S8_PARAM_SHIFT 5
+#define MICA_ROTATE_S8_PARAM_ACT_MIN 6
+#define MICA_ROTATE_S8_PARAM_ACT_MAX 7
 #define MICA_KERNEL_FOREST_S8 51
 #define MICA_FOREST_S8_BLOB_NODES 0             // i32
 #define MICA_FOREST_S8_BLOB_ROOTS 1             // u32
@@ -498,6 +507,7 @@
     X(log_mel_s8, LOG_MEL_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(scatter_s8, SCATTER_S8, 3, 3, 1, INT8, INT32, INT8) \
     X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
+    X(rotate_s8, ROTATE_S8, 3, 3, 1, INT8, INT8, INT8) \
     X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
@@ -537,6 +547,7 @@
     X(log_mel) \
     X(scatter) \
     X(attend) \
+    X(rotate) \
     X(forest)
 
 #endif

@@ -708,6 +708,18 @@ typedef struct {
 mica_status_t mica_attend_s8_check_constants(const mica_attend_s8_t *p, const char **what);
 uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);
 
+// ---- rotate_s8: rows of two halves, turned against each other; formula: SPEC.md, kernel 49
+//   x, y int8 [rows, 2 * half]; c, s int8 [turns, half], each row for `inner` rows of x, and then again; y may be x
+typedef struct {
+    const int8_t *x, *c, *s;
+    int8_t *y;
+    uint32_t rows, half, turns, inner;
+    int32_t mult_c, mult_s;
+    uint8_t shift;
+    int8_t x_zero, c_zero, s_zero, y_zero;
+    int8_t act_min, act_max;
+} mica_rotate_s8_t;
+
 // ---- what every kernel has
 #define MICA_DECLARE(name) \
     mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \

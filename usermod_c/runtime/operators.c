@@ -140,6 +140,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_ATTEND_S8:
             return mica_load_attend;
         #endif
+        #ifndef MICA_WITHOUT_ROTATE_S8
+        case MICA_KERNEL_ROTATE_S8:
+            return mica_load_rotate;
+        #endif
         #ifndef MICA_WITHOUT_FOREST_S8
         case MICA_KERNEL_FOREST_S8:
             return mica_load_forest;

@@ -1,4 +1,4 @@
-"""Attention over the rows of a cache that are filled."""
+"""Attention over the rows of a cache that are filled; rotations by place."""
 
 from mica.fallback.common import volume
 
@@ -60,5 +60,41 @@ def attend_s8(step):
                 acc = sum([s[t] * (v[(first + t) * wide + i] - v_zero) for t in range(n)])
                 at = y_zero + ((acc * mult + (1 << (30 + e))) >> (31 + e))
                 y[row * wide + i] = low if at < low else high if at > high else at
+
+    return run
+
+
+def rotate_s8(step):
+    """Rows of two halves, turned by angles of which cosines and sines are given."""
+    x, c, s = step.x
+    step.want(x.shape == step.y.shape, "the output has another shape")
+    step.want(len(x.shape) >= 1 and len(c.shape) >= 1 and c.shape == s.shape, "cosines and sines differ")
+    half = c.shape[-1]
+    step.want(x.shape[-1] == 2 * half, "the rows are not twice as long as the cosines")
+    inner = step.within("inner", 1, 0x7FFFFFFF)
+    rows, turns = volume(x.shape[:-1]), volume(c.shape[:-1])
+    step.want(rows % (turns * inner) == 0, "the rotations do not divide the rows")
+    c_zero = step.within("c_zero", c.zero_point, c.zero_point)
+    s_zero = step.within("s_zero", s.zero_point, s.zero_point)
+    mult_c, mult_s = step.within("mult_c", 0, 0x7FFFFFFF), step.within("mult_s", 0, 0x7FFFFFFF)
+    shift = step.within("shift", 1, 30)
+    offset = 1 << (shift - 1)
+    step.want(65025 * (mult_c + mult_s) + offset < 1 << 31, "the sums can overflow")
+    low, high = step.clamp()
+    x_zero, y_zero = x.zero_point, step.y.zero_point
+    x, c, s, y = x.data, c.data, s.data, step.y.data
+
+    def put(i, v):
+        v = y_zero + ((v + offset) >> shift)
+        y[i] = low if v < low else high if v > high else v
+
+    def run():
+        for row in range(rows):
+            angle, at = row // inner % turns * half, row * 2 * half
+            for i in range(half):
+                cosine, sine = (c[angle + i] - c_zero) * mult_c, (s[angle + i] - s_zero) * mult_s
+                a, b = x[at + i] - x_zero, x[at + half + i] - x_zero
+                put(at + i, a * cosine - b * sine)
+                put(at + half + i, a * sine + b * cosine)
 
     return run

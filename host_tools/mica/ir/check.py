@@ -86,6 +86,9 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
         keys, values = (g.value(i).shape for i in node.inputs[1:3])
         alike = x[:-2] == keys[:-2] == values[:-2] and x[-1] == keys[-1] and keys[-2] == values[-2]
         return (*x[:-1], values[-1]) if alike else ()
+    if node.op == "Rotate":
+        cosines, sines = (g.value(i).shape for i in node.inputs[1:])
+        return x if cosines == sines and x[-1] == 2 * cosines[-1] else ()
     if node.op == "Transpose":
         return tuple(x[p] for p in node.attrs["perm"])
     if node.op == "Reshape":

@@ -1,4 +1,4 @@
-"""Attention of queries over the rows of a cache that are filled."""
+"""Attention of queries over the rows of a cache that are filled, and rotations that say at which place a row stands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.base import ACT, Array, Blobs, Cost, Dims, Kernel, Params, Shapes, Step, Tensor, Tensors
+from mica.kernels.counts import copies, elements
 from mica.kernels.integers import Output, clamp, int32, requantise
 from mica.kernels.rules import INT32_LIMIT, act, require
 
@@ -71,13 +72,21 @@ def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + requantise(acc, inverse * p["mult"] >> 31, 31 - z + p["shift"]), p)
 
 
+def _attend_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
+    """Of a length that is the whole cache: each query with each key, each weight with each value."""
+    q, k = xs[:2]
+    return math.prod(q[:-1]) * k[-2] * (q[-1] + y[-1])
+
+
 def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """Of a length that is the whole cache."""
-    heads, rows = math.prod(y.dims[:-1]), step.params["rows"]
-    return "", {
-        "row": float(heads * rows),
-        "mac": float(heads * rows * (xs[0].dims[-1] + y.dims[-1])),
-        "out": float(math.prod(y.dims)),
+    queries, rows, d, e = math.prod(y.dims[:-1]), step.params["rows"], xs[0].dims[-1], y.dims[-1]
+    return copies(d, e), {
+        "query": float(queries),
+        "wide": float(queries * (d + e)),
+        "row": float(queries * rows),
+        "score": float(queries * rows * d),
+        "value": float(queries * rows * e),
     }
 
 
@@ -107,7 +116,74 @@ ATTEND = Kernel(
     constants=_attend_constants,
     oracle=attend_s8,
     scratch_of=_attend_scratch,
+    macs=_attend_macs,
     counts=_attend_counts,
 )
 
-KERNELS = (ATTEND,)
+LARGEST = 255 * 255  # a product of two numbers without their zero points
+
+
+def _rotate_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    act(p)
+    rows, cosines, sines = (t.dims for t in x)
+    require(rows == y.dims, f"the output is {list(y.dims)}, the input {list(rows)}")
+    require(
+        bool(rows) and bool(cosines) and cosines == sines and rows[-1] == 2 * cosines[-1],
+        f"rows of {list(rows)} are not twice as long as cosines of {list(cosines)} and sines of {list(sines)}",
+    )
+    turns = math.prod(cosines[:-1])
+    require(
+        1 <= p["inner"] < INT32_LIMIT and math.prod(rows[:-1]) % (turns * p["inner"]) == 0,
+        f"{turns} rotations of {p['inner']} rows do not divide {math.prod(rows[:-1])}",
+    )
+    require(
+        p["c_zero"] == x[1].zero_point and p["s_zero"] == x[2].zero_point,
+        "c_zero or s_zero is not its tensor's zero point",
+    )
+    require(1 <= p["shift"] <= 30, f"shift is {p['shift']}; expected 1 to 30")
+    most = LARGEST * (p["mult_c"] + p["mult_s"]) + (1 << (p["shift"] - 1))
+    require(p["mult_c"] >= 0 and p["mult_s"] >= 0 and most < INT32_LIMIT, "mult_c or mult_s is negative or too large")
+    return {}
+
+
+def rotate_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Rows of two halves, turned by angles of which cosines and sines are given."""
+    half = xs[1].shape[-1]
+    c = (xs[1].reshape(-1, 1, half).astype(np.int64) - p["c_zero"]) * p["mult_c"]
+    s = (xs[2].reshape(-1, 1, half).astype(np.int64) - p["s_zero"]) * p["mult_s"]
+    x = xs[0].reshape(-1, len(c), p["inner"], 2 * half).astype(np.int64) - q.x_zero
+    a, b = x[..., :half], x[..., half:]
+    total = int32(np.concatenate([a * c - b * s, a * s + b * c], axis=-1) + (1 << (p["shift"] - 1)))
+    return clamp(q.y_zero + (total >> p["shift"]), p).reshape(q.dims)
+
+
+def _rotate_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    half = xs[1].dims[-1]
+    return "", {
+        "turn": elements(y) / (2 * half * step.params["inner"]),
+        "angle": elements(y) / (2 * step.params["inner"]),
+        "out": float(elements(y)),
+    }
+
+
+ROTATE = Kernel(
+    id=49,
+    name="rotate_s8",
+    n_inputs=3,
+    blobs=(),
+    params=("inner", "c_zero", "s_zero", "mult_c", "mult_s", "shift", *ACT),
+    doc=(
+        "Rotary embedding. x and y [...,2*H]; cosines and sines [...,H], for one row after the other, each for `inner` rows of x, and then "
+        "from the first on again. Of a row a = its first half - zx, b = the second - zx, c = (cosine - c_zero) * mult_c, s = (sine - "
+        "s_zero) * mult_s: the first half of y = clamp(zy + ((a * c - b * s + 2**(shift-1)) >> shift)), the second clamp(zy + ((a * s + b "
+        "* c + 2**(shift-1)) >> shift)). c_zero and s_zero are the tensors' zero points. mult_c, mult_s >= 0, 65025 * (mult_c + mult_s) + "
+        "2**(shift-1) < 2**31, 1 <= shift <= 30."
+    ),
+    group="arithmetic",
+    in_place=True,
+    rules=_rotate_rules,
+    oracle=rotate_s8,
+    counts=_rotate_counts,
+)
+
+KERNELS = (ATTEND, ROTATE)

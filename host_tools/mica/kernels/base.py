@@ -60,12 +60,12 @@ def no_oracle(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     raise NotImplementedError("this kernel has no integers of its own")
 
 
-def no_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
-    """A kernel without products of weights."""
+def no_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
+    """A kernel without products of matrices."""
     return 0
 
 
-def weights_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+def weights_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     """As TFLite counts them: weights times the outputs that use each."""
     weights = blobs["weights"]
     return int(weights.size) * (math.prod(y) // weights.shape[0])
@@ -105,7 +105,7 @@ class Kernel:
     constants(x, y, p, blobs) does the same for the values of the constants (`mica_<kernel>_check_constants`).
     oracle(xs, blobs, p, q) -> y, in numpy: the C kernels equal it bit for bit.
       xs: inputs; blobs: constants by name; p: parameters by name; q: shape of the output and the zero points.
-    macs(x, y, blobs) -> multiply-accumulates of a step, from the dimensions of the first input and the output.
+    macs(xs, y, blobs) -> multiply-accumulates of a step, from the dimensions of the inputs and the output.
     scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
     counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
       it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
@@ -128,7 +128,7 @@ class Kernel:
     layouts: tuple[Layout, ...] = (PLAIN,)  # orders of the weights that it reads; `pack` writes the first
     in_place: bool = False  # the output may lie exactly on an input of its size and type; elsewhere they share no byte
     constants: Callable[[Tensors, Tensor, Params, Blobs], None] = no_constants
-    macs: Callable[[Dims, Dims, Blobs], int] = no_macs
+    macs: Callable[[Sequence[Dims], Dims, Blobs], int] = no_macs
     scratch: Callable[[Dims, Dims, Params], Scratch] = no_scratch
     scratch_min: Callable[[int], int] = no_scratch_min
     scratch_of: Callable[[Params], int] = no_scratch_of

@@ -251,9 +251,9 @@ def conv_transpose2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output)
     return finish(acc, blobs, p, q)[None]
 
 
-def _conv_transpose_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+def _conv_transpose_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     """Each input meets the weights of all that it reaches."""
-    return int(blobs["weights"].size) * x[1] * x[2]
+    return int(blobs["weights"].size) * xs[0][1] * xs[0][2]
 
 
 def _conv_transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:

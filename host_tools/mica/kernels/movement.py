@@ -303,8 +303,9 @@ def scatter_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
 def _scatter_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     axis = step.params["axis"]
     rows = math.prod(y.dims[:axis])
-    where = "in place" if _in_place(xs[0], y) else "copied"
-    return where, {"run": float(rows), "out": float(elements(xs[1] if where == "in place" else y))}
+    if not _in_place(xs[0], y):
+        return "copied", {"run": float(rows), "out": float(elements(y))}
+    return f"in place {copies(elements(xs[1]) // rows)}", {"run": float(rows), "out": float(elements(xs[1]))}
 
 
 def _in_place(x: Tensor, y: Tensor) -> bool:

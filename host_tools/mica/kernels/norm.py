@@ -66,9 +66,13 @@ def layer_norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Ar
     return clamp(q.y_zero + acc, p).reshape(q.dims)
 
 
+WIDE = (2**15 - 1) // 255  # beyond it a row's sums times its length need products of 64 bits
+
+
 def _layer_norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     n = math.prod(xs[0].dims[step.params["axis"] :])
-    return f"mode {step.params['mode']}", {"row": elements(xs[0]) / n, "in": float(elements(xs[0]))}
+    wide = " wide" if step.params["mode"] == 0 and n > WIDE else ""
+    return f"mode {step.params['mode']}{wide}", {"row": elements(xs[0]) / n, "in": float(elements(xs[0]))}
 
 
 LAYER_NORM = Kernel(

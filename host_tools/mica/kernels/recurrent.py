@@ -137,9 +137,9 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
     return y
 
 
-def _recurrent_macs(x: Dims, y: Dims, blobs: Blobs) -> int:
+def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     """Every row of the matrix at every time step."""
-    return int(blobs["matrix"].size) * x[0] * x[1]
+    return int(blobs["matrix"].size) * xs[0][0] * xs[0][1]
 
 
 def _recurrent_scratch_min(out_channels: int) -> int:

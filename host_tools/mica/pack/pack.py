@@ -97,7 +97,7 @@ def _step(g: Graph, node: Node, ids: Mapping[str, int]) -> StepRecord:
         outputs=tuple(ids[o] for o in node.outputs),
         params={k: int(v) for k, v in node.attrs.items()},
         blobs=blobs,
-        macs=kernel.macs(g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape, blobs),
+        macs=kernel.macs([g.value(i).shape for i in node.inputs[:n_inputs]], g.value(node.outputs[0]).shape, blobs),
     )
     step.flags = codec.step_flags(step)
     step.layout = layout_of(g, node).code

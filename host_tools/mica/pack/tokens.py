@@ -63,9 +63,14 @@ def _positions(model: ModelFile, place: int | None) -> int:
     """Rows of the smallest table that the position is looked up in; 0: there is none."""
     if place is None:
         return 0
-    rows = [
-        len(s.blobs["table"]) for s in model.steps if s.kernel == "embedding_s8" and s.inputs[0] == model.inputs[place]
-    ]
+    position = model.tensors[model.inputs[place]]
+    made = {o for s in model.steps for o in s.outputs}
+    names = {  # a reshaped position is another tensor of the same bytes
+        i
+        for i, t in enumerate(model.tensors)
+        if i not in made and (t.dtype, t.space, t.offset) == (position.dtype, position.space, position.offset)
+    }
+    rows = [len(s.blobs["table"]) for s in model.steps if s.kernel == "embedding_s8" and s.inputs[0] in names]
     return min(rows, default=0)
 
 

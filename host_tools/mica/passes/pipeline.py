@@ -42,6 +42,7 @@ from mica.passes import (
     recognise_attention,
     recognise_layer_norm,
     recognise_reductions,
+    recognise_rotation,
     sound_weights,
     transposes,
 )
@@ -95,6 +96,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("common_subexpressions", common_subexpressions.run),  # sinking made copies
     ("dead_code", dead_code.run),
     ("recognise_attention", recognise_attention.run),  # when transposes are in the products, and factors too
+    ("recognise_rotation", recognise_rotation.run),  # before merge_moves, which looks through the copies of the halves
     ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
     ("dead_code", dead_code.run),  # copies that others went round
     ("limits", limits.run),

@@ -393,7 +393,9 @@ class Planner:
             tensors.append(TensorRecord(name, value.dtype, dims, value.quant.scale, value.quant.zero_point))
         if part and "pad_top" in record.params:
             record = replace(record, params=record.params | {"pad_top": 0})
-        record = replace(record, macs=KERNEL_BY_NAME[node.op].macs(tensors[0].dims, tensors[-1].dims, record.blobs))
+        record = replace(
+            record, macs=KERNEL_BY_NAME[node.op].macs([t.dims for t in tensors[:-1]], tensors[-1].dims, record.blobs)
+        )
         return self._given(node.op, record, tensors[:-1], tensors[-1], scratch)
 
     def scratch(self, cuts: Sequence[Segment], limit: int) -> int:

@@ -221,6 +221,15 @@ def _attend(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return softmax(scores) @ v[..., :n, :]
 
 
+def _rotate(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    x, c, s = a
+    half = c.shape[-1]
+    c, s = c.reshape(-1, 1, half), s.reshape(-1, 1, half)
+    x = x.reshape(-1, len(c), node.attrs["inner"], 2 * half)
+    first, second = x[..., :half], x[..., half:]
+    return np.concatenate([first * c - second * s, first * s + second * c], axis=-1).reshape(shape)
+
+
 def _features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, factor, shift, missing = (v.astype(np.float64) for v in a)
     return np.where(np.isnan(x), missing, x * factor + shift)
@@ -297,6 +306,7 @@ OPS: dict[str, Operator] = {
     "Pad": _pad,
     "ResizeLinear": _resize_linear,
     "Attend": _attend,
+    "Rotate": _rotate,
     "Embedding": _embedding,
     "ScatterRows": _scatter_rows,
     "Features": _features,

@@ -30,7 +30,7 @@ typedef struct {
 
 static uint8_t arena[BENCH_ARENA_BYTES] __attribute__((aligned(16)));
 static uint8_t tables[BENCH_TABLES_BYTES] __attribute__((aligned(8)));
-static uint8_t state[4096] __attribute__((aligned(16)));
+static uint8_t state[40960] __attribute__((aligned(16)));
 
 static void print_number(uint32_t v) {
     char text[10], *p = text + sizeof(text);

@@ -1,4 +1,4 @@
-"""Attention: exponentials as a table over differences of int32 scores."""
+"""Attention: exponentials as a table over differences of int32 scores. Rotations: one rounding for two products."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.kernels.attention import FALL, TABLE
+from mica.kernels.attention import FALL, LARGEST, TABLE
 from mica.quantise.kernels.arithmetic import OPEN, requant_params
 from mica.quantise.kernels.common import emit, quant
 from mica.reference import functions
@@ -40,4 +40,21 @@ def _attend(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "attend_s8", [q, k, v, length], [np.rint(most * falling).astype(np.uint16)], params)
 
 
-STEPS = {"Attend": _attend}
+def _rotate(g: Graph, out: Graph, node: Node) -> None:
+    x, c, s, y = (quant(out, i) for i in (*node.inputs, node.outputs[0]))
+    by_c, by_s = x.scale * c.scale / y.scale, x.scale * s.scale / y.scale
+
+    def fits(shift: int) -> bool:
+        return LARGEST * (round(by_c * 2**shift) + round(by_s * 2**shift)) + 2 ** (shift - 1) < 2**31
+
+    shift = 30
+    while shift > 1 and not fits(shift):
+        shift -= 1
+    if not fits(shift):
+        raise ValueError(f"a rotation of numbers {x.scale / y.scale:.3g} times as far apart as its results")
+    params = {"inner": node.attrs["inner"], "c_zero": c.zero_point, "s_zero": s.zero_point}
+    params |= {"mult_c": round(by_c * 2**shift), "mult_s": round(by_s * 2**shift), "shift": shift, **OPEN}
+    emit(out, node, "rotate_s8", list(node.inputs), [], params)
+
+
+STEPS = {"Attend": _attend, "Rotate": _rotate}

@@ -201,4 +201,20 @@ void mica_armv6m_roots(uint32_t *v, const uint32_t *end, const uint32_t *table);
 void mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n, uint64_t *sum);
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
 
+// What mica_armv6m_weights works on, in the order in which attention.S reads it.
+typedef struct {
+    int32_t *s, *end;
+    int32_t most;
+    uint32_t limit, fall, fall_shift;
+    const uint16_t *table;
+    uint32_t least;           // the weight of what is as far below `most` as limit
+} mica_attend_weights_t;
+
+void mica_armv6m_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words, int32_t *most);
+void mica_armv6m_more_scores(int32_t *s, const int8_t *k, const int8_t *k_end, const uint32_t *x, uint32_t words, int32_t *most);
+uint32_t mica_armv6m_weights(const mica_attend_weights_t *args);
+void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
+void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
+void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
+
 #endif

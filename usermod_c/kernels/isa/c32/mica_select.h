@@ -26,5 +26,7 @@
 #define MICA_SOFTMAX_S8 mica_softmax_s8_c32
 #undef MICA_LUT_S8
 #define MICA_LUT_S8 mica_lut_s8_c32
+#undef MICA_ATTEND_S8
+#define MICA_ATTEND_S8 mica_attend_s8_c32
 
 #endif

@@ -42,6 +42,7 @@
 #define MICA_LOG_MEL_S8 mica_log_mel_s8_ref
 #define MICA_SCATTER_S8 mica_scatter_s8_ref
 #define MICA_ATTEND_S8 mica_attend_s8_ref
+#define MICA_ROTATE_S8 mica_rotate_s8_ref
 #define MICA_FOREST_S8 mica_forest_s8_ref
 
 #endif
