@@ -82,7 +82,7 @@ def with_files_elsewhere(image: Path, to: Path) -> None:
     data = image.read_bytes()
     found = 0
     for base in (0, flash_map.XIP_BASE):
-        old = struct.pack("<II", base + 0x180000, 0x80000)
+        old = struct.pack("<II", base + 0x190000, 0x70000)
         found += data.count(old)
         data = data.replace(old, struct.pack("<II", base + 0x1C0000, 0x40000))
     assert found == 2
@@ -143,7 +143,7 @@ def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
     assert code == 0, captured.err
     facts = json.loads(captured.out)
     assert (facts["files"], facts["restored"], facts["models"]) == ("restored", len(FILES), ["pushed.mica"])
-    assert "the file system moves from 256 K at 0x1c0000 to 512 K at 0x180000: copying 4 files" in captured.err
+    assert "the file system moves from 256 K at 0x1c0000 to 448 K at 0x190000: copying 4 files" in captured.err
     assert facts["port"] == cable.port
     assert list(here.iterdir()) == []  # the copies are gone, now that the board has them
     (fake,) = cable.fakes
@@ -153,7 +153,7 @@ def test_files_move(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
     with SerialBoard(cable.port) as board:
         board.exec("import os\nos.remove('main.py')")
         assert facts["mica"] == require_mica(board)
-        assert flash_map.rp2_files_of_board(board) == Span(0x180000, 0x80000)
+        assert flash_map.rp2_files_of_board(board) == Span(0x190000, 0x70000)
     answers(cable.port, "pushed.mica")
 
 

@@ -46,7 +46,7 @@ def declaring(files: Span | None) -> bytes:
 def image(tmp_path: Path) -> Path:
     """A firmware as far as its outside goes."""
     path = tmp_path / "firmware.uf2"
-    path.write_bytes(uf2.build([(BASE, declaring(Span(0x180000, 0x80000)))], uf2.RP2040))
+    path.write_bytes(uf2.build([(BASE, declaring(Span(0x190000, 0x70000)))], uf2.RP2040))
     return path
 
 
@@ -87,7 +87,7 @@ def test_the_copy(drive: Callable[..., FakeBootsel], fails: Callable[..., str]) 
     fake = drive()
     said = fails("--erase-files")
     assert fake.done.wait(30) and fake.faults == []
-    assert fake.flash.read_bytes()[: len(PROGRAM)] == declaring(Span(0x180000, 0x80000))
+    assert fake.flash.read_bytes()[: len(PROGRAM)] == declaring(Span(0x190000, 0x70000))
     assert said == (
         "mica: error: the image is written, but RPI_PICO did not come back within 0 s: no new serial port appeared"
     )
@@ -312,7 +312,7 @@ def test_no_way_into_bootsel(image: Path, drive: object, monkeypatch: pytest.Mon
 
 
 def test_layout_of_an_image() -> None:
-    for files in (Span(0x180000, 0x80000), None):
+    for files in (Span(0x190000, 0x70000), None):
         blocks = uf2.parse(uf2.build([(BASE, declaring(files))], uf2.RP2040), "x")
         assert flash_map.rp2_files_of_image((block.address, block.data) for block in blocks) == files
     assert flash_map.rp2_files_of_image([(BASE, bytes(256))]) is None
@@ -322,7 +322,7 @@ def test_layout_of_an_image() -> None:
 def test_images_that_are_refused(tmp_path: Path) -> None:
     board = load_board("RPI_PICO")
     path = tmp_path / "x.uf2"
-    inside = declaring(Span(0x180000, 0x80000))
+    inside = declaring(Span(0x190000, 0x70000))
     for parts, says in (
         ([(0x20000000, PROGRAM)], "no program begins at 0x10000000"),
         ([(BASE, PROGRAM), (BASE + (2 << 20), b"x")], "writes at 0x10200000, which is not in the flash of RPI_PICO"),
