@@ -101,9 +101,9 @@ def test_command(digits: Path) -> None:
     assert facts["fits"] is True and facts["reasons"] == []
     assert facts["flash"] == {
         "file": digits.stat().st_size,
-        "romfs": 896 << 10,
-        "push_room": (448 << 10) - 4096,
-        "storage": 512 << 10,
+        "romfs": 960 << 10,
+        "push_room": (480 << 10) - 4096,
+        "storage": 448 << 10,
         "place": "romfs",
     }
     assert facts["time"]["total"] == pytest.approx(

@@ -15,11 +15,13 @@ from mica.format import codec
 from mica.kernels import KERNELS
 from mica.kernels.base import Kernel
 
+# As a firmware: where code may lie anywhere, a constant table of functions is written while a program is loaded.
+FIXED = "-fno-pie"
 TARGETS = {
-    "gcc -O2": ("gcc", ["-O2"]),
-    "gcc -Os": ("gcc", ["-Os"]),
-    "gcc 32 bit": ("gcc", ["-O2", "-m32", "-ffreestanding"]),
-    "clang -O2": ("clang", ["-O2"]),
+    "gcc -O2": ("gcc", ["-O2", FIXED]),
+    "gcc -Os": ("gcc", ["-Os", FIXED]),
+    "gcc 32 bit": ("gcc", ["-O2", FIXED, "-m32", "-ffreestanding"]),
+    "clang -O2": ("clang", ["-O2", FIXED]),
     "Cortex-M0+ -Os": ("arm-none-eabi-gcc", ["-Os", "-mcpu=cortex-m0plus", "-mthumb"]),
     "Cortex-M3 -O2": ("arm-none-eabi-gcc", ["-O2", "-mcpu=cortex-m3", "-mthumb"]),
     "RV32IMC -Os": (

@@ -66,7 +66,15 @@ def spelled(op: str, *inputs: str, constants: dict[str, np.ndarray], **attrs: ob
 
     proto = helper.make_node(op, list(inputs), ["y"], "n", "com.microsoft", **attrs)
     expander = Expander(
-        17, lambda base: base, table.get, add_constant, lambda *_: "", lambda *_: None, lambda x: x not in table
+        17,
+        lambda base: base,
+        table.get,
+        add_constant,
+        lambda *_: "",
+        lambda *_: None,
+        lambda x: x not in table,
+        lambda *_: None,
+        lambda _: None,
     )
     nodes = expander.spell(proto)
     return [f"{n.output[0]} = {n.op_type}({', '.join(n.input)})" for n in nodes]
