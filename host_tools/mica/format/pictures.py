@@ -15,6 +15,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.schema import PICTURE_COLOURS, PICTURE_FLAGS, PICTURE_FORMATS, PICTURE_MAX_COVER, PICTURE_MAX_SIDE
+from mica.format.values import clip_s8
 
 KEY = "picture"
 FRACTION = 20
@@ -72,9 +73,7 @@ class Wanted:
     def table(self) -> np.ndarray:
         """int8 [channels, 256]: what bytes become."""
         p = np.arange(256, dtype=np.int64)
-        return np.array(
-            [np.clip((p * factor + addend) >> FRACTION, -128, 127) for factor, addend in self.steps], np.int8
-        )
+        return np.array([clip_s8((p * factor + addend) >> FRACTION) for factor, addend in self.steps], np.int8)
 
     def real(self, tensor: TensorRecord) -> np.ndarray:
         """float32 [channels, 256]: the numbers that bytes stand for, not rounded to the input's steps."""

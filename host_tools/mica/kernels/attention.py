@@ -87,6 +87,7 @@ def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "row": float(queries * rows),
         "score": float(queries * rows * d),
         "value": float(queries * rows * e),
+        "rest": float(queries * rows * (e % 8)),  # of values that no eight take
     }
 
 
