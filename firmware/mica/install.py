@@ -68,7 +68,7 @@ def _copy(source, to):
     import os
 
     _folder_of(to)
-    chunk = bytearray(512)
+    chunk = bytearray(2048)
     with open(source, "rb") as old, open(to + ".new", "wb") as new:
         while True:
             n = old.readinto(chunk)

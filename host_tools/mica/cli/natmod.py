@@ -71,8 +71,10 @@ def run(args: argparse.Namespace) -> int:
     if kernels is not None:
         print(f"kernels: {', '.join(sorted(kernels))}; others run in Python, or their model is refused")
     print(f"MicroPython {modules[0].micropython}")
+    for module in modules if args.package else ():
+        print(f"mpremote mip install {Path(args.package) / (module.arch.name + '.json')}")
     if args.package:
-        print(f"mpremote mount {args.package} run {Path(args.package) / 'install.py'}")
+        print(f"whichever board it is: mpremote mount {args.package} run {Path(args.package) / 'install.py'}")
     return 0
 
 
