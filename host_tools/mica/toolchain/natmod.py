@@ -244,7 +244,10 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
             if source.name == "libc.c":  # or it would call itself
                 flags = [*binding, "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         else:
-            flags = [*engine, "-O2" if "kernels" in source.parts else "-Os"]
+            flags = [
+                *engine,
+                "-O2" if "isa" in source.parts else "-Os",
+            ]  # it is in RAM: only what a core has of its own is for speed
         target = f"obj/{name}.o"
         (members if without and "kernels" in source.parts else objects).append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
