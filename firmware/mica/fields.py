@@ -41,6 +41,8 @@ KERNELS = (
     "\nattend_s8 1 table:H | rows width k_zero v_zero limit fall fall_shift mult shift act_min act_max"
     "\nrotate_s8 1 | inner c_zero s_zero mult_c mult_s shift act_min act_max"
     "\nforest_s8 1 nodes:i roots:I leaves:i bias:i | words trees units mult shift act_min act_max"
+    "\ntop_k_s8 1 | axis smallest"
+    "\npick_s8 1 | axis"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

@@ -34,8 +34,9 @@ GROUPS = (
         "resize_linear_s8",
         "embedding_s8",
         "scatter_s8",
+        "pick_s8",
     ),
-    ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8"),
+    ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8", "top_k_s8"),
     (
         "features",
         "features_s8",

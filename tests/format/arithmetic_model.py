@@ -35,6 +35,8 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
     logs = tensor("logs", (2, 3, 4), 112)
     sums = tensor("sums", (6,), 296)
     deep = tensor("gram of six axes", (2, 1, 3, 1, 3, 1), 144)  # `gram` again, of MICA_MAX_RANK
+    least = tensor("least", (2, 3, 2), 304, "int32")
+    picked = tensor("picked", (2, 3, 2), 352)
     const = tensor("constant", (3, 1), space="data", values=rng.integers(-128, 128, (3, 1), dtype=np.int8))
     table = {"table": np.round(2.0**23 * np.exp(-0.05 * np.arange(256))).astype(np.uint32)}
 
@@ -74,6 +76,8 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
             "sums", "log_softmax_s8", (logs,), (sums,),
             ACT | {"sum": 1, "mult": 2**20, "mult_log": 2**21, "offset": -(2**26), "shift": 20}, table,
         ),
+        StepRecord("least", "top_k_s8", (gram,), (least,), {"axis": 2, "smallest": 1}),
+        StepRecord("picked", "pick_s8", (gram, least), (picked,), {"axis": 2}),
     ]  # fmt: skip
-    outputs = [normal, where, total, norm, most, sums]
-    return ModelFile(tensors, steps, [a, b], outputs, {"name": "arithmetic"}, arena_bytes=304)
+    outputs = [normal, where, total, norm, most, sums, least, picked]
+    return ModelFile(tensors, steps, [a, b], outputs, {"name": "arithmetic"}, arena_bytes=364)

@@ -1,4 +1,4 @@
-"""TopK: of one, as the largest and its place; of more, refused with what does it."""
+"""TopK: of one, as the largest and its place; of more, as places in order and what stands there."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nets import Net, truth
 from onnx import TensorProto
 
 from mica.compiler import compile_model
-from mica.errors import Unsupported
+from mica.errors import MicaError
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
 
@@ -31,12 +31,24 @@ def net_of(k: int, axis: int = -1, largest: int = 1, outputs: str = "vi", opset:
 
 
 @pytest.mark.parametrize(
-    ("axis", "largest", "outputs", "opset"),
-    [(-1, 1, "vi", 17), (1, 1, "vi", 17), (0, 0, "vi", 17), (2, 1, "v", 17), (2, 0, "i", 17), (-1, 1, "vi", 9)],
+    ("k", "axis", "largest", "outputs", "opset"),
+    [
+        (1, -1, 1, "vi", 17),
+        (1, 1, 1, "vi", 17),
+        (1, 0, 0, "vi", 17),
+        (1, 2, 1, "v", 17),
+        (1, 2, 0, "i", 17),
+        (1, -1, 1, "vi", 9),
+        (3, -1, 1, "vi", 17),
+        (2, -1, 1, "vi", 9),
+        (5, 1, 0, "vi", 17),
+        (2, 0, 1, "v", 17),
+        (4, 1, 1, "i", 17),
+    ],
 )
-def test_the_largest(tmp_path: Path, axis: int, largest: int, outputs: str, opset: int) -> None:
+def test_the_largest(tmp_path: Path, k: int, axis: int, largest: int, outputs: str, opset: int) -> None:
     """Inputs that int8 holds exactly, ties among them: the first of equal ones, as ONNX says."""
-    net = net_of(1, axis, largest, outputs, opset)
+    net = net_of(k, axis, largest, outputs, opset)
     rng = np.random.default_rng(4)
     x = rng.integers(-100, 100, (8, 2, 5, 3)).astype(np.float32)
     x[0].flat[0], x[0].flat[1] = -128, 127
@@ -50,9 +62,29 @@ def test_the_largest(tmp_path: Path, axis: int, largest: int, outputs: str, opse
                 np.testing.assert_array_equal(found.reshape(w.shape), w)
 
 
-def test_more_than_one(tmp_path: Path) -> None:
-    with pytest.raises(Unsupported) as e:
-        compile_model(net_of(3).save(tmp_path))
-    assert "node 'best' (TopK): the 3 largest; mica computes the one" in str(e.value)
-    assert "m.top(3)" in str(e.value)
+def test_what_a_shape_does_not_hold(tmp_path: Path) -> None:
+    net = Net()
+    net.add("TopK", net.input([2, 5, 3]), net.const(np.array([6])), outputs=["v", "i"], name="best", axis=1)
+    net.output("v", [2, 6, 3])
+    with pytest.raises(MicaError) as e:
+        compile_model(net.save(tmp_path))
     assert "\n" not in str(e.value)
+
+
+def test_other_numbers_at_the_places(tmp_path: Path) -> None:
+    """What detectors do: the best by one tensor, and what another one says of them."""
+    net = Net()
+    scores, sizes = net.input([1, 40], "scores"), net.input([1, 40], "sizes")
+    net.add("TopK", scores, net.const(np.array([4])), outputs=["v", "i"], name="best")
+    net.add("GatherElements", sizes, "i", outputs=["chosen"], name="chosen", axis=1)
+    net.output("chosen", [1, 4])
+    rng = np.random.default_rng(2)
+    feeds = {name: rng.integers(-128, 128, (8, 1, 40)).astype(np.float32) for name in ("scores", "sizes")}
+    for values in feeds.values():
+        values[0].flat[0], values[0].flat[1] = -128, 127
+    with HostRunner(compile_model(net.save(tmp_path), feeds, plain=True).data) as runner:
+        tensor = runner.model.tensors[runner.model.outputs[0]]
+        for i in range(8):
+            one = {name: values[i] for name, values in feeds.items()}
+            found = dequantise_output(runner.run([runner.quantise(list(one.values()))])[0][0], tensor)
+            np.testing.assert_array_equal(found.reshape(1, 4), truth(net, one)["chosen"])

@@ -44,6 +44,7 @@ def arithmetic() -> Iterator[Case]:
     yield from products()
     yield from reductions()
     yield from extremes()
+    yield from largest()
     yield from norms()
     yield from log_softmaxes()
 
@@ -195,6 +196,20 @@ def extremes() -> Iterator[Case]:
                 for data in ("", "extreme", "lowest"):
                     xs = [_data(_rng(name), dims, data)]
                     yield Case(f"{name} {data}", "argmax_s8", xs, p, Output(rest), rows=int(np.prod(rest)))
+
+
+def largest() -> Iterator[Case]:
+    """top_k_s8: one, some, all but one and all of an axis; ties everywhere."""
+    for dims, axis in (((5,), 0), ((1,), 0), ((3, 4), 0), ((2, 7, 3), 1), ((2, 1, 2, 3, 2, 40), 5), ((2, 300), 1)):
+        for k in sorted({1, min(2, dims[axis]), (dims[axis] + 1) // 2, max(1, dims[axis] - 1), dims[axis]}):
+            for smallest in (0, 1):
+                name = f"top_k {dims} {axis} {k} {smallest}"
+                out, rows = (*dims[:axis], k, *dims[axis + 1 :]), int(np.prod(dims[:axis]))
+                for data in ("", "extreme", "lowest"):
+                    xs = [_data(_rng(name), dims, data)]
+                    yield Case(
+                        f"{name} {data}", "top_k_s8", xs, {"axis": axis, "smallest": smallest}, Output(out), rows=rows
+                    )
 
 
 def norms() -> Iterator[Case]:

@@ -19,6 +19,7 @@ def movement() -> Iterator[Case]:
     yield from resizes()
     yield from embeddings()
     yield from scatters()
+    yield from picks()
 
 
 def moves() -> Iterator[Case]:
@@ -191,3 +192,28 @@ def scatters() -> Iterator[Case]:
                 p = {"axis": axis, "circular": circular}
                 outer = int(np.prod(dims[:axis]))
                 yield Case(f"{name} {kind}", "scatter_s8", xs, p, Output(dims), rows=outer)
+
+
+def picks() -> Iterator[Case]:
+    """One place and several, along each axis; inside, counted from the end, and far outside."""
+    for dims, axis, k in (
+        ((1,), 0, 1),
+        ((9,), 0, 20),
+        ((5, 4), 0, 3),
+        ((3, 4), 1, 1),
+        ((2, 7, 3), 1, 4),
+        ((2, 1, 2, 3, 2, 40), 5, 2),
+        ((2, 300), 1, 5),
+    ):
+        name = f"pick {dims} {axis} {k}"
+        rng = _rng(name)
+        out, n = (*dims[:axis], k, *dims[axis + 1 :]), dims[axis]
+        ends = rng.choice(np.array([-(2**31), 2**31 - 1, -1, -n, -n - 1, n, n - 1]), out)
+        for kind, places in (
+            ("inside", rng.integers(0, n, out)),
+            ("around", rng.integers(-2 * n, 2 * n, out)),
+            ("ends", ends),
+        ):
+            xs = [_data(rng, dims, ""), np.asarray(places, np.int32)]
+            rows = int(np.prod(out[: axis + 1]))
+            yield Case(f"{name} {kind}", "pick_s8", xs, {"axis": axis}, Output(out), rows=rows)

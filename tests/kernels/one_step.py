@@ -28,6 +28,7 @@ SAME_SCALE = (
     "pad_s8",
     "gather_s8",
     "scatter_s8",
+    "pick_s8",
     "resize_linear_s8",
 )
 

@@ -468,6 +468,11 @@
 #define MICA_FOREST_S8_PARAM_SHIFT 4
 #define MICA_FOREST_S8_PARAM_ACT_MIN 5
 #define MICA_FOREST_S8_PARAM_ACT_MAX 6
+#define MICA_KERNEL_TOP_K_S8 53
+#define MICA_TOP_K_S8_PARAM_AXIS 0
+#define MICA_TOP_K_S8_PARAM_SMALLEST 1
+#define MICA_KERNEL_PICK_S8 54
+#define MICA_PICK_S8_PARAM_AXIS 0
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -509,6 +514,8 @@
     X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
     X(rotate_s8, ROTATE_S8, 3, 3, 1, INT8, INT8, INT8) \
     X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
+    X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
+    X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -548,6 +555,8 @@
     X(scatter) \
     X(attend) \
     X(rotate) \
-    X(forest)
+    X(forest) \
+    X(top_k) \
+    X(pick)
 
 #endif

@@ -398,6 +398,30 @@ typedef struct {
 size_t mica_argmax_s8_x_bytes(const mica_argmax_s8_t *p);
 size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
 
+// ---- top_k_s8: where the k largest (smallest) of the n numbers along an axis are, the best first, of equal ones the first
+//   x int8 [outer, n, inner]; y int32 [outer, k, inner], k <= n; rows: outer
+typedef struct {
+    const int8_t *x;
+    int32_t *y;
+    uint32_t outer, n, inner, k;
+    uint8_t smallest;
+} mica_top_k_s8_t;
+
+size_t mica_top_k_s8_x_bytes(const mica_top_k_s8_t *p);
+size_t mica_top_k_s8_y_bytes(const mica_top_k_s8_t *p);
+
+// ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
+//   x int8 [outer, n, inner]; places int32 [outer, k, inner]; y int8 [outer, k, inner]; rows: outer * k
+typedef struct {
+    const int8_t *x;
+    const int32_t *places;
+    int8_t *y;
+    uint32_t outer, n, inner, k;
+} mica_pick_s8_t;
+
+size_t mica_pick_s8_x_bytes(const mica_pick_s8_t *p);
+size_t mica_pick_s8_y_bytes(const mica_pick_s8_t *p);
+
 // ---- div_s8: y = clamp(y_zero + (a - a_zero) * factor / ((b - b_zero) * 2^shift)), with numpy broadcasting
 //   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign
 //   mica_broadcast_shapes fills shape; factor <= 2^21, shift <= 22; rows: elements of y

@@ -148,6 +148,14 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_FOREST_S8:
             return mica_load_forest;
         #endif
+        #ifndef MICA_WITHOUT_TOP_K_S8
+        case MICA_KERNEL_TOP_K_S8:
+            return mica_load_top_k;
+        #endif
+        #ifndef MICA_WITHOUT_PICK_S8
+        case MICA_KERNEL_PICK_S8:
+            return mica_load_pick;
+        #endif
         default:
             return NULL;
     }

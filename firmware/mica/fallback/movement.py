@@ -182,3 +182,22 @@ def scatter_s8(step):
                 y[at : at + inner] = rows[of : of + inner]
 
     return run
+
+
+def pick_s8(step):
+    """y[..., j, ...] = x[..., places[..., j, ...], ...]."""
+    axis = step.params["axis"]
+    x, places = step.x
+    _beside(step, x, axis)
+    step.want(places.shape == step.y.shape, "the places have another shape than the output")
+    outer, n, inner = split(step, axis, 1)
+    k = step.y.shape[axis]
+    x, places, y = x.data, places.data, step.y.data
+
+    def run():
+        for at in range(outer * k * inner):
+            i = places[at]
+            i = min(max(i + n if i < 0 else i, 0), n - 1)
+            y[at] = x[(at // (k * inner) * n + i) * inner + at % inner]
+
+    return run

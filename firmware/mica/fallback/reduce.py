@@ -1,4 +1,4 @@
-"""One number of many: sums, extremes, norms, logarithms, and where an extreme is."""
+"""One number of many: sums, extremes, norms, logarithms, and where extremes are."""
 
 from mica.fallback.common import log2, one_factor, root, split, volume
 
@@ -74,5 +74,37 @@ def argmax_s8(step):
                         best, place = v, k
                 y[at] = place
                 at += 1
+
+    return run
+
+
+def _beats(v, other, smallest):
+    return v < other if smallest else v > other
+
+
+def top_k_s8(step):
+    """Where along an axis the largest (or smallest) elements are, the best first. y is int32."""
+    axis, smallest = step.params["axis"], step.within("smallest", 0, 1)
+    a, b = step.x[0].shape, step.y.shape
+    step.want(0 <= axis < len(b) and len(a) == len(b), "the axis is not one of the output")
+    step.want(a[:axis] == b[:axis] and a[axis + 1 :] == b[axis + 1 :], "an input differs beside the axis")
+    outer, n, inner = split(step, axis, 1)
+    k = step.y.shape[axis]
+    step.want(k <= n, "more places than elements")
+    x, y = step.x[0].data, step.y.data
+
+    def run():
+        for i in range(outer):
+            for j in range(inner):
+                first, at = i * n * inner + j, i * k * inner + j
+                for m in range(n):
+                    v = x[first + m * inner]
+                    place = min(m, k)  # so many are found; those that it beats move on, the last of k of them out
+                    while place and _beats(v, x[first + y[at + (place - 1) * inner] * inner], smallest):
+                        place -= 1
+                        if place + 1 < k:
+                            y[at + (place + 1) * inner] = y[at + place * inner]
+                    if place < k:
+                        y[at + place * inner] = m
 
     return run

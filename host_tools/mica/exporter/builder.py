@@ -38,12 +38,12 @@ class Builder:
             self._made[key] = name
         return name
 
-    def node(self, op: str, *inputs: str, base: str = "v", domain: str = "", **attributes: Any) -> str:
-        """Adds a node; the name of its output."""
-        y = self.fresh(base)
+    def node(self, op: str, *inputs: str, base: str = "v", domain: str = "", output: int = 0, **attributes: Any) -> str:
+        """Adds a node; the name of its output, of several that of number `output`, the last that is made."""
+        made = [self.fresh(base) for _ in range(output + 1)]
         named = self.fresh_node(f"{base}/{op}")
-        self.nodes.append(helper.make_node(op, inputs, [y], name=named, domain=domain, **attributes))
-        return y
+        self.nodes.append(helper.make_node(op, inputs, made, name=named, domain=domain, **attributes))
+        return made[-1]
 
     def forget(self, begun: int) -> None:
         """Takes back the nodes from number `begun` on, and constants that nobody reads then."""

@@ -74,6 +74,12 @@ def scatter(s: Step) -> None:
     s.put_integers(s.node("ScatterElements", s.integers(0), index, s.integers(1), axis=axis))
 
 
+def pick(s: Step) -> None:
+    n = s.x[0].dims[s.p["axis"]]
+    places = s.node("Clip", s.node("Cast", s.integers(1), to=7), s.const(np.int64(-n)), s.const(np.int64(n - 1)))
+    s.put_integers(s.node("GatherElements", s.integers(0), places, axis=s.p["axis"]))
+
+
 FORMS: dict[str, Form] = {
     "transpose_s8": transpose,
     "move_s8": move,
@@ -82,4 +88,5 @@ FORMS: dict[str, Form] = {
     "gather_s8": gather,
     "embedding_s8": embedding,
     "scatter_s8": scatter,
+    "pick_s8": pick,
 }

@@ -57,4 +57,10 @@ def argmax(s: Step) -> None:
     s.put_integers(s.node("Reshape", y, s.shape(s.y.dims)))
 
 
-FORMS: dict[str, Form] = {"reduce_s8": reduce, "argmax_s8": argmax}
+def top_k(s: Step) -> None:
+    k, largest = s.y.dims[s.p["axis"]], 1 - s.p["smallest"]
+    places = s.node("TopK", s.real(), s.const(np.array([k], np.int64)), output=1, axis=s.p["axis"], largest=largest)
+    s.put_integers(s.node("Cast", places, to=TensorProto.INT32))
+
+
+FORMS: dict[str, Form] = {"reduce_s8": reduce, "argmax_s8": argmax, "top_k_s8": top_k}

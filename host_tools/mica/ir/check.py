@@ -93,7 +93,20 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
         return tuple(x[p] for p in node.attrs["perm"])
     if node.op == "Reshape":
         return y if g.value(node.inputs[0]).size == g.value(node.outputs[0]).size else ()
-    if node.op in ("Remap", "StridedCopy", "Gather", "Concat", "Pad", "ResizeLinear", "Embedding", "ScatterRows"):
+    if node.op == "TopK":
+        axis = node.attrs["axis"]
+        return y if y == (*x[:axis], y[axis], *x[axis + 1 :]) and y[axis] <= x[axis] else ()
+    if node.op in (
+        "Remap",
+        "StridedCopy",
+        "Gather",
+        "Concat",
+        "Pad",
+        "ResizeLinear",
+        "Embedding",
+        "ScatterRows",
+        "Pick",
+    ):
         return _moved_shape(g, node)
     if node.op == "Ranks":
         return (*x[:-1], g.value(node.inputs[3]).shape[0])
@@ -133,6 +146,9 @@ def _moved_shape(g: Graph, node: Node) -> tuple[int, ...]:
         indices = [np.asarray(g.data(node.inputs[1]))]
         inside = indices[0].min() >= 0 and indices[0].max() < x[a["axis"]]
         return (*x[: a["axis"]], shapes[1][0], *x[a["axis"] + 1 :]) if inside else ()
+    if node.op == "Pick":
+        axis, places = a["axis"], shapes[1]
+        return places if (*x[:axis], places[axis], *x[axis + 1 :]) == places else ()
     if node.op == "ScatterRows":
         axis, rows = a["axis"], shapes[1]
         return x if (*x[:axis], rows[axis], *x[axis + 1 :]) == rows and rows[axis] < x[axis] else ()

@@ -57,6 +57,7 @@ CORE = (
     Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True),
     Op("Extreme", 1, (), ("larger", "axis", "axes", "clip"), "reduce_s8", clips=True, keeps_quant=True),
     Op("ArgMax", 1, (), ("axis", "minimum", "select_last"), "argmax_s8"),  # gives int32
+    Op("TopK", 1, (), ("axis", "smallest"), "top_k_s8"),  # gives int32: the places; the values are picked by them
     Op("LayerNorm", 1, ("gamma", "beta"), ("mode", "axis", "inner", "epsilon", "clip"), "layer_norm_s8", clips=True),
     Op(  # inputs: sequence, initial hidden state, initial cell state; constants and attributes: reference/recurrent.py
         "Recurrent",
@@ -82,6 +83,7 @@ CORE = (
     Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
     # x, rows, index (int32): x, but its rows from the index on are others
     Op("ScatterRows", 3, (), ("axis", "circular"), "scatter_s8", joins=True),
+    Op("Pick", 2, (), ("axis",), "pick_s8", keeps_quant=True),  # x, places (int32)
     Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
     Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
     Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),

@@ -11,7 +11,7 @@ from mica.format.schema import MAX_BYTES, MAX_RANK
 from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import copies, elements
 from mica.kernels.integers import Output
-from mica.kernels.rules import require, same, same_quantisation
+from mica.kernels.rules import beside_axis, require, same, same_quantisation
 
 
 def _transpose_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -101,19 +101,10 @@ MOVE = Kernel(
 )
 
 
-def _beside_axis(x: Tensor, y: Tensor, axis: int) -> None:
-    require(0 <= axis < len(y.dims), f"axis is {axis}; the output has {len(y.dims)} dimensions")
-    require(
-        len(x.dims) == len(y.dims)
-        and all(a == b for i, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if i != axis),
-        f"input {list(x.dims)} and output {list(y.dims)} differ beside axis {axis}",
-    )
-
-
 def _concat_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     axis = p["axis"]
     for t in x:
-        _beside_axis(t, y, axis)
+        beside_axis(t, y, axis)
         same_quantisation(t, y)
     sizes = [t.dims[axis] for t in x]
     require(sum(sizes) == y.dims[axis], f"inputs of {sizes} along axis {axis} do not make an output of {y.dims[axis]}")
@@ -202,7 +193,7 @@ PAD = Kernel(
 
 
 def _gather_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
-    _beside_axis(x[0], y, p["axis"])
+    beside_axis(x[0], y, p["axis"])
     same_quantisation(x[0], y)
     return {"indices": (y.dims[p["axis"]],)}
 
@@ -274,7 +265,7 @@ EMBEDDING = Kernel(
 def _scatter_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     axis, cache, rows, at = p["axis"], x[0].dims, x[1].dims, x[2].dims
     same(x[0], y)
-    _beside_axis(x[1], y, axis)
+    beside_axis(x[1], y, axis)
     same_quantisation(x[0], y)
     same_quantisation(x[1], y)
     require(0 <= p["circular"] <= 1, f"circular is {p['circular']}; expected 0 or 1")
@@ -333,6 +324,38 @@ SCATTER = Kernel(
     counts=_scatter_counts,
 )
 
+
+def _pick_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    axis = p["axis"]
+    beside_axis(x[0], y, axis)
+    same_quantisation(x[0], y)
+    require(x[1].dims == y.dims, f"places of shape {list(x[1].dims)} for an output {list(y.dims)}")
+    return {}
+
+
+def pick_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Elements along an axis, at places that the second input says."""
+    n, places = xs[0].shape[p["axis"]], xs[1].astype(np.int64)
+    return np.take_along_axis(xs[0], np.clip(np.where(places < 0, places + n, places), 0, n - 1), p["axis"])
+
+
+PICK = Kernel(
+    id=54,
+    name="pick_s8",
+    n_inputs=2,
+    blobs=(),
+    params=("axis",),
+    doc=(
+        "Elements of x along an axis, at the places i: y[..., j, ...] = x[..., i[..., j, ...], ...], all other indices the same. "
+        "x.dims[axis] is added to a negative place, and the sum is clamped to 0..x.dims[axis] - 1. i has the shape of y, which "
+        "beside the axis is that of x. y has the scale and zero point of x."
+    ),
+    last_type="int32",
+    group="shape",
+    rules=_pick_rules,
+    oracle=pick_s8,
+)
+
 KERNELS = (
     TRANSPOSE,
     MOVE,
@@ -341,4 +364,5 @@ KERNELS = (
     GATHER,
     EMBEDDING,
     SCATTER,
+    PICK,
 )

@@ -11,7 +11,7 @@ from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, S
 from mica.kernels.counts import elements
 from mica.kernels.dense import MATMUL_MOST
 from mica.kernels.integers import Output, clamp, int32, log2, requantise, root
-from mica.kernels.rules import act, requant, require, same_quantisation
+from mica.kernels.rules import act, beside_axis, requant, require, same_quantisation
 
 REDUCE_MODES = ("sum", "max", "min", "squares", "absolute", "root", "log")
 
@@ -118,7 +118,45 @@ ARGMAX = Kernel(
     oracle=argmax_s8,
 )
 
+
+def _top_k_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    axis = p["axis"]
+    require(p["smallest"] in (0, 1), f"smallest is {p['smallest']}; expected 0 or 1")
+    beside_axis(x[0], y, axis)
+    require(y.dims[axis] <= x[0].dims[axis], f"{y.dims[axis]} places of {x[0].dims[axis]} elements")
+    return {}
+
+
+def top_k_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Where the extreme elements of an axis are, the best first. int32."""
+    x = xs[0].astype(np.int64) * (1 if p["smallest"] else -1)
+    order = np.argsort(x, axis=p["axis"], kind="stable")
+    return np.asarray(np.take(order, np.arange(q.dims[p["axis"]]), axis=p["axis"]), np.int32)
+
+
+def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    return "", {"in": float(elements(xs[0])), "out": float(elements(y) * y.dims[step.params["axis"]])}
+
+
+TOP_K = Kernel(
+    id=53,
+    name="top_k_s8",
+    n_inputs=1,
+    blobs=(),
+    params=("axis", "smallest"),
+    doc=(
+        "Where along an axis the largest elements are, with smallest = 1 the smallest: as many as y has there, the best first, of "
+        "equal ones the first. Beside the axis y has the dimensions of x."
+    ),
+    y_type="int32",
+    group="reduce",
+    rules=_top_k_rules,
+    oracle=top_k_s8,
+    counts=_top_k_counts,
+)
+
 KERNELS = (
     REDUCE,
     ARGMAX,
+    TOP_K,
 )

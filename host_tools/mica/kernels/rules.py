@@ -72,3 +72,13 @@ def requant(p: Params) -> None:
         SHIFT_MIN <= p["shift"] <= SHIFT_MAX,
         f"shift is {p['shift']}; expected {SHIFT_MIN} to {SHIFT_MAX}",
     )
+
+
+def beside_axis(x: Tensor, y: Tensor, axis: int) -> None:
+    """Equal shapes but along an axis."""
+    require(0 <= axis < len(y.dims), f"axis is {axis}; the output has {len(y.dims)} dimensions")
+    require(
+        len(x.dims) == len(y.dims)
+        and all(a == b for i, (a, b) in enumerate(zip(x.dims, y.dims, strict=True)) if i != axis),
+        f"input {list(x.dims)} and output {list(y.dims)} differ beside axis {axis}",
+    )

@@ -45,7 +45,7 @@ def _fixed(g: Graph) -> dict[str, Quant]:
             fixed[out] = SOFTMAX_QUANT
         elif node.op == "Ranks":
             fixed[out] = RANK_QUANT
-        elif node.op == "ArgMax":
+        elif node.op in ("ArgMax", "TopK"):
             fixed[out] = INDEX_QUANT
         elif node.op == "Unary" and node.attrs["function"] in FIXED_UNARY:
             fixed[out] = FIXED_UNARY[node.attrs["function"]]

@@ -14,7 +14,7 @@ from mica.ir.graph import Graph, Node
 from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
 from mica.kernels.integers import Output
-from mica.kernels.movement import scatter_s8
+from mica.kernels.movement import pick_s8, scatter_s8
 from mica.reference import exact, front_end, functions, pointwise, recurrent, reductions, unary, vectors
 
 Arrays = list[np.ndarray]
@@ -208,6 +208,10 @@ def _embedding(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
+def _pick(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    return pick_s8([a[0], a[1]], {}, {"axis": node.attrs["axis"]}, Output(shape))
+
+
 def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     """As the kernel has them, whatever the elements are."""
     p = {"axis": node.attrs["axis"], "circular": int(node.attrs["circular"])}
@@ -308,6 +312,7 @@ OPS: dict[str, Operator] = {
     "Attend": _attend,
     "Rotate": _rotate,
     "Embedding": _embedding,
+    "Pick": _pick,
     "ScatterRows": _scatter_rows,
     "Features": _features,
     "Ranks": _ranks,

@@ -56,6 +56,12 @@ def _argmax(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return argmax(a[0], attrs["axis"], attrs["minimum"], attrs["select_last"]).reshape(shape)
 
 
+def _top_k(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    axis = node.attrs["axis"]
+    order = np.argsort(a[0] if node.attrs["smallest"] else -a[0], axis=axis, kind="stable")
+    return np.take(order, np.arange(shape[axis]), axis=axis)
+
+
 def _layer_norm(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     x, gamma, beta = (v.astype(np.float64) for v in a)
     rows = x.reshape(int(np.prod(shape[: node.attrs["axis"]], dtype=np.int64)), -1)
@@ -88,4 +94,5 @@ OPS: dict[str, Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]] = {
     "LogSumExp": lambda node, a, shape: clamp(log_sum_exp(a[0]), node.attrs).reshape(shape),
     "MatMul": _matmul,
     "Reduce": _reduce,
+    "TopK": _top_k,
 }

@@ -5,6 +5,7 @@ y1, y2 = Split(x)                          =>   y1 = Remap(x); y2 = Remap(x)
 y = Gather(x, constant)                    =>   y = Remap(x) where the indices have a pattern, else Gather(x)
 y = Gather(constant, x)                    =>   y = Embedding(x)
 y = Concat(a, b, c, d, e)                  =>   y = Concat(Concat(a, b, c, d), e)
+y = GatherElements(x, places)              =>   y = Pick(x, places)
 y = TensorScatter(x, rows, index)          =>   y = ScatterRows(x, rows, index)
 y = Pad(x)                                 =>   y = Pad(Remap(x)), the Remap for pads below zero
 y = DepthToSpace(x), SpaceToDepth          =>   y = Transpose(StridedCopy(Transpose(x, to NHWC)), to NCHW)
@@ -283,7 +284,14 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     shape = b.shape(x)
     axis = _axis(node, len(shape))
-    indices = _constant(g, node.inputs[1], "indices").astype(np.int64)
+    at = node.inputs[1]
+    if not g.is_const(at) and not g.is_const(x):
+        beside = (*shape[:axis], b.shape(at)[axis], *shape[axis + 1 :])
+        if b.shape(at) != beside:
+            raise ValueError(f"places of shape {list(b.shape(at))} in {list(shape)}; {list(beside)} is supported")
+        b.emit_to(out, "Pick", [x, at], {"axis": axis})
+        return
+    indices = _constant(g, at, "indices").astype(np.int64)
     indices = np.where(indices < 0, indices + shape[axis], indices)
     every = np.arange(g.value(x).size).reshape(shape)
     part = tuple(slice(n) if i != axis else slice(None) for i, n in enumerate(indices.shape))

@@ -7,6 +7,7 @@ y = ReduceLogSumExp(x, axes)                              =>   y = LogSumExp(x),
 y = ReduceMean(x, H and W of an image)                    =>   y = AveragePool2d(x as NHWC)
 y = ArgMax(x, axis), ArgMin                               =>   y = ArgMax(x)
 v, i = TopK(x, 1)                                         =>   v = Extreme(x); i = ArgMax(x)
+v, i = TopK(x, k)                                         =>   i = TopK(x); v = Pick(x, i)
 y = GlobalLpPool(x)                                       =>   y = Reduce(x) over all but batch and channels
 """
 
@@ -149,14 +150,18 @@ def _top_k(g: Graph, node: Node, b: Builder) -> None:
     if k is None:
         raise ValueError("a number that is computed; give k as a constant")
     count, axis = int(np.asarray(k).reshape(-1)[0]), int(node.attrs.get("axis", -1)) % len(shape)
-    if count != 1:
-        raise ValueError(
-            f"the {count} largest; mica computes the one. End the model in front of it: "
-            f"m.top({count}) gives the {count} largest of an output on a board, with their places or labels, as mica run does"
-        )
+    if not 1 <= count <= shape[axis]:
+        raise ValueError(f"the {count} largest of {shape[axis]}")
     larger = bool(node.attrs.get("largest", 1))
     one = (*shape[:axis], 1, *shape[axis + 1 :])
     values, places = (*node.outputs, "")[:2]
+    if count > 1:
+        found = b.emit("TopK", [x], (*shape[:axis], count, *shape[axis + 1 :]), {"axis": axis, "smallest": not larger})
+        if places:
+            b.emit_to(places, "Reshape", [found])
+        if values:
+            b.emit_to(values, "Pick", [x, found], {"axis": axis})
+        return
     if values:
         attrs = {"larger": larger, "axis": axis, "axes": 1, **CLIP}
         b.emit_to(values, "Reshape", [b.emit("Extreme", [x], one, attrs)])

@@ -75,6 +75,10 @@ def _concat(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "concat_s8", parts, [], {"axis": node.attrs["axis"]})
 
 
+def _pick(g: Graph, out: Graph, node: Node) -> None:
+    emit(out, node, "pick_s8", list(node.inputs), [], {"axis": node.attrs["axis"]})
+
+
 def _scatter_rows(g: Graph, out: Graph, node: Node) -> None:
     expected = quant(out, node.outputs[0])
     x, rows, index = node.inputs
@@ -134,6 +138,7 @@ STEPS = {
     "Remap": _move,
     "Reshape": _reshape,
     "ResizeLinear": _resize,
+    "Pick": _pick,
     "ScatterRows": _scatter_rows,
     "Transpose": _transpose,
 }

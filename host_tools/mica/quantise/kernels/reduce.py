@@ -54,6 +54,11 @@ def _arg_max(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "argmax_s8", node.inputs[:1], [], params)
 
 
+def _top_k(g: Graph, out: Graph, node: Node) -> None:
+    params = {k: int(node.attrs[k]) for k in ("axis", "smallest")}
+    emit(out, node, "top_k_s8", node.inputs[:1], [], params)
+
+
 def _layer_norm(g: Graph, out: Graph, node: Node) -> None:
     x, a = node.inputs[0], node.attrs
     qx, qy = quant(out, x), quant(out, node.outputs[0])
@@ -108,6 +113,7 @@ def _log_softmax(g: Graph, out: Graph, node: Node) -> None:
 
 STEPS = {
     "ArgMax": _arg_max,
+    "TopK": _top_k,
     "Extreme": _extreme,
     "LayerNorm": _layer_norm,
     "LogSoftmax": _log_softmax,
