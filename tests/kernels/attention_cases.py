@@ -10,8 +10,8 @@ from case import Case, _data, _rng
 from mica.kernels.integers import Output
 
 
-def attend(name: str, shape: tuple[tuple[int, ...], int, int, int, int], data: str, asked: int) -> Case:
-    """m queries of width d over a cache of t rows with values of width e, for each head; the length asked for."""
+def attend(name: str, shape: tuple[tuple[int, ...], int, int, int, int], data: str, asked: int, more: int = 0) -> Case:
+    """m queries of width d over a cache of t rows with values of width e, for each head; the length asked for, less `more`."""
     lead, m, t, d, e = shape
     rng = _rng(name)
     shapes = ((*lead, m, d), (*lead, t, d), (*lead, t, e))
@@ -34,7 +34,7 @@ def attend(name: str, shape: tuple[tuple[int, ...], int, int, int, int], data: s
         "mult": int(rng.integers(2**30, 2**31)),
         "shift": int(rng.integers(-3, 9)),
     }
-    p |= {"act_min": -128, "act_max": 127}
+    p |= {"act_min": -128, "act_max": 127, "more": more}
     q = Output((*lead, m, e), int(zeros[0]), int(zeros[3]))
     return Case(name, "attend_s8", xs, p, q, {"table": table}, rows=int(np.prod(lead)) * m)
 
@@ -56,6 +56,9 @@ def attention() -> Iterator[Case]:
             for asked in sorted({-(2**31), 0, 1, t // 2, t, 2**31 - 1}):
                 name = f"attend {lead} {m} {t} {d} {e} {data} {asked}"
                 yield attend(name, (lead, m, t, d, e), data, asked)
+            for asked in sorted({-(2**31), -1, 0, 1, t - 1, t, 2**31 - 1} if data == "inside" else ()):
+                name = f"attend {lead} {m} {t} {d} {e} place {asked}"
+                yield attend(name, (lead, m, t, d, e), data, asked, more=1)
 
 
 def rotations() -> Iterator[Case]:

@@ -713,7 +713,7 @@ uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
 
 // ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
-//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], limited to [1, t]; y int8 [heads, m, e]
+//   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1, t]; y int8 [heads, m, e]
 //   table uint16 [257]; scratch: mica_attend_s8_scratch_bytes(p), 4-byte aligned; rows: heads * m
 typedef struct {
     const int8_t *q, *k, *v;
@@ -727,7 +727,14 @@ typedef struct {
     int8_t fall_shift, shift;
     int8_t q_zero, k_zero, v_zero, y_zero;
     int8_t act_min, act_max;
+    uint8_t more;
 } mica_attend_s8_t;
+
+// As many rows of keys and values as there are to be seen.
+static inline uint32_t mica_attend_s8_seen(const mica_attend_s8_t *p) {
+    const int32_t asked = *p->length, more = p->more;
+    return asked < 1 - more ? 1 : asked > p->t - more ? p->t : (uint32_t)(asked + more);
+}
 
 mica_status_t mica_attend_s8_check_constants(const mica_attend_s8_t *p, const char **what);
 uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);

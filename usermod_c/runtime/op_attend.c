@@ -42,6 +42,7 @@ mica_status_t mica_load_attend(mica_step_record_t *r, mica_step_t *s) {
     p->fall_shift = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_FALL_SHIFT, 0, 31);
     p->mult = mica_load_param(r, MICA_ATTEND_S8_PARAM_MULT, 0, INT32_MAX);
     p->shift = (int8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_SHIFT, -6, 8);
+    p->more = (uint8_t)mica_load_param(r, MICA_ATTEND_S8_PARAM_MORE, 0, 1);
     mica_load_act(r, MICA_ATTEND_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_attend_s8_check(p, &r->what))) {
         p->table = mica_load_blob(r, MICA_ATTEND_S8_BLOB_TABLE, 257 * 2, MICA_BLOB_ALIGN);

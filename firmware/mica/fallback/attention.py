@@ -13,6 +13,7 @@ def attend_s8(step):
     step.want(
         b[-1] == width and c[-2] == rows and d[-2:] == (m, wide), "queries, keys and values do not make the output"
     )
+    more = step.within("more", 0, 1)
     step.want(width <= 32768 and len(length.data) == 1, "the queries are too wide, or there is no single length")
     step.within("rows", rows, rows)
     step.within("width", width, width)
@@ -42,7 +43,7 @@ def attend_s8(step):
         return table[i] - ((table[i] - table[i + 1]) * (u & 255) >> 8)
 
     def run():
-        n = min(max(length[0], 1), rows)
+        n = min(max(length[0] + more, 1), rows)
         for row in range(heads * m):
             first = row // m * rows
             s = [

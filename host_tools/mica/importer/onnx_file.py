@@ -30,7 +30,7 @@ from mica.format.schema import MAX_INPUTS
 from mica.importer import loops, neighbours, precision, tidy_names
 from mica.importer.bounds import Bound, check_activation, range_size
 from mica.importer.evaluate import evaluate
-from mica.importer.expand import ml
+from mica.importer.expand import ml, transformers
 from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
@@ -47,7 +47,7 @@ SHAPE_OPS = frozenset(("Shape", "Size"))
 INITIALIZERS_APART = 4  # the first IR version in which an initializer need not be an input too
 INTEGER_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
 # ONNX's inference knows these by their function bodies, and does not get to the end of them.
-SAME_SHAPE = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
+SAME_SHAPE = frozenset(("GroupNormalization", "MeanVarianceNormalization", "TensorScatter"))
 # On integers these mean what they mean on real numbers; sums and products of ONNX integers wrap and truncate.
 INTEGER_OPS = MOVES.union(
     ("Cast", "Clip", "Concat", "ConvInteger", "DynamicQuantizeLinear", "MatMulInteger", "Max", "Min", "Pad"),
@@ -130,6 +130,8 @@ def _read(path: Path) -> onnx.ModelProto:
         raise MicaError(f"{path}: cannot be read: {_first_line(e)}") from None
     if not model.graph.node and not model.graph.output:
         raise MicaError(f"{path}: not an ONNX file (it holds no graph)")
+    if invalid is not None and transformers.name_domain(model):
+        by_name, invalid = False, None
     if not by_name:
         try:
             onnx.checker.check_model(model)
@@ -169,7 +171,7 @@ class _Importer:
         self.names = {name for n in model.graph.node for name in (*n.input, *n.output)}
         self.expander = Expander(
             opset, self._fresh, self._constant, self._add_scale, self._add_rows, self._name_classes, self._is_input,
-            self.graph.warnings.append, self._width,
+            self.graph.warnings.append, self._shape,
         )  # fmt: skip
         # With external data, which is in the model by now.
         self.bound = Bound(max(path.stat().st_size, model.ByteSize()))
@@ -303,6 +305,11 @@ class _Importer:
         of_ml = proto.domain == ml.DOMAIN and proto.op_type in ml.FORMS
         if proto.domain not in ("", "ai.onnx") and not of_ml and (proto.domain, proto.op_type) not in _MICROSOFT:
             return [proto]
+        unknown = [i for i in proto.input if i and i not in self.graph.values]
+        if proto.domain == transformers.DOMAIN and proto.op_type in transformers.FORMS and unknown:
+            return [
+                helper.make_node("Identity", unknown[:1], [o]) for o in proto.output if o
+            ]  # what stops there is said once
         try:
             return self.expander.spell(proto)
         except ValueError as e:
@@ -387,9 +394,8 @@ class _Importer:
             x = open_inputs[0]
         return x in g.inputs and g.values[x].dtype == "float32"
 
-    def _width(self, x: str) -> int:
-        shape = self.graph.values[x].shape if x in self.graph.values else ()
-        return shape[-1] if shape else 1
+    def _shape(self, x: str) -> tuple[int, ...]:
+        return self.graph.values[x].shape if x in self.graph.values else ()
 
     def _name_classes(self, names: list[str]) -> None:
         self.graph.labels = self.graph.labels or names
@@ -615,7 +621,7 @@ def _without_idle_windows(y: tuple[int, ...], x: tuple[int, ...], attrs: Mapping
     return (*y[:2], *(d - w for d, w in zip(y[2:], idle, strict=True)))
 
 
-_MICROSOFT = {("com.microsoft", op) for op in MICROSOFT_OPS}
+_MICROSOFT = {(transformers.DOMAIN, op) for op in (*MICROSOFT_OPS, *transformers.FORMS)}
 
 
 def _name(proto: onnx.NodeProto) -> str:

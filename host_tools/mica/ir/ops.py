@@ -69,8 +69,8 @@ CORE = (
     ),
     Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True),  # the user's own: mica/custom.py
     Op("Softmax", 1, (), (), "softmax_s8"),
-    # queries, keys, values, length (int32): softmax(queries keys^T * factor) values, over the first rows of keys and values
-    Op("Attend", 4, (), ("factor",), "attend_s8"),
+    # queries, keys, values, length (int32): softmax(queries keys^T * factor) values, over the first length + more rows
+    Op("Attend", 4, (), ("factor", "more"), "attend_s8"),
     # x, cosines, sines: the halves of the rows of x turned against each other
     Op("Rotate", 3, (), ("inner",), "rotate_s8"),
     Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),

@@ -40,6 +40,7 @@ def _attend_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         "k_zero or v_zero is not its tensor's zero point",
     )
     require(math.prod(x[3].dims) == 1, f"a length of {math.prod(x[3].dims)} numbers")
+    require(p["more"] in (0, 1), f"more is {p['more']}; expected 0 or 1")
     require(1 <= p["limit"] < INT32_LIMIT and 0 <= p["fall"] < INT32_LIMIT, "limit or fall is out of its range")
     require(0 <= p["fall_shift"] <= 31, f"fall_shift is {p['fall_shift']}; expected 0 to 31")
     most = p["limit"] * p["fall"]
@@ -57,7 +58,7 @@ def _attend_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Scores, weights that fall with their distance to the largest, their mean of the values."""
     a = xs[0].astype(np.int64) - q.x_zero
-    n = int(np.clip(xs[3].reshape(-1)[0], 1, p["rows"]))
+    n = int(np.clip(int(xs[3].reshape(-1)[0]) + p.get("more", 0), 1, p["rows"]))
     k = xs[1][..., :n, :].astype(np.int64) - p["k_zero"]
     v = xs[2][..., :n, :].astype(np.int64) - p["v_zero"]
     scores = int32(a @ np.swapaxes(k, -1, -2))
@@ -101,14 +102,14 @@ ATTEND = Kernel(
     name="attend_s8",
     n_inputs=4,
     blobs=(("table", "u16"),),
-    params=("rows", "width", "k_zero", "v_zero", "limit", "fall", "fall_shift", "mult", "shift", *ACT),
+    params=("rows", "width", "k_zero", "v_zero", "limit", "fall", "fall_shift", "mult", "shift", *ACT, "more"),
     doc=(
-        "Attention. q [...,M,D], k [...,T,D], v [...,T,E], y [...,M,E], length one number, n = length limited to 1..T. For each row of "
+        "Attention. q [...,M,D], k [...,T,D], v [...,T,E], y [...,M,E], length one number, n = length + more limited to 1..T. For each row of "
         "q: s[t] = sum of (q - zq) * (k[t] - zk), t < n; u = min(max(s) - s[t], limit) * fall >> fall_shift; w[t] = table[u >> 8] - "
         "((table[u >> 8] - table[(u >> 8) + 1]) * (u & 255) >> 8); W = sum of w; z = the zero bits before W's first of 32; R = "
         "min(2**62 / (W * 2**z) rounded down, 2**31 - 1); y = clamp(zy + requant(sum of w[t] * (v[t] - zv))) by R * mult >> 31 and 31 - "
         "z + shift, which is 2 to 31. rows is T, width D; k_zero and v_zero are the "
-        "tensors' zero points. limit * fall < 2**32, (limit * fall) >> fall_shift <= 65535, -6 <= shift <= 8, D <= 32768. table "
+        "tensors' zero points; more is 0, or 1 where the number is the place of the last row. limit * fall < 2**32, (limit * fall) >> fall_shift <= 65535, -6 <= shift <= 8, D <= 32768. table "
         "falls from 256 or more, 255 * table[0] * T < 2**31. Needs scratch: 4 * (T + D) bytes."
     ),
     last_type="int32",

@@ -2,7 +2,7 @@
 
     y = MatMul(Softmax(Mask(MatMul(q, k^T) * factor, table[length])), v)   =>   y = Attend(q, k, v, length)
 
-where row n of the table leaves out all but the first n places. So the scores stay int32, and rows that are left out cost nothing.
+where row n of the table leaves out all but the first n places, or all but place n and those before it: more = 1. So the scores stay int32, and rows that are left out cost nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +32,14 @@ def run(g: Graph) -> Graph:
             continue
         q, k, v = *product.inputs, node.inputs[1]
         shapes = [g.value(i).shape for i in (q, k, v)]
-        length = _length(g, producers, mask.inputs[1], shapes[1][-2])
+        found = _length(g, producers, mask.inputs[1], shapes[1][-2])
         alike = len({s[:-2] for s in shapes}) == 1 and not any(g.is_const(i) or g.value(i).quant for i in (q, k, v))
         between = (product.outputs[0], mask.outputs[0], node.inputs[0], node.outputs[0])
-        if length is None or not alike or not _open(product) or any(g.value(i).quant is not None for i in between):
+        if found is None or not alike or not _open(product) or any(g.value(i).quant is not None for i in between):
             continue
-        node.op, node.inputs, node.attrs = "Attend", [q, k, v, length], {"factor": product.attrs["factor"]}
+        length, more = found
+        node.op, node.inputs = "Attend", [q, k, v, length]
+        node.attrs = {"factor": product.attrs["factor"], "more": more}
     return dead_code.run(g)
 
 
@@ -49,12 +51,14 @@ def _plain(node: Node) -> bool:
     return node.attrs["factor"] == 1.0 and _open(node)
 
 
-def _length(g: Graph, producers: dict[str, Node], mask: str, rows: int) -> str | None:
-    """What a mask [.., rows] is looked up by, if its row n leaves out all places from n on; else None."""
+def _length(g: Graph, producers: dict[str, Node], mask: str, rows: int) -> tuple[str, int] | None:
+    """What a mask [.., rows] is looked up by, if its row n leaves out all places from n + 0 or n + 1 on, and which; else None."""
     while (node := producers.get(mask)) is not None and node.op == "Reshape":
         mask = node.inputs[0]
     if node is None or node.op != "Embedding" or g.value(node.inputs[0]).size != 1:
         return None
-    table = np.asarray(g.data(node.inputs[1]))
-    expected = np.arange(rows)[None] >= np.arange(rows + 1)[:, None]
-    return node.inputs[0] if table.shape == expected.shape and np.array_equal(table > 0.5, expected) else None
+    table = np.asarray(g.data(node.inputs[1])) > 0.5
+    for more in (0, 1):
+        if np.array_equal(table, np.arange(rows)[None] >= np.arange(rows + 1)[:, None] + more):
+            return node.inputs[0], more
+    return None

@@ -220,7 +220,7 @@ def _scatter_rows(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
 
 def _attend(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     q, k, v, length = a
-    n = int(np.clip(length.reshape(-1)[0], 1, k.shape[-2]))
+    n = int(np.clip(length.reshape(-1)[0] + node.attrs["more"], 1, k.shape[-2]))
     scores = (q @ np.swapaxes(k[..., :n, :], -1, -2)) * np.float32(node.attrs["factor"])
     return softmax(scores) @ v[..., :n, :]
 

@@ -87,8 +87,7 @@ static uint32_t weights(const mica_attend_s8_t *p, int32_t most, int32_t *s, uin
 void mica_attend_s8_ref(const mica_attend_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     int32_t *s = scratch, *x = s + p->t;
-    const int32_t asked = *p->length;
-    const uint32_t n = asked < 1 ? 1 : asked > p->t ? p->t : (uint32_t)asked;
+    const uint32_t n = mica_attend_s8_seen(p);
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const size_t head = row / p->m;
         const int32_t most = scores(p, p->q + (size_t)row * p->d, p->k + head * p->t * p->d, x, s, n);

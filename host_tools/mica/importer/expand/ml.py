@@ -335,7 +335,7 @@ def _one_hot_encoder(n: Any) -> None:
     categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
     if not categories:
         raise ValueError("categories that are strings; encode them as numbers before the model (OrdinalEncoder)")
-    if (width := n.expander.width(n.i[0])) != 1:
+    if (width := (n.expander.shape(n.i[0]) or (1,))[-1]) != 1:
         raise ValueError(f"a row of {width} features; give each an encoder of its own")
     count, c = len(categories), np.array(categories, np.float64)
     every = np.arange(count)

@@ -11,14 +11,14 @@ shape inference serves the operators of the domain com.microsoft too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from mica.importer.expand import ml
+from mica.importer.expand import ml, transformers
 from mica.ir.forest import Forest
 from mica.ir.vectors import Machine
 
@@ -30,11 +30,11 @@ AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
 NameClasses = Callable[["list[str]"], None]
 IsInput = Callable[[str], bool]
 Warn = Callable[[str], None]
-Width = Callable[[str], int]
+Shape = Callable[[str], "tuple[int, ...]"]
 
 
 class Expander:
-    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants. `width`: numbers in a row of a value."""
+    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants. `shape`: of a value, () where it is not known."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Expander:
         name_classes: NameClasses,
         is_input: IsInput,
         warn: Warn,
-        width: Width,
+        shape: Shape,
     ) -> None:
         self.opset = opset
         self.fresh = fresh
@@ -56,7 +56,7 @@ class Expander:
         self.name_classes = name_classes
         self.is_input = is_input
         self.warn = warn
-        self.width = width
+        self.shape = shape
 
     def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
         """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
@@ -79,7 +79,7 @@ class Expander:
             plain.CopyFrom(proto)
             plain.domain = ""
             return [plain]
-        write = (ml.FORMS if proto.domain == ml.DOMAIN else _FORMS).get(proto.op_type)
+        write = _forms(proto.domain).get(proto.op_type)
         if write is None:
             return [proto]
         node = _Node(self, proto)
@@ -108,6 +108,26 @@ class _Node:
         return self.expander.add_constant(
             self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{what}"), value
         )
+
+    def mean(self, x: str) -> str:
+        """Over the last axis, which stays."""
+        if self.expander.opset < 18:
+            return self.emit("ReduceMean", [x], axes=[-1], keepdims=1)
+        return self.emit("ReduceMean", [x, self.constant("axes", np.array([-1]))], keepdims=1)
+
+    def output(self, k: int) -> str:
+        """The name of the node's output k; '' where it has none."""
+        return self.proto.output[k] if k < len(self.proto.output) else ""
+
+    def shape(self, x: str) -> tuple[int, ...]:
+        """Of an input. Raises ValueError where something in front of it is not known."""
+        if not (found := self.expander.shape(x)):
+            raise ValueError(f"'{x}' has no shape that is known")
+        return found
+
+    def value(self, x: str) -> np.ndarray | None:
+        """Of a constant."""
+        return self.expander.constant(x)
 
     def real(self, x: str, scale: str, zero: str = "", axis: int = 0) -> str:
         """DequantizeLinear. `axis` is that of a scale for each channel."""
@@ -207,3 +227,9 @@ _FORMS: dict[str, Callable[[_Node], None]] = {
     "QLinearSigmoid": _one("Sigmoid"),
     "QLinearSoftmax": _softmax,
 }
+
+
+def _forms(domain: str) -> Mapping[str, Callable[[Any], None]]:
+    if domain == ml.DOMAIN:
+        return ml.FORMS
+    return _FORMS | (transformers.FORMS if domain == transformers.DOMAIN else {})

@@ -35,6 +35,7 @@ def _attend(g: Graph, out: Graph, node: Node) -> None:
     fall = min(fall, (FALL << shift) // limit)
     params = {"rows": rows, "width": width, "k_zero": qk.zero_point, "v_zero": qv.zero_point}
     params |= {"limit": limit, "fall": fall, "fall_shift": shift, **requant_params(qv.scale / qy.scale), **OPEN}
+    params["more"] = node.attrs["more"]
     if not -6 <= params["shift"] <= 8:
         raise ValueError(f"values {qv.scale / qy.scale:.3g} times as far apart as their means")
     emit(out, node, "attend_s8", [q, k, v, length], [np.rint(most * falling).astype(np.uint16)], params)

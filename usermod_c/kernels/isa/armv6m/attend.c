@@ -49,7 +49,7 @@ void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS) {
     }
     int32_t *s = scratch;
     uint32_t *x = (uint32_t *)s + p->t;
-    const uint32_t n = mica_attend_length(p);
+    const uint32_t n = mica_attend_s8_seen(p);
     mica_attend_weights_t args = {
         .s = s, .end = s + n, .limit = p->limit, .fall = p->fall, .fall_shift = (uint32_t)p->fall_shift, .table = p->table,
         .least = mica_attend_least(p),

@@ -45,7 +45,7 @@ static __attribute__((noinline)) int32_t scores(int32_t *s, const int8_t *k, con
 void mica_attend_s8_c32(const mica_attend_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     int32_t *s = scratch, *x = s + p->t;
-    const uint32_t n = mica_attend_length(p), d = p->d, e = p->e;
+    const uint32_t n = mica_attend_s8_seen(p), d = p->d, e = p->e;
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const uint32_t head = row / p->m;
         put_query(x, p->q + row * d, d, p->q_zero);

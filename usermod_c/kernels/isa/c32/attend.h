@@ -5,12 +5,6 @@
 #include "../../requant.h"
 #include "kernels.h"
 
-// As many rows of keys and values as there are to be seen.
-static inline uint32_t mica_attend_length(const mica_attend_s8_t *p) {
-    const int32_t asked = *p->length;
-    return asked < 1 ? 1 : asked > p->t ? p->t : (uint32_t)asked;
-}
-
 // The weight of a score `apart` below the largest.
 static inline uint32_t mica_attend_weight(const mica_attend_s8_t *p, uint32_t apart) {
     const uint32_t u = apart * p->fall >> p->fall_shift;
