@@ -134,7 +134,8 @@ def compile_model(
         facts = _facts(path, imported, metadata, splits, front_end)
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
-            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured)
+            layers = None if progress is None else (lambda done, of: progress("four bits", done, of))
+            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured, layers)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None

@@ -143,4 +143,4 @@ def test_errors_handed_on_are_those_of_the_inverse() -> None:
     for j in range(70):
         expected[:, order[j]] = np.rint(left[:, j])
         left[:, j:] -= np.outer(left[:, j] - np.rint(left[:, j]), low[j:, j])
-    assert np.mean(rounding.in_turn(rows, steps, c[None], 0.1)[0] != expected) < 0.02
+    assert np.mean(rounding.in_turn(rows, steps, rounding.turns(c[None], 0.1))[0] != expected) < 0.02

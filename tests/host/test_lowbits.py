@@ -134,6 +134,8 @@ def test_options(net: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys
         said = capsys.readouterr().err.strip().splitlines()[-1]
         assert text in said and said.startswith("mica: error:"), said
         assert not (tmp_path / "m.mica").exists()
+    assert main([*call, *calib, "--weights", "auto", "--board", "RPI_PICO", "--json"]) == 0
+    assert all(row["weight_bits"] in (8, None) for row in json.loads(capsys.readouterr().out)["layers"])
     assert main([*call, *calib, "--weights", "4", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [row["weight_bits"] for row in result["layers"] if row["weight_bits"]] == [4, 4, 8, 8]

@@ -152,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
     if args.golden < 0:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
-    bits = weights.parse(args)
+    bits = weights.parse(args, board)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
     data = evaluation.load(args.eval) if args.eval else None
@@ -199,13 +199,14 @@ def run(args: argparse.Namespace) -> int:
         calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate)
         if front_end:
             _check_sound(args.calib, calibration[SAMPLES])
-    with text.Progress("calibrating", "samples") as progress:
+    with text.Progress("calibrating", "samples") as samples, text.Progress("four bits", "layers") as fitted:
+        progress = {"calibrating": samples, "four bits": fitted}
         compiled = compile_model(
             model,
             calibration,
             shapes,
             metadata,
-            lambda what, done, of: progress(done, of),
+            lambda what, done, of: progress[what](done, of),
             warn,
             args.calib_method,
             args.plain,

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from mica.errors import MicaError
 
 if TYPE_CHECKING:
+    from mica.boards import BoardSpec
     from mica.quantise.choose_bits import Bits
 
 CHOICES = ("8", "4", "auto")
+ROMFS_ROOM = 4096  # of a window: the file system's own bytes, and what comes behind the weights, as golden vectors
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=CHOICES,
         default="8",
         help="bits of a weight: 4 for all large layers but depthwise ones, in half of their flash; or auto, 4 where it costs least, "
-        "with --size or --loss",
+        "with --size or --loss, or as a --board needs",
     )
     parser.add_argument("--size", metavar="N[K]", help="with --weights auto: bytes that the file may take")
     parser.add_argument(
@@ -30,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def parse(args: argparse.Namespace) -> Bits | None:
-    """What the options ask for. Raises MicaError."""
+def parse(args: argparse.Namespace, board: BoardSpec | None) -> Bits | None:
+    """What the options ask for; without a limit `auto` takes what the board has for models. Raises MicaError."""
     from mica.quantise.choose_bits import Bits
 
     limits = [name for name in ("size", "loss") if getattr(args, name) is not None]
@@ -39,8 +41,10 @@ def parse(args: argparse.Namespace) -> Bits | None:
         if limits:
             raise MicaError(f"--{limits[0]} is for --weights auto")
         return Bits() if args.weights == "4" else None
+    if not limits and board is not None and board.romfs:
+        return Bits(size=board.romfs.size - ROMFS_ROOM)
     if len(limits) != 1:
-        raise MicaError("--weights auto: expected --size or --loss, one of them")
+        raise MicaError("--weights auto: expected --size or --loss, one of them, or a --board that has a ROMFS")
     if args.size is not None:
         return Bits(size=_size(args.size))
     try:

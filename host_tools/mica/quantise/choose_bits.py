@@ -17,7 +17,7 @@ from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
 from mica.quantise import lowbits, simulate
-from mica.quantise.calibrate import Samples
+from mica.quantise.calibrate import Progress, Samples
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
 from mica.reference import functions
@@ -37,7 +37,14 @@ class Bits:
     loss: float | None = None
 
 
-def apply(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
+def apply(
+    tuned: Tuned,
+    samples: Samples,
+    bits: Bits,
+    size: Callable[[Tuned], int],
+    measured: bool,
+    progress: Progress | None = None,
+) -> Tuned:
     """The network with some of its weights in four bits, and with it the one that quality is measured on.
 
     size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
@@ -53,29 +60,43 @@ def apply(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], in
             raise MicaError(
                 "--weights auto measures what layers lose", todo="give real samples with --calib, without --plain"
             )
-        names = _chosen(tuned, samples, names, bits, size)
-    return _with(tuned, samples, names, measured)
+        every = _Fitted(progress, 3 * len(names))
+        names = _chosen(tuned, samples, names, bits, size, every)
+        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done))
+    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)))
 
 
-def _with(tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool) -> Tuned:
+class _Fitted:
+    """Counts layers as they are fitted."""
+
+    def __init__(self, progress: Progress | None, of: int, done: int = 0) -> None:
+        self.progress, self.of, self.done = progress, of, done
+
+    def __call__(self) -> None:
+        self.done += 1
+        if self.progress is not None:
+            self.progress(min(self.done, self.of), self.of)
+
+
+def _with(tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted) -> Tuned:
     if not names:
         return tuned
     unseen = tuned.unseen
     if unseen is not None:
         held = {id(s) for s in unseen.samples}
         rest = [s for s in samples if id(s) not in held] or samples
-        few = lowbits.run(unseen.tuned, rest, names) if measured else lowbits.nearest(unseen.tuned, names)
+        few = lowbits.run(unseen.tuned, rest, names, told) if measured else lowbits.nearest(unseen.tuned, names)
         unseen = replace(unseen, tuned=few)
-    made = lowbits.run(tuned, samples, names) if measured else lowbits.nearest(tuned, names)
+    made = lowbits.run(tuned, samples, names, told) if measured else lowbits.nearest(tuned, names)
     return replace(made, unseen=unseen)
 
 
 def _chosen(
-    tuned: Tuned, samples: Samples, names: Sequence[str], bits: Bits, size: Callable[[Tuned], int]
+    tuned: Tuned, samples: Samples, names: Sequence[str], bits: Bits, size: Callable[[Tuned], int], told: _Fitted
 ) -> list[str]:
     fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
     held = thin(held, min(max(WORK // max(macs(tuned.exact) * len(names), 1), FEWEST), MOST))
-    queue, every = _queue(tuned, fit, held, names)
+    queue, every = _queue(tuned, fit, held, names, told)
     if bits.size is not None:
         return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
     loss = bits.loss or 0.0
@@ -83,7 +104,7 @@ def _chosen(
     before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
 
     def sound(n: int) -> bool:
-        made = lowbits.run(tuned, fit, queue[:n]).graph
+        made = lowbits.run(tuned, fit, queue[:n], told).graph
         return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= before + loss
 
     low, high = 0, len(queue)
@@ -93,10 +114,10 @@ def _chosen(
     return queue[:low]
 
 
-def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str]) -> tuple[list[str], Graph]:
+def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str], told: _Fitted) -> tuple[list[str], Graph]:
     """Layers by the noise that each adds for a byte that it saves, the least first; and the network with all of them."""
     quants = choose_quants(tuned.exact, tuned.ranges)
-    every = lowbits.each_alone(tuned, fit, names)
+    every = lowbits.each_alone(tuned, fit, names, told)
     tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
     power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
     added = {

@@ -15,7 +15,7 @@ Every weight is again an int8 times a step, so nothing behind this file but the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,7 +39,12 @@ RIDGES = (None, 0.1, 1.0)  # likewise: how little samples move a weight before i
 FINE = 2.0**12  # parts of a step in which exact inputs are counted
 ROUNDS = 40  # of the k-means
 
+Told = Callable[[], None]
 Integers = tuple[np.ndarray, np.ndarray]  # int8 weights as floats [Cout, K]; their steps [Cout]
+
+
+def _nobody() -> None:
+    pass
 
 
 def candidates(g: Graph) -> list[str]:
@@ -53,14 +58,14 @@ def _large(g: Graph, node: Node) -> bool:
     return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
 
 
-def run(tuned: Tuned, samples: Samples, chosen: Collection[str]) -> Tuned:
-    """The network with the chosen layers in four bits, each fitted to what those before it deliver."""
-    return replace(tuned, graph=_walk(tuned, samples, chosen, in_sequence=True))
+def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody) -> Tuned:
+    """The network with the chosen layers in four bits, each fitted to what those before it deliver. told: after each of them."""
+    return replace(tuned, graph=_walk(tuned, samples, chosen, True, told))
 
 
-def each_alone(tuned: Tuned, samples: Samples, names: Collection[str]) -> Graph:
-    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`."""
-    return _walk(tuned, samples, names, in_sequence=False)
+def each_alone(tuned: Tuned, samples: Samples, names: Collection[str], told: Told = _nobody) -> Graph:
+    """The named layers, each fitted as if all others had eight bits: to be taken out with `only`. told: after each of them."""
+    return _walk(tuned, samples, names, False, told)
 
 
 def only(tuned: Tuned, g: Graph, names: Collection[str]) -> Graph:
@@ -87,7 +92,7 @@ def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
 # ---- one layer after the other ---------------------------------------------------------------------------------------------
 
 
-def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: bool) -> Graph:
+def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: bool, told: Told) -> Graph:
     """The graph with the chosen layers in four bits. in_sequence: those behind a layer read what it then delivers."""
     samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
     quants = choose_quants(tuned.exact, tuned.ranges)
@@ -108,6 +113,7 @@ def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: 
             _set(g, node, *fitted)
             corrected = halves[0].merged(halves[1]).corrected(rows, fitted[0] * fitted[1][:, None], bias)
             node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
+            told()
         for a, b in zip(real, seen, strict=True):
             simulate.step(tuned.exact, model, a)
             simulate.step(g, node if in_sequence else before, b, quants)
@@ -225,42 +231,69 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant) -> Integers:
     """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all."""
-    first, second, whole = a.moments(), b.moments(), a.merged(b).moments()
-    heavy = 2 * len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK
-
-    def made(m: Moments, ridge: float | None, damping: float) -> Integers:
-        wanted = rows if ridge is None else m.target(rows, ridge)
-        steps = weight_scales(wanted, bias, qx, qy)
-        scaled = wanted / steps[:, None]
-        spread = np.diagonal(m.covariance, axis1=1, axis2=2) + damping * _variance(m.covariance)[:, None]
-        to_table = _to_table(scaled, np.repeat(spread, len(rows) // len(spread), axis=0) * steps[:, None] ** 2)
-        if heavy:
-            return to_table(scaled), steps
-        return rounding.in_turn(wanted, steps[None], m.covariance, damping, to_table)[0], steps
+    first, second, whole = (_Maker(rows, bias, m, qx, qy) for m in (a.moments(), b.moments(), a.merged(b).moments()))
+    if 2 * len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK:
+        return whole.nearest(DAMPINGS[-1])
 
     def error(ridge: float | None, damping: float) -> float:
         found = 0.0
-        for m, held in ((first, second), (second, first)):
-            q, steps = made(m, ridge, damping)
-            found += held.error(rows, q * steps[:, None])
+        for maker, held in ((first, second), (second, first)):
+            q, steps = maker.in_turn(ridge, damping)
+            found += held.moments.error(rows, q * steps[:, None])
         return found
 
-    if heavy:
-        return made(whole, None, DAMPINGS[-1])
-    return made(whole, *min(itertools.product(RIDGES, DAMPINGS), key=lambda c: error(*c)))
+    return whole.in_turn(*min(itertools.product(RIDGES, DAMPINGS), key=lambda c: error(*c)))
+
+
+class _Maker:
+    """Makes candidates for a layer's integers from the moments of some samples; what several need is made once."""
+
+    def __init__(self, rows: np.ndarray, bias: np.ndarray, m: Moments, qx: Quant, qy: Quant) -> None:
+        self.rows, self.bias, self.moments, self.qx, self.qy = rows, bias, m, qx, qy
+        self._wanted: dict[float | None, np.ndarray] = {None: rows}
+        self._turns: dict[float, rounding.Turns] = {}
+
+    def nearest(self, damping: float) -> Integers:
+        """Each weight for itself."""
+        steps, scaled, to_table = self._table(self.rows, damping)
+        return to_table(scaled), steps
+
+    def in_turn(self, ridge: float | None, damping: float) -> Integers:
+        """One by one, errors handed on, after the weights were moved by the ridge regression."""
+        if ridge not in self._wanted:
+            assert ridge is not None
+            self._wanted[ridge] = self.moments.target(self.rows, ridge)
+        if damping not in self._turns:
+            self._turns[damping] = rounding.turns(self.moments.covariance, damping)
+        wanted = self._wanted[ridge]
+        steps, _, to_table = self._table(wanted, damping)
+        return rounding.in_turn(wanted, steps[None], self._turns[damping], to_table)[0], steps
+
+    def _table(self, wanted: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, rounding.ToIntegers]:
+        c = self.moments.covariance
+        steps = weight_scales(wanted, self.bias, self.qx, self.qy)
+        scaled = wanted / steps[:, None]
+        spread = np.diagonal(c, axis1=1, axis2=2) + damping * _variance(c)[:, None]
+        weight = np.repeat(spread, len(wanted) // len(spread), axis=0) * steps[:, None] ** 2
+        return steps, scaled, _to_table(scaled, weight)
 
 
 def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:
     """The table that serves these weights in steps best, each counted by its weight: numbers -> the nearest of it."""
-    v, counted = values.ravel(), weight.ravel() / max(float(weight.max()), 1e-300) + 1e-12
-    order = np.sort(v)
-    spread = order[(np.arange(CODES) * 2 + 1) * len(order) // (2 * CODES)]
-    centre = (spread + np.linspace(order[0], order[-1], CODES)) / 2
+    order = np.argsort(values, axis=None, kind="stable")
+    v = values.ravel()[order]
+    counted = weight.ravel()[order] / max(float(weight.max()), 1e-300) + 1e-12
+    # Up to each place: the sums of a run of places are differences of these.
+    mass_to = np.concatenate([[0.0], np.cumsum(counted)])
+    moment_to = np.concatenate([[0.0], np.cumsum(counted * v)])
+    spread = v[(np.arange(CODES) * 2 + 1) * len(v) // (2 * CODES)]
+    centre = (spread + np.linspace(v[0], v[-1], CODES)) / 2
     for _ in range(ROUNDS):
-        near = np.searchsorted((centre[1:] + centre[:-1]) / 2, v)
-        mass = np.bincount(near, counted, CODES)
-        moved = np.bincount(near, counted * v, CODES) / np.maximum(mass, 1e-300)
-        centre = np.sort(np.where(mass > 0, moved, centre))
+        ends = np.concatenate([[0], np.searchsorted(v, (centre[1:] + centre[:-1]) / 2, "right"), [len(v)]])
+        mass, moment = np.diff(mass_to[ends]), np.diff(moment_to[ends])
+        # A mean lies among what it is of: differences of sums are too coarse where little weighs little.
+        mean = np.clip(moment / np.maximum(mass, 1e-300), v[np.minimum(ends[:-1], len(v) - 1)], v[ends[1:] - 1])
+        centre = np.sort(np.where((mass > 0) & (np.diff(ends) > 0), mean, centre))
     table = np.unique(INT8.round(centre))
     between = (table[1:] + table[:-1]) / 2
     return lambda x: table[np.searchsorted(between, x)]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -92,9 +93,8 @@ def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -
 
     def candidates(c: np.ndarray, damping: float | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         both = np.stack([largest, best_steps(c)])
-        yield from zip(
-            both, in_turn(rows, both, c, damping) if damping else [nearest(rows, s) for s in both], strict=True
-        )
+        made = in_turn(rows, both, turns(c, damping)) if damping else [nearest(rows, s) for s in both]
+        yield from zip(both, made, strict=True)
 
     dampings: list[float | None] = [None, *DAMPINGS]
     if len(DAMPINGS) * 2 * rows.size * rows.shape[1] > MAX_WORK:
@@ -119,21 +119,31 @@ def _errors(rows: np.ndarray, rounded: np.ndarray, c: Whole) -> np.ndarray:
     return np.asarray(np.sum(seen * d, axis=2).reshape(-1))
 
 
-def in_turn(
-    rows: np.ndarray, steps: np.ndarray, c: np.ndarray, damping: float, to_integers: ToIntegers = INT8.round
-) -> np.ndarray:
-    """Integers [n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
+@dataclass(frozen=True)
+class Turns:
+    """Which weight is rounded when, the last first [groups, K], and what its error does to those that follow [groups, K, K]."""
 
-    Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its
-    mean diagonal. to_integers: weights in steps -> what they may be, -127 to 127.
-    """
-    n, groups, taps = len(steps), len(c), rows.shape[1]
+    order: np.ndarray
+    low: np.ndarray
+
+
+def turns(c: np.ndarray, damping: float) -> Turns:
+    """Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its mean diagonal."""
     spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
     # The weight that is rounded first stands last, for the triangle below is made from the top.
     order = np.argsort(-spread, axis=1, kind="stable")[:, ::-1]
     sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
-    h = sorted_c + np.maximum(damping * spread.mean(axis=1), 1e-30)[:, None, None] * np.eye(taps)
-    low = triangle(h)
+    h = sorted_c + np.maximum(damping * spread.mean(axis=1), 1e-30)[:, None, None] * np.eye(c.shape[1])
+    return Turns(order, triangle(h))
+
+
+def in_turn(rows: np.ndarray, steps: np.ndarray, by: Turns, to_integers: ToIntegers = INT8.round) -> np.ndarray:
+    """Integers [n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
+
+    to_integers: weights in steps -> what they may be, -127 to 127.
+    """
+    order, low = by.order, by.low
+    n, groups, taps = len(steps), len(order), rows.shape[1]
     # [groups, K, n * Cout / groups], in steps: a weight of all channels is one row of memory.
     step = steps.reshape(n, groups, -1).transpose(1, 0, 2).reshape(groups, -1)
     grouped = np.take_along_axis(rows.reshape(groups, -1, taps), order[:, None, :], 2).transpose(0, 2, 1)
