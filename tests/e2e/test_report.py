@@ -8,9 +8,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from helpers import DEMO, ROOT, mica, pack, reference_model
+from tones import BANDS, FRAMES, FRONT_END, save_net
 
-VOID = {"meta", "link", "br", "img", "path", "rect"}
+from mica import front_ends
+
+VOID = {"meta", "link", "br", "img", "path", "rect", "polyline"}
 
 
 class Page(HTMLParser):
@@ -120,6 +124,23 @@ def test_of_large_models(tmp_path: Path) -> None:
         assert mica("report", packed, "-o", out).code == 0
         page = page_of(out)
         assert bool(page.facts["strips"]) == bool(options) and ("Strips" in page.words) == bool(options)
+
+
+def test_front_end(tmp_path: Path) -> None:
+    """The bands that the page draws are those of the definition: which bins they hear, and how loud beside the loudest."""
+    save_net(tmp_path / "net.onnx")
+    packed = pack(tmp_path / "net.onnx", tmp_path / "net.mica", "--frontend", FRONT_END)
+    result = mica("report", packed, "-o", tmp_path / "net.html", "--json")
+    page, facts = page_of(tmp_path / "net.html"), result.json["front_end"]
+    assert {k: v for k, v in facts.items() if k != "bands"} == {
+        "rate": 16000, "frame": 320, "hop": 160, "fft": 512, "rows": FRAMES, "columns": BANDS,
+    }  # fmt: skip
+    expected = front_ends.parse(FRONT_END).front_end(FRAMES).filters
+    found = np.zeros_like(expected)
+    for row, (first, gains) in zip(found, facts["bands"], strict=True):
+        row[first : first + len(gains)] = gains
+    np.testing.assert_allclose(found, expected / expected.max(), atol=1e-3)
+    assert "Front end" in page.words and (tmp_path / "net.html").read_text().count("<polyline") == BANDS
 
 
 def test_bad_arguments(tmp_path: Path, digits: Path) -> None:

@@ -9,7 +9,7 @@ from mica.boards import BoardSpec, load_board
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.format.codec import ModelFile, TensorRecord
-from mica.report import arena_chart
+from mica.report import arena_chart, front_end
 
 BOARDS = (
     "RPI_PICO",
@@ -23,7 +23,7 @@ def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict
 
     Keys: name, size, version, arena_bytes, scratch_want, scratch_min, state_bytes, macs, weight_bytes, inputs, outputs (name, shape,
     dtype, scale, zero_point), layers (name, kernel, inputs (`_made_by`), output, macs, weight_bytes, live_bytes), peak_step,
-    strips ([first layer, layers, calls]), boards (`_costs`), metadata.
+    front_end (`front_end.facts`), strips ([first layer, layers, calls]), boards (`_costs`), metadata.
     """
     chart = arena_chart.chart(model)
     tensors = model.tensors
@@ -53,6 +53,7 @@ def facts(model: ModelFile, data: bytes, boards: Sequence[str] = BOARDS) -> dict
             for k, s in enumerate(model.steps)
         ],
         "peak_step": chart.steps[chart.peak] if chart.steps else None,
+        "front_end": front_end.facts(model),
         "strips": [[s.first, s.steps, len(s.calls)] for s in model.strips],
         "boards": [_costs(predict(model, data, board, Table.read()), board) for board in map(load_board, boards)],
         "metadata": dict(model.metadata),

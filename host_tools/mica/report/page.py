@@ -13,7 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from mica.format.codec import ModelFile
-from mica.report import arena_chart, graph, svg
+from mica.report import arena_chart, front_end, graph, svg
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Report:
             _boards(f),
             _quality(f) if f.get("quality") else "",
             _evaluation(f["evaluation"]) if f.get("evaluation") else "",
+            _front_end(f["front_end"]) if f["front_end"] else "",
             _section("Graph", _region("graph", graph.draw(f), "tall")),
             _section("Memory over time", _region("arena", svg.draw(arena_chart.chart(self.model)), "picture")),
             _strips(f) if f["strips"] else "",
@@ -138,6 +139,10 @@ def _evaluation(e: Mapping[str, Any]) -> str:
 
 def _percent(x: float | None) -> str:
     return "–" if x is None else f"{100 * x:.1f} %"
+
+
+def _front_end(f: Mapping[str, Any]) -> str:
+    return _section("Front end", f"<p>{front_end.text(f)}</p>" + _region("front end", front_end.draw(f)))
 
 
 def _strips(f: Mapping[str, Any]) -> str:
