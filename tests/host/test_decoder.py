@@ -123,6 +123,35 @@ def test_attention_over_a_ring(tmp_path: Path) -> None:
         assert np.abs(y - expected).max() < 0.04 * np.abs(expected).max()
 
 
+@pytest.mark.parametrize("form", ["ScatterElements", "ScatterND"])
+def test_a_row_scattered(form: str, tmp_path: Path) -> None:
+    """As PyTorch's index_copy and `cache[i] = row` are written: in place, the same as ONNX Runtime, also with a place of 64 bits."""
+    elements = form == "ScatterElements"
+    row, cache = ((1, GROUPS, 1, WIDTH), (1, GROUPS, ROWS, WIDTH)) if elements else ((1, WIDTH), (ROWS, WIDTH))
+    nodes = [
+        helper.make_node("Reshape", ["position", "one"], ["i"]),
+        *([helper.make_node("Expand", ["i", "shape"], ["places"])] if elements else []),
+        helper.make_node(
+            form, ["cache", "places" if elements else "i", "row"], ["after"], **{"axis": 2} if elements else {}
+        ),
+        helper.make_node("Relu", ["after"], ["y"]),
+    ]
+    constants = {"one": np.array([1, 1]), "shape": np.array(row)}
+    inputs = {"row": row, "position": (1,), "cache": cache}
+    path = saved(
+        tmp_path, nodes, inputs, {"y": cache, "after": cache}, constants if elements else {"one": constants["one"]}
+    )
+    rng, n = np.random.default_rng(3), 2 * ROWS
+    data = {"row": rng.normal(0, 1, (n, *row)).astype(np.float32), "position": rng.integers(0, ROWS, (n, 1))}
+    compiled = compile_model(path, {k: a.astype(np.float32) for k, a in data.items()}, states=[("cache", "after")])
+    assert [s.kernel for s in compiled.model.steps][:1] == ["scatter_s8"]
+    session, kept = onnxruntime.InferenceSession(str(path)), np.zeros(cache, np.float32)
+    runs = [{k: a[i] for k, a in data.items()} for i in range(n)]
+    for run, y in zip(runs, outputs_of(compiled, runs), strict=True):
+        expected, kept = session.run(None, {**run, "cache": kept})
+        assert np.abs(y - expected).max() < 0.02
+
+
 def test_rows_that_do_not_fit(tmp_path: Path) -> None:
     """As many new rows as the cache has, around its end."""
     cache = (1, GROUPS, ROWS, WIDTH)

@@ -43,6 +43,7 @@ from mica.passes import (
     recognise_layer_norm,
     recognise_reductions,
     recognise_rotation,
+    scatter_rows,
     sound_weights,
     transposes,
 )
@@ -54,6 +55,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("quantised_values", quantised_values.run),  # first: behind it, all activations are real numbers
     ("einsum", einsum.run),  # before dense, as the next: they write matrix products
     ("cumsum", cumsum.run),
+    ("scatter_rows", scatter_rows.run),  # before index_inputs: a place is a row number
     ("index_masks", index_masks.run),  # before index_inputs, which is told so that a length is a row number
     ("index_inputs", index_inputs.run),  # before drop_identity, which knows no casts to integers
     ("drop_identity", drop_identity.run),  # an Identity between two nodes would hide every pattern below
