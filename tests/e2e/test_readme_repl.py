@@ -1,4 +1,4 @@
-"""The REPL sessions of README.md and firmware/README.md, typed at the emulated board: it answers what stands there, word for word.
+"""The REPL sessions of README.md and firmware/README.md, typed at emulated boards: they answer what stands there, word for word.
 
 .venv/bin/python tests/e2e/test_readme_repl.py    writes what the board answers today into them
 """
@@ -24,6 +24,7 @@ from mica.toolchain.build import build
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "firmware" / "README.md"  # says how its model is packed, which is that of README.md too
 PAGES = (ROOT / "README.md", PAGE)
+COMMAND = ROOT / "host_tools" / "mica" / "demo" / "command.mica"
 TARGET = "MPS2_AN385"
 BEGIN, END = "```pycon\n", "```\n"
 PROMPT = ">>> "
@@ -45,10 +46,9 @@ def packed(to: Path) -> Path:
     return to / words[-1]
 
 
-def session(text: str) -> str:
-    """The block of a page that is a REPL session."""
-    start = text.index(BEGIN) + len(BEGIN)
-    return text[start : text.index(END, start)]
+def session(text: str, number: int = 0) -> str:
+    """A block of a page that is a REPL session."""
+    return text.split(BEGIN)[number + 1].partition(END)[0]
 
 
 def statements(block: str) -> list[str]:
@@ -57,7 +57,7 @@ def statements(block: str) -> list[str]:
 
 def type_at(emulator: Emulator, lines: list[str]) -> str:
     """Type each line when the board is ready for it; what a person would then see on the screen."""
-    with serial.Serial(emulator.port, 115200, timeout=0.2) as port:
+    with serial.serial_for_url(emulator.port, 115200, timeout=0.2) as port:
 
         def until(last: bytes = b">>> ") -> str:
             seen = b""
@@ -77,9 +77,10 @@ def type_at(emulator: Emulator, lines: list[str]) -> str:
         return screen.removesuffix(PROMPT)
 
 
-def start(digits: Path) -> Emulator:
-    board = load_board(TARGET)
-    return start_emulator(board, build(board).image, rom=romfs.build({"digits.mica": digits.read_bytes()}))
+def start(model: Path, target: str = TARGET) -> Emulator:
+    board = load_board(target)
+    rom = romfs.build({model.name: model.read_bytes()})
+    return start_emulator(board, build(board).image, rom=rom, keep_flash=False)
 
 
 @pytest.fixture
@@ -96,11 +97,25 @@ def test_session(emulator: Emulator, page: Path) -> None:
     assert type_at(emulator, lines) == block
 
 
+def test_text() -> None:
+    """The second session of firmware/README.md, at a virtual Pico."""
+    block = session(PAGE.read_text(encoding="utf-8"), 1)
+    with start(COMMAND, "RPI_PICO") as emulator:
+        assert type_at(emulator, statements(block)) == block
+
+
+def write(page: Path, number: int, emulator: Emulator) -> None:
+    """Puts what the board answers into a page."""
+    old = page.read_text(encoding="utf-8")
+    block = session(old, number)
+    page.write_text(old.replace(block, type_at(emulator, statements(block))), encoding="utf-8")
+
+
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         model = packed(Path(folder))
         for changing in PAGES:
             with start(model) as running:
-                old = changing.read_text(encoding="utf-8")
-                new = type_at(running, statements(session(old)))
-                changing.write_text(old.replace(session(old), new), encoding="utf-8")
+                write(changing, 0, running)
+    with start(COMMAND, "RPI_PICO") as running:
+        write(PAGE, 1, running)
