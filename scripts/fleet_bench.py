@@ -72,14 +72,14 @@ class _Timed(FleetRunner):
     first: dict[Key, float]
     took: dict[Key, float]
 
-    def _do(self, actions: list[Action], answers: dict[Key, bytes], failed: dict[Key, str]) -> None:
+    def _do(self, actions: list[Action], failed: dict[Key, str]) -> None:
         now = time.monotonic()
         for action in actions:
             if isinstance(action, Send):
                 self.first.setdefault(action.request.key, now)
             elif isinstance(action, Done):
                 self.took.setdefault(action.key, now - self.first[action.key])
-        super()._do(actions, answers, failed)
+        super()._do(actions, failed)
 
 
 def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any]:
