@@ -163,7 +163,15 @@ def run() -> list[dict[str, Any]]:
             folder.mkdir()
             say(case.name)
             rows.append(measure(case, packed.read_bytes(), image, folder))
+        say("gateways at a queue")
+        import queue_bench
+
+        folder = Path(top) / "queue"
+        folder.mkdir()
+        queue = queue_bench.run(packed, folder)
     head = ("", "a second", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
     keys = ("rate", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
     print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrr"))
-    return rows
+    shown = f"{queue['rate']:.0f} a second of {queue['ideal']:.0f}, {queue['killed']} kills, lost or wrong 0"
+    print(f"\n{queue['case']}: {shown}")
+    return [*rows, queue]

@@ -3,7 +3,7 @@
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
 settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP. `mica fleet sim` says beforehand what so many
+waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue. `mica fleet sim` says beforehand what so many
 boards would do.
 """
 
@@ -21,7 +21,7 @@ JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, models; cut: board, objective, link (rate, "
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; cut: board, objective, link (rate, "
     "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
 )
@@ -104,7 +104,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
         sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
-    serve = action("serve", "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus", fleet=False)
+    serve = action(
+        "serve",
+        "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus; or from a NATS queue",
+        fleet=False,
+    )
     serve.add_argument(
         "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
     )
@@ -112,8 +116,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--http",
         metavar="HOST:PORT",
-        default="127.0.0.1:8080",
-        help="where to listen (default 127.0.0.1:8080); other machines reach it where a token is given",
+        help="where to listen (default 127.0.0.1:8080, without --queue); other machines reach it where a token is given",
+    )
+    serve.add_argument(
+        "--queue",
+        metavar="URL",
+        help="take requests from a JetStream work queue of a NATS server, and store answers there: nats://[USER:PASSWORD@]HOST:4222[/STREAM]",
     )
     serve.add_argument(
         "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."

@@ -125,6 +125,10 @@ class Service:
         """Whether a board is there that has the model."""
         return self._owners(self._crcs[name]) != []
 
+    def owners(self, name: str) -> int:
+        """How many boards are there that have the model."""
+        return len(self._owners(self._crcs[name]))
+
     def boards(self) -> dict[str, str]:
         """Name -> up, down, suspect or quarantined, as it was a moment ago."""
         return self._states
