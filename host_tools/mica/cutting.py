@@ -222,12 +222,13 @@ def cut(
 def run_parts(
     files: Sequence[bytes], inputs: Sequence[np.ndarray], custom: CustomOps = NO_CUSTOM
 ) -> tuple[list[np.ndarray], list[GoldenVector]]:
-    """Outputs of the whole, from parts one after the other in this process; and what each was given and gave."""
-    models = [codec.decode(data) for data in files]
-    places = parts.chain(models).parts
+    """Outputs of the whole, from parts one after the other in this process, or from a whole model; and what each was given and gave."""
+    decoded = [(codec.decode(data), data) for data in files]
+    decoded.sort(key=lambda pair: part.number if (part := parts.read(pair[0])) else 1)
+    places = parts.chain([model for model, _ in decoded]).parts
     pool = dict(zip(places[0].inputs, inputs, strict=True))
     vectors = []
-    for data, model, place in zip(files, models, places, strict=True):
+    for (model, data), place in zip(decoded, places, strict=True):
         loaded = engine.load(data, custom)
         given = [pool[t].reshape(model.tensors[i].dims) for t, i in zip(place.takes, model.inputs, strict=True)]
         for i, x in enumerate(given):

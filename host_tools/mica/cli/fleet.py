@@ -21,7 +21,8 @@ JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; cut: board, objective, link (rate, "
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
     "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
 )
@@ -132,6 +133,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
     )
+    bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
+    bench.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    bench.add_argument("model", metavar="M.mica")
+    bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")
     cut = action("cut", "cut a model into parts for several boards, where that costs least", fleet=False)
     cut.add_argument("model", metavar="M.mica")
     cut.add_argument(
@@ -166,7 +173,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action != "sim":
-        from mica.cli import fleet_boards, fleet_serve
+        from mica.cli import fleet_bench, fleet_boards, fleet_serve
 
         actions = {
             "init": fleet_boards.init,
@@ -180,6 +187,7 @@ def run(args: argparse.Namespace) -> int:
             "rollback": fleet_boards.rollback,
             "serve": fleet_serve.serve,
             "cut": fleet_cut.run,
+            "bench": fleet_bench.bench,
         }
         return actions[args.action](args)
     result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)

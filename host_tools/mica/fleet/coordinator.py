@@ -188,30 +188,35 @@ class FleetRunner(Runner):
 
     def _do(self, actions: list[Action], failed: dict[Key, str]) -> None:
         while actions:
-            action = actions.pop(0)
-            match action:
-                case Send(name, request):
-                    link = self._links.get(name, self._many)
-                    assert link is not None
-                    link.send(name, request)
-                case Done(key, outputs, _):
-                    actions += self._stages.done(time.monotonic(), key, outputs)
-                    sample = self._stages.sample(key)
-                    if sample is not None and (whole := self._stages.answers.get(sample)) is not None:
-                        self._note(ANSWER, sample, whole)
-                case Withdrawn(key):
-                    sample = self._stages.sample(key)
-                    if sample is not None and sample in self._stages.answers:
-                        self._note(WITHDRAWN, sample)
-                    self._stages.withdrawn(key)
-                case Failed(key, reason):
-                    failed[key] = reason
-                case Audit(key, crc, inputs):
-                    host = self._hosts[crc]
-                    right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
-                    actions += self._dispatcher.audited(time.monotonic(), key, right)
-                case Quarantined(name, n):
-                    self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
+            actions += self._one(actions.pop(0), failed)
+
+    def _one(self, action: Action, failed: dict[Key, str]) -> list[Action]:
+        """What there is to do because of it."""
+        match action:
+            case Send(name, request):
+                link = self._links.get(name, self._many)
+                assert link is not None
+                link.send(name, request)
+            case Done(key, outputs, _):
+                more = self._stages.done(time.monotonic(), key, outputs)
+                sample = self._stages.sample(key)
+                if sample is not None and (whole := self._stages.answers.get(sample)) is not None:
+                    self._note(ANSWER, sample, whole)
+                return more
+            case Withdrawn(key):
+                sample = self._stages.sample(key)
+                if sample is not None and sample in self._stages.answers:
+                    self._note(WITHDRAWN, sample)
+                self._stages.withdrawn(key)
+            case Failed(key, reason):
+                failed[key] = reason
+            case Audit(key, crc, inputs):
+                host = self._hosts[crc]
+                right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
+                return self._dispatcher.audited(time.monotonic(), key, right)
+            case Quarantined(name, n):
+                self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
+        return []
 
     # What one board can be asked, the host answers: every board gives its bytes.
 
