@@ -73,7 +73,7 @@ def test_a_lie_that_is_found_late_takes_back_what_was_made_of_it(files: list[byt
     """Without threads: the first stage's audit comes after the sample is through."""
     (sample,), (right,) = random_samples(digits_file.read_bytes(), 1)
     dispatcher, route = Dispatcher(Settings(audit=1)), Route(files)
-    stages = Stages(dispatcher, route, 7, 1)
+    stages = Stages(dispatcher, route, 7)
     hosts = {crc: HostRunner(data) for crc, data in zip(route.crcs, route.files, strict=True)}
     audits: list[Audit] = []
     sent: list[Request] = []

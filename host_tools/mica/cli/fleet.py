@@ -113,7 +113,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
     )
-    serve.add_argument("models", metavar="M.mica", nargs="+", help="each is served by its file's name without .mica")
+    serve.add_argument(
+        "models",
+        metavar="M.mica",
+        nargs="+",
+        help="each is served by its file's name without .mica; of one in parts name any part",
+    )
     serve.add_argument(
         "--http",
         metavar="HOST:PORT",

@@ -34,15 +34,18 @@ def serve(args: argparse.Namespace) -> int:
     host, port = _address(http) if http else ("", 0)
     timeout, audit = _seconds(args.timeout), _share(args.audit)
     token = _token(args.token_file) if args.token_file else None
-    models: dict[str, bytes] = {}
+    models: dict[str, list[bytes]] = {}
     for path in args.models:
+        files = target.read_parts(path)
         name = Path(path).name.removesuffix(".mica")
+        if len(files) > 1:
+            name = re.sub(r"\.\d+of\d+$", "", name)
         if name in models:
             raise MicaError(f"two models are called {name}")
-        models[name] = target.read_model(path)
-        inference_api.check(codec.decode(models[name]), name)
+        models[name] = files
+        inference_api.check(codec.decode(files[0]), name)
     where = args.fleet if is_fleet(args.fleet) else f"fleet:{args.fleet}"
-    links = links_of(list(models.values()), where, say)
+    links = links_of([data for files in models.values() for data in files], where, say, spread=len(models) == 1)
     reasons: list[str] = []
     with contextlib.ExitStack() as stack:
         doors: list[Server | Gateway] = []

@@ -89,7 +89,7 @@ class FleetRunner(Runner):
     def _run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
         self._job = (self._job + 1) & 0xFFFFFFFF
         self._calls += 1
-        stages = self._stages = Stages(self._dispatcher, self._route, self._job, len(samples))
+        stages = self._stages = Stages(self._dispatcher, self._route, self._job)
         answers: dict[int, bytes] = {}
         failed: dict[Key, str] = {}
         actions: list[Action] = []
@@ -123,7 +123,7 @@ class FleetRunner(Runner):
             due = self._dispatcher.next_due()
             actions = self._next(min(1.0, max(0.0, due - now)) if due is not None else 1.0)
         answers |= stages.answers
-        self._dispatcher.forget(stages.keys)
+        stages.forget_all()
         return [list(split(self.model, self.model.outputs, answers[sample])) for sample in range(len(samples))]
 
     def _in_journal(self, sample: int) -> Key:

@@ -46,34 +46,38 @@ class Route:
 
 @dataclass
 class _Trip:
-    """One sample. `pool`: tensors of the whole that are known; `keys`: of its requests, one a stage, as far as it is."""
+    """One sample. `pool`: tensors of the whole that are known; `keys`: of its requests, one a stage, as far as it is; `used`: with those that
+    were withdrawn."""
 
     sample: int
     pool: dict[int, bytes]
     keys: list[Key] = field(default_factory=list)
+    used: set[Key] = field(default_factory=set)
+
+
+_FRESH = 1 << 31  # numbers of requests that are made once more; samples have smaller ones
 
 
 class Stages:
     """The samples of one job. `answers`: sample -> outputs of the whole, of those that are through."""
 
-    def __init__(self, dispatcher: Dispatcher, route: Route, job: int, samples: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, route: Route, job: int) -> None:
         self.answers: dict[int, bytes] = {}
         self.steps = 0  # requests that were answered
-        self.keys: set[Key] = set()  # of all requests
         self._dispatcher, self._route, self._job = dispatcher, route, job
-        self._next = samples  # numbers of requests that are made once more, which no request had
+        self._next = _FRESH
         self._trips: dict[Key, _Trip] = {}
-        self._begun = 0
+        self._by_sample: dict[int, _Trip] = {}
 
     @property
     def under_way(self) -> int:
         """Samples that have begun, and are not through."""
-        return self._begun - len(self.answers)
+        return len(self._by_sample) - len(self.answers)
 
     def begin(self, now: float, sample: int, inputs: bytes) -> list[Action]:
-        self._begun += 1
         whole = self._route.whole
         trip = _Trip(sample, _apart(whole, whole.inputs, self._route.parts[0].inputs, inputs))
+        self._by_sample[sample] = trip
         return self._ask(now, trip, Key(self._job, sample, 0), inputs if len(self._route) == 1 else None)
 
     def sample(self, key: Key) -> int | None:
@@ -92,9 +96,9 @@ class Stages:
             self.answers[trip.sample] = b"".join(trip.pool[t] for t in part.outputs)
             return []
         following = Key(self._job, trip.sample, key.stage + 1)
-        if following in self.keys:  # boards may still answer it, from what was withdrawn
+        if following in trip.used:  # boards may still answer it, from what was withdrawn
             following = Key(self._job, self._next, key.stage + 1)
-            self._next += 1
+            self._next = _FRESH | (self._next + 1) & 0xFFFFFFFF
         return self._ask(now, trip, following)
 
     def withdrawn(self, key: Key) -> None:
@@ -108,11 +112,27 @@ class Stages:
             del self._trips[later]
         del trip.keys[key.stage + 1 :]
 
+    def forget(self, sample: int) -> None:
+        """It is of no interest any more, whether it is through or not: boards may still answer, and nobody listens."""
+        trip = self._by_sample.pop(sample, None)
+        if trip is None:
+            return
+        if self.answers.pop(sample, None) is None:
+            for key in trip.keys:
+                self._dispatcher.abandon(key)
+        self._dispatcher.forget(trip.used)
+        for key in trip.keys:
+            self._trips.pop(key, None)
+
+    def forget_all(self) -> None:
+        for sample in list(self._by_sample):
+            self.forget(sample)
+
     def _ask(self, now: float, trip: _Trip, key: Key, inputs: bytes | None = None) -> list[Action]:
         if inputs is None:
             inputs = b"".join(trip.pool[t] for t in self._route.parts[key.stage].takes)
         trip.keys.append(key)
-        self.keys.add(key)
+        trip.used.add(key)
         self._trips[key] = trip
         return self._dispatcher.submit(now, key, self._route.crcs[key.stage], inputs)
 
