@@ -24,12 +24,11 @@ from mica.cli.main import main
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.fleet import broker
-from mica.fleet.coordinator import FleetRunner
-from mica.fleet.dispatch import Action, Done, Send, Settings
+from mica.fleet.dispatch import Settings
 from mica.fleet.member import Member
 from mica.fleet.mqtt_link import MqttLink
 from mica.fleet.site import new_password, new_site
-from mica.fleet.wire import Key
+from mica.fleet.timing import TimedRunner
 from mica.link import child
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
@@ -66,22 +65,6 @@ CASES = (
 )
 
 
-class _Timed(FleetRunner):
-    """Notes when each request was first sent, and when its answer came."""
-
-    first: dict[Key, float]
-    took: dict[Key, float]
-
-    def _do(self, actions: list[Action], answers: dict[Key, bytes], failed: dict[Key, str]) -> None:
-        now = time.monotonic()
-        for action in actions:
-            if isinstance(action, Send):
-                self.first.setdefault(action.request.key, now)
-            elif isinstance(action, Done):
-                self.took.setdefault(action.key, now - self.first[action.key])
-        super()._do(actions, answers, failed)
-
-
 def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any]:
     """One row of the table. Raises MicaError where an answer is wrong."""
     with socket.socket() as s:
@@ -102,17 +85,17 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
             dims = host.model.tensors[host.model.inputs[0]].dims
             samples = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(case.requests)]
             right = [y[0].tobytes() for y in host.run(samples)]
-        with _Timed(data, "fleet:bench", lambda events: [MqttLink(site, events)], settings=Settings()) as runner:
-            runner.first, runner.took = {}, {}
+        with TimedRunner(data, "fleet:bench", lambda events: [MqttLink(site, events)], settings=Settings()) as runner:
+            runner.start()
             while len(runner._dispatcher.boards()) < len(members):
                 runner.run(samples[:1])
-            runner.first, runner.took = {}, {}
+            runner.start()
             kills = _kill(members, case, over) if case.kill_every else []
             begun = time.monotonic()
             found = [y[0].tobytes() for y in runner.run(samples)]
             seconds = time.monotonic() - begun
             over.set()
-            counts = runner._dispatcher.counts
+            counts = runner.counts
             took = sorted(runner.took.values())
     finally:
         over.set()
@@ -163,7 +146,15 @@ def run() -> list[dict[str, Any]]:
             folder.mkdir()
             say(case.name)
             rows.append(measure(case, packed.read_bytes(), image, folder))
+        say("gateways at a queue")
+        import queue_bench
+
+        folder = Path(top) / "queue"
+        folder.mkdir()
+        queue = queue_bench.run(packed, folder)
     head = ("", "a second", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
     keys = ("rate", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
     print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrr"))
-    return rows
+    shown = f"{queue['rate']:.0f} a second of {queue['ideal']:.0f}, {queue['killed']} kills, lost or wrong 0"
+    print(f"\n{queue['case']}: {shown}")
+    return [*rows, queue]

@@ -309,6 +309,42 @@ def test_what_is_not_signed_is_refused(fleet: Site, join: Join, watch: Watch, di
     wait_until(lambda: watch.has("b1", old))
 
 
+SMALL = """
+import json, mica.fleet
+class Small(mica.fleet.Agent):
+    def about(self):
+        return super().about() | {"heap": 5000}
+with open("fleet.json") as f:
+    Small(json.load(f)).work()
+"""
+
+
+def test_a_model_that_a_board_has_no_room_for_is_not_sent(
+    fleet: Site, join: Join, watch: Watch, newer: bytes, digits_file: Path
+) -> None:
+    data = digits_file.read_bytes()
+    store = Store(fleet)
+    store.add(data)
+    store.save()
+    join("b1", program=SMALL, models={})
+    join("b2")
+    join("b3", program=SMALL)  # 5,000 bytes are free, and those of the digits when they are let go
+    wait_until(lambda: len(watch.models) == 3)
+    size = f"{len(newer):,}"
+    with Fleet(fleet) as f:
+        with pytest.raises(
+            MicaError, match=f"digits.mica takes {size} bytes of heap at least; b1 has 5,000; .*--boards b2,b3"
+        ):
+            push(f, {"digits.mica": newer}, QUICK, print)
+        with pytest.raises(MicaError, match="b1 has 5,000; a model with fewer channels"):
+            push(f, {"digits.mica": newer}, QUICK, print, ["b1"])
+    assert not Store(fleet).wanted and not Store(fleet).has(zlib.crc32(newer))
+    assert not any(have.generation for haves in watch.haves.values() for have in haves)
+    with Fleet(fleet) as f:
+        assert not push(f, {"digits.mica": newer}, QUICK, print, ["b2", "b3"]).reason
+    assert watch.has("b2", newer) and watch.has("b3", newer)
+
+
 def test_a_fleet_without_a_key_and_one_without_boards(fleet: Site, digits_file: Path) -> None:
     with Fleet(fleet) as f:
         with pytest.raises(MicaError, match="no board of plant is up"):

@@ -291,6 +291,35 @@ def test_what_is_too_large_and_what_takes_too_long(fleet: Site, join: Join, serv
     wait_until(lambda: ask("POST", "/v2/models/digits/infer", one)[0] == 200)
 
 
+def test_a_model_in_parts_is_served_as_one(
+    fleet: Site, join: Join, serve: Serve, digits_file: Path, tmp_path: Path, digits: dict[str, np.ndarray]
+) -> None:
+    assert main(["fleet", "cut", str(digits_file), "--parts", "2", "-o", str(tmp_path / "d")]) == 0
+    parts = [(tmp_path / f"d.{k}of2.mica").read_bytes() for k in (1, 2)]
+    join("b1", models={"1.mica": parts[0]})
+    ask = serve(str(fleet.path), str(tmp_path / "d.1of2.mica"))
+    infer = "/v2/models/d/infer"
+    with HostRunner(digits_file.read_bytes()) as host:
+        x = digits["x"][:20].astype(np.float32).reshape(-1, 1, 8, 8)
+        name, right = host.model.tensors[host.model.inputs[0]].name, host.predict(x)
+    about = ask("GET", "/v2/models/d")[1]
+    assert about["inputs"][0]["name"] == name and len(about["outputs"]) == 1
+    body = {"inputs": [{"name": name} | x_of(digits, 20)]}
+    wait_until(lambda: "part 2 of 2" in ask("POST", infer, body)[1]["error"])
+    assert ask("POST", infer, body)[:2] == (503, {"error": "no board that is there has part 2 of 2"})
+    member = join("b2", models={"2.mica": parts[1]}, program=SLOW)
+    wait_until(lambda: ask("GET", "/v2/models/d/ready")[0] == 200)
+    with ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(ask, "POST", infer, body) for _ in range(6)]
+        time.sleep(0.3)
+        assert member.process is not None
+        member.process.kill()  # it comes again; what was between the parts goes on
+        for call in calls:
+            status, said, _ = call.result()
+            assert status == 200
+            assert np.array_equal(np.float32(said["outputs"][0]["data"]).reshape(right.shape), right)
+
+
 def test_where_it_cannot_serve(digits_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("uvicorn", reason="the Python package uvicorn is not installed")
     pytest.importorskip("starlette", reason="the Python package starlette is not installed")

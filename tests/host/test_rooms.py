@@ -57,6 +57,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "run": _GRAPH
     | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"}
     | {"pictures", "sounds"},
+    # from a .mica to parts of it: what is cheapest on a board is where they are cut
+    "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "pack", "plan", "run"},
     "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
     "report": _BYTES | {"boards", "cost"},
     # doors

@@ -3,7 +3,7 @@
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
 settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them. `mica fleet serve` answers over HTTP. `mica fleet sim` says beforehand what so many
+waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue. `mica fleet sim` says beforehand what so many
 boards would do.
 """
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mica.cli import text
+from mica.cli import fleet_cut, target, text
 from mica.errors import MicaError
 
 _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
@@ -21,7 +21,10 @@ JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
-    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, models"
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
+    "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
+    "flash, ms, rate), better"
 )
 
 
@@ -102,16 +105,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
         sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
-    serve = action("serve", "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus", fleet=False)
+    serve = action(
+        "serve",
+        "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus; or from a NATS queue",
+        fleet=False,
+    )
     serve.add_argument(
         "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
     )
-    serve.add_argument("models", metavar="M.mica", nargs="+", help="each is served by its file's name without .mica")
+    serve.add_argument(
+        "models",
+        metavar="M.mica",
+        nargs="+",
+        help="each is served by its file's name without .mica; of one in parts name any part",
+    )
     serve.add_argument(
         "--http",
         metavar="HOST:PORT",
-        default="127.0.0.1:8080",
-        help="where to listen (default 127.0.0.1:8080); other machines reach it where a token is given",
+        help="where to listen (default 127.0.0.1:8080, without --queue); other machines reach it where a token is given",
+    )
+    serve.add_argument(
+        "--queue",
+        metavar="URL",
+        help="take requests from a JetStream work queue of a NATS server, and store answers there: nats://[USER:PASSWORD@]HOST:4222[/STREAM]",
     )
     serve.add_argument(
         "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."
@@ -122,6 +138,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
     )
+    bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
+    bench.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    bench.add_argument("model", metavar="M.mica")
+    bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")
+    cut = action("cut", "cut a model into parts for several boards, where that costs least", fleet=False)
+    cut.add_argument("model", metavar="M.mica")
+    cut.add_argument(
+        "--parts", metavar="N", required=True, help="how many; auto: as few as fit the board, where the whole does not"
+    )
+    cut.add_argument(
+        "--board",
+        metavar="B",
+        help=f"the board that each part is for, which they have to fit; without it they fit any, and times are of {fleet_cut.BOARD}",
+    )
+    fleet_cut.add_link(cut)
+    cut.add_argument(
+        "--fleet", metavar="FLEET", help="measure the links of the boards that are up, and take the slowest"
+    )
+    cut.add_argument(
+        "-o", "--output", metavar="NAME", help="write NAME.1of2.mica and so on (default: beside the model)"
+    )
+    target.add_custom(cut)
     doctor = action("doctor", "what is wrong with the fleet, and what to do")
     doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
     sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
@@ -138,7 +178,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.action != "sim":
-        from mica.cli import fleet_boards, fleet_serve
+        from mica.cli import fleet_bench, fleet_boards, fleet_serve
 
         actions = {
             "init": fleet_boards.init,
@@ -151,6 +191,8 @@ def run(args: argparse.Namespace) -> int:
             "push": fleet_boards.push,
             "rollback": fleet_boards.rollback,
             "serve": fleet_serve.serve,
+            "cut": fleet_cut.run,
+            "bench": fleet_bench.bench,
         }
         return actions[args.action](args)
     result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)

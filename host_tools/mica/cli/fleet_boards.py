@@ -274,18 +274,21 @@ def run(args: argparse.Namespace) -> int:
 
 def _open(args: argparse.Namespace) -> FleetRunner:
     read_site(args.fleet)  # its errors first
-    data = target.read_model(args.model)
+    data, *others = target.read_parts(args.model)
     journal = None
     if args.journal:
         try:
-            about = {"model": zlib.crc32(data), "data": zlib.crc32(Path(args.data).read_bytes())}
+            about = {
+                "model": zlib.crc32(b"".join(sorted([data, *others]))),
+                "data": zlib.crc32(Path(args.data).read_bytes()),
+            }
         except OSError as e:
             raise MicaError(f"{args.data}: cannot be read: {e.strerror}") from None
         journal = Journal(Path(args.journal), about | {"samples": getattr(args, "samples", None)})
         if journal.answers:
             say(f"{len(journal.answers)} answers are in {args.journal} already")
     try:
-        return open_fleet(data, f"fleet:{args.fleet}", say, journal=journal)
+        return open_fleet(data, f"fleet:{args.fleet}", say, journal=journal, others=others)
     except BaseException:
         if journal is not None:
             journal.close()

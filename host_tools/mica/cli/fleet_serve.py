@@ -9,6 +9,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from mica.cli import target, text
@@ -16,54 +17,87 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.fleet import inference_api
 from mica.fleet.dispatch import Settings
+from mica.fleet.jetstream import Gateway, parse_address
+from mica.fleet.metrics import Metrics
 from mica.fleet.open import is_fleet, links_of
 from mica.fleet.server import Server
 from mica.fleet.service import Service
 from mica.format import codec
 
+_HTTP = "127.0.0.1:8080"
 _LEAST_TOKEN = 16  # characters
 
 
 def serve(args: argparse.Namespace) -> int:
-    host, port = _address(args.http)
+    address = parse_address(args.queue) if args.queue else None
+    http = args.http or (None if address else _HTTP)
+    host, port = _address(http) if http else ("", 0)
     timeout, audit = _seconds(args.timeout), _share(args.audit)
     token = _token(args.token_file) if args.token_file else None
-    models: dict[str, bytes] = {}
+    models: dict[str, list[bytes]] = {}
     for path in args.models:
+        files = target.read_parts(path)
         name = Path(path).name.removesuffix(".mica")
+        if len(files) > 1:
+            name = re.sub(r"\.\d+of\d+$", "", name)
         if name in models:
             raise MicaError(f"two models are called {name}")
-        models[name] = target.read_model(path)
-        inference_api.check(codec.decode(models[name]), name)
+        models[name] = files
+        inference_api.check(codec.decode(files[0]), name)
     where = args.fleet if is_fleet(args.fleet) else f"fleet:{args.fleet}"
-    links = links_of(list(models.values()), where, say)
+    links = links_of([data for files in models.values() for data in files], where, say, spread=len(models) == 1)
     reasons: list[str] = []
-    with contextlib.closing(Server(host, port, token)) as server:
+    with contextlib.ExitStack() as stack:
+        doors: list[Server | Gateway] = []
+        if http:
+            doors.append(stack.enter_context(contextlib.closing(Server(host, port, token))))
+        if address:
+            doors.append(Gateway(address, list(models), say))
+
+        def stop() -> None:
+            for door in doors:
+                door.stop()
 
         def broken(reason: str) -> None:
             reasons.append(reason)
-            server.stop()
+            stop()
 
-        def ready() -> None:
-            if args.json:
-                text.emit_json({"url": server.url, "models": list(models)})
-            else:
-                print(f"{server.url} serves {', '.join(models)}", flush=True)
-            sys.stdout.flush()
-            threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
+        metrics = Metrics()
+        service = stack.enter_context(contextlib.closing(Service(models, links, say, Settings(audit=audit), broken)))
+        threading.Thread(target=_end_with_parent, args=(stop,), daemon=True).start()
+        for door in doors[1:]:
 
-        with contextlib.closing(Service(models, links, say, Settings(audit=audit), broken)) as service:
-            server.run(service, timeout, ready)
+            def beside(door: Server | Gateway = door) -> None:
+                try:
+                    door.run(service, metrics, timeout)
+                finally:
+                    stop()
+
+            thread = threading.Thread(target=beside, name="queue")
+            thread.start()
+            stack.callback(thread.join)
+            stack.callback(stop)
+        doors[0].run(service, metrics, timeout, lambda: _say_ready(args, doors, list(models)))
     if reasons:
         raise MicaError(reasons[0])
     return 0
 
 
-def _end_with_parent(server: Server) -> None:
+def _say_ready(args: argparse.Namespace, doors: list[Server | Gateway], models: list[str]) -> None:
+    urls = [door.url for door in doors if isinstance(door, Server)]
+    queues = [f"{door.address.stream} at {door.address.where}" for door in doors if isinstance(door, Gateway)]
+    if args.json:
+        text.emit_json({"url": next(iter(urls), None), "queue": next(iter(queues), None), "models": models})
+    else:
+        print(f"{' and '.join(urls + [f'the queue {q}' for q in queues])}: {', '.join(models)}", flush=True)
+    sys.stdout.flush()
+
+
+def _end_with_parent(stop: Callable[[], None]) -> None:
     parent = os.getppid()
     while os.getppid() == parent:
         time.sleep(0.5)
-    server.stop()
+    stop()
 
 
 def _address(given: str) -> tuple[str, int]:

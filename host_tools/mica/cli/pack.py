@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mica.calibration import Pixels
-from mica.cli import chart, outputs, ram, target, text, weights
+from mica.cli import chart, fleet_cut, outputs, ram, target, text, weights
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import pictures, signature
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
     "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
-    "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
+    "worst_output, worst_layer, data, warnings[]), recipe (name, tried), parts (as mica fleet cut)"
 )
 
 
@@ -125,6 +125,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is"
     )
     parser.add_argument("--report", metavar="F.html", help="write a page to look at: graph, memory, costs, errors")
+    parser.add_argument(
+        "--parts",
+        metavar="N",
+        help="also write M.1ofN.mica and so on: parts of the model for so many boards (auto: as few as fit --board), as mica fleet cut does",
+    )
+    fleet_cut.add_link(parser)
     target.add_custom(parser)
     chart.add_arguments(parser)
 
@@ -152,6 +158,7 @@ def run(args: argparse.Namespace) -> int:
     if args.golden < 0:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
+    link = fleet_cut.link_of(args)
     bits = weights.parse(args, board)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
@@ -220,7 +227,12 @@ def run(args: argparse.Namespace) -> int:
             front_end=front_end,
             step=step,
         )
-    if board is not None and not args.ram and (smaller := ram.for_board(compiled, board, args.feed)) is not None:
+    if (
+        board is not None
+        and not args.ram
+        and not args.parts
+        and (smaller := ram.for_board(compiled, board, args.feed)) is not None
+    ):
         compiled = smaller.compiled
         print(
             f"mica: does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}",
@@ -268,11 +280,17 @@ def run(args: argparse.Namespace) -> int:
         blob = encode(packed)
     if key is not None:
         blob = signature.sign(blob, key)
-    if board is not None:
+    if board is not None and not args.parts:
         _require_fit(packed, blob, board, model)
     weights.require_size(bits.size if bits else None, len(blob))
     result["size"] = len(blob)
     result["signed"] = key is not None
+    cut = None
+    if args.parts:
+        place = args.board or fleet_cut.BOARD
+        cut = fleet_cut.cut(blob, args.parts, place, link, args, str(output))
+        files = fleet_cut.write(cut, output.with_suffix(""), read)
+        result["parts"] = fleet_cut.facts(cut, files, place, link, "")
     outputs.write(output, blob)
     if args.report:
         outputs.write(Path(args.report), _page(packed, blob, result, operators))
@@ -281,6 +299,8 @@ def run(args: argparse.Namespace) -> int:
         text.emit_json(result)
     else:
         print(report(result))
+        if cut is not None:
+            print("\n" + fleet_cut.report(result["parts"]))
         if args.report_error:
             print("\n" + error_table(result))
         print(drawn, end="")
@@ -416,6 +436,7 @@ def command(args: argparse.Namespace) -> str:
         ("--name", [args.name] if args.name else []),
         ("--board", _file_names(args.board)),
         ("--ram", [args.ram] if args.ram else []),
+        ("--parts", [args.parts] if args.parts else []),
         ("--weights", [args.weights] if args.weights != "8" else []),
         ("--size", [args.size] if args.size else []),
         ("--loss", [args.loss] if args.loss else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from mica.cli.say import say
@@ -10,6 +11,7 @@ from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.open import is_fleet, open_fleet
+from mica.format import codec, parts
 from mica.format.schema import MAGIC
 from mica.run.open import open_runner
 from mica.run.runner import Runner
@@ -64,16 +66,36 @@ def read_model(path: str) -> bytes:
     return data
 
 
+def read_parts(path: str) -> list[bytes]:
+    """Bytes of a .mica file; of a part of a model also of the others, which lie beside it. The given one comes first. Raises MicaError."""
+    data = read_model(path)
+    try:
+        part = parts.read(codec.decode(data))
+    except MicaError as e:
+        raise e.at(path) from None
+    if part is None:
+        return [data]
+    given = Path(path)
+    match = re.fullmatch(r"(.+)\.\d+of\d+\.mica", given.name)
+    if match is None:
+        raise MicaError(
+            f"{path}: part {part.number} of {part.of} of a model", todo="keep the names that mica fleet cut gave"
+        )
+    names = [f"{match[1]}.{k}of{part.of}.mica" for k in range(1, part.of + 1) if k != part.number]
+    return [data, *(read_model(str(given.with_name(name))) for name in names)]
+
+
 def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:
     """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner."""
     from mica.format.codec import FormatError
 
-    data = read_model(path)
     if is_fleet(target):
+        data, *others = read_parts(path)
         try:
-            return open_fleet(data, target, say, custom=custom)
+            return open_fleet(data, target, say, custom=custom, others=others)
         except FormatError as e:
             raise e.at(path) from None
+    data = read_model(path)
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         try:
             return open_runner(data, target, say, progress, icount=icount, custom=custom)

@@ -9,7 +9,7 @@ import queue
 import secrets
 import threading
 import time
-import zlib
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -19,6 +19,7 @@ from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
 from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
+from mica.fleet.stages import Route, Stages
 from mica.fleet.wire import Key
 from mica.link.board import Say
 from mica.run.host import HostRunner
@@ -29,10 +30,14 @@ OpenLinks = Callable[[Events], Sequence[Link]]
 _PATIENCE = 120.0  # seconds for a first board to be there
 _STALLED = 60.0  # seconds without a board at work, or without an answer
 _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
+_UNDER_WAY = 16  # samples that are between parts, and 4 more a board
 
 
 class FleetRunner(Runner):
-    """A model on every board of a fleet; samples are shared out. Samples are independent: a model with state is refused."""
+    """A model on every board of a fleet; samples are shared out. Samples are independent: a model with state is refused.
+
+    Of a model that was cut, boards have parts, and a sample passes them in order; `model` is then inputs and outputs of the whole.
+    """
 
     def __init__(
         self,
@@ -43,20 +48,23 @@ class FleetRunner(Runner):
         settings: Settings | None = None,
         custom: CustomOps = NO_CUSTOM,
         journal: Journal | None = None,
+        others: Sequence[bytes] = (),
     ) -> None:
-        """With a journal, answers that an earlier coordinator has written there are not asked for again."""
+        """With a journal, answers that an earlier coordinator has written there are not asked for again. others: of a model that was
+        cut, its other parts."""
         super().__init__(data, target)
+        self._route = Route([data, *others])
+        self.model = self._route.whole
         if self.model.state_bytes:
             raise MicaError(f"{target}: a model with state goes on from sample to sample", todo="run it on one board")
         self._say = say or (lambda line: None)
         self._events: Events = queue.SimpleQueue()
-        self._host = HostRunner(data, custom)
-        self._crc = zlib.crc32(data)
-        self._input_bytes = sum(self.model.tensors[t].bytes for t in self.model.inputs)
+        route = self._route
+        self._hosts = {crc: HostRunner(d, custom) for crc, d in zip(route.crcs, route.files, strict=True)}
         self._journal = journal
         self._calls = 0
         self._job = secrets.randbits(31)  # boards may still answer an older coordinator
-        self._had = False  # whether any board had the model
+        self._had: set[int] = set()  # models that any board had
         self._dispatcher = Dispatcher(settings)
         self._lock = threading.Lock()  # `run` is not to be called from two threads at once
         self._reasons: dict[str, str] = {}
@@ -81,47 +89,57 @@ class FleetRunner(Runner):
     def _run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
         self._job = (self._job + 1) & 0xFFFFFFFF
         self._calls += 1
-        answers: dict[Key, bytes] = {}
+        stages = self._stages = Stages(self._dispatcher, self._route, self._job)
+        answers: dict[int, bytes] = {}
         failed: dict[Key, str] = {}
         actions: list[Action] = []
-        keys = [Key(self._job, seq) for seq in range(len(samples))]
-        for key, inputs in zip(keys, samples, strict=True):
-            if self._journal is not None and (known := self._journal.answers.get(self._in_journal(key))) is not None:
-                answers[key] = known
-                continue
-            actions += self._dispatcher.submit(time.monotonic(), key, self._crc, joined(inputs))
-        progress = time.monotonic()
+        waiting: deque[tuple[int, Inputs]] = deque()
+        for sample, inputs in enumerate(samples):
+            if self._journal is not None and (known := self._journal.answers.get(self._in_journal(sample))) is not None:
+                answers[sample] = known
+            else:
+                waiting.append((sample, inputs))
+        known_before = dict(answers)
+        progress, steps = time.monotonic(), 0
         while True:
-            before = len(answers)
-            self._do(actions, answers, failed)
+            now = time.monotonic()
+            # What is between two parts is kept here, so there are not more of those than boards have use for.
+            while waiting and (
+                len(self._route) == 1 or stages.under_way < _UNDER_WAY + 4 * len(self._dispatcher.boards())
+            ):
+                sample, inputs = waiting.popleft()
+                actions += stages.begin(now, sample, joined(inputs))
+            self._do(actions, failed)
             if failed:
                 key, reason = next(iter(failed.items()))
-                raise MicaError(f"{self.target}: sample {key.seq} was given up: {reason}")
-            if len(answers) == len(samples) and not self._dispatcher.audits_open():
+                where = f", {self._route.named(self._route.crcs[key.stage])}," if len(self._route) > 1 else ""
+                raise MicaError(f"{self.target}: sample {stages.sample(key)}{where} was given up: {reason}")
+            if len(stages.answers) + len(known_before) == len(samples) and not self._dispatcher.audits_open():
                 break
             now = time.monotonic()
-            if len(answers) != before:
-                progress = now
-            self._check_progress(now - progress, bool(answers))
+            if stages.steps != steps:
+                progress, steps = now, stages.steps
+            self._check_progress(now - progress, steps > 0 or bool(known_before))
             due = self._dispatcher.next_due()
             actions = self._next(min(1.0, max(0.0, due - now)) if due is not None else 1.0)
-        results = [list(split(self.model, self.model.outputs, answers[key])) for key in keys]
-        self._dispatcher.forget(keys)
-        return results
+        answers |= stages.answers
+        stages.forget_all()
+        return [list(split(self.model, self.model.outputs, answers[sample])) for sample in range(len(samples))]
 
-    def _in_journal(self, key: Key) -> Key:
+    def _in_journal(self, sample: int) -> Key:
         """Job numbers differ from one coordinator to the next; calls are made in the same order."""
-        return Key(self._calls, key.seq, key.stage)
+        return Key(self._calls, sample)
 
-    def _note(self, kind: int, key: Key, content: bytes = b"") -> None:
-        if self._journal is not None and key.job == self._job:
-            self._journal.write(kind, self._in_journal(key), content)
+    def _note(self, kind: int, sample: int, content: bytes = b"") -> None:
+        if self._journal is not None:
+            self._journal.write(kind, self._in_journal(sample), content)
 
     def _check_progress(self, idle: float, begun: bool) -> None:
         states = self._dispatcher.boards()
-        if idle > _NOWHERE and not self._had and "up" in states.values():
+        never = [crc for crc in self._route.crcs if crc not in self._had]
+        if idle > _NOWHERE and never and "up" in states.values():
             why = "".join(f"; {name}: {reason}" for name, reason in self._reasons.items())
-            raise MicaError(f"{self.target}: no board has this model (CRC-32 {self._crc:08x}){why}")
+            raise MicaError(f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}")
         if states and all(s == "quarantined" for s in states.values()):
             raise MicaError(f"{self.target}: every board is in quarantine: {', '.join(states)} answered wrongly")
         if idle > (_STALLED if begun else _PATIENCE):
@@ -147,11 +165,12 @@ class FleetRunner(Runner):
                 if name in self._reasons:
                     self._say(f"{name} is back")
                 self._reasons.pop(name, None)
-                if largest and self._input_bytes > largest and self._crc in models:
-                    self._reasons[name] = f"a request has {self._input_bytes} bytes, and it takes {largest}"
-                    self._say(f"{name} is left out: {self._reasons[name]}")
-                    models = models - {self._crc}
-                self._had = self._had or self._crc in models
+                for crc in sorted(models):
+                    if largest and (size := self._route.input_bytes(crc)) > largest:
+                        self._reasons[name] = f"a request has {size} bytes, and it takes {largest}"
+                        self._say(f"{name} is left out: {self._reasons[name]}")
+                        models = models - {crc}
+                self._had |= models
                 return self._dispatcher.birth(now, name, boot, session, models)
             case Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
@@ -167,27 +186,37 @@ class FleetRunner(Runner):
             case Answered(name, answer):
                 return self._dispatcher.answer(now, name, answer)
 
-    def _do(self, actions: list[Action], answers: dict[Key, bytes], failed: dict[Key, str]) -> None:
+    def _do(self, actions: list[Action], failed: dict[Key, str]) -> None:
         while actions:
-            action = actions.pop(0)
-            match action:
-                case Send(name, request):
-                    link = self._links.get(name, self._many)
-                    assert link is not None
-                    link.send(name, request)
-                case Done(key, outputs, _):
-                    answers[key] = outputs
-                    self._note(ANSWER, key, outputs)
-                case Withdrawn(key):
-                    answers.pop(key, None)
-                    self._note(WITHDRAWN, key)
-                case Failed(key, reason):
-                    failed[key] = reason
-                case Audit(key, _, inputs):
-                    right = joined(self._host.run([split(self.model, self.model.inputs, inputs)])[0])
-                    actions += self._dispatcher.audited(time.monotonic(), key, right)
-                case Quarantined(name, n):
-                    self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
+            actions += self._one(actions.pop(0), failed)
+
+    def _one(self, action: Action, failed: dict[Key, str]) -> list[Action]:
+        """What there is to do because of it."""
+        match action:
+            case Send(name, request):
+                link = self._links.get(name, self._many)
+                assert link is not None
+                link.send(name, request)
+            case Done(key, outputs, _):
+                more = self._stages.done(time.monotonic(), key, outputs)
+                sample = self._stages.sample(key)
+                if sample is not None and (whole := self._stages.answers.get(sample)) is not None:
+                    self._note(ANSWER, sample, whole)
+                return more
+            case Withdrawn(key):
+                sample = self._stages.sample(key)
+                if sample is not None and sample in self._stages.answers:
+                    self._note(WITHDRAWN, sample)
+                self._stages.withdrawn(key)
+            case Failed(key, reason):
+                failed[key] = reason
+            case Audit(key, crc, inputs):
+                host = self._hosts[crc]
+                right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
+                return self._dispatcher.audited(time.monotonic(), key, right)
+            case Quarantined(name, n):
+                self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
+        return []
 
     # What one board can be asked, the host answers: every board gives its bytes.
 

@@ -557,10 +557,15 @@ class Dispatcher:
             return None
         return oldest.sent + self.settings.hedge_of_p99 * m.latencies.p99 if m.latencies.p99 else None
 
+    def _by_need(self) -> list[int]:
+        """Models in the order in which a board that has several is to be asked: as requests of one are."""
+        heads = sorted((m.queue[0][0], crc) for crc, m in self._models.items() if m.queue)
+        return [crc for _, crc in heads] + [crc for crc, m in self._models.items() if not m.queue]
+
     def _pump(self, now: float, models: Collection[int] | None = None) -> list[Action]:
         """Send what can be sent."""
         actions: list[Action] = []
-        for crc in list(self._models) if models is None else models:
+        for crc in self._by_need() if models is None else models:
             m = self._models[crc]
             kept: list[tuple[tuple[int, int, int], _Work]] = []
             while m.waiting and any(m.free):

@@ -81,21 +81,31 @@ def open_fleet(
     settings: Settings | None = None,
     custom: CustomOps = NO_CUSTOM,
     journal: Journal | None = None,
+    others: Sequence[bytes] = (),
 ) -> FleetRunner:
-    """The model on all boards of a fleet; custom: operators of the user's own. Raises MicaError; a board that fails later is the fleet's to get over."""
-    return FleetRunner(data, target, links_of([data], target, say, custom), say, settings, custom, journal)
+    """The model on all boards of a fleet; custom: operators of the user's own; others: the other parts of a model that was cut. Raises MicaError;
+    a board that fails later is the fleet's to get over."""
+    open_links = links_of([data, *others], target, say, custom, spread=True)
+    return FleetRunner(data, target, open_links, say, settings, custom, journal, others)
 
 
 def links_of(
-    models: Sequence[bytes], target: str, say: Say | None = None, custom: CustomOps = NO_CUSTOM
+    models: Sequence[bytes],
+    target: str,
+    say: Say | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    spread: bool = False,
 ) -> Callable[[Events], Sequence[Link]]:
-    """What reaches the fleet's boards. Boards without a broker take one model. Raises MicaError."""
+    """What reaches the fleet's boards. Boards without a broker take one model each: the only one, or, where they are to `spread`, in turn.
+    Raises MicaError."""
     listed = target.partition(":")[2]
     if target.startswith("fleet:") and is_site(listed):
         site = read_site(listed)
         return lambda events: [MqttLink(site, events)]
     boards = targets_of(target)
-    if len(models) != 1:
+    if spread and len(models) > len(boards):
+        raise MicaError(f"{target}: {len(boards)} boards for {len(models)} parts", todo="each part needs one")
+    if len(models) != 1 and not spread:
         raise MicaError(f"{target}: {len(models)} models", todo="boards without a broker take one; see mica fleet init")
     known = emulated_boards()
     for one in dict.fromkeys(boards.values()):
@@ -104,8 +114,8 @@ def links_of(
 
     def links(events: Events) -> Sequence[Link]:
         return [
-            RunnerLink(name, partial(open_runner, models[0], one, custom=custom), events)
-            for name, one in boards.items()
+            RunnerLink(name, partial(open_runner, models[k % len(models)], one, custom=custom), events)
+            for k, (name, one) in enumerate(boards.items())
         ]
 
     return links

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mica.errors import MicaError
+from mica.fleet import room
 from mica.fleet.mqtt_link import Listener, State, parse_state
 from mica.fleet.rollout import Action, Ended, Restore, Rollout, Tell, Terms
 from mica.fleet.rollout import State as BoardState
@@ -191,6 +192,7 @@ def push(
     if unknown:
         raise MicaError(f"{', '.join(sorted(unknown))} is no board of {fleet.site.fleet}")
     fleet.look()
+    room.check(models, fleet.states, boards or fleet.site.boards, fleet.store)
     crcs: Names = {name: fleet.store.add(data) for name, data in models.items()}
     wanted = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
     lost = [board for board in wanted if len(fleet.had(board, crcs)) < len(crcs)]

@@ -9,19 +9,18 @@ it up, 503 no board can answer now, 504 none has in time. A token is asked for e
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import json
 import socket
-import time
 from collections.abc import Callable
 from typing import Any
 
 from mica.errors import MicaError
 from mica.fleet import inference_api
+from mica.fleet.ask import infer_body
 from mica.fleet.inference_api import ApiError
 from mica.fleet.metrics import Metrics
-from mica.fleet.service import GivenUp, Result, Service, TooLarge, Unavailable
+from mica.fleet.service import Service
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _LARGEST_BODY = 64 * 1024 * 1024
@@ -59,11 +58,11 @@ class Server:
         self._server: Any = None
         self._stopped = False
 
-    def run(self, service: Service, timeout: float, ready: Callable[[], None] = lambda: None) -> None:
+    def run(self, service: Service, metrics: Metrics, timeout: float, ready: Callable[[], None] = lambda: None) -> None:
         """timeout: seconds until a request is answered with 504. `ready` is called when all is there."""
         import uvicorn
 
-        app = application(service, self._token, timeout, self._loopback)
+        app = application(service, metrics, self._token, timeout, self._loopback)
         config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
         self._server = uvicorn.Server(config)
         if self._stopped:
@@ -81,7 +80,7 @@ class Server:
         self._socket.close()
 
 
-def application(service: Service, token: str | None, timeout: float, loopback: bool) -> Any:
+def application(service: Service, metrics: Metrics, token: str | None, timeout: float, loopback: bool) -> Any:
     """The ASGI application. loopback: only this machine's names are taken for a host's, so that no web page can ask through a browser."""
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
@@ -89,8 +88,6 @@ def application(service: Service, token: str | None, timeout: float, loopback: b
     from starlette.requests import Request
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
-
-    metrics = Metrics()
 
     def said(content: Any, status: int = 200) -> Response:
         return Response(json.dumps(content), status, media_type="application/json")
@@ -142,9 +139,7 @@ def application(service: Service, token: str | None, timeout: float, loopback: b
             raise ApiError(415, "the body is compressed")
         body = await _body(request)
         length = request.headers.get(inference_api.LENGTH)
-        call = inference_api.parse(service.models[name], body, length)
-        answers = await _ask(service, metrics, name, call.samples, timeout)
-        content, headers = inference_api.answer(name, service.models[name], call, answers)
+        content, headers = await infer_body(service, metrics, name, body, length, timeout)
         return Response(content, headers=headers)
 
     async def numbers(request: Request) -> Response:
@@ -187,42 +182,3 @@ async def _body(request: Any) -> bytes:
         if len(found) > _LARGEST_BODY:
             raise ApiError(413, f"a body has at most {_LARGEST_BODY:,} bytes")
     return bytes(found)
-
-
-async def _ask(service: Service, metrics: Metrics, name: str, samples: list[bytes], timeout: float) -> list[bytes]:
-    """What the boards answer. Raises ApiError."""
-    begun = time.monotonic()
-    futures = [service.submit(name, sample) for sample in samples]
-    waiting = [asyncio.wrap_future(f) for f in futures]
-    results: list[Result | BaseException] = []
-    try:
-        async with asyncio.timeout(timeout):
-            results = await asyncio.gather(*waiting, return_exceptions=True)
-    except TimeoutError:
-        metrics.request(name, "", "timed out", time.monotonic() - begun)
-        raise ApiError(504, f"no answer within {timeout:g} s") from None
-    finally:
-        for future in futures:
-            if not future.done():
-                service.abandon(future)
-    seconds = time.monotonic() - begun
-    answers: list[bytes] = []
-    problem: BaseException | None = None
-    for result in results:
-        if isinstance(result, Result):
-            metrics.request(name, result.board, "ok", seconds)
-            answers.append(result.outputs)
-        else:
-            metrics.request(name, "", "failed", seconds)
-            problem = result
-    match problem:
-        case None:
-            return answers
-        case Unavailable():
-            raise ApiError(503, str(problem))
-        case TooLarge():
-            raise ApiError(413, str(problem))
-        case GivenUp():
-            raise ApiError(500, str(problem))
-        case _:
-            raise problem

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import secrets
+import random
 import threading
 import time
 import zlib
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
-from mica.fleet.wire import Key
+from mica.fleet.stages import Route, Stages
 from mica.link.board import Say
 from mica.run.host import HostRunner
 
@@ -43,13 +43,14 @@ class Result:
 
 @dataclass
 class _Asked:
+    name: str
     future: Future[Result]
-    done: Done | None = None
+    result: Result | None = None
 
 
 @dataclass(frozen=True)
 class _Submit:
-    model: int
+    name: str
     inputs: bytes
     future: Future[Result]
 
@@ -60,11 +61,12 @@ class _Abandon:
 
 
 class Service:
-    """Of these models, name -> file. Close it when done. `broken` is called, from its thread, where it cannot go on."""
+    """Of these models: name -> its file, or the files of its parts. Close it when done. `broken` is called, from its thread, where it cannot
+    go on."""
 
     def __init__(
         self,
-        models: Mapping[str, bytes],
+        models: Mapping[str, Sequence[bytes]],
         open_links: Callable[[Events], Sequence[Link]],
         say: Say,
         settings: Settings | None = None,
@@ -73,18 +75,21 @@ class Service:
     ) -> None:
         """most: samples that may be waiting for an answer."""
         self._say, self._broken, self._most = say, broken, most
-        self._hosts = {zlib.crc32(data): HostRunner(data) for data in models.values()}
-        self.models = {name: self._hosts[zlib.crc32(data)].model for name, data in models.items()}
+        self._routes = {name: Route(files) for name, files in models.items()}
+        self._hosts = {zlib.crc32(data): HostRunner(data) for route in self._routes.values() for data in route.files}
+        self.models = {name: route.whole for name, route in self._routes.items()}
         self._input_bytes = {
             crc: sum(h.model.tensors[t].bytes for t in h.model.inputs) for crc, h in self._hosts.items()
         }
-        self._crcs = {name: zlib.crc32(data) for name, data in models.items()}
         self._dispatcher = Dispatcher(settings)
         self._events: Events = queue.SimpleQueue()
         self._letters: queue.SimpleQueue[_Submit | _Abandon] = queue.SimpleQueue()
-        self._job, self._seq = secrets.randbits(31), 0
-        self._asked: dict[Key, _Asked] = {}
-        self._keys: dict[Future[Result], Key] = {}
+        self._sample = 0
+        jobs = dict(zip(random.SystemRandom().sample(range(1 << 31), len(models)), models, strict=True))
+        self._stages = {job: Stages(self._dispatcher, self._routes[name], job) for job, name in jobs.items()}
+        self._jobs = {name: job for job, name in jobs.items()}
+        self._asked: dict[int, _Asked] = {}  # by sample
+        self._samples: dict[Future[Result], int] = {}
         self._has: dict[str, frozenset[int]] = {}
         self._largest: dict[str, int] = {}
         self._states: dict[str, str] = {}  # replaced, never changed: other threads read it
@@ -112,7 +117,7 @@ class Service:
         """Its exceptions: Unavailable, TooLarge, GivenUp."""
         future: Future[Result] = Future()
         future.set_running_or_notify_cancel()  # from here on it cannot be canceled
-        self._letters.put(_Submit(self._crcs[name], inputs, future))
+        self._letters.put(_Submit(name, inputs, future))
         self._wake()
         return future
 
@@ -122,8 +127,12 @@ class Service:
         self._wake()
 
     def is_ready(self, name: str) -> bool:
-        """Whether a board is there that has the model."""
-        return self._owners(self._crcs[name]) != []
+        """Whether a board is there that has the model, or one for each of its parts."""
+        return self.owners(name) > 0
+
+    def owners(self, name: str) -> int:
+        """How many boards are there that have the model; of one in parts, the part that fewest have."""
+        return min(len(self._owners(crc)) for crc in self._routes[name].crcs)
 
     def boards(self) -> dict[str, str]:
         """Name -> up, down, suspect or quarantined, as it was a moment ago."""
@@ -176,26 +185,33 @@ class Service:
 
     def _letter(self, letter: _Submit | _Abandon) -> list[Action]:
         if isinstance(letter, _Abandon):
-            key = self._keys.pop(letter.future, None)
-            if key is not None:
-                del self._asked[key]
-                self._dispatcher.abandon(key)
+            sample = self._samples.pop(letter.future, None)
+            if sample is not None:
+                self._stages[self._jobs[self._asked.pop(sample).name]].forget(sample)
             return []
-        owners = self._owners(letter.model)
-        if not owners:
-            letter.future.set_exception(Unavailable("no board that is there has this model"))
-        elif all(0 < self._largest.get(b, 0) < len(letter.inputs) for b in owners):
-            most = max(self._largest[b] for b in owners)
-            letter.future.set_exception(TooLarge(f"a sample has {len(letter.inputs)} bytes; a board takes {most}"))
-        elif len(self._asked) >= self._most:
-            letter.future.set_exception(Unavailable(f"{self._most} samples are waiting already"))
-        else:
-            self._seq = (self._seq + 1) & 0xFFFFFFFF
-            key = Key(self._job, self._seq)
-            self._asked[key] = _Asked(letter.future)
-            self._keys[letter.future] = key
-            return self._dispatcher.submit(time.monotonic(), key, letter.model, letter.inputs)
-        return []
+        try:
+            self._check(self._routes[letter.name])
+        except (Unavailable, TooLarge) as e:
+            letter.future.set_exception(e)
+            return []
+        self._sample = (self._sample + 1) & 0x7FFFFFFF
+        self._asked[self._sample] = _Asked(letter.name, letter.future)
+        self._samples[letter.future] = self._sample
+        return self._stages[self._jobs[letter.name]].begin(time.monotonic(), self._sample, letter.inputs)
+
+    def _check(self, route: Route) -> None:
+        """Raises Unavailable and TooLarge where a sample could not get through now."""
+        for crc in route.crcs:
+            owners = self._owners(crc)
+            size = self._input_bytes[crc]
+            if not owners:
+                raise Unavailable(f"no board that is there has {route.named(crc)}")
+            if all(0 < self._largest.get(b, 0) < size for b in owners):
+                most = max(self._largest[b] for b in owners)
+                what = "a sample" if len(route) == 1 else f"a sample for {route.named(crc)}"
+                raise TooLarge(f"{what} has {size} bytes; a board takes {most}")
+        if len(self._asked) >= self._most:
+            raise Unavailable(f"{self._most} samples are waiting already")
 
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
@@ -223,36 +239,49 @@ class Service:
                 return self._dispatcher.answer(now, name, answer)
 
     def _do(self, actions: list[Action]) -> None:
-        finished: list[Key] = []
+        finished: list[int] = []
         while actions:
-            action = actions.pop(0)
-            match action:
-                case Send(name, request):
-                    link = self._links.get(name, self._many)
-                    assert link is not None
-                    link.send(name, request)
-                case Done(key, _, _):
-                    if key in self._asked:
-                        self._asked[key].done = action
-                    finished.append(key)
-                case Withdrawn(key):
-                    if key in self._asked:
-                        self._asked[key].done = None
-                case Failed(key, reason):
-                    if (asked := self._asked.pop(key, None)) is not None:
-                        self._keys.pop(asked.future, None)
-                        asked.future.set_exception(GivenUp(reason))
-                    finished.append(key)
-                case Audit(key, crc, inputs):
-                    host = self._hosts[crc]
-                    right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
-                    actions += self._dispatcher.audited(time.monotonic(), key, right)
-                case Quarantined(name, _):
-                    self._say(f"{name} answered wrongly and is in quarantine")
-        for key in finished:  # after the audits of this turn
-            asked = self._asked.get(key)
-            if asked is not None and asked.done is not None:
-                del self._asked[key]
-                self._keys.pop(asked.future, None)
-                asked.future.set_result(Result(asked.done.outputs, asked.done.board))
-        self._dispatcher.forget(finished)
+            actions += self._one(actions.pop(0), finished)
+        for sample in finished:  # after the audits of this turn
+            asked = self._asked.get(sample)
+            if asked is not None and asked.result is not None:
+                self._stages[self._jobs[asked.name]].forget(sample)
+                del self._asked[sample]
+                self._samples.pop(asked.future, None)
+                asked.future.set_result(asked.result)
+
+    def _one(self, action: Action, finished: list[int]) -> list[Action]:
+        """What there is to do because of it."""
+        match action:
+            case Send(name, request):
+                link = self._links.get(name, self._many)
+                assert link is not None
+                link.send(name, request)
+            case Done(key, outputs, board):
+                stages = self._stages[key.job]
+                sample = stages.sample(key)
+                more = stages.done(time.monotonic(), key, outputs)
+                if sample is not None and (whole := stages.answers.get(sample)) is not None:
+                    self._asked[sample].result = Result(whole, board)
+                    finished.append(sample)
+                return more
+            case Withdrawn(key):
+                stages = self._stages[key.job]
+                sample = stages.sample(key)
+                stages.withdrawn(key)
+                if sample is not None:
+                    self._asked[sample].result = None
+            case Failed(key, reason):
+                sample = self._stages[key.job].sample(key)
+                if sample is not None:
+                    asked = self._asked.pop(sample)
+                    self._samples.pop(asked.future, None)
+                    self._stages[key.job].forget(sample)
+                    asked.future.set_exception(GivenUp(reason))
+            case Audit(key, crc, inputs):
+                host = self._hosts[crc]
+                right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
+                return self._dispatcher.audited(time.monotonic(), key, right)
+            case Quarantined(name, _):
+                self._say(f"{name} answered wrongly and is in quarantine")
+        return []

@@ -197,6 +197,8 @@ METADATA_KEYS = {
     "frontend": "how the front end was asked for that turns sound into features, as after `mica pack --frontend`",
     "sample_rate": "samples a second of an int16 input that is sound",
     "picture": "colours of the picture that the input is, and how their bytes become int8; see Pictures",
+    "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their numbers there; the first "
+    "part has what the whole said, under names that begin with `whole.`",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",

@@ -6,6 +6,7 @@ import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
+from typing import Self
 
 import numpy as np
 
@@ -66,7 +67,7 @@ class Runner(abc.ABC):
     def close(self) -> None:  # noqa: B027 - most runners hold nothing
         """Lets go of the target."""
 
-    def __enter__(self) -> Runner:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, tb: TracebackType | None) -> None:
