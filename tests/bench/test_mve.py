@@ -24,7 +24,14 @@ def test_whole_models(model: str, most: float, capsys: pytest.CaptureFixture[str
 
 def test_every_kind_of_layer() -> None:
     """Well below what the DSP instructions take for the same."""
-    names = ("kws.dw3x3 25x5x64", "kws.pw 64-64 25x5", "kws.avg 25x5x64", "ad.fc 128-128", "res.add 8x8x64", "softmax 12")
+    names = (
+        "kws.dw3x3 25x5x64",
+        "kws.pw 64-64 25x5",
+        "kws.avg 25x5x64",
+        "ad.fc 128-128",
+        "res.add 8x8x64",
+        "softmax 12",
+    )
     chosen = [x for x in layers.LAYERS if x.name in names]
     assert len(chosen) == len(names)
     jobs = [layers.job(x, scratch=32 << 10) for x in chosen]
