@@ -38,7 +38,7 @@ from mica.errors import MicaError  # noqa: E402
 from mica.format.codec import ModelFile  # noqa: E402
 from mica.reference.executor import ReferenceModel  # noqa: E402
 
-DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
 # A line of the cache is two words: of a flash on four wires 6 clocks for the address, 2 for the mode, 4 to wait, 16 for the data,
 # at half of the core's clock (the board's PICO_FLASH_SPI_CLKDIV).
 XIP_MISS = 56

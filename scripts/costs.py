@@ -66,7 +66,7 @@ from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
-DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "rv32")
+DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
 BOARD = "MPS2_AN385"  # whose scratch the models want: what most boards give
 RANDOM_NETS = range(1000, 1140)  # seeds; the tests take others
 MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has room for

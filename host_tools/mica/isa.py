@@ -43,7 +43,7 @@ class Bench:
     ram_bytes: int
     arena_bytes: int
     board: str = "MPS2_AN385"  # whose board.toml says what scratch a file may want
-    per_tick: int = 1
+    per_tick: float = 1
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ BOARDS = (
     "MPS2_AN386",
     "MPS2_AN500",
     "MPS2_AN505",
+    "MPS3_AN547",
     "QEMU_M0",
     "VIRT_RV32",
     "RPI_PICO",

@@ -31,7 +31,7 @@ def test_equals_the_oracle(name: str, jobs: list[Job], expected: dict[str, list[
     assert not wrong, f"{len(wrong)} of {len(jobs)}:\n" + "\n".join(wrong[:20])
 
 
-@pytest.mark.parametrize("name", ("m0plus-qemu", "m3", "m33"))
+@pytest.mark.parametrize("name", ("m0plus-qemu", "m3", "m33", "m55"))
 def test_in_parts(name: str, jobs: list[Job], expected: dict[str, list[int]]) -> None:
     """Steps that are shared by cores: each part with its share of the scratch, the first one first, then the last one first."""
     core = CORES[name]
@@ -76,6 +76,17 @@ SLIPS = [
     ("m33", "../armv7em/softmax.S", "add \\q, r11, \\q, lsl #8", "lsl \\q, \\q, #8"),
     ("m33", "../armv7em/softmax.S", "usat16 r10, #8, r10", "nop"),
     ("m33", "../armv7em/softmax.S", "usat r12, #8, r12", "nop"),
+    ("m55", "gemm.S", "vrshl.s32 q1, q1, q6", "vshl.s32 q1, q1, q6"),
+    ("m55", "gemm.S", "vctp.8 r11\n    STEP a, t", "STEP a"),
+    ("m55", "depthwise.S", "vrshl.s32", "vshl.s32"),
+    ("m55", "dense.S", "vrshl.s32", "vshl.s32"),
+    ("m55", "softmax.c", "half = sum / 2", "half = 0"),
+    (
+        "m55",
+        "average_pool2d.c",
+        "vrshlq_n_s32(vqdmulhq_n_s32(odd, mult), shift)",
+        "vshlq_r_s32(vqdmulhq_n_s32(odd, mult), shift)",
+    ),
     ("rv32", "conv2d_winograd.c", "(1 << shift) +", "(1 << shift) - 1 +"),
     ("m33", "../c32/attend.c", "s2 += v * *k2++", "s2 += v * *k1++"),
     ("rv32", "../c32/attend.h", "(u & 255)", "(u & 127)"),

@@ -25,7 +25,7 @@ def _jobs(limit: int, scratch: int | None) -> list[Job]:
     return jobs
 
 
-@pytest.mark.parametrize("name", ["m0plus-qemu", "m3", "m33", "rv32"])
+@pytest.mark.parametrize("name", ["m0plus-qemu", "m3", "m33", "m55", "rv32"])
 def test_the_least_is_wanted_and_enough(name: str) -> None:
     core = CORES[name]
     assert not bare_metal.available(core), bare_metal.available(core)

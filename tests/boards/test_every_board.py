@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from targets import ALSO_ON_NEWEST, EVERY, QEMU
+from targets import ALSO_ON_NEWEST, EVERY, OWN_FILES, QEMU
 
 import mica
 from mica.boards import load_board
@@ -108,7 +108,7 @@ print(before == answer())
         assert runner.board.exec(code) == b"False\n"
 
 
-@pytest.mark.parametrize("target", QEMU)
+@pytest.mark.parametrize("target", OWN_FILES)
 def test_clock_select_and_ctrl_c(firmware: Firmware, target: str) -> None:
     """What the port leaves out and the board files add, each in its own way."""
     with EmulatedBoard(load_board(target), firmware(target).image) as board:
@@ -193,7 +193,7 @@ def test_mpremote(firmware: Firmware, digits_bytes: bytes, tmp_path: Path, targe
         assert mpremote("resume", "exec", "print('left' in globals())") == "False\n"
 
 
-@pytest.mark.parametrize("target", QEMU)
+@pytest.mark.parametrize("target", OWN_FILES)
 def test_a_model_over_the_wire(firmware: Firmware, digits_bytes: bytes, target: str) -> None:
     """As on a board at a real port, whose memory nobody can reach from outside."""
     with Emulator(load_board(target), firmware(target).image) as running:

@@ -100,6 +100,9 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "weight": float(tiles * cout * words),
         "single": float(single * cout),
         "single_mac": 4.0 * single * words * cout,
+        # Of kernels that take sixteen elements of two pixels and four channels at once, and of those that take the rest.
+        "block": float(-(-windows // 2) * -(-cout // 4) * -(-k // 16)),
+        "few_mac": float(windows * k * cout) if cout < 4 else 0.0,
     }
     if p["kernel_h"] * p["kernel_w"] == 1:
         return "pointwise" if in_words else "pointwise odd", counts

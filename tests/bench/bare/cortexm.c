@@ -47,6 +47,10 @@ uint32_t board_elapsed(uint32_t begin, uint32_t end) {
 #endif
 
 void bench_reset(void) {
+    #if defined(__ARM_FP) || defined(__ARM_FEATURE_MVE)
+    *(volatile uint32_t *)0xe000ed88 |= 0xf << 20;  // CPACR: FPU and MVE may be used
+    __asm__ volatile ("dsb\n isb" : : : "memory");
+    #endif
     memset(_sbss, 0, (size_t)((uint8_t *)_ebss - (uint8_t *)_sbss));
     #ifndef BENCH_CYCLES
     SYST_RVR = 0xffffff;

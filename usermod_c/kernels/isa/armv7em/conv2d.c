@@ -258,7 +258,7 @@ static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *st
 }
 
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
-#ifndef MICA_WITHOUT_WINOGRAD
+#if !defined(MICA_WITHOUT_WINOGRAD) && !defined(__ARM_FEATURE_MVE)
     if (mica_conv2d_winograd_armv7em(p, row_begin, row_end, scratch, scratch_bytes)) {
         return;
     }
