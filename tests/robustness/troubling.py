@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -67,3 +69,39 @@ def one_round(name: str, seed: int) -> dict[str, int]:
             "interrupts": interrupted(board, seed, 10),
             "inferences": runs + right + between,
         }
+
+
+def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
+    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. The board has the digits in its /rom."""
+    last = ("end", "thread", "loop")[seed % 3]
+    text = (HERE / "board_cores.py").read_text()
+    try:
+        board.exec(f"seed, runs, last = {seed}, {runs}, {last!r}")
+        if last == "loop":
+            said = _interrupted_when_done(board, text, seed)
+        else:
+            said = board.exec(text, timeout=60)
+        figures = [int(n) for n in said.decode().split("\n")[-2].split()]
+        board.soft_reset()
+    except BoardError as e:
+        raise AssertionError(f"two cores, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
+    return dict(zip(("runs on two cores", "runs on one", "interrupts", "threads", "files"), figures, strict=True))
+
+
+class _Enough(Exception):
+    pass
+
+
+def _interrupted_when_done(board: Link, text: str, seed: int) -> bytes:
+    """What it has printed until it is interrupted: by Ctrl-C somewhere in the runs that follow those that were asked for."""
+    said = bytearray()
+
+    def feed(data: bytes) -> None:
+        said.extend(data)
+        if said.endswith(b"\n"):
+            time.sleep(random.Random(seed).random() * 0.01)
+            raise _Enough
+
+    with contextlib.suppress(_Enough):
+        board.exec_follow(text, feed, timeout=60)
+    return bytes(said)

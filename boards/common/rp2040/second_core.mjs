@@ -64,7 +64,10 @@ export class SecondCore {
   force(off) {
     if (off & PSM_PROC1) {
       this.state = OFF;
-      this.endTurn();
+      if (this.core !== null) {
+        this.reset();
+        this.endTurn();
+      }
     } else if (this.state === OFF) {
       this.state = IN_ROM;
       this.heard = [];
@@ -95,17 +98,6 @@ export class SecondCore {
       this.make();
     }
     const { core } = this;
-    const { cycles, pendingInterrupts } = core;
-    const reset = new core.constructor(this.rp2040);
-    for (const key of Object.keys(reset)) {
-      if (key !== 'registers' && key !== 'rp2040' && key !== 'blTaken') {
-        core[key] = reset[key];
-      }
-    }
-    core.registers.fill(0);
-    core.cycles = cycles;
-    core.pendingInterrupts = pendingInterrupts & ((1 << 26) - 1); // lines of peripherals stay as they are
-    this.rp2040.ppb.reset();
     core.VTOR = vectors;
     core.SP = stack;
     core.LR = this.rp2040.readUint16(ROM_ENDED);
@@ -113,6 +105,22 @@ export class SecondCore {
     this.state = RUNNING;
     this.debt = 0;
     this.woken();
+  }
+
+  // Registers as after power-on, and no interrupt enabled. What peripherals ask for stays asked, and cycles are counted on.
+  reset() {
+    const { core } = this;
+    const { cycles, pendingInterrupts } = core;
+    const fresh = new core.constructor(this.rp2040);
+    for (const key of Object.keys(fresh)) {
+      if (key !== 'registers' && key !== 'rp2040' && key !== 'blTaken') {
+        core[key] = fresh[key];
+      }
+    }
+    core.registers.fill(0);
+    core.cycles = cycles;
+    core.pendingInterrupts = pendingInterrupts & ((1 << 26) - 1);
+    this.rp2040.ppb.reset();
   }
 
   // The chip again, as core 1 sees it: all of it is shared but what the view has itself.
