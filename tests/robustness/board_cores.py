@@ -30,6 +30,8 @@ threads = 0
 files = 0
 scratch = bytearray(64)
 ended = True
+writing = False
+two = one = 0
 
 
 def count(timer):
@@ -46,7 +48,7 @@ def trouble(timer):
     if kind == 1:
         gc.collect()
     elif kind == 2:
-        write("/timer.bin")
+        write()
     elif kind == 3:
         mica.cores(2 - (ticks >> 3 & 1))
     elif kind == 4:
@@ -59,10 +61,15 @@ def trouble(timer):
             pass  # the arena is busy
 
 
-def write(name="/two_cores.bin"):
-    global files
-    with open(name, "wb") as f:
+def write():
+    # MicroPython lets timers in, and Ctrl-C, while littlefs writes a block; neither may go on in the same file system.
+    global files, writing
+    if writing or two + one >= runs:
+        return
+    writing = True
+    with open("/two_cores.bin", "wb") as f:
         f.write(scratch)
+    writing = False
     files += 1
 
 
@@ -92,7 +99,6 @@ timers = [
     Timer(period=1 + rnd(7), callback=trouble),
     Timer(freq=200 + rnd(2000), callback=count),
 ]
-two = one = 0
 while two + one < runs or last == "loop":
     kind = rnd(24)
     if kind == 0:

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "mica_select.h"
-#include "model.h"
+#include "op.h"
 
 // Of a piece, which lies behind the steps, there is no strip.
 static bool in_strip(const mica_model_t *m, uint32_t i) {
@@ -46,8 +46,15 @@ void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t e
 
 void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts) {
     const mica_step_t *s = &m->steps[i];
-    const uint64_t rows = end - begin;
     const size_t bytes = part_bytes(m, parts);
+    mica_step_t by_pixels;
+    const uint32_t pixels = mica_conv2d_by_pixels(s, &by_pixels);
+    if (pixels) {  // halves of 25 rows of 5 are 13 and 12 rows, but 63 and 62 pixels
+        s = &by_pixels;
+        begin *= pixels;
+        end *= pixels;
+    }
+    const uint64_t rows = end - begin;
     s->run(s, begin + (uint32_t)(rows * part / parts), begin + (uint32_t)(rows * (part + 1) / parts),
         (uint8_t *)m->scratch + part * bytes, bytes);
 }
