@@ -17,6 +17,7 @@ from usermod_models import golden, golden_state, small, two
 from mica.link.board import Link, BoardError
 from mica.link.targets import open_board
 from mica.format import codec
+from mica.compiler import compile_model
 
 
 def put_models(board: Link) -> None:
@@ -25,12 +26,11 @@ def put_models(board: Link) -> None:
         board.put(codec.encode(make()), name)
 
 
-def trouble(board: Link, script: str, seed: int, rounds: int) -> list[int]:
+def trouble(board: Link, script: str, seed: int, rounds: int, threads: bool = True) -> list[int]:
     """Runs board_SCRIPT.py on a board; the numbers of its last line. Raises AssertionError where the board went away."""
     text = (HERE / f"board_{script}.py").read_text()
     try:
-        # A thread on an RP2040 is its second core, which rp2040js does not have.
-        board.exec(f"seed, rounds, threads = {seed}, {rounds}, {not board.name.endswith('@emu')}")
+        board.exec(f"seed, rounds, threads = {seed}, {rounds}, {threads}")
         return [int(n) for n in board.exec(text, timeout=120).decode().split("\n")[-2].split()]
     except BoardError as e:
         raise AssertionError(f"{script}, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
@@ -71,8 +71,15 @@ def one_round(name: str, seed: int) -> dict[str, int]:
         }
 
 
+def board_with_digits() -> Link:
+    """A virtual Pico for cores(), with the digits in its /rom."""
+    digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
+    return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits})
+
+
 def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
-    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. The board has the digits in its /rom."""
+    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. What was tried. Raises
+    AssertionError where an answer was another, or the board went away."""
     last = ("end", "thread", "loop")[seed % 3]
     text = (HERE / "board_cores.py").read_text()
     try:

@@ -17,27 +17,34 @@ const TRAP_NO_FIRMWARE = 0xe3;
 const TRAP_MISSING = 0xe4;
 const TRAP_FAULT = 0xe5;
 
-// What the board itself can read, where a real Pico has nothing: the cycles its core has executed since power-on. Reading the low
-// word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
+// What the board itself can read, where a real Pico has nothing: the cycles that core 0 has executed since power-on, and core 1.
+// Reading a low word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
 const COUNTER_PAGE = 0x4ff00; // rp2040js's key of addresses 0x4ff00000 to 0x4ff03fff
 const COUNTER_MAGIC = 0x6163696d;
 
 class CycleCounter extends BasePeripheral {
-  constructor(rp2040) {
+  constructor(rp2040, machine) {
     super(rp2040, 'MICA_CYCLES');
+    this.machine = machine;
     this.high = 0;
   }
 
+  low(cycles) {
+    this.high = Math.floor(cycles / 2 ** 32);
+    return cycles % 2 ** 32;
+  }
+
   readUint32(offset) {
-    const cycles = this.rp2040.core.cycles;
     switch (offset) {
       case 0:
         return COUNTER_MAGIC;
       case 4:
-        this.high = Math.floor(cycles / 2 ** 32);
-        return cycles % 2 ** 32;
+        return this.low(this.rp2040.core.cycles);
       case 8:
+      case 16:
         return this.high;
+      case 12:
+        return this.low(this.machine.second.cycles);
       default:
         return 0;
     }
@@ -93,7 +100,7 @@ export class Machine {
     this.rp2040.loadBootrom(this.bootrom);
     this.rp2040.flash.fill(0xff);
     this.rp2040.flash.set(this.content);
-    this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040);
+    this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040, this);
     this.rp2040.addClockListener((hertz) => this.clock.setFrequency(hertz));
     const watchdog = this.rp2040.peripherals[WATCHDOG];
     watchdog.reason = reason ?? 0;

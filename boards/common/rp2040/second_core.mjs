@@ -268,14 +268,16 @@ export class SecondCore {
 
   // --- flash
 
-  // Why flash cannot be written by `core` now; null where it can. The chip's other core would read what is not there meanwhile.
+  // Why flash cannot be written by `core` now; null where it can. The chip's other core would read what is not there meanwhile. One
+  // that sleeps in flash is let be: there waits pico-sdk's lockout handler, whose loop GCC 12 leaves in flash (2.1.1 with -Os).
   inTheWay(core) {
     if (this.state !== RUNNING) {
       return null;
     }
     const other = core === this.first ? this.core : this.first;
-    const runs = other.PC >= FLASH_BASE && other.PC < XIP_END && !other.waiting;
-    return runs ? `core ${core === this.first ? 1 : 0} runs code in flash while the other core writes flash` : null;
+    return other.PC >= FLASH_BASE && other.PC < XIP_END && !other.waiting
+      ? `core ${core === this.first ? 1 : 0} runs code in flash while the other core writes flash`
+      : null;
   }
 
   flashChanged(offset, size) {
