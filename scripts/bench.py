@@ -205,6 +205,11 @@ def main() -> int:
     )
     parser.add_argument("--host", action="store_true", help="instead: the engine on this computer beside ONNX Runtime")
     parser.add_argument("--strips", action="store_true", help="instead: the reference models in strips of rows")
+    parser.add_argument(
+        "--two-cores",
+        action="store_true",
+        help="instead: the reference models on one and on both cores of a virtual Pico",
+    )
     args = parser.parse_args()
     if args.strips:
         import strip_bench
@@ -213,6 +218,15 @@ def main() -> int:
         print(strip_bench.table(found_rows))
         if args.json and args.json != "-":
             out = json.dumps({"revision": _revision(), "strips": strip_bench.as_json(found_rows)}, indent=1) + "\n"
+            Path(args.json).write_text(out)
+        return 0
+    if args.two_cores:
+        import two_core_bench
+
+        two = two_core_bench.run(pair for pair in compiled_models(Path(args.models)) if pair[0] in layers.MODELS)
+        print(two_core_bench.table(two))
+        if args.json and args.json != "-":
+            out = json.dumps({"revision": _revision(), "two_cores": two_core_bench.as_json(two)}, indent=1) + "\n"
             Path(args.json).write_text(out)
         return 0
     if args.host:

@@ -110,6 +110,21 @@ def boards(s: Settings, found: Found) -> None:
         seed += 1
 
 
+def cores(s: Settings, found: Found) -> None:
+    """Two cores of a virtual Pico: sessions of runs between timers, threads, files, Ctrl-C and soft resets."""
+    title, seed = "two cores of a virtual Pico", s.seed
+    with troubling.board_with_digits() as board:
+        end = time.monotonic() + s.seconds  # the firmware may have to be built
+        while time.monotonic() < end:
+            try:
+                found.add(title, {"sessions": 1} | troubling.cores(board, seed, 100) | {"crashes": 0})
+            except AssertionError as e:
+                found.add(title, {"crashes": 1})
+                found.problems.append(str(e))
+                return
+            seed += 1
+
+
 def memory(s: Settings, found: Found) -> None:
     """Allocations that fail, and Ctrl-C, in MicroPython's unix port: in each scenario in turn, other places in each round."""
     seed = s.seed
@@ -208,6 +223,7 @@ def fleet(s: Settings, found: Found) -> None:
 PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "fuzz": fuzz,
     "boards": boards,
+    "cores": cores,
     "memory": memory,
     "mutants": mutation,
     "tflite": tflite,

@@ -52,6 +52,13 @@ SLIPS = [
         "subs r4, #1\n    lsrs r4, r4, #1\n    adds r2, r2, r4",
     ),
     ("m0plus-qemu", "depthwise.S", "adcs r1, r5\n    lsls r5, r1", "adds r1, r1, r5\n    lsls r5, r1"),
+    # Of a row without a lower one alone.
+    (
+        "m0plus-qemu",
+        "depthwise.S",
+        "    .ifeq \\single\n    adds r1",
+        "    .if \\single\n    adds r0, #1\n    .endif\n    .ifeq \\single\n    adds r1",
+    ),
     ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
     ("m0plus-qemu", "dense.S", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),

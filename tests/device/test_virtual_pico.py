@@ -282,15 +282,6 @@ def test_the_board_crashes() -> None:
             board.exec("print(1)")
 
 
-def test_the_second_core_is_not_there() -> None:
-    said = "the program waits for the second core, which a virtual Pico does not have"
-    with (
-        open_board(f"{NAME}@emu", rom_files={"no.txt": b"flash that is not kept"}) as board,
-        pytest.raises(BoardError, match=said),
-    ):
-        board.exec("import _thread\n_thread.start_new_thread(print, (1,))", timeout=30)
-
-
 # --- what can be wrong ----------------------------------------------------------------------------------
 
 

@@ -112,7 +112,7 @@ static void fill(uint8_t *arena, size_t bytes, size_t arena_bytes, uint8_t scrat
 // Rows [begin, end) of a step: at once, or in parts with a share of the scratch each.
 static void run_range(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
     const uint32_t parts = 1 + roll(4);
-    if (parts == 1 || end - begin < parts || !mica_step_has_parts(m, i, parts)) {
+    if (parts == 1 || !mica_rows_have_parts(m, i, begin, end, parts)) {
         mica_run_rows(m, i, begin, end);
         return;
     }

@@ -43,9 +43,9 @@ def test_odd_calls_meanwhile(board: Link) -> None:
 
 
 def test_odd_calls_from_timers(pico_board: Link) -> None:
-    """On a virtual Pico: from scheduled functions and a timer. (A thread would be on the second core, which it has not got.)"""
+    """On a virtual Pico: from scheduled functions, a timer, and a thread on its second core."""
     troubling.put_models(pico_board)
-    meanwhile(pico_board, 12, 2)
+    meanwhile(pico_board, 12, 3)
 
 
 def test_interrupts(board: Link) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
+import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -15,6 +17,7 @@ from usermod_models import golden, golden_state, small, two
 from mica.link.board import Link, BoardError
 from mica.link.targets import open_board
 from mica.format import codec
+from mica.compiler import compile_model
 
 
 def put_models(board: Link) -> None:
@@ -23,12 +26,11 @@ def put_models(board: Link) -> None:
         board.put(codec.encode(make()), name)
 
 
-def trouble(board: Link, script: str, seed: int, rounds: int) -> list[int]:
+def trouble(board: Link, script: str, seed: int, rounds: int, threads: bool = True) -> list[int]:
     """Runs board_SCRIPT.py on a board; the numbers of its last line. Raises AssertionError where the board went away."""
     text = (HERE / f"board_{script}.py").read_text()
     try:
-        # A thread on an RP2040 is its second core, which rp2040js does not have.
-        board.exec(f"seed, rounds, threads = {seed}, {rounds}, {not board.name.endswith('@emu')}")
+        board.exec(f"seed, rounds, threads = {seed}, {rounds}, {threads}")
         return [int(n) for n in board.exec(text, timeout=120).decode().split("\n")[-2].split()]
     except BoardError as e:
         raise AssertionError(f"{script}, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
@@ -67,3 +69,46 @@ def one_round(name: str, seed: int) -> dict[str, int]:
             "interrupts": interrupted(board, seed, 10),
             "inferences": runs + right + between,
         }
+
+
+def board_with_digits() -> Link:
+    """A virtual Pico for cores(), with the digits in its /rom."""
+    digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
+    return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits})
+
+
+def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
+    """One session of `runs` runs of the digits on two cores, ended as the seed says; then a soft reset. What was tried. Raises
+    AssertionError where an answer was another, or the board went away."""
+    last = ("end", "thread", "loop")[seed % 3]
+    text = (HERE / "board_cores.py").read_text()
+    try:
+        board.exec(f"seed, runs, last = {seed}, {runs}, {last!r}")
+        if last == "loop":
+            said = _interrupted_when_done(board, text, seed)
+        else:
+            said = board.exec(text, timeout=60)
+        figures = [int(n) for n in said.decode().split("\n")[-2].split()]
+        board.soft_reset()
+    except BoardError as e:
+        raise AssertionError(f"two cores, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
+    return dict(zip(("runs on two cores", "runs on one", "interrupts", "threads", "files"), figures, strict=True))
+
+
+class _Enough(Exception):
+    pass
+
+
+def _interrupted_when_done(board: Link, text: str, seed: int) -> bytes:
+    """What it has printed until it is interrupted: by Ctrl-C somewhere in the runs that follow those that were asked for."""
+    said = bytearray()
+
+    def feed(data: bytes) -> None:
+        said.extend(data)
+        if said.endswith(b"\n"):
+            time.sleep(random.Random(seed).random() * 0.01)
+            raise _Enough
+
+    with contextlib.suppress(_Enough):
+        board.exec_follow(text, feed, timeout=60)
+    return bytes(said)

@@ -32,10 +32,6 @@ SKIPS = {
     ("gc_views", "RPI_PICO@emu"): "fills 215 KB of heap; a Pico has that much in all",
     ("raw_kernels_bad", "RPI_PICO@emu"): "wants several blocks of 70 KB",
 }
-# What a board cannot even begin.
-NOT_RUN = {
-    ("arena_threads", "RPI_PICO@emu"): "a thread on an RP2040 is its second core, which rp2040js does not have",
-}
 
 FAILS = """
 def fails(f, *args, **kw):
@@ -124,8 +120,6 @@ def test_script_on_newest(newest_board: Link, name: str, models: dict[str, bytes
 
 def check_script(board: Link, name: str, models: dict[str, bytes]) -> None:
     where = name, board.name
-    if where in NOT_RUN:
-        pytest.skip(NOT_RUN[where])
     assert judge(where, run(board, name, models)) is None
     if where in SKIPS:
         pytest.skip(SKIPS[where])
@@ -147,7 +141,7 @@ def test_skips() -> None:
     assert "SKIPS says False" in str(judge(("predict", "UNIX"), "SKIP\n"))
     where = ("gc_views", "RPI_PICO@emu")
     assert judge(where, "SKIP\n") is None and "SKIPS says True" in str(judge(where, (HERE / "gc_views.exp").read_text()))
-    assert {script for script, _ in SKIPS | NOT_RUN} <= set(SCRIPTS) and not set(SKIPS) & set(NOT_RUN)
+    assert {script for script, _ in SKIPS} <= set(SCRIPTS)
 
 
 def test_soft_reset(board: Link, models: dict[str, bytes]) -> None:
@@ -181,11 +175,14 @@ def check_ctrl_c(board: Link, models: dict[str, bytes]) -> None:
         assert board.exec("print(m.arena.busy, m.predict([[0, 1, 2, 3]]) == want)") == b"False True\n"
 
 
-def test_two_cores(models: dict[str, bytes], unix_board: Link) -> None:
-    """Where there is a second core it is used: many runs beside Python threads that run a model of their own."""
-    unix_board.put(models["dense"], "dense")
-    unix_board.put(models["small"], "small")
-    lines = unix_board.exec(THREADS).decode().split()
+@pytest.mark.parametrize("kind", ["unix_board", "pico_board"])
+def test_two_cores(kind: str, models: dict[str, bytes], request: pytest.FixtureRequest) -> None:
+    """Where there is a second core it is used: many runs beside a Python thread that runs a model of its own. On a Pico that thread
+    takes the core away, and gives it back as it ends."""
+    board: Link = request.getfixturevalue(kind)
+    board.put(models["dense"], "dense")
+    board.put(models["small"], "small")
+    lines = board.exec(THREADS).decode().split()
     assert lines == ["2", "200", "True", "True", "1"]
 
 

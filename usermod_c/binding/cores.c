@@ -29,7 +29,7 @@ static bool take(void) {
 
 static bool run_on_two(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
     half_t half = { m, i, begin, end };
-    if (end - begin < 2 || !mica_step_has_parts(m, i, 2) || !take()) {
+    if (!mica_rows_have_parts(m, i, begin, end, 2) || !take()) {
         return false;
     }
     const bool given = mica_worker_give(second_half, &half);

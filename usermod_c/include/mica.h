@@ -108,7 +108,8 @@ void mica_run_step(const mica_model_t *m, uint32_t i);
 // at once, is mica_run_step(). Each takes a range of the output's rows and a share of the scratch. What a row is: of an image
 // or a matrix, a row; of an image one row high under a window, such as a signal, a column; of a fully connected layer with
 // one row of outputs, four of them; of what a table or a sum makes, an element.
-// mica_step_has_parts() is false where there are fewer rows than parts, or a share is less than a step needs.
+// mica_step_has_parts() is false where there is too little to share: fewer rows than parts, and rows that cannot be cut further (a pointwise
+// convolution's can, and the one of a global pool); or where a share is less than a step needs. mica_rows_have_parts(): of a range.
 uint32_t mica_step_rows(const mica_model_t *m, uint32_t i);
 // The same between two moments: rows [begin, end) of the output, begin < end <= mica_step_rows(). All rows, in any ranges and
 // order, are mica_run_step(). Between two ranges nothing is kept outside of arena and state, and nothing in the scratch.
@@ -116,6 +117,7 @@ void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t e
 // And both: a range of rows in parts.
 void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts);
 bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts);
+bool mica_rows_have_parts(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t parts);
 void mica_run_part(const mica_model_t *m, uint32_t i, uint32_t part, uint32_t parts);
 
 // Strips: neighbouring steps that run together, some rows of each in turn, so that of the tensors between them only some rows

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "mica_select.h"
-#include "model.h"
+#include "op.h"
 
 // Of a piece, which lies behind the steps, there is no strip.
 static bool in_strip(const mica_model_t *m, uint32_t i) {
@@ -31,8 +31,22 @@ static size_t part_bytes(const mica_model_t *m, uint32_t parts) {
     return m->scratch_bytes / parts & ~(size_t)(MICA_ALIGN - 1);
 }
 
+// A step whose rows can be cut further: into how many pieces each, and the step over those. 0: they cannot.
+static uint32_t cut_rows(const mica_step_t *s, mica_step_t *to) {
+    const uint32_t pixels = mica_conv2d_by_pixels(s, to);
+    return pixels ? pixels : mica_average_pool2d_by_channels(s, to);
+}
+
+bool mica_rows_have_parts(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t parts) {
+    if (in_strip(m, i) || part_bytes(m, parts) < m->info.scratch_min) {
+        return false;
+    }
+    mica_step_t cut;
+    return end - begin >= parts || (uint64_t)(end - begin) * cut_rows(&m->steps[i], &cut) >= parts;
+}
+
 bool mica_step_has_parts(const mica_model_t *m, uint32_t i, uint32_t parts) {
-    return !in_strip(m, i) && mica_step_rows(m, i) >= parts && part_bytes(m, parts) >= m->info.scratch_min;
+    return mica_rows_have_parts(m, i, 0, mica_step_rows(m, i), parts);
 }
 
 void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
@@ -46,8 +60,15 @@ void mica_run_rows(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t e
 
 void mica_run_rows_part(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end, uint32_t part, uint32_t parts) {
     const mica_step_t *s = &m->steps[i];
-    const uint64_t rows = end - begin;
     const size_t bytes = part_bytes(m, parts);
+    mica_step_t cut;
+    const uint32_t pieces = cut_rows(s, &cut);
+    if (pieces) {  // halves of 25 rows of 5 are 13 and 12 rows, but 63 and 62 pixels
+        s = &cut;
+        begin *= pieces;
+        end *= pieces;
+    }
+    const uint64_t rows = end - begin;
     s->run(s, begin + (uint32_t)(rows * part / parts), begin + (uint32_t)(rows * (part + 1) / parts),
         (uint8_t *)m->scratch + part * bytes, bytes);
 }

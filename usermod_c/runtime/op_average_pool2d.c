@@ -26,4 +26,41 @@ mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
     return r->err->status;
 }
 
+static uint32_t run_channels(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {
+    mica_average_pool2d_s8_t p = s->p.average_pool2d;
+    const uint32_t groups = p.win.out_w;
+    end = end < groups ? end : groups;
+    if (begin < end) {
+        p.x += (size_t)p.win.in_c * begin;
+        p.y += (size_t)p.win.in_c * begin;
+        p.win.out_w = (uint16_t)(end - begin);
+        MICA_AVERAGE_POOL2D_S8(&p, 0, 1, scratch, scratch_bytes);
+    }
+    return groups;
+}
+
+uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) {
+    const mica_window_t *w = &s->p.average_pool2d.win;
+    const uint32_t taps = (uint32_t)w->in_h * w->in_w;
+    if (s->run != run || w->out_h != 1 || w->out_w != 1 || w->in_h != w->kernel_h || w->in_w != w->kernel_w || w->pad_top || w->pad_left
+        || w->in_c % 4 || taps > UINT16_MAX) {
+        return 0;
+    }
+    *to = *s;
+    to->run = run_channels;
+    mica_window_t *columns = &to->p.average_pool2d.win;
+    columns->in_h = columns->kernel_h = (uint16_t)taps;
+    columns->in_w = columns->out_w = w->in_c / 4;
+    columns->in_c = columns->out_c = 4;
+    columns->kernel_w = columns->stride_h = columns->stride_w = 1;
+    return columns->out_w;
+}
+
+#else
+
+uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) {
+    (void)s, (void)to;
+    return 0;
+}
+
 #endif

@@ -54,6 +54,13 @@ __attribute__((naked)) void rom_fault(void) {
     TRAP(TRAP_FAULT);
 }
 
+// Where core 1 comes to when what it was started with returns. (That it waits to be started is second_core.mjs's part.)
+void rom_ended(void) {
+    for (;;) {
+        __asm volatile ("wfi");
+    }
+}
+
 __attribute__((naked)) static void rom_missing(void) {
     TRAP(TRAP_MISSING);
 }

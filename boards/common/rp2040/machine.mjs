@@ -4,17 +4,10 @@ import fs from 'node:fs';
 import { BasePeripheral, RP2040 } from 'rp2040js';
 import { CycleClock } from './clock.mjs';
 import { Processor } from './processor.mjs';
+import { SecondCore } from './second_core.mjs';
 
 export const FLASH_BYTES = 2 * 1024 * 1024;
 const SECTOR = 4096;
-const SIO_FIFO_ST = 0x50;
-const SIO_FIFO_WR = 0x54;
-const SIO_FIFO_RD = 0x58;
-const FIFO_VALID = 1;
-const FIFO_ROOM = 2;
-const PSM_FRCE_OFF = 4;
-const PSM_PROC1 = 1 << 16;
-const PATIENCE = 0.5e9; // nanoseconds
 
 // Numbers of BKPT in the boot ROM; bootrom.c has them too.
 const TRAP_ERASE = 0xe0;
@@ -24,27 +17,34 @@ const TRAP_NO_FIRMWARE = 0xe3;
 const TRAP_MISSING = 0xe4;
 const TRAP_FAULT = 0xe5;
 
-// What the board itself can read, where a real Pico has nothing: the cycles its core has executed since power-on. Reading the low
-// word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
+// What the board itself can read, where a real Pico has nothing: the cycles that core 0 has executed since power-on, and core 1.
+// Reading a low word keeps the high one, so the two belong together; a word of "mica" tells that it is there.
 const COUNTER_PAGE = 0x4ff00; // rp2040js's key of addresses 0x4ff00000 to 0x4ff03fff
 const COUNTER_MAGIC = 0x6163696d;
 
 class CycleCounter extends BasePeripheral {
-  constructor(rp2040) {
+  constructor(rp2040, machine) {
     super(rp2040, 'MICA_CYCLES');
+    this.machine = machine;
     this.high = 0;
   }
 
+  low(cycles) {
+    this.high = Math.floor(cycles / 2 ** 32);
+    return cycles % 2 ** 32;
+  }
+
   readUint32(offset) {
-    const cycles = this.rp2040.core.cycles;
     switch (offset) {
       case 0:
         return COUNTER_MAGIC;
       case 4:
-        this.high = Math.floor(cycles / 2 ** 32);
-        return cycles % 2 ** 32;
+        return this.low(this.rp2040.core.cycles);
       case 8:
+      case 16:
         return this.high;
+      case 12:
+        return this.low(this.machine.second.cycles);
       default:
         return 0;
     }
@@ -100,7 +100,7 @@ export class Machine {
     this.rp2040.loadBootrom(this.bootrom);
     this.rp2040.flash.fill(0xff);
     this.rp2040.flash.set(this.content);
-    this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040);
+    this.rp2040.peripherals[COUNTER_PAGE] = new CycleCounter(this.rp2040, this);
     this.rp2040.addClockListener((hertz) => this.clock.setFrequency(hertz));
     const watchdog = this.rp2040.peripherals[WATCHDOG];
     watchdog.reason = reason ?? 0;
@@ -110,56 +110,12 @@ export class Machine {
       this.resetWanted = true;
       this.processor.state.limit = 0;
     };
-    this.withoutSecondCore();
-    this.rp2040.onBreak = (code) => this.trap(code);
+    this.rp2040.onBreak = (code) => this.trap(code, this.core);
     this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
     this.clock.onDeadline = (deadline) => {
       this.processor.state.limit = Math.min(this.processor.state.limit, deadline);
     };
-  }
-
-  // rp2040js has one core, and no FIFO between two. Here core 1 is one that says that it was reset, as the chip's does, and
-  // then never answers. A program may try, and give up; one that waits for it for ever is stopped.
-  withoutSecondCore() {
-    const { sio } = this.rp2040;
-    const psm = this.rp2040.peripherals[0x40010];
-    const read = sio.readUint32;
-    const write = sio.writeUint32;
-    const power = psm.writeUint32;
-    let answers = 0; // zeros that wait to be read
-    let asked = null; // when a word was sent last that has no answer, in nanoseconds
-    // WFE may end for no reason: one that waits for an answer then looks once more.
-    const look = this.clock.createAlarm(() => {
-      this.core.waiting = false;
-    });
-    psm.writeUint32 = (offset, value) => {
-      if (offset === PSM_FRCE_OFF && psm.frceOff & PSM_PROC1 && !(value & PSM_PROC1)) {
-        answers = 1;
-        asked = null;
-      }
-      power.call(psm, offset, value);
-    };
-    sio.writeUint32 = (offset, value) => {
-      if (offset === SIO_FIFO_WR) {
-        asked = this.clock.nanos;
-        look.schedule(PATIENCE + 1e6);
-      } else if (offset !== SIO_FIFO_ST) {
-        write.call(sio, offset, value);
-      }
-    };
-    sio.readUint32 = (offset) => {
-      if (offset === SIO_FIFO_ST) {
-        if (asked !== null && this.clock.nanos - asked > PATIENCE) {
-          this.stop('crash', 'the program waits for the second core, which a virtual Pico does not have');
-        }
-        return FIFO_ROOM | (answers > 0 ? FIFO_VALID : 0);
-      }
-      if (offset === SIO_FIFO_RD) {
-        answers = Math.max(0, answers - 1);
-        return 0;
-      }
-      return read.call(sio, offset);
-    };
+    this.second = new SecondCore(this);
   }
 
   get cycles() {
@@ -169,10 +125,15 @@ export class Machine {
   stop(kind, message) {
     this.stopped ??= new Stopped(kind, message);
     this.processor.state.limit = 0;
+    this.second.endTurn();
   }
 
-  trap(code) {
-    const [r0, r1, r2] = this.core.registers;
+  trap(code, core) {
+    const [r0, r1, r2] = core.registers;
+    const problem = code === TRAP_ERASE || code === TRAP_PROGRAM ? this.second.inTheWay(core) : null;
+    if (problem !== null) {
+      return this.stop('crash', problem);
+    }
     switch (code) {
       case TRAP_ERASE:
         return this.erase(r0, r1);
@@ -183,11 +144,11 @@ export class Machine {
       case TRAP_NO_FIRMWARE:
         return this.stop('firmware', 'there is no firmware in its flash');
       case TRAP_MISSING:
-        return this.stop('crash', `the boot ROM lacks a function that was called near ${hex(this.core.LR)}`);
+        return this.stop('crash', `the boot ROM lacks a function that was called near ${hex(core.LR)}`);
       case TRAP_FAULT:
-        return this.stop('crash', `fault at ${hex(this.core.PC)}`);
+        return this.stop('crash', `fault at ${hex(core.PC)}`);
       default:
-        return this.stop('crash', `the firmware has stopped itself (bkpt ${code}) at ${hex(this.core.PC - 2)}`);
+        return this.stop('crash', `the firmware has stopped itself (bkpt ${code}) at ${hex(core.PC - 2)}`);
     }
   }
 
@@ -214,23 +175,30 @@ export class Machine {
     this.rp2040.flash.set(changed, offset);
     fs.writeSync(this.file, changed, 0, size, offset);
     this.processor.flashChanged(offset, size);
+    this.second.flashChanged(offset, size);
   }
 
-  // Execute until `cycles` more are done, the core sleeps, or it must stop. Returns whether it sleeps.
+  // Execute until `cycles` more are done, both cores sleep, or it must stop. Returns whether they sleep.
   run(cycles) {
-    const { core, clock } = this;
-    const end = core.cycles + cycles;
+    const { core, clock, second } = this;
+    let end = core.cycles + cycles;
     while (core.cycles < end && this.stopped === null && !this.resetWanted) {
       if (core.cycles >= clock.deadline) {
         clock.ring();
       }
       if (core.waiting) {
         if (!(core.interruptsUpdated && core.checkForInterrupts())) {
-          return true;
+          if (!second.awake) {
+            return true;
+          }
+          end -= second.alone(end - core.cycles);
+          continue;
         }
         core.waiting = false;
       }
-      this.processor.run(Math.min(end, clock.deadline));
+      const from = core.cycles;
+      this.processor.run(Math.min(end, clock.deadline, from + second.turn));
+      second.follow(from);
     }
     return false;
   }

@@ -37,8 +37,8 @@ class CodeArea {
 }
 
 export class Processor {
-  // `stop(message)` is called for what makes the chip fault.
-  constructor(rp2040, flashBytes, stop) {
+  // `stop(message)` is called for what makes the chip fault. `other` is the other core's, over the same memory.
+  constructor(rp2040, flashBytes, stop, other = null) {
     this.rp2040 = rp2040;
     this.core = rp2040.core;
     this.stop = stop;
@@ -49,7 +49,12 @@ export class Processor {
     this.rom = new CodeArea(0, ROM_BYTES);
     this.xip = new CodeArea(FLASH_BASE, flashBytes);
     this.ram = new CodeArea(RAM_BASE, RAM_BYTES);
-    this.marks = new Uint8Array(RAM_BYTES >> MARK_SHIFT);
+    this.marks = other?.marks ?? new Uint8Array(RAM_BYTES >> MARK_SHIFT);
+    this.other = other;
+    if (other !== null) {
+      other.other = this;
+    }
+    this.onEvent = () => {}; // SEV was executed
     this.translating = true;
     // limit: the cycle at which translated code has to stop. extra: cycles that accesses to peripherals took beyond a load's.
     this.state = { limit: 0, extra: 0 };
@@ -161,6 +166,7 @@ export class Processor {
     } else {
       if (op === SEV) {
         core.eventRegistered = true;
+        this.onEvent();
       }
       core.executeInstruction();
     }
@@ -184,6 +190,7 @@ export class Processor {
   // Code in RAM was written over: everything translated from RAM is made again.
   codeChanged() {
     this.ram.forget();
+    this.other?.ram.forget();
     this.marks.fill(0);
     this.state.limit = 0;
   }

@@ -24,7 +24,8 @@
     .equ F_LEFT, 68             // strips
     .equ F_Y, 72
     .equ F_CODE, 76             // the loop over a strip's windows
-    .equ FRAME, 80
+    .equ F_SINGLE, 80           // the same, where there is no lower row
+    .equ FRAME, 88
 
 // mica_depthwise_t in kernels.h.
     .equ A_X, 0
@@ -67,8 +68,28 @@
     bcc \label
 .endm
 
-// All windows of a strip. full: the clamp is to the whole int8.
-.macro WINDOWS label, back, full
+// A sum by the factor in r2 (low half) and r3, before the shift. Destroys r4 and r5.
+.macro SCALE a
+    sxth r4, \a
+    subs \a, \a, r4
+    asrs \a, \a, #16
+    movs r5, r4
+    muls r5, r2, r5
+    asrs r5, r5, #16
+    muls r4, r3, r4
+    adds r5, r5, r4
+    movs r4, \a
+    muls r4, r2, r4
+    adds r5, r5, r4
+    muls \a, r3, \a
+    adds \a, \a, \a
+    asrs r5, r5, #15
+    adds \a, \a, r5
+.endm
+
+// All windows of a strip. full: the clamp is to the whole int8. single: there is no lower row; only its sum is made, which is in the
+// upper row's.
+.macro WINDOWS label, back, full, single=0
 \label:
     ldr r0, [sp, #F_BOTH]
     ldr r1, [sp, #F_BIAS]
@@ -117,38 +138,29 @@
     // As MICA_REQUANT, with the constants from the stack, each read once for both.
     ldr r2, [sp, #F_ML]
     ldr r3, [sp, #F_MH]
-    .irp a, r0, r1
-    sxth r4, \a
-    subs \a, \a, r4
-    asrs \a, \a, #16
-    movs r5, r4
-    muls r5, r2, r5
-    asrs r5, r5, #16
-    muls r4, r3, r4
-    adds r5, r5, r4
-    movs r4, \a
-    muls r4, r2, r4
-    adds r5, r5, r4
-    muls \a, r3, \a
-    adds \a, \a, \a
-    asrs r5, r5, #15
-    adds \a, \a, r5
-    .endr
+    SCALE r0
+    .ifeq \single
+    SCALE r1
+    .endif
     ldr r2, [sp, #F_ADD]
     ldr r3, [sp, #F_SHIFT]
     adds r0, r0, r2
     asrs r0, r0, r3
+    .ifeq \single
     adds r1, r1, r2
     asrs r1, r1, r3
+    .endif
     .if \full
     sxtb r2, r0
     cmp r2, r0
     bne upper_\label
 upper_done_\label:
+    .ifeq \single
     sxtb r2, r1
     cmp r2, r1
     bne lower_\label
 lower_done_\label:
+    .endif
     .else
     ldr r2, [sp, #F_RANGE]
     cmp r0, r2
@@ -162,8 +174,10 @@ lower_done_\label:
     adds r1, r1, r2
     .endif
     mov r4, lr
+    .ifeq \single
     ldr r5, [sp, #F_PITCH]
     strb r1, [r4, r5]           // first: where there is no lower row the upper one's goes over it
+    .endif
     strb r0, [r4]
     add lr, r12
     subs r7, #\back
@@ -177,11 +191,13 @@ upper_\label:
     movs r0, #127
     eors r0, r0, r2
     b upper_done_\label
+    .ifeq \single
 lower_\label:
     asrs r2, r1, #31
     movs r1, #127
     eors r1, r1, r2
     b lower_done_\label
+    .endif
     .else
 upper_\label:
     asrs r3, r0, #31
@@ -218,8 +234,11 @@ mica_armv6m_depthwise:
     beq 1f
     adds r3, #8
 1:  ldr r2, =loops
-    ldr r2, [r2, r3]
-    str r2, [sp, #F_CODE]
+    adds r2, r2, r3
+    ldr r3, [r2]
+    str r3, [sp, #F_CODE]
+    ldr r3, [r2, #16]
+    str r3, [sp, #F_SINGLE]
 channel:
     ldr r1, [r0, #A_WEIGHTS]
     movs r2, #0
@@ -455,15 +474,16 @@ windows:
     ldr r7, [sp, #F_STRIP]
     ldr r6, [r7, #S_FLAGS]
     ldr r0, [sp, #F_ARGS]
+    ldr r2, [sp, #F_CODE]
     lsls r6, r6, #30
     bpl 1f
     movs r1, #0                 // flag 2: there is no lower row
     str r1, [sp, #F_PITCH]
+    ldr r2, [sp, #F_SINGLE]
 1:  ldr r1, [sp, #F_Y]
     mov lr, r1
     ldr r7, [r0, #A_WINDOWS]
-    ldr r1, [sp, #F_CODE]
-    bx r1
+    bx r2
 
 strip_done:
     ldr r1, [sp, #F_STRIP]
@@ -503,7 +523,9 @@ strip_done:
     .balign 4
 loops:
     .word windows_1_full + 1, windows_2_full + 1, windows_1 + 1, windows_2 + 1
+    .word windows_1_full_single + 1, windows_2_full + 1, windows_1 + 1, windows_2 + 1
     WINDOWS windows_1_full, 24, 1
+    WINDOWS windows_1_full_single, 24, 1, 1
     WINDOWS windows_2_full, 12, 1
     WINDOWS windows_1, 24, 0
     WINDOWS windows_2, 12, 0

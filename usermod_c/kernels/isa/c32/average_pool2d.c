@@ -25,10 +25,14 @@ void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_A
             int32_t ix = ox * win->stride_w - win->pad_left;
             int32_t kx0, kx1;
             mica_taps(ix, win->in_w, win->kernel_w, 1, &kx0, &kx1);
-            uint32_t rows = (uint32_t)(ky1 - ky0), columns = (uint32_t)(kx1 - kx0), pitch = win->in_w * channels;
+            uint32_t rows = (uint32_t)(ky1 - ky0), columns = (uint32_t)(kx1 - kx0), pitch = win->in_w * channels, step = channels;
             if (columns == win->in_w) {  // rows side by side are one
                 columns *= rows;
                 rows = 1;
+            } else if (columns == 1) {  // so are taps one below the other
+                columns = rows;
+                rows = 1;
+                step = pitch;
             }
             const int8_t *first = p->x + (uint32_t)((iy + ky0) * win->in_w + ix + kx0) * channels;
             int32_t base = -(int32_t)(rows * columns) * (128 + p->x_zero);
@@ -40,7 +44,7 @@ void mica_average_pool2d_s8_c32(const mica_average_pool2d_s8_t *p, MICA_KERNEL_A
                     for (uint32_t left = columns; left;) {
                         uint32_t n = left < MOST ? left : MOST, even = 0, odd = 0;
                         left -= n;
-                        for (const int8_t *end = x + n * channels; x != end; x += channels) {
+                        for (const int8_t *end = x + n * step; x != end; x += step) {
                             uint32_t v = *(const mica_word_t *)(const void *)x ^ 0x80808080;
                             even += v & 0x00ff00ff;
                             odd += v >> 8 & 0x00ff00ff;

@@ -1,0 +1,110 @@
+"""What `scripts/bench --two-cores` measures: the reference models on a virtual Pico, on one of its cores and on both.
+
+The files are those of the table of the Cortex-M0+. A count is of core 0, from before `run()` to behind it, with MicroPython's loop over the
+layers; core 1's own is beside it. Both cores read RAM and flash without waiting, also for each other. The bytes of the output are compared
+with the numpy reference.
+"""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import bare_metal
+import numpy as np
+
+from mica.cli import text
+from mica.errors import MicaError
+from mica.format.codec import ModelFile
+from mica.link.board import Link
+from mica.link.targets import open_board
+from mica.link.virtual_pico import CYCLES_ON_BOARD
+from mica.reference.executor import ReferenceModel
+
+TARGET = "RPI_PICO@emu"
+
+# Each line of its answer: cycles of core 0, of core 1, CRC of the output. First a run that starts core 1 and lets Python import.
+ON_BOARD = f"""
+import binascii, gc, machine, mica
+
+def now(k):
+    low = machine.mem32[{CYCLES_ON_BOARD} + k]
+    return low + (machine.mem32[{CYCLES_ON_BOARD} + k + 4] << 32)
+
+def measure(file, x, cores):
+    m = mica.Model(file)
+    if mica.cores(cores) != cores:
+        raise RuntimeError("core 1 is not there")
+    into = m.input(0)
+    for _ in range(2):
+        for i in range(len(x)):
+            into[i] = x[i] if x[i] < 128 else x[i] - 256
+        gc.collect()
+        a, b = now(4), now(12)
+        m.run()
+        a, b = now(4) - a, now(12) - b
+    mica.cores(1)
+    print((a, b, binascii.crc32(m.output())))
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model: cycles on one core, on two, and what core 1 executed of those."""
+
+    model: str
+    one: int
+    two: int
+    second: int
+
+    @property
+    def ratio(self) -> float:
+        return self.two / self.one
+
+
+def measure(board: Link, name: str, file: str, expected: int) -> Row:
+    """A model on a virtual Pico, whose input is the file's name with .x; `expected`: the CRC of its output."""
+    x = file.removesuffix(".mica") + ".x"
+    found = []
+    for cores in (1, 2):
+        said = board.exec(f"measure({file!r}, open({x!r}, 'rb').read(), {cores})", timeout=120).decode()
+        first, second, crc = ast.literal_eval(said)
+        if crc != expected:
+            raise MicaError(f"{name}, on {cores} cores: wrote other bytes than the reference")
+        found.append((first, second))
+    return Row(name, found[0][0], found[1][0], found[1][1])
+
+
+def run(models: Iterable[tuple[str, ModelFile]]) -> list[Row]:
+    """All models. Raises MicaError where one wrote other bytes than numpy."""
+    files: dict[str, bytes] = {}
+    expected: dict[str, int] = {}
+    for name, model in models:
+        data = bare_metal.for_board(model, "RPI_PICO")
+        if len(model.inputs) != 1:
+            raise MicaError(f"{name}: expected one input")
+        reference = ReferenceModel(data)
+        x = bare_metal.random_input(model.tensors[model.inputs[0]], np.random.default_rng(zlib.crc32(name.encode())))
+        reference.set_input(0, x)
+        reference.run()
+        files |= {f"{name}.mica": data, f"{name}.x": x.tobytes()}
+        expected[name] = zlib.crc32(reference.tensor(model.outputs[0]).tobytes())
+    with open_board(TARGET, rom_files=files) as board:
+        board.exec(ON_BOARD)
+        return [measure(board, name, f"/rom/{name}.mica", crc) for name, crc in expected.items()]
+
+
+def table(rows: Iterable[Row]) -> str:
+    """The rows for people, in millions of cycles."""
+    head = ("model", "one core, M cycles", "two cores", "of which core 1", "two / one")
+    lines = [
+        (r.model, f"{r.one / 1e6:.2f}", f"{r.two / 1e6:.2f}", f"{r.second / 1e6:.2f}", f"{r.ratio:.3f}") for r in rows
+    ]
+    return text.table(head, lines, "lrrrr")
+
+
+def as_json(rows: Iterable[Row]) -> list[Mapping[str, Any]]:
+    return [asdict(r) for r in rows]

@@ -1,0 +1,139 @@
+# One session of runs on two cores, in trouble: timers that compute, collect, write files or ask for the core;
+# threads that take the second core and end, or do not; cores(1) and cores(2) in turn. Every answer is compared.
+# Globals: seed, runs, last ("end", "thread": leaves one running, "loop": goes on until Ctrl-C).
+# Last line: runs on two cores, on one, timers' calls, threads, files written.
+import gc
+import time
+
+import _thread
+import mica
+from machine import Timer
+
+state = seed * 2654435761 + 12345 & 0x3FFFFFFF
+
+
+def rnd(n):
+    global state
+    state = state * 1103515245 + 12345 & 0x3FFFFFFF
+    return (state >> 12) % n
+
+
+m = mica.Model("/rom/digits.mica")
+frames = [bytes([(i * k * 37 + seed) % 256 for i in range(len(m.input(0)))]) for k in range(1, 4)]
+mica.cores(1)
+want = [m.predict([f]) for f in frames]
+if mica.cores(2) != 2:
+    raise AssertionError(f"no second core, seed {seed}")
+
+ticks = 0
+threads = 0
+files = 0
+scratch = bytearray(64)
+ended = True
+writing = False
+two = one = 0
+
+
+def count(timer):
+    global ticks
+    ticks += 1
+    for i in range(ticks & 31):
+        scratch[i] += 1
+
+
+def trouble(timer):
+    global ticks
+    ticks += 1
+    kind = ticks & 7
+    if kind == 1:
+        gc.collect()
+    elif kind == 2:
+        write()
+    elif kind == 3:
+        mica.cores(2 - (ticks >> 3 & 1))
+    elif kind == 4:
+        begin_thread(20)
+    elif kind == 5:
+        try:
+            if m.predict([frames[0]]) != want[0]:
+                print("WRONG")
+        except RuntimeError:
+            pass  # the arena is busy
+
+
+def write():
+    # MicroPython lets timers in, and Ctrl-C, while littlefs writes a block; neither may go on in the same file system.
+    global files, writing
+    if writing or two + one >= runs:
+        return
+    writing = True
+    with open("/two_cores.bin", "wb") as f:
+        f.write(scratch)
+    writing = False
+    files += 1
+
+
+def other(n):
+    global ended
+    mine = [0]
+    for k in range(n):
+        mine.append(k)
+        if k % 16 == 15:
+            mine = [0]
+    ended = True
+
+
+def begin_thread(n):
+    global threads, ended
+    if ended:
+        ended = False
+        try:
+            _thread.start_new_thread(other, (n,))
+            threads += 1
+        except OSError:  # the core is in use
+            ended = True
+
+
+timers = [
+    Timer(period=1 + rnd(3), callback=count),
+    Timer(period=1 + rnd(7), callback=trouble),
+    Timer(freq=200 + rnd(600), callback=count),
+]
+while two + one < runs or last == "loop":
+    kind = rnd(24)
+    if kind == 0:
+        write()
+    elif kind == 1:
+        begin_thread(rnd(400))
+    elif kind == 2:
+        mica.cores(1)
+    elif kind < 8:
+        mica.cores(2)
+    elif kind == 8:
+        gc.collect()
+    elif kind == 9:
+        time.sleep_us(rnd(3000))
+    which = rnd(3)
+    try:
+        got = m.predict([frames[which]])
+    except RuntimeError:
+        continue
+    if mica.cores() == 2:
+        two += 1
+    else:
+        one += 1
+    if got != want[which]:
+        raise AssertionError(f"another answer in run {two + one}, seed {seed}")
+    if last == "loop" and two + one == runs:
+        for t in timers:
+            t.deinit()  # a KeyboardInterrupt in what they call would be printed, and over
+        print(two, one, ticks, threads, files)
+if last == "thread":
+    for t in timers:
+        t.deinit()
+    for _ in range(200):
+        if ended:
+            break
+        time.sleep_ms(1)
+    begin_thread(1 << 30)
+print(two, one, ticks, threads, files)

@@ -1,0 +1,20 @@
+"""Two cores of a virtual Pico in trouble: a short form of `scripts/soak --cores`."""
+
+from __future__ import annotations
+
+import collections
+
+import troubling
+
+SESSIONS, RUNS = 6, 84
+
+
+def test_500_runs() -> None:
+    """Of the digits, while timers compute, collect, write files and start threads; sessions end in Ctrl-C or leave a thread running."""
+    figures: collections.Counter[str] = collections.Counter()
+    with troubling.board_with_digits() as board:
+        for seed in range(SESSIONS):
+            figures.update(troubling.cores(board, seed, RUNS))
+    assert figures["runs on two cores"] + figures["runs on one"] >= SESSIONS * RUNS
+    assert figures["runs on two cores"] > SESSIONS * RUNS / 4 and figures["runs on one"] > SESSIONS
+    assert figures["interrupts"] > SESSIONS * RUNS and figures["threads"] > SESSIONS and figures["files"] > SESSIONS
