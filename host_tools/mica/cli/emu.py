@@ -15,6 +15,7 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs
+from mica.link import sensors
 from mica.link.emulated import start_emulator
 from mica.toolchain.build import build
 
@@ -27,6 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
     )
+    parser.add_argument(
+        "--i2s",
+        metavar="WAV[,sck=N,ws=N,sd=N]",
+        help="the virtual Pico's microphone hears this; at pins 16, 17, 18 where nothing else is said",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,9 +43,13 @@ def run(args: argparse.Namespace) -> int:
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0
         rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
+    wired = sensors.Sensors()
+    for bus, read in (("i2s", sensors.i2s),):
+        if (text_of := getattr(args, bus)) is not None:
+            wired.wired[bus] = read(text_of)
     parent = os.getppid()
     image = build(board, progress=say).image
-    with start_emulator(board, image, rom=rom, tcp=args.socket, progress=say) as emulator:
+    with start_emulator(board, image, rom=rom, tcp=args.socket, sensors=wired, progress=say) as emulator:
         if args.json:
             text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
         else:
@@ -51,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
         while emulator.alive():
             if os.getppid() != parent:
                 return 0  # nobody is left to press Ctrl-C
+            for note in emulator.notes():
+                say(note)
             time.sleep(0.2)
     say(f"{board.name} has ended{': ' if emulator.last_words else ''}{emulator.last_words}")
     return 0
