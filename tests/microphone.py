@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from tones import write_wav
 
-from mica.link import sensors
+from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.run import hearing
+from mica.run import hearing, sensor_files
 from mica.run.host import HostRunner
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "firmware" / "examples" / "wake_word.py"
@@ -73,7 +73,7 @@ def hear(packed: Path, sound: np.ndarray, label: str, threshold: float, mean: in
     """So many seconds of the board's time. A sample that does not come as it was raises AssertionError."""
     with tempfile.TemporaryDirectory() as folder:
         wav = write_wav(Path(folder) / "sound.wav", sound)
-        wired = sensors.Sensors({"i2s": sensors.i2s(str(wav))})
+        wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
     with open_board("RPI_PICO@emu", rom_files={packed.name: packed.read_bytes()}, sensors=wired) as board:
         code = WATCHED + example(packed.name, label, threshold, mean, round(1000 * seconds)) + TELL
         *lines, end = board.exec(code, timeout=60 + 30 * seconds).decode().splitlines()

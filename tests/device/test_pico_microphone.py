@@ -17,10 +17,11 @@ import pytest
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.link import sensors
 from mica.link.emulated import EmulatedBoard, start_emulator
+from mica.link.sensors import Sensors
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
+from mica.run import sensor_files
 from mica.toolchain.build import BuildResult
 
 RATE = 16000
@@ -50,7 +51,7 @@ def sound() -> np.ndarray:
 @pytest.fixture(scope="module")
 def of_module(sound: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedBoard]:
     wav = write_wav(tmp_path_factory.mktemp("i2s") / "noise.wav", sound)
-    wired = sensors.Sensors({"i2s": sensors.i2s(str(wav))})
+    wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
     with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}, sensors=wired) as board:
         assert isinstance(board, EmulatedBoard)
         yield board
@@ -226,7 +227,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
         assert said in error and error.count("\n") == 1, error
     with pytest.raises(MicaError, match=r"MPS2_AN385 has no sensors; the virtual Pico has: RPI_PICO@emu"):
         start_emulator(
-            load_board("MPS2_AN385"), tmp_path, sensors=sensors.Sensors({"i2s": sensors.i2s(f"{files['good.wav']}")})
+            load_board("MPS2_AN385"), tmp_path, sensors=Sensors({"i2s": sensor_files.i2s(f"{files['good.wav']}")})
         )
 
 

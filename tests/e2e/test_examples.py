@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from helpers import DEMO, ROOT
 
-from mica.link import sensors
 from mica.link.board import BoardError, Link
+from mica.link.sensors import Sensors
 from mica.link.targets import open_board
+from mica.run import sensor_files
 
 HERE = ROOT / "firmware" / "examples"
 FILES = sorted(HERE.glob("*.py"))
@@ -52,7 +53,7 @@ def board_with(
     def get(name: str) -> Link:
         files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name == "RPI_PICO@emu" else {})}
         if name not in open_ones:
-            wired = sensors.Sensors({"i2s": sensors.i2s(str(tones.with_suffix(".wav")))})
+            wired = Sensors({"i2s": sensor_files.i2s(str(tones.with_suffix(".wav")))})
             open_ones[name] = open_board(name, rom_files=files, sensors=wired if name == "RPI_PICO@emu" else None)
         board = open_ones[name]
         board.soft_reset()

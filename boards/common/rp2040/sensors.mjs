@@ -1,21 +1,31 @@
 // What is wired to the virtual Pico, by the description that run.mjs is given:
-//     {"i2s": {"file": int16 samples, "name": ..., "rate": 16000, "sck": 16, "ws": 17, "sd": 18}}
+//     {"i2s": {"file": int16 samples, "name": ..., "rate": 16000, "sck": 16, "ws": 17, "sd": 18},
+//      "adc": {"file": int16 samples, "name": ..., "rate": 1000, "pin": 26},
+//      "imu": {"file": rows of six int16, "name": ..., "rate": 100, "sda": 4, "scl": 5, "addr": 104}}
 // Files are read once; after a reset the same sensors are at the new chip.
 
 import fs from 'node:fs';
+import { AnalogPin } from './adc.mjs';
 import { Microphone } from './i2s.mjs';
+import { MotionSensor, tellEmpty } from './imu.mjs';
 
 export class Sensors {
   // tell(line): what a sensor has to say to the user.
   constructor(description, tell) {
     this.tell = tell;
-    this.i2s = description.i2s ?? null;
-    this.sound = this.i2s && numbers(this.i2s.file);
+    this.wired = Object.entries(description).map(([bus, sensor]) => ({ bus, sensor, data: numbers(sensor.file) }));
   }
 
   connect(machine) {
-    if (this.i2s !== null) {
-      new Microphone(machine.rp2040, this.i2s, this.sound, machine.pio, this.tell);
+    machine.rp2040.i2c.forEach(tellEmpty);
+    for (const { bus, sensor, data } of this.wired) {
+      if (bus === 'i2s') {
+        new Microphone(machine.rp2040, sensor, data, machine.pio, this.tell);
+      } else if (bus === 'adc') {
+        new AnalogPin(machine.rp2040, sensor, data, this.tell);
+      } else {
+        new MotionSensor(machine.rp2040, sensor, data, this.tell);
+      }
     }
   }
 }

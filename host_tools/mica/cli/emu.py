@@ -15,8 +15,9 @@ from mica.cli import text
 from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs
-from mica.link import sensors
 from mica.link.emulated import start_emulator
+from mica.link.sensors import Sensors
+from mica.run import sensor_files
 from mica.toolchain.build import build
 
 JSON_KEYS = "board, port, pid"
@@ -33,6 +34,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WAV[,sck=N,ws=N,sd=N]",
         help="the virtual Pico's microphone hears this; at pins 16, 17, 18 where nothing else is said",
     )
+    parser.add_argument(
+        "--adc",
+        metavar="WAV[,pin=N]",
+        help="the virtual Pico's analogue pin has this voltage; 26 where no other is said",
+    )
+    parser.add_argument(
+        "--imu",
+        metavar="NPZ[,sda=N,scl=N,addr=N]",
+        help="the virtual Pico's MPU6050 moves like this; at pins 4 and 5 and address 0x68 where nothing else is said",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,10 +54,8 @@ def run(args: argparse.Namespace) -> int:
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0
         rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
-    wired = sensors.Sensors()
-    for bus, read in (("i2s", sensors.i2s),):
-        if (text_of := getattr(args, bus)) is not None:
-            wired.wired[bus] = read(text_of)
+    given = ((bus, getattr(args, bus)) for bus in sensor_files.READERS)
+    wired = Sensors({bus: sensor_files.READERS[bus](words) for bus, words in given if words is not None})
     parent = os.getppid()
     image = build(board, progress=say).image
     with start_emulator(board, image, rom=rom, tcp=args.socket, sensors=wired, progress=say) as emulator:
