@@ -99,6 +99,8 @@ class Listener:
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
     """
 
+    _SAME = "all samples are the same: is the microphone connected, on these pins?"
+
     def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us):
         expected = int(model._m.meta("sample_rate") or 0)
         if model.input_dtype != ("h",) or not expected:
@@ -108,9 +110,15 @@ class Listener:
             raise ValueError(
                 f"the source has {rate} samples a second and the model takes {expected}; change the source's rate"
             )
+        self._n = len(model.input(0))
+        self._prepare(model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
+        self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
+
+    def _prepare(self, model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us):
+        """All but where samples come from."""
         self.model = model
         self.rate = rate
-        self._n = len(model.input(0))
         self._stream = model._m.info.state_bytes > 0
         self._step = step or self._usual_step()
         if mean < 1 or self._step < 1:
@@ -137,8 +145,6 @@ class Listener:
         self._runs = 0
         self._end = self._n
         self._last_end = ms * rate // 1000
-        self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
-        self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
 
     def _usual_step(self):
         """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
@@ -174,9 +180,7 @@ class Listener:
             self._still += self._step
             if self._still >= self.rate:
                 self._still = -1  # told once
-                return Event(
-                    None, 0.0, self._ms(), "all samples are the same: is the microphone connected, on these pins?"
-                )
+                return Event(None, 0.0, self._ms(), self._SAME)
         return None
 
     def _forget(self):
