@@ -17,9 +17,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TFLITE_FILES = 1000  # damaged .tflite files of a process
+LARGEST = ("edges", "largest per mille of the time")  # figures that are not summed
+LONGEST = 600  # seconds of sound for the virtual Pico
 sys.path[:0] = [
     str(ROOT / "host_tools"),
-    *(str(ROOT / "tests" / name) for name in ("format", "usermod", "host", "robustness", "faults", "fleet")),
+    *(str(ROOT / "tests" / name) for name in (".", "format", "usermod", "host", "robustness", "faults", "fleet")),
 ]
 
 import c_build  # noqa: E402
@@ -51,7 +53,7 @@ class Found:
     def add(self, name: str, tried: dict[str, int]) -> None:
         sums = self.figures.setdefault(name, {})
         for what, n in tried.items():
-            sums[what] = max(sums.get(what, 0), n) if what == "edges" else sums.get(what, 0) + n
+            sums[what] = max(sums.get(what, 0), n) if what in LARGEST else sums.get(what, 0) + n
 
 
 def fuzz(s: Settings, found: Found) -> None:
@@ -220,6 +222,54 @@ def fleet(s: Settings, found: Found) -> None:
             seed += 1
 
 
+def microphone(s: Settings, found: Found) -> None:
+    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go: no sample is lost, and it hears what this
+    computer hears. Where ../shared is missing there is no wake word, and nothing is tried."""
+    import numpy as np
+    from microphone import by_host, hear
+    from tones import marvin
+
+    title, models = "wake word at the virtual Pico's microphone", ROOT.parent / "shared" / "models" / "tflite"
+    end, seed = time.monotonic() + s.seconds, s.seed
+    if not models.is_dir():
+        found.add(title, {"skipped: ../shared/models is missing": 1})
+        return
+    ten = marvin(models / "sww_easy10s.wav")
+    with tempfile.TemporaryDirectory() as name:
+        path, labels = Path(name) / "wake.mica", Path(name) / "labels.txt"
+        labels.write_text("marvin\nsilence\nother\n")
+        words = [
+            "--frontend",
+            "logmel:mlperf-wakeword",
+            "--stream",
+            "input_1:1=1",
+            "--labels",
+            str(labels),
+            "-o",
+            str(path),
+        ]
+        pack = [sys.executable, "-m", "mica", "pack", str(models / "sww_int8.tflite"), *words]
+        subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
+        while (left := end - time.monotonic()) > 0:
+            seconds = min(LONGEST, max(10, left / 3))  # of the board's time, which goes by more slowly than ours
+            shift = int(np.random.default_rng(seed).integers(len(ten)))
+            sound = np.tile(np.roll(ten, shift), LONGEST // 10)[: round(16000 * seconds)]
+            try:
+                heard = hear(path, sound, "marvin", 0.95, 3, seconds)
+                overruns = [p for p in heard.problems if "overrun" in p]
+                assert not overruns, overruns[0]
+                # What it heard in its last frames it may not have been asked for.
+                said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= heard.samples // 16 - 200]
+                assert heard.events[: len(said)] == said, f"heard {heard.events}, not {said}"
+            except AssertionError as e:
+                found.add(title, {"crashes": 1})
+                found.problems.append(f"microphone, seed {seed}: {e}")
+                return
+            tried = {"samples": heard.samples, "words": len(heard.events), LARGEST[1]: round(1000 * heard.used)}
+            found.add(title, tried | {"crashes": 0})
+            seed += 1
+
+
 PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "fuzz": fuzz,
     "boards": boards,
@@ -229,4 +279,5 @@ PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "tflite": tflite,
     "strips": strips,
     "fleet": fleet,
+    "microphone": microphone,
 }

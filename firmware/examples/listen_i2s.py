@@ -8,12 +8,12 @@ import mica
 from mica.audio import listen
 
 m = mica.Model("tones.mica")
-microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=32, format=I2S.MONO, rate=16000, ibuf=20000)
+microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=16, format=I2S.MONO, rate=16000, ibuf=20000)
 
 
 async def main():
-    # bits=32: the microphone has 24 bits in 32; the upper 16 are what the model takes.
-    with listen(m, microphone, bits=32, threshold=0.8, mean=2, step=400) as words:
+    # The microphone has 24 bits in 32; with bits=16 I2S gives the upper 16, which are what the model takes.
+    with listen(m, microphone, threshold=0.8, mean=2, step=400) as words:
         try:
             async for event in words:
                 print(event.label or event.problem, "at", event.ms, "ms")

@@ -1,5 +1,5 @@
 # Records half a second of an INMP441 microphone into a .wav file: SCK to pin 16, WS to 17, SD to 18, L/R to ground, 3.3 V.
-# boards: UNIX
+# boards: UNIX RPI_PICO@emu
 from array import array
 from struct import pack
 from time import sleep
@@ -10,8 +10,8 @@ from mica.audio import Ring
 from mica.wav import Wav
 
 RATE, SAMPLES = 16000, 8000  # mica record does the same from a computer, into folders named after labels
-microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=32, format=I2S.MONO, rate=RATE, ibuf=20000)
-ring = Ring(microphone, SAMPLES, bits=32)
+microphone = I2S(0, sck=Pin(16), ws=Pin(17), sd=Pin(18), mode=I2S.RX, bits=16, format=I2S.MONO, rate=RATE, ibuf=20000)
+ring = Ring(microphone, SAMPLES)
 while ring.count < RATE // 10 + SAMPLES:  # a tenth of a second for the microphone to wake up
     sleep(0.001)
 ring.close()

@@ -12,7 +12,7 @@ except (ImportError, ValueError) as error:  # ValueError: a native module for an
     raise ImportError(line(error))
 
 __version__ = "0.1.0"
-__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Supervisor, hooks, slots, audio, camera, boxes, kernels, register(), cores(), info()"
+__doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complete(); Supervisor, hooks, slots, audio, analog, motion, camera, boxes, kernels, register(), cores(), info()"
 
 
 def __getattr__(name):
@@ -27,11 +27,13 @@ def __getattr__(name):
             "Supervisor": "supervisor",
             "complete": "text",
             "generate": "text",
+            "analog": "analog",
             "audio": "audio",
             "boxes": "boxes",
             "camera": "camera",
             "hooks": "hooks",
             "kernels": "kernels",
+            "motion": "motion",
             "operators": "operators",
             "pictures": "pictures",
             "register": "model",

@@ -99,7 +99,9 @@ class Listener:
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
     """
 
-    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms):
+    _SAME = "all samples are the same: is the microphone connected, on these pins?"
+
+    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us):
         expected = int(model._m.meta("sample_rate") or 0)
         if model.input_dtype != ("h",) or not expected:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
@@ -108,9 +110,15 @@ class Listener:
             raise ValueError(
                 f"the source has {rate} samples a second and the model takes {expected}; change the source's rate"
             )
+        self._n = len(model.input(0))
+        self._prepare(model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
+        self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
+
+    def _prepare(self, model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us):
+        """All but where samples come from."""
         self.model = model
         self.rate = rate
-        self._n = len(model.input(0))
         self._stream = model._m.info.state_bytes > 0
         self._step = step or self._usual_step()
         if mean < 1 or self._step < 1:
@@ -125,19 +133,18 @@ class Listener:
         self._chosen = [
             (name in labels) if labels else str(name).strip("_").lower() not in _NOT_HEARD for name in self._names
         ]
-        self._threshold, self._mean, self._dead = threshold, mean, dead_ms
+        self._threshold, self._mean, self._dead, self._slice = threshold, mean, dead_ms, slice_us
         self.scores = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
         self._last = -dead_ms
         self._still = 0
-        self._busy = 0
+        self._busy = self._took = 0
+        self._whole = False
         self._ended = 0
         self._runs = 0
         self._end = self._n
         self._last_end = ms * rate // 1000
-        self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
-        self._ring = Ring(source, self._n + spare * self._step + block, bits, block)
 
     def _usual_step(self):
         """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
@@ -173,9 +180,7 @@ class Listener:
             self._still += self._step
             if self._still >= self.rate:
                 self._still = -1  # told once
-                return Event(
-                    None, 0.0, self._ms(), "all samples are the same: is the microphone connected, on these pins?"
-                )
+                return Event(None, 0.0, self._ms(), self._SAME)
         return None
 
     def _forget(self):
@@ -183,9 +188,41 @@ class Listener:
         if self._stream:
             self.model.reset()
 
-    def _heard(self, output, begun):
+    def _run(self):
+        """The model's answer, in one go."""
+        begun = ticks_us()
+        output = self.model.predict([self._fill])[0]
+        self._took = ticks_diff(ticks_us(), begun)
+        self._busy += self._took
+        if self._runs == 2:
+            self._whole = self._took <= self._slice
+        return output
+
+    async def _arun(self):
+        """The same so that others can run, who are not counted: in slices, which cost more, where a run takes longer than one. The first run
+        learns how to slice; where the second is short enough, the third is whole for a try."""
+        import asyncio
+
+        if self._whole or (self._runs == 2 and self._took < 2 * self._slice):
+            await asyncio.sleep_ms(0)
+            return self._run()
+        model, took = self.model, 0
+        begun = ticks_us()
+        model.start([self._fill])
+        try:
+            while model.resume(self._slice):
+                took += ticks_diff(ticks_us(), begun)
+                await asyncio.sleep_ms(0)
+                begun = ticks_us()
+        except BaseException:
+            model.stop()
+            raise
+        self._took = took + ticks_diff(ticks_us(), begun)
+        self._busy += self._took
+        return model._read(False)[0]
+
+    def _heard(self, output):
         """Take an answer of the model; return an event, or None."""
-        self._busy += ticks_diff(ticks_us(), begun)
         self._runs += 1
         ms = self._ms()
         self._end += self._step
@@ -227,8 +264,7 @@ class Listener:
                 waited = self._patient(waited + 1)
             event = self._problem()
             if event is None:
-                begun = ticks_us()
-                event = self._heard(self.model.predict([self._fill])[0], begun)
+                event = self._heard(self._run())
             if event is not None:
                 return event
 
@@ -250,8 +286,7 @@ class Listener:
                     waited = self._patient(waited + 1)
             event = self._problem()
             if event is None:
-                begun = ticks_us()
-                event = self._heard((await self.model.arun([self._fill]))[0], begun)
+                event = self._heard(await self._arun())
             if event is not None:
                 return event
 
@@ -272,7 +307,20 @@ class Listener:
 
 
 def listen(
-    model, source, *, rate=0, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, bits=16, block=256, spare=2, ms=0
+    model,
+    source,
+    *,
+    rate=0,
+    labels=None,
+    threshold=0.7,
+    mean=3,
+    dead_ms=1000,
+    step=0,
+    bits=16,
+    block=256,
+    spare=2,
+    ms=0,
+    slice_us=10_000,
 ):
     """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
 
@@ -280,6 +328,7 @@ def listen(
     and for the same label again after it has been below. labels: those that count, by default all but silence, unknown, other and noise.
     rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
     a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
-    ms: of sound, after which it ends; 0: where the source does.
+    ms: of sound, after which it ends; 0: where the source does. slice_us: with `async for`, how long others may have to wait at a time: a run
+    that takes no longer is not cut.
     """
-    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms)
+    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us)

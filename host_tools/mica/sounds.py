@@ -15,8 +15,16 @@ LONGEST = 1 << 28  # bytes: some two hours
 
 def read(path: str | Path, rate: int) -> np.ndarray:
     """int16 [n], n > 0. Raises MicaError where the file is something else than one channel of 16 bits at `rate` samples a second."""
-    path = Path(path)
-    expected = f"expected one channel, 16 bits, {rate} Hz"
+    return _read(Path(path), rate)[0]
+
+
+def read_any(path: str | Path) -> tuple[np.ndarray, int]:
+    """The same, of any number of samples a second, and that number."""
+    return _read(Path(path), None)
+
+
+def _read(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
+    expected = "expected one channel, 16 bits" + (f", {rate} Hz" if rate else "")
     try:
         with wave.open(str(path), "rb") as file:
             channels, width, found, n = file.getparams()[:4]
@@ -33,12 +41,12 @@ def read(path: str | Path, rate: int) -> np.ndarray:
         raise MicaError(f"{path}: has {channels} channels", todo=f"{expected}; keep one: sox IN.wav OUT.wav remix 1")
     if width != 2:
         raise MicaError(f"{path}: has samples of {8 * width} bits", todo=f"{expected}: sox IN.wav -b 16 OUT.wav")
-    if found != rate:
+    if rate is not None and found != rate:
         raise MicaError(f"{path}: has {found} samples a second", todo=f"{expected}: sox IN.wav -r {rate} OUT.wav")
     samples = np.frombuffer(data[: len(data) & -2], "<i2")
     if len(samples) == 0:
         raise MicaError(f"{path}: holds no samples", todo="record it again")
-    return samples
+    return samples, found
 
 
 def clipped(samples: np.ndarray) -> str:

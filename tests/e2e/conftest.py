@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import waves
 from bright import save_net as save_bright
 from bright import save_samples
 from helpers import DEMO, pack
@@ -73,3 +74,36 @@ def tones_rows(tones: Path) -> Path:
     folder = tones.parent
     words = "--frontend", FRONT_END, "--window", "x:3=1", "--labels", folder / "labels.txt"
     return pack(folder / "tones.onnx", folder / "tones_rows.mica", "--calib", folder / "data", *words)
+
+
+@pytest.fixture(scope="session")
+def fan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that tells a machine's sounds at 8,000 samples a second, and fan.wav: it stands, runs smoothly, stands, rattles."""
+    folder = tmp_path_factory.mktemp("fan")
+    rng = np.random.default_rng(2)
+    for k in range(8):
+        for label in LABELS:
+            write_wav(folder / "data" / label / f"{k}.wav", tone(rng, label), rate=8000)
+    (folder / "labels.txt").write_text("smooth\nrattle\nsilence")
+    save_net(folder / "fan.onnx")
+    parts = [tone(rng, label, 2400) for label in ("silence", "low", "silence", "high")]
+    write_wav(folder / "fan.wav", np.concatenate(parts), rate=8000)
+    words = "--frontend", FRONT_END.replace("fmax=8000", "fmax=4000,rate=8000")
+    return pack(
+        folder / "fan.onnx", folder / "fan.mica", *words, "--calib", folder / "data", "--labels", folder / "labels.txt"
+    )
+
+
+@pytest.fixture(scope="session")
+def gestures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that tells gestures, and gestures.npz as `mica record --imu` writes it: it lies there, is shaken, lies there, is turned."""
+    folder = tmp_path_factory.mktemp("gestures")
+    rng = np.random.default_rng(3)
+    x = np.stack([waves.movement(rng, label) for label in waves.LABELS for _ in range(10)])
+    np.savez(folder / "x.npz", x=x)
+    (folder / "labels.txt").write_text("\n".join(waves.LABELS))
+    waves.save_net(folder / "gestures.onnx")
+    parts = [waves.movement(rng, label, 60) for label in ("unknown", "shake", "unknown", "turn")]
+    np.savez(folder / "gestures.npz", x=np.concatenate(parts)[None], rate=waves.RATE)
+    words = "--calib", folder / "x.npz", "--labels", folder / "labels.txt"
+    return pack(folder / "gestures.onnx", folder / "gestures.mica", *words)

@@ -10,7 +10,9 @@ import pytest
 from helpers import DEMO, ROOT
 
 from mica.link.board import BoardError, Link
+from mica.link.sensors import Sensors
 from mica.link.targets import open_board
+from mica.run import sensor_files
 
 HERE = ROOT / "firmware" / "examples"
 FILES = sorted(HERE.glob("*.py"))
@@ -37,20 +39,31 @@ def matches(pattern: str, line: str) -> bool:
 
 @pytest.fixture(scope="module")
 def board_with(
-    digits: Path, digits_rows: Path, digits_fed: Path, tones: Path, tones_rows: Path, person: Path
+    digits: Path,
+    digits_rows: Path,
+    digits_fed: Path,
+    tones: Path,
+    tones_rows: Path,
+    person: Path,
+    fan: Path,
+    gestures: Path,
 ) -> Iterator[Callable[[str], Link]]:
-    """Boards by name, each started once, with some models on it and an empty heap; UNIX with those of stand-ins too."""
+    """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Pico with sensors."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
     packed["command.mica"] = DEMO / "command.mica"
     models = {name: path.read_bytes() for name, path in packed.items()}
     of_stand_ins = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
     of_stand_ins |= {"tones_rows.mica": tones_rows.read_bytes(), "person.mica": person.read_bytes()}
+    of_sensors = {path.name: path.read_bytes() for path in (tones_rows, fan, gestures)}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
-        files = {**models, **(of_stand_ins if name == "UNIX" else {})}
+        files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name == "RPI_PICO@emu" else {})}
         if name not in open_ones:
-            open_ones[name] = open_board(name, rom_files=files)
+            recordings = {"i2s": tones.with_suffix(".wav"), "adc": fan.with_suffix(".wav")}
+            recordings["imu"] = gestures.with_suffix(".npz")
+            wired = Sensors({bus: sensor_files.READERS[bus](str(file)) for bus, file in recordings.items()})
+            open_ones[name] = open_board(name, rom_files=files, sensors=wired if name == "RPI_PICO@emu" else None)
         board = open_ones[name]
         board.soft_reset()
         if not board.rom_files:

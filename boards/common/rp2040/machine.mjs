@@ -3,6 +3,7 @@
 import fs from 'node:fs';
 import { BasePeripheral, RP2040 } from 'rp2040js';
 import { CycleClock } from './clock.mjs';
+import { PioClock } from './pio.mjs';
 import { Processor } from './processor.mjs';
 import { SecondCore } from './second_core.mjs';
 
@@ -65,9 +66,10 @@ const WATCHDOG = 0x40058; // its page
 const hex = (n) => `0x${(n >>> 0).toString(16).padStart(8, '0')}`;
 
 export class Machine {
-  // `flash` is the name of a file of FLASH_BYTES bytes.
-  constructor(bootrom, flash) {
+  // `flash` is the name of a file of FLASH_BYTES bytes; `sensors` are connected to each new chip.
+  constructor(bootrom, flash, sensors = null) {
     this.bootrom = bootrom;
+    this.sensors = sensors;
     this.file = fs.openSync(flash, 'r+');
     this.content = new Uint8Array(FLASH_BYTES);
     fs.readSync(this.file, this.content, 0, FLASH_BYTES, 0);
@@ -110,6 +112,8 @@ export class Machine {
       this.resetWanted = true;
       this.processor.state.limit = 0;
     };
+    this.pio = new PioClock(this.rp2040);
+    this.sensors?.connect(this);
     this.rp2040.onBreak = (code) => this.trap(code, this.core);
     this.processor = new Processor(this.rp2040, FLASH_BYTES, (message) => this.stop('crash', message));
     this.clock.onDeadline = (deadline) => {

@@ -1,7 +1,8 @@
-// Runs a virtual Pico: node run.mjs BOOTROM FLASH PORT
+// Runs a virtual Pico: node run.mjs BOOTROM FLASH PORT [SENSORS]
 //
 // Its USB serial port is at 127.0.0.1:PORT (0: any that is free), for one program at a time. Lines on stdout tell what happens,
-// `port 4711` first, `idle` when the board has started and waits for input. Lines on stdin ask:
+// `port 4711` first, `idle` when the board has started and waits for input, `sensor ...` what a sensor has to say; SENSORS is the JSON
+// that sensors.mjs describes. Lines on stdin ask:
 //     cycles      -> cycles <executed since power-on> <nanoseconds of the board's time> <seconds of ours spent executing>
 // It ends when stdin does, so nothing is left behind by whoever has started it.
 
@@ -9,13 +10,14 @@ import fs from 'node:fs';
 import net from 'node:net';
 import readline from 'node:readline';
 import { Machine } from './machine.mjs';
+import { Sensors } from './sensors.mjs';
 import { UsbSerial } from './usb.mjs';
 
 const SLICE = 200_000; // cycles between two looks at the outside world
 const HELD = 64 * 1024; // bytes that wait in one direction, before the other side has to
 const NAP = 1e6; // nanoseconds of sleep that are worth a real one
 
-const [bootrom, flash, port] = process.argv.slice(2);
+const [bootrom, flash, port, wired = '{}'] = process.argv.slice(2);
 const say = (line) => fs.writeSync(1, `${line}\n`);
 console.warn = () => {}; // rp2040js, of registers that it does not model
 
@@ -25,7 +27,8 @@ function fail(message) {
 }
 
 const rom = fs.readFileSync(bootrom);
-const machine = new Machine(new Uint32Array(rom.buffer, rom.byteOffset, rom.length >> 2), flash);
+const sensors = new Sensors(JSON.parse(wired), (line) => say(`sensor ${line}`));
+const machine = new Machine(new Uint32Array(rom.buffer, rom.byteOffset, rom.length >> 2), flash, sensors);
 let serial;
 let client = null;
 let blocked = false; // the program on our side does not read: the board's time stands still

@@ -2,11 +2,13 @@ from _mica import Arena as Arena
 from _mica import cores as cores
 from _mica import info as info
 
+from . import analog as analog
 from . import audio as audio
 from . import boxes as boxes
 from . import camera as camera
 from . import hooks as hooks
 from . import kernels as kernels
+from . import motion as motion
 from . import operators as operators
 from . import pictures as pictures
 from . import remote as remote

@@ -41,6 +41,7 @@ class Listener:
         block: int,
         spare: int,
         ms: int,
+        slice_us: int,
     ) -> None: ...
     @property
     def used(self) -> float: ...
@@ -66,4 +67,5 @@ def listen(
     block: int = 256,
     spare: int = 2,
     ms: int = 0,
+    slice_us: int = 10_000,
 ) -> Listener: ...

@@ -16,6 +16,8 @@ from mica.cli.say import say
 from mica.errors import MicaError, Unsupported
 from mica.images import romfs
 from mica.link.emulated import start_emulator
+from mica.link.sensors import Sensors
+from mica.run import sensor_files
 from mica.toolchain.build import build
 
 JSON_KEYS = "board, port, pid"
@@ -27,6 +29,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"
     )
+    parser.add_argument(
+        "--i2s",
+        metavar="WAV[,sck=N,ws=N,sd=N]",
+        help="the virtual Pico's microphone hears this; at pins 16, 17, 18 where nothing else is said",
+    )
+    parser.add_argument(
+        "--adc",
+        metavar="WAV[,pin=N]",
+        help="the virtual Pico's analogue pin has this voltage; 26 where no other is said",
+    )
+    parser.add_argument(
+        "--imu",
+        metavar="NPZ[,sda=N,scl=N,addr=N]",
+        help="the virtual Pico's MPU6050 moves like this; at pins 4 and 5 and address 0x68 where nothing else is said",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,9 +54,11 @@ def run(args: argparse.Namespace) -> int:
     if args.rom is not None:
         size = board.romfs.size if board.romfs else 0
         rom = romfs.build(romfs.read_folder(Path(args.rom)), size=size)
+    given = ((bus, getattr(args, bus)) for bus in sensor_files.READERS)
+    wired = Sensors({bus: sensor_files.READERS[bus](words) for bus, words in given if words is not None})
     parent = os.getppid()
     image = build(board, progress=say).image
-    with start_emulator(board, image, rom=rom, tcp=args.socket, progress=say) as emulator:
+    with start_emulator(board, image, rom=rom, tcp=args.socket, sensors=wired, progress=say) as emulator:
         if args.json:
             text.emit_json({"board": board.name, "port": emulator.port, "pid": emulator.pid})
         else:
@@ -51,6 +70,8 @@ def run(args: argparse.Namespace) -> int:
         while emulator.alive():
             if os.getppid() != parent:
                 return 0  # nobody is left to press Ctrl-C
+            for note in emulator.notes():
+                say(note)
             time.sleep(0.2)
     say(f"{board.name} has ended{': ' if emulator.last_words else ''}{emulator.last_words}")
     return 0

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--i2s",
         metavar="sck=N,ws=N,sd=N",
-        help="a microphone at the board's pins of these numbers; more words: id=0, bits=32 or 16",
+        help="a microphone at the board's pins of these numbers; more words: id=0, bits=16 or 32",
     )
     parser.add_argument("--seconds", metavar="S", type=float, help="of a microphone; default: until Ctrl-C")
 

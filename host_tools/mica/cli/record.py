@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="T", required=True, help="the board: a port, auto, or an emulated one")
     sensor = parser.add_mutually_exclusive_group(required=True)
     sensor.add_argument(
-        "--i2s", metavar="sck=N,ws=N,sd=N", help="a microphone at these pins; more words: id=0, bits=32 or 16"
+        "--i2s", metavar="sck=N,ws=N,sd=N", help="a microphone at these pins; more words: id=0, bits=16 or 32"
     )
     sensor.add_argument("--adc", metavar="PIN", help="an analogue pin, such as one with a vibration sensor")
     sensor.add_argument("--imu", metavar="mpu6050,sda=N,scl=N", help="a motion sensor; more words: id=0, addr=0x68")

@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mica.boards import BoardSpec
+from mica.errors import MicaError
 from mica.images import romfs
 from mica.link.board import SILENCE, BoardError, PutProgress
 from mica.link.qemu import Emulator
+from mica.link.sensors import Sensors
 from mica.link.serial_board import SerialBoard
 from mica.link.virtual_pico import VirtualPico
 from mica.toolchain.cache import Progress, quiet
@@ -22,11 +24,16 @@ def start_emulator(
     rom: bytes | None = None,
     tcp: int | None = None,
     keep_flash: bool = True,
+    sensors: Sensors | None = None,
     progress: Progress = quiet,
 ) -> Emulator:
     """Start the emulator that the board's port wants; the arguments are those of Emulator and VirtualPico."""
     if board.port == "rp2":
-        return VirtualPico(board, image, load=load, rom=rom, tcp=tcp, keep_flash=keep_flash, progress=progress)
+        return VirtualPico(
+            board, image, load=load, rom=rom, tcp=tcp, keep_flash=keep_flash, sensors=sensors, progress=progress
+        )
+    if sensors is not None and sensors.wired:
+        raise MicaError(f"{board.name} has no sensors", todo="the virtual Pico has: RPI_PICO@emu")
     return Emulator(board, image, icount=icount, load=load, rom=rom, tcp=tcp)
 
 
@@ -45,11 +52,12 @@ class EmulatedBoard(SerialBoard):
         icount: bool = False,
         load: Sequence[tuple[Path, int]] = (),
         rom_files: Mapping[str, bytes] | None = None,
+        sensors: Sensors | None = None,
         progress: Progress = quiet,
     ) -> None:
         rom = romfs.build(rom_files) if rom_files else None
         self.emulator = start_emulator(
-            board, image, icount=icount, load=load, rom=rom, keep_flash=rom is None, progress=progress
+            board, image, icount=icount, load=load, rom=rom, keep_flash=rom is None, sensors=sensors, progress=progress
         )
         self.rom_files = frozenset(rom_files or ())
         try:

@@ -127,6 +127,10 @@ class Emulator:
     def pid(self) -> int:
         return self._process.pid
 
+    def notes(self) -> list[str]:
+        """What its sensors have said since the last call: it has none."""
+        return []
+
     @property
     def last_words(self) -> str:
         """Why it has ended, where that is known."""

@@ -10,6 +10,7 @@ from mica.errors import MicaError
 from mica.images import romfs
 from mica.link.board import Link
 from mica.link.ports import check_port, is_port_name, the_only_port
+from mica.link.sensors import Sensors
 from mica.link.serial_board import SerialBoard
 from mica.toolchain.build import build
 from mica.toolchain.cache import Progress, quiet
@@ -21,13 +22,14 @@ def open_board(
     icount: bool = False,
     reset: bool = True,
     rom_files: Mapping[str, bytes] | None = None,
+    sensors: Sensors | None = None,
     progress: Progress = quiet,
 ) -> Link:
     """Open a target: the name of an emulated board, a port, or `auto` for the one board that is plugged in.
 
     An emulated board's firmware is built first when it is not up to date. With `icount` the emulator's clock counts
     instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
-    the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells.
+    the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells. `sensors` are wired to the virtual Pico.
     """
     emulated = emulated_boards()
     if target in emulated:
@@ -41,7 +43,7 @@ def open_board(
         from mica.link.emulated import EmulatedBoard
 
         rom = romfs.fitting(rom_files, board.romfs.size if board.romfs else 0)
-        return EmulatedBoard(board, result.image, icount=icount, rom_files=rom, progress=progress)
+        return EmulatedBoard(board, result.image, icount=icount, rom_files=rom, sensors=sensors, progress=progress)
     return SerialBoard(_port_of(target), reset=reset)
 
 

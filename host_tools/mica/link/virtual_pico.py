@@ -1,7 +1,7 @@
 """The virtual Pico: the image for a real RPI_PICO, run by the RP2040 emulator rp2040js in Node.js.
 
-    firmware.uf2 -> flash file -> node run.mjs BOOTROM FLASH PORT <- TCP: the board's USB serial port
-                                              stdin/stdout: questions, such as for the number of cycles
+    firmware.uf2 -> flash file -> node run.mjs BOOTROM FLASH PORT SENSORS <- TCP: the board's USB serial port
+                                              stdin/stdout: questions, such as for the number of cycles; what sensors say
 
 What runs in Node.js is in boards/common/rp2040. Flash is a file, so files on the board and its ROMFS outlive it.
 """
@@ -23,6 +23,7 @@ from mica.errors import MicaError
 from mica.images import uf2
 from mica.link import child
 from mica.link.qemu import Emulator, rom_window
+from mica.link.sensors import Sensors
 from mica.resources import data_dir
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.process import need_program, run_logged
@@ -177,17 +178,20 @@ class VirtualPico(Emulator):
         tcp: int | None = None,
         flash: Path | None = None,
         keep_flash: bool = True,
+        sensors: Sensors | None = None,
         progress: Progress = quiet,
     ) -> None:
         """Start the board with a UF2 image; with None, as its flash is.
 
         `load` puts files at addresses of its flash; `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or
         at a free one for 0 and None. `flash` is the file that keeps its flash; without `keep_flash` nothing does.
+        `sensors` are wired to it; what they say is in `notes`.
         """
         self.name = board.target
         self._kept = None
         self._last_words = ""
         self._text = b""
+        self._notes: list[str] = []
         for path in (image, *(path for path, _ in load)):
             if path is not None and not path.is_file():
                 raise MicaError(f"{path} is not there", todo=f"expected a file to run on {self.name}")
@@ -197,7 +201,9 @@ class VirtualPico(Emulator):
             if not keep_flash:
                 flash = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-"))) / "flash.bin"
             self._flash = _open_flash(flash or default_flash(self.name), board.name)
-            self._start(board, image, load, rom, tcp or 0, folder)
+            # The emulator has read what the sensors give when it says its port.
+            wires = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-")))
+            self._start(board, image, load, rom, tcp or 0, folder, (sensors or Sensors()).description(wires))
 
     def _start(
         self,
@@ -207,6 +213,7 @@ class VirtualPico(Emulator):
         rom: bytes | None,
         tcp: int,
         folder: Path,
+        wired: str,
     ) -> None:
         try:
             if image is not None:
@@ -219,7 +226,7 @@ class VirtualPico(Emulator):
             self._flash.flush()
             command = [need_program("node", "nodejs"), folder / "run.mjs", folder / "bootrom.bin", self._flash.name]
             self._process = child.start(
-                [*command, str(tcp)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+                [*command, str(tcp), wired], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
         except BaseException:
             self._flash.close()
@@ -249,6 +256,13 @@ class VirtualPico(Emulator):
             raise MicaError(f"{self.name}: the emulator does not answer") from None
         return Cycles(int(executed), int(nanos) / 1e9, float(busy))
 
+    def notes(self) -> list[str]:
+        """What the sensors have said since the last call."""
+        with contextlib.suppress(TimeoutError, MicaError):
+            self._answer("", 0)
+        notes, self._notes = self._notes, []
+        return notes
+
     @property
     def last_words(self) -> str:
         """Why it has ended, as far as it said."""
@@ -270,6 +284,8 @@ class VirtualPico(Emulator):
                     return words[1:]
                 if words[0] in ("error", "crash", "firmware", "bootsel"):
                     self._last_words = " ".join(words[1:])
+                elif words[0] == "sensor":
+                    self._notes.append(" ".join(words[1:]))
                 elif words[0] not in ("port", "idle", "reset", "cycles"):
                     self._last_words = self._last_words or " ".join(words)
                 continue

@@ -40,13 +40,13 @@ print('used', _words.used)
 
 @dataclass(frozen=True)
 class Microphone:
-    """An I2S microphone of one channel by the numbers of its pins. bits: of a sample as it is sent."""
+    """An I2S microphone of one channel by the numbers of its pins. bits: of a sample as I2S gives it, which reads 32 and keeps the upper ones."""
 
     sck: int
     ws: int
     sd: int
     id: int = 0
-    bits: int = 32
+    bits: int = 16
 
     @classmethod
     def read(cls, text: str) -> Microphone:
@@ -57,7 +57,7 @@ class Microphone:
             if key not in ("sck", "ws", "sd", "id", "bits") or key in values or not value.isdecimal():
                 raise MicaError(f"--i2s {text}: '{word}'", todo=_WORDS)
             values[key] = int(value)
-        if not {"sck", "ws", "sd"} <= set(values) or values.get("bits", 32) not in (16, 32):
+        if not {"sck", "ws", "sd"} <= set(values) or values.get("bits", 16) not in (16, 32):
             raise MicaError(f"--i2s {text}", todo=_WORDS)
         return cls(**values)
 

@@ -1,0 +1,166 @@
+"""Motion: from the rows of a sensor, six numbers each, to events.
+
+    sensor = mica.motion.MPU6050(I2C(0, sda=Pin(4), scl=Pin(5), freq=400_000), rate=100)
+    for event in mica.motion.watch(model, sensor):       # or: async for
+        print(event.label, event.score, event.ms)
+
+The model takes the last rows [1, n, 6] in the sensor's counts, as `mica record --imu` has recorded them. The sensor keeps its rows in a FIFO of
+its own while the model runs. A source is an object with `rate`, `axes` and read(buffer, at, most), which puts up to `most` rows behind row `at` of an array of int16
+and returns how many, or -1 where some were lost.
+"""
+
+from array import array
+from struct import unpack_from
+from time import sleep_ms, ticks_diff, ticks_ms
+
+from mica.audio import Event, Listener
+
+_FIFO = 1024  # bytes
+_ROW = 12
+_BURST = 20  # rows of a reading
+
+
+class MPU6050:
+    """A motion sensor, also an MPU6500 or MPU9250, that takes a row `rate` times a second: acceleration x, y, z, rotation x, y, z."""
+
+    axes = 6
+
+    def __init__(self, i2c, rate=100, address=0x68):
+        if not 4 <= rate <= 1000 or 1000 % rate:
+            raise ValueError(f"rate is {rate}; a divisor of 1000 from 4 to 1000 is expected")
+        self.rate = rate
+        self._i2c, self._address = i2c, address
+        self._raw = memoryview(bytearray(_ROW * _BURST))
+        self._count = bytearray(2)
+        # Awake; 188 Hz filter, which makes its clock 1 kHz; 2 g and 250 degrees a second.
+        for register, value in ((0x6B, 0), (0x1A, 1), (0x19, 1000 // rate - 1), (0x1B, 0), (0x1C, 0), (0x23, 0x78)):
+            self._put(register, value)
+        self._empty()
+
+    def _put(self, register, value):
+        self._i2c.writeto_mem(self._address, register, bytes([value]))
+
+    def _empty(self):
+        self._put(0x6A, 0x04)
+        self._put(0x6A, 0x40)
+
+    def read(self, buffer, at, most):
+        self._i2c.readfrom_mem_into(self._address, 0x72, self._count)
+        there = self._count[0] << 8 | self._count[1]
+        if there >= _FIFO:  # what is in it does not begin with a row
+            self._empty()
+            return -1
+        n = min(there // _ROW, most, _BURST)
+        if n:
+            self._i2c.readfrom_mem_into(self._address, 0x74, self._raw[: _ROW * n])
+            for i in range(n):
+                row = unpack_from(">6h", self._raw, _ROW * i)
+                k = 6 * (at + i)
+                for v in row:
+                    buffer[k] = v
+                    k += 1
+        return n
+
+
+class Rows:
+    """The newest rows of a source. count: how many came so far; lost: whether some did not. by_irq: never."""
+
+    by_irq = False
+    block = 0
+
+    def __init__(self, source, rows):
+        self.source = source
+        self.count = 0
+        self.size = rows
+        self.lost = False
+        self._axes = source.axes
+        self._data = array("h", bytes(2 * rows * source.axes))
+        self._view = memoryview(self._data)
+        self._every = 500 // source.rate  # ms: half a row
+        self._looked = ticks_ms()
+
+    def read(self):
+        """Read what is there; never at an end."""
+        if ticks_diff(ticks_ms(), self._looked) < self._every:
+            sleep_ms(1)
+            return True
+        self._looked = ticks_ms()
+        at = self.count % self.size
+        n = self.source.read(self._data, at, min(self.size - at, _BURST))
+        if n < 0:
+            self.lost = True
+        else:
+            self.count += n
+        return True
+
+    def copy(self, end, buffer):
+        """Fill an array of int16 with the rows before `end`."""
+        axes = self._axes
+        n = len(buffer) // axes
+        at = (end - n) % self.size
+        first = min(n, self.size - at)
+        buffer[: first * axes] = self._view[at * axes : (at + first) * axes]
+        if first < n:
+            buffer[first * axes :] = self._view[: (n - first) * axes]
+
+    def still(self, end, n):
+        """Whether the n rows before `end` are all the same."""
+        axes, data = self._axes, self._data
+        at = (end - 1) % self.size * axes
+        for k in range(1, n):
+            other = (end - 1 - k) % self.size * axes
+            for i in range(axes):
+                if data[at + i] != data[other + i]:
+                    return False
+        return True
+
+    def close(self):
+        pass
+
+
+class Watcher(Listener):
+    """An iterator over events, plain or asynchronous; watch() makes it. scores and used as of mica.audio.Listener."""
+
+    _SAME = "all rows are the same: is the sensor awake, and connected?"
+
+    def __init__(self, model, source, labels, threshold, mean, dead_ms, step, ms, slice_us):
+        shape = model.input_shape[0]
+        if len(model.input_shape) != 1 or len(shape) < 2 or shape[-1] != source.axes:
+            raise ValueError(f"the model takes {shape}, and the sensor gives rows of {source.axes}")
+        self._n = 1
+        for d in shape[:-1]:
+            self._n *= d
+        self._prepare(model, source.rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._window = array("h", bytes(2 * self._n * source.axes))
+        self._view = memoryview(self._window)
+        self._ring = Rows(source, self._n + _BURST)  # read only where some are missing
+
+    def _usual_step(self):
+        """All rows of a model that keeps those before; of others a quarter."""
+        return self._n if self._stream else self._n // 4 or 1
+
+    @property
+    def _fill(self):
+        self._ring.copy(self._end, self._view)
+        return self._window
+
+    def _problem(self):
+        if self._ring.lost:
+            self._ring.lost = False
+            ms = self._ms()
+            self._end = self._ring.count + self._n
+            self._forget()
+            return Event(None, 0.0, ms, "overrun: the sensor's FIFO was full; take a lower rate, or a smaller model")
+        return super()._problem()
+
+    def _missing(self):
+        return self._ring.count < self._end and not self._ring.lost
+
+
+def watch(model, source, *, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, ms=0, slice_us=10_000):
+    """Return an iterator over what the model recognises in the sensor's rows, for `for` and `async for`.
+
+    The words are those of mica.audio.listen, step in rows: a quarter of what the model takes where nothing else is said, and all of it for a
+    model with a window.
+    """
+    return Watcher(model, source, labels, threshold, mean, dead_ms, step, ms, slice_us)

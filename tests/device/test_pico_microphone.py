@@ -1,0 +1,259 @@
+"""The virtual Pico's microphone: machine.I2S and PIO of the firmware, by the board's clock, with the samples of a recording."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mica.boards import load_board
+from mica.cli.main import main
+from mica.errors import MicaError
+from mica.link.emulated import EmulatedBoard, start_emulator
+from mica.link.sensors import Sensors
+from mica.link.serial_board import SerialBoard
+from mica.link.targets import open_board
+from mica.run import sensor_files
+from mica.toolchain.build import BuildResult
+
+RATE = 16000
+MICROPHONE = """
+from array import array
+from machine import I2S, Pin
+from time import ticks_diff, ticks_us
+def microphone(bits=16, rate=16000, format=I2S.MONO, sck=16):
+    return I2S(0, sck=Pin(sck), ws=Pin(sck + 1), sd=Pin(sck + 2), mode=I2S.RX, bits=bits, format=format, rate=rate, ibuf=8000)
+def record(n, **options):
+    m = microphone(**options)
+    x = array("h", bytes(2 * n))
+    m.readinto(x)
+    m.deinit()
+    return x
+"""
+
+
+@pytest.fixture(scope="module")
+def sound() -> np.ndarray:
+    """int16 [1600], a tenth of a second of everything, both ends of the range in it."""
+    x = np.random.default_rng(3).integers(-32768, 32768, 1600).astype(np.int16)
+    x[:4] = 1, -1, -32768, 32767
+    return x
+
+
+@pytest.fixture(scope="module")
+def of_module(sound: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedBoard]:
+    wav = write_wav(tmp_path_factory.mktemp("i2s") / "noise.wav", sound)
+    wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
+    with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}, sensors=wired) as board:
+        assert isinstance(board, EmulatedBoard)
+        yield board
+
+
+@pytest.fixture
+def board(of_module: EmulatedBoard) -> EmulatedBoard:
+    of_module.soft_reset()
+    of_module.exec(MICROPHONE)
+    of_module.emulator.notes()
+    return of_module
+
+
+def write_wav(path: Path, x: np.ndarray, **of_header: int) -> Path:
+    import wave
+
+    facts = {"channels": 1, "width": 2, "rate": RATE} | of_header
+    with wave.open(str(path), "wb") as file:
+        file.setparams((facts["channels"], facts["width"], facts["rate"], 0, "NONE", ""))
+        file.writeframes(x.tobytes())
+    return path
+
+
+def numbers(board: EmulatedBoard, code: str, dtype: str = "<i2") -> np.ndarray:
+    board.exec(f"_x = {code}")
+    return np.frombuffer(board.get("_x"), dtype)
+
+
+def test_every_sample(board: EmulatedBoard, sound: np.ndarray) -> None:
+    """16 bits, 32 bits, two channels: the frame in which the clock begins is empty, then come all, and silence when they have ended."""
+    x = numbers(board, "record(1700)")
+    np.testing.assert_array_equal(x, np.r_[0, sound, np.zeros(99)])
+    assert board.emulator.notes() == ["microphone: noise.wav has ended, after 0.10 s: it is silent"]
+    np.testing.assert_array_equal(
+        numbers(board, "record(800, bits=32)", "<i4"), np.r_[0, sound[:399].astype(int) << 16]
+    )
+    both = numbers(board, "record(800, format=I2S.STEREO)").reshape(-1, 2)
+    np.testing.assert_array_equal(both[:, 0], np.r_[0, sound[:399]])
+    assert not both[:, 1].any() and board.emulator.notes() == []
+
+
+def test_time(board: EmulatedBoard) -> None:
+    """So many samples take their time, while the program waits for them and while it does something else."""
+    code = """
+m = microphone()
+x = array("h", bytes(1024))
+m.readinto(x)
+a = ticks_us()
+for _ in range(4): m.readinto(x)
+b = ticks_us()
+n = 0
+def more(m):
+    global n
+    n += 1
+    m.readinto(x)
+m.irq(more)
+m.readinto(x)
+while ticks_diff(ticks_us(), b) < 150_000: pass
+m.deinit()
+print(ticks_diff(b, a), n)
+"""
+    took, n = map(int, board.exec(code).split())
+    assert abs(took - 4 * 512 * 1e6 / RATE) < 2000 and n == 4
+
+
+def test_another_rate(board: EmulatedBoard) -> None:
+    assert not numbers(board, "record(400, rate=8000)")[2:].any()
+    assert board.emulator.notes() == [
+        "microphone: the board reads 8000 samples a second, and noise.wav has 16000: it is silent"
+    ]
+
+
+def test_other_pins(board: EmulatedBoard) -> None:
+    """Nothing is there."""
+    assert not numbers(board, "record(400, sck=6)").any() and board.emulator.notes() == []
+
+
+def test_pio_keeps_time(board: EmulatedBoard) -> None:
+    """Dividers, delays, waits for a word and for another machine's interrupt; and DMA at the pace of a machine."""
+    code = """
+import rp2
+@rp2.asm_pio()
+def counts():
+    pull()
+    mov(x, osr)
+    label("again")
+    jmp(x_dec, "again") [9]
+    push()
+@rp2.asm_pio()
+def waits():
+    wait(1, irq, 0)
+    push()
+@rp2.asm_pio()
+def asks():
+    set(x, 19) [31]
+    label("again")
+    jmp(x_dec, "again") [31]
+    irq(0)
+def took(machine, freq, n):
+    machine.put(n - 1)
+    begun = ticks_us()
+    machine.get()
+    return ticks_diff(ticks_us(), begun)
+a = rp2.StateMachine(0, counts, freq=1_000_000)
+b = rp2.StateMachine(1, counts, freq=125_000_000)
+a.active(1)
+b.active(1)
+print(took(a, 1_000_000, 2000), took(b, 125_000_000, 200_000))
+a.active(0)
+b.active(0)
+w, q = rp2.StateMachine(4, waits, freq=10_000_000), rp2.StateMachine(5, asks, freq=1_000_000)
+w.active(1)
+q.active(1)
+w.get()
+begun = ticks_us()
+for _ in range(10): w.get()
+print(ticks_diff(ticks_us(), begun))
+w.active(0)
+q.active(0)
+@rp2.asm_pio(autopush=True, push_thresh=32, in_shiftdir=rp2.PIO.SHIFT_LEFT)
+def ramps():
+    mov(x, invert(null))
+    label("again")
+    mov(isr, x) [19]
+    push()
+    jmp(x_dec, "again")
+r = rp2.StateMachine(0, ramps, freq=2_000_000)
+d = rp2.DMA()
+words = array("I", bytes(4 * 1500))
+d.config(read=0x50200020, write=words, count=1500, ctrl=d.pack_ctrl(inc_read=False, treq_sel=4))
+begun = ticks_us()
+d.active(1)
+r.active(1)
+while d.active(): pass
+print(ticks_diff(ticks_us(), begun), [w ^ 0xffffffff for w in words] == list(range(1500)))
+d.close()
+"""
+    pauses, fast, asked, moved, right = board.exec(code).split()
+    assert abs(int(pauses) - 20_000) < 200 and abs(int(fast) - 16_000) < 200
+    assert abs(int(asked) - 10 * (32 + 20 * 32 + 1)) < 150
+    assert abs(int(moved) - 1500 * 11) < 400 and right == b"True"
+
+
+def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.ndarray) -> None:
+    """Before anything is started, in one line that says what to do."""
+    quiet = sound // 2
+    files = {
+        "stereo.wav": write_wav(tmp_path / "stereo.wav", quiet, channels=2),
+        "bytes.wav": write_wav(tmp_path / "bytes.wav", quiet, width=1),
+        "slow.wav": write_wav(tmp_path / "slow.wav", quiet, rate=100),
+        "empty.wav": write_wav(tmp_path / "empty.wav", quiet[:0]),
+        "loud.wav": write_wav(tmp_path / "loud.wav", np.full(99, 32767, np.int16)),
+        "half.wav": tmp_path / "half.wav",
+        "none.wav": tmp_path / "none.wav",
+        "good.wav": write_wav(tmp_path / "good.wav", quiet),
+    }
+    files["half.wav"].write_bytes(files["good.wav"].read_bytes()[:20])
+    for words, said in {
+        "stereo.wav": "has 2 channels; expected one channel, 16 bits; keep one: sox",
+        "bytes.wav": "has samples of 8 bits; expected one channel, 16 bits: sox",
+        "slow.wav": "has 100 samples a second; a microphone has 1000 to 96000",
+        "empty.wav": "holds no samples; record it again",
+        "loud.wav": "100.00% of its samples are clipped; record with less gain",
+        "half.wav": "cannot be read as a .wav file",
+        "none.wav": "no such file",
+        "good.wav,sck=30,ws=31,sd=32": "sck=30: a Pico has pins 0 to 29",
+        "good.wav,sck=16,ws=17,sd=16": "one pin for two wires",
+        "good.wav,sck=a": "'sck=a'; expected a file, and perhaps sck=16, ws=17, sd=18 after commas",
+        "good.wav,id=1": "'id=1'; expected a file",
+    }.items():
+        assert main(["emu", "RPI_PICO@emu", "--i2s", str(tmp_path / words)]) == 1
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error
+    with pytest.raises(MicaError, match=r"MPS2_AN385 has no sensors; the virtual Pico has: RPI_PICO@emu"):
+        start_emulator(
+            load_board("MPS2_AN385"), tmp_path, sensors=Sensors({"i2s": sensor_files.i2s(f"{files['good.wav']}")})
+        )
+
+
+def test_mica_emu(firmware: Callable[[str], BuildResult], tmp_path: Path, sound: np.ndarray) -> None:
+    """For another program; the pins are those that were said, and what the microphone has to say is printed."""
+    firmware("RPI_PICO")
+    wav = write_wav(tmp_path / "two words.wav", sound)
+    command = [sys.executable, "-c", "import sys; from mica.cli.main import main; sys.exit(main())"]
+    command += ["emu", "RPI_PICO@emu", "--json", "--i2s", f"{wav},sck=2,ws=3,sd=4"]
+    environment = {**os.environ, "MICA_FLASH": str(tmp_path / "flash.bin")}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        lines = ""
+        while not lines.endswith("}\n"):
+            line = process.stdout.readline()
+            assert line, process.communicate()[1]
+            lines += line
+        said = json.loads(lines)
+        with SerialBoard(said["port"]) as board:
+            board.exec(MICROPHONE)
+            board.exec("x = record(1700, sck=2)")
+            np.testing.assert_array_equal(np.frombuffer(board.get("x"), "<i2"), np.r_[0, sound, np.zeros(99)])
+            time.sleep(0.5)  # for its words to be printed
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "mica: microphone: two words.wav has ended, after 0.10 s: it is silent\n" in err

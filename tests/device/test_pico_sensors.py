@@ -1,0 +1,133 @@
+"""The virtual Pico's analogue pin and motion sensor: machine.ADC and machine.I2C of the firmware, in the board's time, with the numbers of a file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tones import write_wav
+
+from mica.cli.main import main
+from mica.link.emulated import EmulatedBoard
+from mica.link.sensors import Sensors
+from mica.link.targets import open_board
+from mica.run import recorder, sensor_files
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def moves() -> np.ndarray:
+    """int16 [60, 6]: each row counts, all of the range occurs."""
+    x = np.random.default_rng(4).integers(-32768, 32768, (ROWS, 6)).astype(np.int16)
+    x[:, 0] = np.arange(ROWS) * 256
+    return x
+
+
+@pytest.fixture(scope="module")
+def hum() -> np.ndarray:
+    """int16 [300], in the steps of 12 bits."""
+    return (np.arange(300) * 211 % 4096 * 16 - 32768).astype(np.int16)
+
+
+@pytest.fixture(scope="module")
+def of_module(moves: np.ndarray, hum: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedBoard]:
+    folder = tmp_path_factory.mktemp("sensors")
+    np.savez(folder / "wave.npz", x=moves[None], rate=100)
+    write_wav(folder / "hum.wav", hum, rate=1000)
+    imu, adc = sensor_files.imu(f"{folder / 'wave.npz'},sda=2,scl=3"), sensor_files.adc(f"{folder / 'hum.wav'},pin=27")
+    with open_board("RPI_PICO@emu", rom_files={"there.txt": b"is"}, sensors=Sensors({"imu": imu, "adc": adc})) as board:
+        assert isinstance(board, EmulatedBoard)
+        yield board
+
+
+@pytest.fixture
+def board(of_module: EmulatedBoard) -> EmulatedBoard:
+    of_module.soft_reset()
+    of_module.emulator.notes()
+    return of_module
+
+
+def test_recorded_pin(board: EmulatedBoard, hum: np.ndarray, tmp_path: Path) -> None:
+    """`mica record --adc`: each sample of its moment, in 16 bits of which the converter has 12."""
+    ((path, x),) = recorder.record(board, recorder.adc("27"), tmp_path, 1, 0.25, 1000)
+    assert path.suffix == ".wav" and len(x) == 250
+    np.testing.assert_array_equal((x.astype(int) + 32768) >> 4, (hum[:250].astype(int) + 32768) >> 4)
+    (read,) = ast.literal_eval(board.exec("from machine import ADC\nprint([ADC(2).read_u16()])").decode())
+    assert read == 0  # nothing is at pin 28
+    board.exec("import time\na = ADC(1)\na.read_u16()\nfor _ in range(4):\n    time.sleep(0.1)\n    a.read_u16()")
+    assert board.emulator.notes() == ["pin 27: hum.wav has ended, after 0.30 s: it stays in the middle"]
+
+
+def test_recorded_moves(board: EmulatedBoard, moves: np.ndarray, tmp_path: Path) -> None:
+    """`mica record --imu`: row by row, a hundred a second."""
+    imu = recorder.imu("mpu6050,id=1,sda=2,scl=3")
+    ((_, x),) = recorder.record(board, imu, tmp_path, 1, 0.5, 100)
+    np.testing.assert_array_equal(x, moves[:50])
+    with pytest.raises(Exception, match="is the sensor connected, at these pins"):
+        next(recorder.record(board, recorder.imu("mpu6050,id=0,sda=4,scl=5"), tmp_path, 1, 0.05, 100))
+    with pytest.raises(Exception, match="is the sensor connected, at these pins"):
+        next(recorder.record(board, recorder.imu("mpu6050,id=1,sda=2,scl=3,addr=0x69"), tmp_path, 1, 0.05, 100))
+
+
+def test_registers(board: EmulatedBoard, moves: np.ndarray) -> None:
+    """It is known by its register, sleeps at first, has ranges, and its FIFO keeps what nobody reads, until it is full; a byte takes its time."""
+    code = """
+from machine import I2C, Pin
+from struct import unpack
+from time import sleep_ms, ticks_diff, ticks_us
+i = I2C(1, sda=Pin(2), scl=Pin(3), freq=400_000)
+def get(r, n=1): return i.readfrom_mem(0x68, r, n)
+def put(r, v): i.writeto_mem(0x68, r, bytes([v]))
+put(0x6B, 0x80)
+print(get(0x75), get(0x3B, 14) == bytes(6) + bytes(8))
+put(0x6B, 0)
+sleep_ms(102)
+t = ticks_us()
+row = get(0x3B, 14)
+print(unpack('>7h', row), ticks_diff(ticks_us(), t))
+put(0x1C, 0x18)
+put(0x1A, 1); put(0x19, 9); put(0x23, 0x78); put(0x6A, 0x04)
+put(0x6B, 0); put(0x6A, 0x40)
+sleep_ms(105)
+n = unpack('>H', get(0x72, 2))[0]
+print(n, [unpack('>h', get(0x74, 12))[0] for _ in range(n // 12)], get(0x72, 2))
+sleep_ms(900)
+print(unpack('>H', get(0x72, 2))[0], get(0x3A)[0] & 0x10, get(0x3A)[0] & 0x10)
+"""
+    known, row, fifo, full = board.exec(code).decode().splitlines()
+    assert known == "b'h' True"
+    numbers, took = ast.literal_eval(f"({row.replace(') ', '), ')})")
+    assert (*numbers[:3], *numbers[4:]) == tuple(moves[10])
+    assert 17 * 22 < took < 17 * 22 + 200  # of 9 bits of 2.5 us each
+    count, rest = fifo.split(" ", 1)
+    first, left = ast.literal_eval(rest.replace("] ", "], "))
+    assert count == "120" and left == b"\0\0"
+    assert first == [int(n) >> 3 for n in moves[1:11, 0]]  # at a range of 16 g
+    assert full == "1024 16 0"
+    assert board.emulator.notes() == ["motion sensor: wave.npz has ended, after 0.60 s: it lies still"]
+
+
+def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.ndarray) -> None:
+    good, flat, odd = (tmp_path / name for name in ("good.npz", "flat.npz", "odd.npz"))
+    np.savez(good, x=moves, rate=100)
+    np.savez(flat, x=moves[:, 0], rate=100)
+    np.savez(odd, x=moves, rate=0)
+    wav = write_wav(tmp_path / "a.wav", moves[:, 0], rate=1000)
+    for option, words, said in (
+        ("--imu", f"{good},sda=3,scl=4", "are no two pins of one I2C; expected sda even and scl odd"),
+        ("--imu", f"{good},sda=4,scl=7", "are no two pins of one I2C"),
+        ("--imu", f"{good},addr=0x20", "addr=0x20; expected 0x68 or 0x69"),
+        ("--imu", str(flat), "x has int16 [60]; expected int16 [1, n, 6], as mica record --imu writes it"),
+        ("--imu", str(odd), "its rate is 0; expected 1 to 8000"),
+        ("--imu", str(wav), "not an .npz or .npy file"),
+        ("--imu", str(tmp_path / "none.npz"), "no such file"),
+        ("--adc", f"{wav},pin=5", "pin=5; expected 26, 27 or 28"),
+        ("--adc", str(good), "cannot be read as a .wav file"),
+    ):
+        assert main(["emu", "RPI_PICO@emu", option, words]) == 1
+        error = capsys.readouterr().err
+        assert said in error and error.count("\n") == 1, error

@@ -1,0 +1,49 @@
+"""A network that tells gestures by how much each axis moves, and movements of an MPU6050: rows of acceleration and rotation, 100 a second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+ROWS, AXES, RATE = 50, 6, 100
+LABELS = ("shake", "turn", "unknown")
+G = 16384  # counts
+
+
+def movement(rng: np.random.Generator, label: str, rows: int = ROWS) -> np.ndarray:
+    """int16 [rows, 6]: x shakes 4 times a second, or z turns twice, or it lies there; always with some noise."""
+    t = np.arange(rows)[:, None] / RATE + rng.uniform(0, 1)
+    x = 100 * rng.standard_normal((rows, AXES))
+    x[:, 2] += G
+    if label == "shake":
+        x[:, :1] += rng.uniform(10000, 14000) * np.sin(2 * np.pi * 4 * t)
+    if label == "turn":
+        x[:, 5:] += rng.uniform(12000, 18000) * np.sin(2 * np.pi * 2 * t)
+    return x.astype(np.int16)
+
+
+def save_net(path: Path) -> None:
+    """An ONNX file whose input [1, rows, axes] is in counts."""
+    w = np.zeros((3, AXES), np.float32)
+    w[0, 0], w[1, 5] = 30, 30
+    constants = [
+        numpy_helper.from_array(np.array(1 / G, np.float32), "unit"),
+        numpy_helper.from_array(w, "w"),
+        numpy_helper.from_array(np.array([-3, -3, 2], np.float32), "b"),
+    ]
+    nodes = [
+        helper.make_node("Mul", ["x", "unit"], ["g"]),
+        helper.make_node("Mul", ["g", "g"], ["squares"]),
+        helper.make_node("ReduceMean", ["squares"], ["power"], axes=[1], keepdims=0),
+        helper.make_node("Gemm", ["power", "w", "b"], ["z"], transB=1),
+        helper.make_node("Softmax", ["z"], ["y"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, ROWS, AXES]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, len(LABELS)]),
+    ]
+    graph = helper.make_graph(nodes, "gestures", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
