@@ -36,7 +36,7 @@ KERNELS = (
     "\ndistances_s8 1 points:h scale:i exponent:b offset:i missing:h | kind bound"
     "\nnearest_s8 1 target:H value:h | k kind mult shift act_min act_max"
     "\nmachine_s8 1 table:i factors:h bias:i | in_mult in_shift in_offset down mult shift act_min act_max"
-    "\nlog_mel_s8 1 window:h twiddles:h filters:H gains:H dct:h bias:i | frame hop fft bands gains flags preemphasis floor floor_exponent mult shift act_min act_max"
+    "\nlog_mel_s8 1 window:h twiddles:h filters:H gains:H dct:h bias:i | frame hop fft bands gains flags preemphasis floor floor_exponent mult shift act_min act_max pad"
     "\nscatter_s8 1 | axis circular"
     "\nattend_s8 1 table:H | rows width k_zero v_zero limit fall fall_shift mult shift act_min act_max"
     "\nrotate_s8 1 | inner c_zero s_zero mult_c mult_s shift act_min act_max"

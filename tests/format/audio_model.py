@@ -23,11 +23,12 @@ def _constants(fft: int, frame: int, bands: int, columns: int, dct: bool) -> dic
 
 
 def audio_model(seed: int = 1) -> ModelFile:
-    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, out."""
+    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, and 5 of these from mirrored edges on, out."""
     tensors = [
         TensorRecord("x", "int16", (1, 80), offset=0),
         TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
         TensorRecord("bands", "int8", (1, 4), scale=0.1, zero_point=3, offset=176),
+        TensorRecord("edges", "int8", (1, 5, 4), scale=0.1, zero_point=3, offset=192),
     ]
     common = {"gains": 12, "bands": 4, "mult": 2**30, "act_min": -128}
     steps = [
@@ -43,7 +44,13 @@ def audio_model(seed: int = 1) -> ModelFile:
              "floor_exponent": 3, "shift": 12, "act_max": 127, **common},
             _constants(32, 32, 4, 4, False),
         ),
+        StepRecord(
+            "centred", "log_mel_s8", (0,), (3,),
+            {"frame": 32, "hop": 20, "fft": 32, "flags": audio.POWER | audio.PAD | audio.MIRROR, "floor": 1000,
+             "floor_exponent": 3, "shift": 12, "act_max": 127, "pad": 16, **common},
+            _constants(32, 32, 4, 4, False),
+        ),
     ]  # fmt: skip
     for s in steps:
         s.scratch_min = s.scratch_want = scratch_min(s.kernel, tensors[s.outputs[0]].dims[-1], s.params)
-    return ModelFile(tensors, steps, [0], [1, 2], {"name": "audio"}, arena_bytes=192)
+    return ModelFile(tensors, steps, [0], [1, 2, 3], {"name": "audio"}, arena_bytes=224)

@@ -66,7 +66,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
 
 def audio_cases() -> Iterator[Case]:
     """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be."""
-    for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds in (
+    mirror = audio.PAD | audio.MIRROR
+    for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
         (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative")),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
@@ -75,13 +76,19 @@ def audio_cases() -> Iterator[Case]:
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
         (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full")),
         (101, 60, 40, 64, 3, 3, audio.POWER | audio.BEFORE, 31744, ("", "ends")),
+        (400, 61, 40, 64, 7, 7, audio.POWER | mirror, 0, ("", "ends", "quiet", "full"), 30, 11),
+        (90, 64, 16, 64, 5, 3, audio.DCT | audio.PEAK | audio.PAD, 0, ("", "ends", "full"), 32, 6),
+        (300, 64, 100, 128, 3, 3, mirror, 0, ("",), 0, 2),  # less than all frames
+        (33, 32, 32, 32, 3, 3, mirror, 0, ("", "ends"), 32, 3),  # as far outside as it goes
+        (20, 32, 3, 32, 3, 3, audio.PAD | audio.POWER, 0, ("", "ends"), 6, 5),  # a sound shorter than a frame
     ):
         for kind in kinds:
             name = f"log_mel {samples} {frame} {hop} {fft} {bands} {columns} {flags} {kind}"
             rng = _rng(name)
             x = sound(rng, samples, "ends" if kind == "full" else kind)[None]
-            frames = audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop)
+            pad, frames = edges or (0, audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop))
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": preemphasis}
+            p |= {"pad": pad}
             p |= {"floor": int(rng.integers(0, 2**31)), "floor_exponent": int(rng.integers(-60, -15))}
             if kind == "full":
                 p |= {"floor": 2**31 - 1, "floor_exponent": 63}

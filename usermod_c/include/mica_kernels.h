@@ -661,6 +661,8 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
 #define MICA_LOG_MEL_LIMIT 4  // what is below the floor becomes it; otherwise it is added
 #define MICA_LOG_MEL_DCT 8    // there is a dct
 #define MICA_LOG_MEL_BEFORE 16  // the first sample is only the one before the first frame
+#define MICA_LOG_MEL_PAD 32     // frames begin `pad` samples before x, and may end behind it: zeros lie there
+#define MICA_LOG_MEL_MIRROR 64  // or x mirrored at its first and last sample
 #define MICA_LOG_MEL_MOST_POINTS 2048
 typedef struct {
     const int16_t *x;
@@ -674,6 +676,7 @@ typedef struct {
     uint32_t samples, frames, n_gains;
     int32_t floor;
     int32_t mult;
+    uint16_t pad;
     uint16_t frame, hop, fft, bands, out_n, preemphasis;
     int8_t floor_exponent;
     int8_t shift;

@@ -4,7 +4,7 @@ from array import array
 
 from mica.fallback.common import log2, one_factor, volume
 
-_POWER, _PEAK, _LIMIT, _DCT, _BEFORE = 1, 2, 4, 8, 16
+_POWER, _PEAK, _LIMIT, _DCT, _BEFORE, _PAD, _MIRROR = 1, 2, 4, 8, 16, 32, 64
 
 
 def _bits(v):
@@ -132,14 +132,20 @@ def log_mel_s8(step):
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
     frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
-    flags = step.within("flags", 0, 31)
+    flags = step.within("flags", 0, 127)
     first = 1 if flags & _BEFORE else 0
     samples = shape[-1] - first
-    sound = samples >= frame and frames == 1 + (samples - frame) // hop
+    pad = step.within("pad", 0, 65535)
+    emphasis = step.within("preemphasis", 0, 1 << 15)
+    if flags & _PAD:
+        step.want(not first and not emphasis, "frames reach beyond the samples, and pre-emphasis does not")
+        sound = pad < samples and (frames - 1) * hop + frame < pad + 2 * samples
+    else:
+        step.want(not pad and not flags & _MIRROR, "a pad without its flag")
+        sound = samples >= frame and frames == 1 + (samples - frame) // hop
     step.want(sound, "the frames are not those of the samples")
     bands = step.within("bands", 1, 65535)
     step.want(flags & _DCT or bands == columns, "there are other columns than bands")
-    emphasis = step.within("preemphasis", 0, 1 << 15)
     floor, floor_exponent = step.within("floor", 0, 0x7FFFFFFF), step.within("floor_exponent", -64, 63)
     window, twiddles = step.constant("window", frame), step.constant("twiddles", fft + 2)
     filters = step.constant("filters", 2 * bands)
@@ -175,10 +181,13 @@ def log_mel_s8(step):
             lowest *= peak**times
         at = 0
         for r in range(frames):
-            begin = r * hop + first
+            begin = r * hop + first - pad
             most = 0
             for i in range(frame):
-                v = x[begin + i]
+                v = begin + i
+                if flags & _MIRROR:
+                    v = -v if v < 0 else min(v, 2 * samples - 2 - v)
+                v = x[v] if 0 <= v < samples + first else 0
                 if emphasis:
                     v = v * 32768 - emphasis * x[max(begin + i - 1, 0)]
                 cut[i] = v

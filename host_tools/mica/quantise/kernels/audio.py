@@ -51,7 +51,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         bias.astype(np.int32),
     ]
     flags = [(f.power, audio.POWER), (f.peak, audio.PEAK), (f.limit, audio.LIMIT), (f.dct is not None, audio.DCT)]
-    flags.append((f.before, audio.BEFORE))
+    flags += [(f.before, audio.BEFORE), (bool(f.edges), audio.PAD), (f.edges == "mirror", audio.MIRROR)]
     params = {
         "frame": f.frame,
         "hop": f.hop,
@@ -65,6 +65,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         "mult": int(mult[0]),
         "shift": int(shift[0]),
         **act(q, (f.least, f.most)),
+        "pad": f.pad,
     }
     emit(out, node, "log_mel_s8", node.inputs[:1], blobs, params)
 
