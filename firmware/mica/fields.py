@@ -40,6 +40,7 @@ KERNELS = (
     "\nscatter_s8 1 | axis circular"
     "\nattend_s8 1 table:H | rows width k_zero v_zero limit fall fall_shift mult shift act_min act_max"
     "\nrotate_s8 1 | inner c_zero s_zero mult_c mult_s shift act_min act_max"
+    "\npcan_s8 1 window:h twiddles:h filters:H gains:H lut:h logs:H | frame hop fft bands gains even odd places least snr_shift correction log_places mult shift act_min act_max"
     "\nforest_s8 1 nodes:i roots:I leaves:i bias:i | words trees units mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"

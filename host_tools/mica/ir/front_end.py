@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
+from mica.ir.speech import Speech
 
 IN_GRAPH = "graph"  # how a front end was asked for that the model brought itself
 
@@ -23,7 +24,7 @@ class FrontEnd:
     below the floor becomes it, instead of both being added. factor > 0. before: the first sample of all has no frame, it is the one
     before the first frame: a sound that goes on. edges: frames reach beyond the sound, the first of them begins `pad` samples before it,
     and there are `rows` of them; what lies outside is zero, or the sound mirrored at its first and last sample. shift: for all
-    columns, or float64 [columns].
+    columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows.
     """
 
     rate: int  # samples a second
@@ -49,6 +50,7 @@ class FrontEnd:
     edges: str = ""  # "", "zeros" or "mirror"
     rows: int = 0
     step: float = 1.0
+    speech: Speech | None = None
 
     @property
     def bands(self) -> int:

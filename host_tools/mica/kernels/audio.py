@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_DIM
+from mica.kernels import speech
 from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Output, clamp, int32, log2, requantise
@@ -321,4 +322,49 @@ LOG_MEL = Kernel(
     counts=_log_mel_counts,
 )
 
-KERNELS = (LOG_MEL,)
+
+PCAN = Kernel(
+    id=50,
+    name="pcan_s8",
+    n_inputs=1,
+    blobs=(
+        ("window", "i16"),
+        ("twiddles", "i16"),
+        ("filters", "u16"),
+        ("gains", "u16"),
+        ("lut", "i16"),
+        ("logs", "u16"),
+    ),
+    params=(
+        *(
+            "frame",
+            "hop",
+            "fft",
+            "bands",
+            "gains",
+            "even",
+            "odd",
+            "places",
+            "least",
+            "snr_shift",
+            "correction",
+            "log_places",
+        ),
+        *("mult", "shift", *ACT),
+    ),
+    doc=(
+        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop "
+        "rounded down: row r comes of the samples from r * hop on, and of the noise in the rows before. See the notes. fft a power of two, 32 to 2048, frame <= fft; "
+        "bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; even, odd, least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; "
+        "correction -31 to 31; log_places 0 to 10. Needs scratch: 4 * (fft / 2 + 1 + C) bytes."
+    ),
+    x_type="int16",
+    group="features",
+    rules=speech.rules,
+    constants=speech.constants,
+    oracle=speech.pcan_s8,
+    scratch_of=speech.scratch,
+    counts=speech.counts,
+)
+
+KERNELS = (LOG_MEL, PCAN)

@@ -8,6 +8,7 @@ import numpy as np
 
 from mica.ir.front_end import FrontEnd
 from mica.kernels.audio import padded
+from mica.kernels.speech import features as speech_features
 from mica.reference import exact, functions
 
 _tables: weakref.WeakKeyDictionary[FrontEnd, tuple[exact.Whole, ...]] = weakref.WeakKeyDictionary()
@@ -21,8 +22,11 @@ def turns(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
     """Samples in any shape, integers where f.step is 1, else so much to each -> float64 [frames, columns]."""
-    real, imaginary, filters, *dct = _constants(f)
     x = np.asarray(samples, np.float64).reshape(-1) / f.step
+    if f.speech is not None:
+        samples = np.clip(np.rint(x), -(2**15), 2**15 - 1).astype(np.int64)
+        return speech_features(samples, f.speech.blobs, dict(f.speech.params), f.frames) * f.speech.worth
+    real, imaginary, filters, *dct = _constants(f)
     unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
     if f.preemphasis:
         x = x - f.preemphasis * np.concatenate([x[:1], x[:-1]])

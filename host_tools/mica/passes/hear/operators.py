@@ -32,7 +32,7 @@ Rule = Callable[[Graph, Node, Known], "list[Heard] | Heard | None"]
 ROOT_FLOOR = (
     1e-8  # of a square: what exporters add before a square root for its gradient, below what int16 samples hold
 )
-MOST_FRAME = 2 * MOST_POINTS  # samples: longer ones are not looked at
+MOST_FRAME = MOST_POINTS  # samples: longer ones are not looked at
 MOST_PLACES = 1 << 24  # of all samples of all frames
 _FLOATS = (1, 10, 11, 16)  # TensorProto's
 

@@ -22,6 +22,11 @@ FLOOR_BITS = 31
 def _log_mel(g: Graph, out: Graph, node: Node) -> None:
     f: FrontEnd = node.attrs["front_end"]
     q = quant(out, node.outputs[0])
+    if f.speech is not None:
+        mult, shift = quantise_multiplier(np.array([f.speech.worth / q.scale]))
+        params = {**f.speech.params, "mult": int(mult[0]), "shift": int(shift[0]), **act(q, (None, None))}
+        emit(out, node, "pcan_s8", node.inputs[:1], list(f.speech.blobs.values()), params)
+        return
     if f.factor <= 0:
         raise ValueError(f"a front end that multiplies logarithms with {f.factor:g}; expected more than 0")
     size = 2 if f.power else 1
