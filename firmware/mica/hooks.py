@@ -46,6 +46,7 @@ GROUPS = (
         "nearest_s8",
         "machine_s8",
         "log_mel_s8",
+        "pcan_s8",
         "forest_s8",
     ),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import __version__
+from mica import __version__, sounds
 from mica.calibration import default_samples, doubts, samples_for
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError, Unsupported
@@ -19,13 +19,13 @@ from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
-from mica.ir.front_end import FrontEnd
+from mica.ir.front_end import IN_GRAPH, FrontEnd
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, hold, with_state
 from mica.pack.tokens import with_tokens
 from mica.passes import front_end as sound
-from mica.passes import pipeline, streaming
+from mica.passes import hear, pipeline, streaming
 from mica.passes.streaming import Window
 from mica.plan.budget import within_budget
 from mica.plan.plan import Plan, apart, best_plan
@@ -100,12 +100,19 @@ def compile_model(
     and scratch may take together; where they would take more, layers run in strips. tokens: the vocabulary of a language model.
     bits: which weights take four. front_end: the input that becomes sound, what
     turns it into features, and how that was asked for; the samples of that input are int16 ones, under the name `passes.front_end.SAMPLES`.
+    Where the graph holds a front end (`passes.hear`), samples of that input are float, from -1 to 1; int16 ones are taken as well.
     step: new rows a run, of which layers compute their own new rows alone (quantise.stream); samples are whole windows.
     Raises MicaError and Unsupported, naming the file.
     """
     path = Path(path)
     if imported is None:
         imported = import_model(path, shapes, custom)
+    try:
+        heard = None if front_end is not None else hear.found(hear.run(imported))
+    except Unsupported as e:
+        raise e.at(str(path)) from None
+    if heard is not None and calibration is not None and heard[0] in calibration:
+        calibration = {**calibration, heard[0]: sounds.as_reals(calibration[heard[0]], heard[1].step)}
     if warn is not None:
         for warning in imported.warnings:
             warn(warning)
@@ -131,7 +138,7 @@ def compile_model(
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
-        facts = _facts(path, imported, metadata, splits, front_end)
+        facts = _facts(path, imported, metadata, splits, front_end or (heard and (*heard, IN_GRAPH)))
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
             layers = None if progress is None else (lambda done, of: progress("four bits", done, of))

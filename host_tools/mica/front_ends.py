@@ -17,6 +17,7 @@ from mica.ir.front_end import FrontEnd
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
+from mica.reference.speech import tables
 
 Array = np.ndarray
 
@@ -88,6 +89,8 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "high": (_real, _REAL),
 }
 
+OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
+
 DEFAULTS: Mapping[str, object] = {
     "rate": 16000,
     "frame": 480,
@@ -118,6 +121,8 @@ PRESETS: Mapping[tuple[str, str], str] = {
         "mlperf-kws",
     ): "samples=16000,frame=480,hop=320,fft=512,mels=40,fmin=20,fmax=4000,scale=tf,power=1,coefs=10,dct=tf,"
     "floor=1e-6,peak=yes",
+    # tflite-micro's micro_speech: its audio_preprocessor
+    ("pcan", "micro-speech"): "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
     # MLPerf Tiny's streaming wake word
     (
         "logmel",
@@ -173,6 +178,8 @@ class Description:
         ):
             if wrong:
                 raise MicaError(f"--frontend {self.text}: {todo}")
+        if self.kind == "pcan":
+            return self._speech(rate, samples, frame, hop, fft, mels, fmin, fmax)
         filters = mel_filters(rate, fft, mels, fmin, fmax, str(v["scale"]), str(v["norm"]))
         dead = [b for b in range(mels) if not filters[b].any()]
         if len(dead) == mels:
@@ -201,14 +208,42 @@ class Description:
             most=self._float("high") if "high" in v else None,
         )
 
+    def _speech(
+        self, rate: int, samples: int, frame: int, hop: int, fft: int, mels: int, fmin: float, fmax: float
+    ) -> FrontEnd:
+        """Features of speech. Raises MicaError."""
+        try:
+            found = tables(rate, frame, hop, fft, mels, fmin, fmax)
+        except ValueError as e:
+            raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
+        return FrontEnd(
+            rate=rate,
+            samples=samples,
+            frame=frame,
+            hop=hop,
+            fft=fft,
+            window=found.blobs["window"] / 4096,
+            filters=np.zeros((mels, fft // 2 + 1)),
+            dct=None,
+            power=True,
+            peak=False,
+            preemphasis=0.0,
+            floor=0.0,
+            limit=False,
+            factor=1.0,
+            shift=0.0,
+            unit=1.0,
+            speech=found,
+        )
+
 
 def parse(text: str) -> Description:
     """What --frontend was given. Raises MicaError."""
     kind, colon, rest = text.partition(":")
-    if kind not in ("mfcc", "logmel") or not colon or not rest:
+    if kind not in ("mfcc", "logmel", "pcan") or not colon or not rest:
         raise MicaError(
             f"--frontend {text}: no front end of that name",
-            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc: or logmel: and KEY=VALUE,...",
+            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel: or pcan: and KEY=VALUE,...",
         )
     values = dict(DEFAULTS)
     words = rest.split(",")
@@ -220,9 +255,10 @@ def parse(text: str) -> Description:
         words[:1] = preset.split(",")
     for word in words:
         key, _, value = word.partition("=")
-        if key not in KEYS:
+        if key not in KEYS or (kind == "pcan" and key not in OF_SPEECH):
             raise MicaError(
-                f"--frontend: '{word}' is none of its words", todo=f"expected KEY=VALUE with {', '.join(KEYS)}"
+                f"--frontend: '{word}' is none of its words",
+                todo=f"expected KEY=VALUE with {', '.join(OF_SPEECH if kind == 'pcan' else KEYS)}",
             )
         read, expected = KEYS[key]
         try:

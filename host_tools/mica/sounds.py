@@ -66,3 +66,8 @@ def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
             todo="record longer, or put silence behind it",
         )
     return samples[: len(samples) // n * n].reshape(-1, n)
+
+
+def as_reals(x: np.ndarray, step: float) -> np.ndarray:
+    """Sound for a model to which an int16 sample is worth `step`: numbers of up to 32768 are samples, those of up to 1 as they are."""
+    return np.asarray(x, np.float32) * np.float32(step) if step < 1 < np.abs(x).max(initial=0) else x

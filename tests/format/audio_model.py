@@ -22,12 +22,39 @@ def _constants(fft: int, frame: int, bands: int, columns: int, dct: bool) -> dic
     }  # fmt: skip
 
 
+def _speech() -> StepRecord:
+    angle = np.concatenate([-2 * np.pi / 16 * np.arange(16), -np.pi * ((np.arange(8) + 1) / 16 + 0.5)])
+    blobs = {
+        "window": np.full(30, 4000, np.int16),
+        "twiddles": np.floor(0.5 + 32767 * np.stack([np.cos(angle), np.sin(angle)], 1)).astype(np.int16),
+        "filters": np.array([[1, 3], [4, 4], [8, 5]], np.uint16),
+        "gains": np.stack([np.arange(12) * 300, 4000 - np.arange(12) * 300], 1).astype(np.uint16),
+        "lut": (32000 - np.arange(125) * 200).astype(np.int16),
+        "logs": (np.arange(129) * 40 % 5600).astype(np.uint16),
+    }
+    p = {
+        "frame": 30,
+        "hop": 20,
+        "fft": 32,
+        "bands": 2,
+        "gains": 12,
+        "even": 409,
+        "odd": 983,
+        "places": 10,
+        "least": 819,
+    }
+    p |= {"snr_shift": 6, "correction": 3, "log_places": 6, "mult": 2**30, "shift": 1, "act_min": -128, "act_max": 127}
+    return StepRecord("speech", "pcan_s8", (0,), (4,), p, blobs)
+
+
 def audio_model(seed: int = 1) -> ModelFile:
-    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, out."""
+    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on, and 3 of 2 bands of speech, out."""
     tensors = [
         TensorRecord("x", "int16", (1, 80), offset=0),
         TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
         TensorRecord("bands", "int8", (1, 4), scale=0.1, zero_point=3, offset=176),
+        TensorRecord("edges", "int8", (1, 5, 4), scale=0.1, zero_point=3, offset=192),
+        TensorRecord("speech", "int8", (1, 3, 2), scale=0.1, zero_point=-128, offset=224),
     ]
     common = {"gains": 12, "bands": 4, "mult": 2**30, "act_min": -128}
     steps = [
@@ -43,7 +70,14 @@ def audio_model(seed: int = 1) -> ModelFile:
              "floor_exponent": 3, "shift": 12, "act_max": 127, **common},
             _constants(32, 32, 4, 4, False),
         ),
+        StepRecord(
+            "centred", "log_mel_s8", (0,), (3,),
+            {"frame": 32, "hop": 20, "fft": 32, "flags": audio.POWER | audio.PAD | audio.MIRROR, "floor": 1000,
+             "floor_exponent": 3, "shift": 12, "act_max": 127, "pad": 16, **common},
+            _constants(32, 32, 4, 4, False),
+        ),
     ]  # fmt: skip
+    steps.append(_speech())
     for s in steps:
         s.scratch_min = s.scratch_want = scratch_min(s.kernel, tensors[s.outputs[0]].dims[-1], s.params)
-    return ModelFile(tensors, steps, [0], [1, 2], {"name": "audio"}, arena_bytes=192)
+    return ModelFile(tensors, steps, [0], [1, 2, 3, 4], {"name": "audio"}, arena_bytes=240)

@@ -44,7 +44,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sounds": set(),
     "pictures": _BYTES | {"engine"},
     "calibration": _GRAPH | {"array_files", "pictures", "sounds"},
-    "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise"},
+    "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise", "sounds"},
     # boards
     "boards": _BYTES,
     "isa": set(),

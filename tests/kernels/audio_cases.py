@@ -66,7 +66,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
 
 def audio_cases() -> Iterator[Case]:
     """Frames shorter than the transform and as long; every flag; sound as loud, as quiet and as sharp as it can be."""
-    for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds in (
+    mirror = audio.PAD | audio.MIRROR
+    for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
         (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative")),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
@@ -75,13 +76,19 @@ def audio_cases() -> Iterator[Case]:
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
         (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full")),
         (101, 60, 40, 64, 3, 3, audio.POWER | audio.BEFORE, 31744, ("", "ends")),
+        (400, 61, 40, 64, 7, 7, audio.POWER | mirror, 0, ("", "ends", "quiet", "full"), 30, 11),
+        (90, 64, 16, 64, 5, 3, audio.DCT | audio.PEAK | audio.PAD, 0, ("", "ends", "full"), 32, 6),
+        (300, 64, 100, 128, 3, 3, mirror, 0, ("",), 0, 2),  # less than all frames
+        (33, 32, 32, 32, 3, 3, mirror, 0, ("", "ends"), 32, 3),  # as far outside as it goes
+        (20, 32, 3, 32, 3, 3, audio.PAD | audio.POWER, 0, ("", "ends"), 6, 5),  # a sound shorter than a frame
     ):
         for kind in kinds:
             name = f"log_mel {samples} {frame} {hop} {fft} {bands} {columns} {flags} {kind}"
             rng = _rng(name)
             x = sound(rng, samples, "ends" if kind == "full" else kind)[None]
-            frames = audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop)
+            pad, frames = edges or (0, audio.frames_of(samples - bool(flags & audio.BEFORE), frame, hop))
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": preemphasis}
+            p |= {"pad": pad}
             p |= {"floor": int(rng.integers(0, 2**31)), "floor_exponent": int(rng.integers(-60, -15))}
             if kind == "full":
                 p |= {"floor": 2**31 - 1, "floor_exponent": 63}
@@ -89,3 +96,65 @@ def audio_cases() -> Iterator[Case]:
             p |= {"mult": 2**30 + 4321, "shift": 14 if flags & audio.DCT else 12, "act_min": -120, "act_max": 127}
             dims = (1, frames, columns)
             yield Case(name, "log_mel_s8", [x], p, Output(dims, 0, 7), blobs, rows=frames)
+
+
+def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Array]:
+    """Constants of features of speech with random filters. kind "full": as large as they may be; "wild": any numbers."""
+    n, bins = p["fft"] // 2, p["fft"] // 2 + 1
+    angle = -2 * np.pi * np.arange(n) / n
+    more = -np.pi * ((np.arange(n // 2) + 1) / n + 0.5)
+    both = np.concatenate([angle, more])
+    twiddles = np.floor(0.5 + 32767 * np.stack([np.cos(both), np.sin(both)], axis=1))
+    first = np.sort(rng.integers(0, bins - 1, p["bands"] + 1))
+    width = np.array([rng.integers(0, min(bins - f, 9) + 1) for f in first])
+    if kind == "full":
+        first, width = np.zeros(p["bands"] + 1, np.int64), np.full(p["bands"] + 1, bins)
+    p["gains"] = int(width.sum())
+    window = np.rint(4096 * (0.5 - 0.5 * np.cos(2 * np.pi * (np.arange(p["frame"]) + 0.5) / p["frame"])))
+    gains = rng.integers(0, 4097, (p["gains"], 2))
+    lut = np.sort(rng.integers(0, 32768, 125))[::-1]
+    logs = (np.log2(1 + np.arange(129) / 128) - np.arange(129) / 128) * 65536
+    if kind == "full":
+        window, gains = np.full(p["frame"], -32768), np.full((p["gains"], 2), 65535)
+    if kind in ("full", "wild"):
+        twiddles, lut, logs = (rng.choice(np.array(v), a.shape) for v, a in (
+            ([-32768, 32767], twiddles), ([-32768, 32767], lut), ([0, 65535], logs)))  # fmt: skip
+    return {
+        "window": window.astype(np.int16),
+        "twiddles": twiddles.astype(np.int16),
+        "filters": np.stack([first, width], axis=1).astype(np.uint16),
+        "gains": gains.astype(np.uint16),
+        "lut": lut.astype(np.int16),
+        "logs": np.rint(logs).astype(np.uint16),
+    }
+
+
+def speech_cases() -> Iterator[Case]:
+    """Transforms whose last stage is of two numbers and of four; noise that rises and falls; constants at the ends of their ranges."""
+    for samples, frame, hop, fft, bands, places, snr, correction, kinds in (
+        (1500, 480, 160, 512, 40, 10, 6, 3, ("", "ends", "silence", "quiet", "click", "square")),
+        (700, 60, 40, 64, 5, 10, 6, 3, ("", "negative", "full", "wild")),
+        (400, 32, 50, 32, 3, 0, 0, -2, ("", "ends", "full", "wild")),
+        (3000, 1000, 700, 1024, 8, 16, 12, 31, ("", "full")),
+        (2100, 2048, 9, 2048, 2, 4, 31, 0, ("", "ends")),
+        (300, 200, 50, 256, 3, 10, 6, 3, ("", "square")),
+    ):
+        for kind in kinds:
+            name = f"pcan {samples} {frame} {hop} {fft} {bands} {kind}"
+            rng = _rng(name)
+            x = sound(rng, samples, "ends" if kind in ("full", "wild") else kind)[None]
+            p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "places": places, "snr_shift": snr}
+            p |= {"correction": correction, "log_places": 6, "even": 409, "odd": 983, "least": 819}
+            if kind in ("full", "wild"):
+                p |= {"even": 1 << 14, "odd": 0, "least": 1 << 14, "log_places": 10}
+            blobs = speech_tables(rng, p, kind)
+            p |= {"mult": 1651910498, "shift": 1, "act_min": -120, "act_max": 127}
+            yield Case(
+                name,
+                "pcan_s8",
+                [x],
+                p,
+                Output((1, audio.frames_of(samples, frame, hop), bands), 0, -128),
+                blobs,
+                rows=1,
+            )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from arithmetic_cases import arithmetic
 from attention_cases import attention, rotations
-from audio_cases import audio_cases
+from audio_cases import audio_cases, speech_cases
 from case import Case, _data, _rng
 from movement_cases import movement
 from recurrent_cases import recurrences
@@ -356,4 +356,5 @@ CASES = [
     *tabular_cases(),
     *vector_cases(),
     *audio_cases(),
+    *speech_cases(),
 ]

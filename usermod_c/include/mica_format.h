@@ -431,6 +431,7 @@
 #define MICA_LOG_MEL_S8_PARAM_SHIFT 10
 #define MICA_LOG_MEL_S8_PARAM_ACT_MIN 11
 #define MICA_LOG_MEL_S8_PARAM_ACT_MAX 12
+#define MICA_LOG_MEL_S8_PARAM_PAD 13
 #define MICA_KERNEL_SCATTER_S8 47
 #define MICA_SCATTER_S8_PARAM_AXIS 0
 #define MICA_SCATTER_S8_PARAM_CIRCULAR 1
@@ -457,6 +458,29 @@
 #define MICA_ROTATE_S8_PARAM_SHIFT 5
 #define MICA_ROTATE_S8_PARAM_ACT_MIN 6
 #define MICA_ROTATE_S8_PARAM_ACT_MAX 7
+#define MICA_KERNEL_PCAN_S8 50
+#define MICA_PCAN_S8_BLOB_WINDOW 0              // i16
+#define MICA_PCAN_S8_BLOB_TWIDDLES 1            // i16
+#define MICA_PCAN_S8_BLOB_FILTERS 2             // u16
+#define MICA_PCAN_S8_BLOB_GAINS 3               // u16
+#define MICA_PCAN_S8_BLOB_LUT 4                 // i16
+#define MICA_PCAN_S8_BLOB_LOGS 5                // u16
+#define MICA_PCAN_S8_PARAM_FRAME 0
+#define MICA_PCAN_S8_PARAM_HOP 1
+#define MICA_PCAN_S8_PARAM_FFT 2
+#define MICA_PCAN_S8_PARAM_BANDS 3
+#define MICA_PCAN_S8_PARAM_GAINS 4
+#define MICA_PCAN_S8_PARAM_EVEN 5
+#define MICA_PCAN_S8_PARAM_ODD 6
+#define MICA_PCAN_S8_PARAM_PLACES 7
+#define MICA_PCAN_S8_PARAM_LEAST 8
+#define MICA_PCAN_S8_PARAM_SNR_SHIFT 9
+#define MICA_PCAN_S8_PARAM_CORRECTION 10
+#define MICA_PCAN_S8_PARAM_LOG_PLACES 11
+#define MICA_PCAN_S8_PARAM_MULT 12
+#define MICA_PCAN_S8_PARAM_SHIFT 13
+#define MICA_PCAN_S8_PARAM_ACT_MIN 14
+#define MICA_PCAN_S8_PARAM_ACT_MAX 15
 #define MICA_KERNEL_FOREST_S8 51
 #define MICA_FOREST_S8_BLOB_NODES 0             // i32
 #define MICA_FOREST_S8_BLOB_ROOTS 1             // u32
@@ -514,6 +538,7 @@
     X(scatter_s8, SCATTER_S8, 3, 3, 1, INT8, INT32, INT8) \
     X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
     X(rotate_s8, ROTATE_S8, 3, 3, 1, INT8, INT8, INT8) \
+    X(pcan_s8, PCAN_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
@@ -556,6 +581,7 @@
     X(scatter) \
     X(attend) \
     X(rotate) \
+    X(pcan) \
     X(forest) \
     X(top_k) \
     X(pick)

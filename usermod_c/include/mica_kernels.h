@@ -685,6 +685,8 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
 #define MICA_LOG_MEL_LIMIT 4  // what is below the floor becomes it; otherwise it is added
 #define MICA_LOG_MEL_DCT 8    // there is a dct
 #define MICA_LOG_MEL_BEFORE 16  // the first sample is only the one before the first frame
+#define MICA_LOG_MEL_PAD 32     // frames begin `pad` samples before x, and may end behind it: zeros lie there
+#define MICA_LOG_MEL_MIRROR 64  // or x mirrored at its first and last sample
 #define MICA_LOG_MEL_MOST_POINTS 2048
 typedef struct {
     const int16_t *x;
@@ -698,6 +700,7 @@ typedef struct {
     uint32_t samples, frames, n_gains;
     int32_t floor;
     int32_t mult;
+    uint16_t pad;
     uint16_t frame, hop, fft, bands, out_n, preemphasis;
     int8_t floor_exponent;
     int8_t shift;
@@ -750,6 +753,31 @@ typedef struct {
     int8_t x_zero, c_zero, s_zero, y_zero;
     int8_t act_min, act_max;
 } mica_rotate_s8_t;
+
+// ---- pcan_s8: features of speech as TensorFlow Lite Micro's front end has them; formula: SPEC.md, kernel 50
+//   x int16 [samples]; y int8 [frames, bands]; frame r begins at sample r * hop; the noise of a band is 0 before the first
+//   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2], for a band and the next, follow one another
+//   scratch: mica_pcan_s8_scratch_bytes; rows: 1
+#define MICA_PCAN_MOST_POINTS 2048
+typedef struct {
+    const int16_t *x;
+    int8_t *y;
+    const int16_t *window;    // [frame]
+    const int16_t *twiddles;  // [fft / 2 + fft / 4, 2]
+    const uint16_t *filters;
+    const uint16_t *gains;
+    const int16_t *lut;    // [125]
+    const uint16_t *logs;  // [129]
+    uint32_t samples, frames, n_gains;
+    int32_t mult;
+    uint16_t frame, hop, fft, bands, even, odd, least;
+    uint8_t places, snr_shift, log_places;
+    int8_t correction, shift, y_zero;
+    int8_t act_min, act_max;
+} mica_pcan_s8_t;
+
+uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
+mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what);
 
 // ---- what every kernel has
 #define MICA_DECLARE(name) \

@@ -40,7 +40,8 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     p->fft = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FFT, 32, MICA_LOG_MEL_MOST_POINTS);
     p->bands = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_BANDS, 1, MICA_MAX_DIM);
     p->n_gains = (uint32_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_GAINS, 0, MICA_MAX_BYTES / 2);
-    p->flags = (uint8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLAGS, 0, 31);
+    p->flags = (uint8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLAGS, 0, 127);
+    p->pad = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_PAD, 0, MICA_MAX_DIM);
     p->preemphasis = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_PREEMPHASIS, 0, 1 << 15);
     p->floor = mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLOOR, 0, INT32_MAX);
     p->floor_exponent = (int8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLOOR_EXPONENT, -64, 63);

@@ -144,6 +144,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_ROTATE_S8:
             return mica_load_rotate;
         #endif
+        #ifndef MICA_WITHOUT_PCAN_S8
+        case MICA_KERNEL_PCAN_S8:
+            return mica_load_pcan;
+        #endif
         #ifndef MICA_WITHOUT_FOREST_S8
         case MICA_KERNEL_FOREST_S8:
             return mica_load_forest;

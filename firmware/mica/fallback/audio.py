@@ -4,7 +4,7 @@ from array import array
 
 from mica.fallback.common import log2, one_factor, volume
 
-_POWER, _PEAK, _LIMIT, _DCT, _BEFORE = 1, 2, 4, 8, 16
+_POWER, _PEAK, _LIMIT, _DCT, _BEFORE, _PAD, _MIRROR = 1, 2, 4, 8, 16, 32, 64
 
 
 def _bits(v):
@@ -132,14 +132,20 @@ def log_mel_s8(step):
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
     frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
-    flags = step.within("flags", 0, 31)
+    flags = step.within("flags", 0, 127)
     first = 1 if flags & _BEFORE else 0
     samples = shape[-1] - first
-    sound = samples >= frame and frames == 1 + (samples - frame) // hop
+    pad = step.within("pad", 0, 65535)
+    emphasis = step.within("preemphasis", 0, 1 << 15)
+    if flags & _PAD:
+        step.want(not first and not emphasis, "frames reach beyond the samples, and pre-emphasis does not")
+        sound = pad < samples and (frames - 1) * hop + frame < pad + 2 * samples
+    else:
+        step.want(not pad and not flags & _MIRROR, "a pad without its flag")
+        sound = samples >= frame and frames == 1 + (samples - frame) // hop
     step.want(sound, "the frames are not those of the samples")
     bands = step.within("bands", 1, 65535)
     step.want(flags & _DCT or bands == columns, "there are other columns than bands")
-    emphasis = step.within("preemphasis", 0, 1 << 15)
     floor, floor_exponent = step.within("floor", 0, 0x7FFFFFFF), step.within("floor_exponent", -64, 63)
     window, twiddles = step.constant("window", frame), step.constant("twiddles", fft + 2)
     filters = step.constant("filters", 2 * bands)
@@ -175,10 +181,13 @@ def log_mel_s8(step):
             lowest *= peak**times
         at = 0
         for r in range(frames):
-            begin = r * hop + first
+            begin = r * hop + first - pad
             most = 0
             for i in range(frame):
-                v = x[begin + i]
+                v = begin + i
+                if flags & _MIRROR:
+                    v = -v if v < 0 else min(v, 2 * samples - 2 - v)
+                v = x[v] if 0 <= v < samples + first else 0
                 if emphasis:
                     v = v * 32768 - emphasis * x[max(begin + i - 1, 0)]
                 cut[i] = v
@@ -223,5 +232,170 @@ def log_mel_s8(step):
                     v >>= 11
                 y[at] = finish(v + bias[c])
                 at += 1
+
+    return run
+
+
+def _half_word(v):
+    return ((v + 0x8000) & 0xFFFF) - 0x8000
+
+
+def _rounded(v):
+    return (v + 0x4000) >> 15
+
+
+def _kiss(re, im, n, twiddles):
+    """Transform n complex int16 numbers, which stand in the order of its stages, in place; the result is divided by n."""
+    m = 1
+    while m < n:
+        two = m == 1 and _bits(n) % 2 == 0  # no power of four
+        base, factor = (2, 16383) if two else (4, 8191)
+        step = n // (base * m)
+        for k in range(m):
+            for q in range(k, n, base * m):
+                parts = []
+                for j in range(base):
+                    r, i = _rounded(re[q + j * m] * factor), _rounded(im[q + j * m] * factor)
+                    if j:
+                        c, s = twiddles[2 * j * k * step], twiddles[2 * j * k * step + 1]
+                        r, i = _rounded(r * c - i * s), _rounded(r * s + i * c)
+                    parts.append((r, i))
+                (fr, fi), (ar, ai) = parts[:2]
+                if two:
+                    out = ((fr + ar, fi + ai), (fr - ar, fi - ai))
+                else:
+                    (br, bi), (cr, ci) = parts[2:]
+                    lr, li, hr, hi = fr - br, fi - bi, fr + br, fi + bi
+                    sr, si, dr, di = ar + cr, ai + ci, ar - cr, ai - ci
+                    out = ((hr + sr, hi + si), (lr + di, li - dr), (hr - sr, hi - si), (lr - di, li + dr))
+                for j in range(base):
+                    re[q + j * m], im[q + j * m] = _half_word(out[j][0]), _half_word(out[j][1])
+        m *= base
+
+
+def _square(r, i):
+    r, i = _half_word(r), _half_word(i)
+    return r * r + i * i
+
+
+def _energies(re, im, n, twiddles, bins):
+    """Put the squares of the n + 1 bins of 2 * n real samples into `bins`."""
+    r, i = _rounded(re[0] * 16383), _rounded(im[0] * 16383)
+    bins[0], bins[n] = _square(r + i, 0), _square(r - i, 0)
+    for k in range(1, n // 2 + 1):
+        ar, ai = _rounded(re[k] * 16383), _rounded(im[k] * 16383)
+        br, bi = _rounded(re[n - k] * 16383), _rounded(-im[n - k] * 16383)
+        c, s = twiddles[2 * (n + k - 1)], twiddles[2 * (n + k - 1) + 1]
+        dr, di = ar - br, ai - bi
+        tr, ti = _rounded(dr * c - di * s), _rounded(dr * s + di * c)
+        bins[k] = _square((ar + br + tr) >> 1, (ai + bi + ti) >> 1)
+        bins[n - k] = _square((ar + br - tr) >> 1, (ti - ai - bi) >> 1)
+
+
+def _rounded_root(v):
+    r, bit = 0, 1 << 62
+    while bit > v:
+        bit >>= 2
+    while bit:
+        if v >= r + bit:
+            v -= r + bit
+            r = (r >> 1) + bit
+        else:
+            r >>= 1
+        bit >>= 2
+    return min(r + (v > r), 0xFFFFFFFF)
+
+
+def _curve(lut, x):
+    if x <= 2:
+        return max(lut[x], 0)
+    n = _bits(x)
+    at = 4 * n - 6
+    f = (x << (11 - n) if n < 11 else x >> (n - 11)) & 0x3FF
+    y = ((lut[at + 2] * f >> 5) + lut[at + 1] * 32) * f
+    return max(((y + 0x4000) >> 15) + lut[at], 0)
+
+
+def _natural(logs, v, places):
+    n = _bits(v) - 1
+    over = v - (1 << n)
+    f = over << (16 - n) if n < 16 else over >> (n - 16)
+    i = f >> 9
+    two = ((n << 16) + f + logs[i] + ((logs[i + 1] - logs[i]) * (f & 511) >> 16)) & 0xFFFFFFFF
+    e = (45426 * two + 0x8000) >> 16 & 0xFFFFFFFF
+    return min(((e << places) + 0x8000) >> 16 & 0xFFFFFFFF, 65535)
+
+
+def pcan_s8(step):
+    """A row for each frame of speech."""
+    shape, rows = step.x[0].shape, step.y.shape
+    step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
+    step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
+    frames, bands = rows[-2:]
+    fft = step.within("fft", 32, 2048)
+    step.want(fft & (fft - 1) == 0, "fft is no power of two")
+    frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
+    sound = shape[-1] >= frame and frames == 1 + (shape[-1] - frame) // hop
+    step.want(sound, "the frames are not those of the samples")
+    step.want(step.within("bands", 1, 65535) == bands, "there are other columns than bands")
+    smooth = step.within("odd", 0, 1 << 14), step.within("even", 0, 1 << 14)
+    places, least = step.within("places", 0, 16), step.within("least", 0, 1 << 14)
+    snr_shift, correction = step.within("snr_shift", 0, 31), step.within("correction", -31, 31)
+    log_places = step.within("log_places", 0, 10)
+    window, twiddles = step.constant("window", frame), step.constant("twiddles", fft // 2 * 3)
+    filters = step.constant("filters", 2 * bands + 2)
+    n_gains = step.within("gains", 0, 0x1FFFFFFF)
+    gains = step.constant("gains", 2 * n_gains)
+    lut, logs = step.constant("lut", 125), step.constant("logs", 129)
+    finish = one_factor(step)
+    total = 0
+    for b in range(bands + 1):
+        step.want(filters[2 * b] + filters[2 * b + 1] <= fft // 2 + 1, "a filter is none of the bins")
+        total += filters[2 * b + 1]
+    step.want(total == n_gains, "the filters' gains are not all that there are")
+    x, y, n = step.x[0].data, step.y.data, fft // 2
+    re, im, bins = array("i", bytes(4 * n)), array("i", bytes(4 * n)), [0] * (n + 1)
+    noise = [0] * bands
+
+    def run():
+        for b in range(bands):
+            noise[b] = 0
+        at = 0
+        for r in range(frames):
+            begin, most = r * hop, 0
+            for i in range(frame):
+                most = max(most, abs(x[begin + i] * window[i] >> 12))
+            up = max(15 - _bits(most), 0)
+            for k in range(n):
+                to, i, left = 0, k, n
+                while left > 1:
+                    bits = 1 if left & 3 else 2
+                    left >>= bits
+                    to += (i & ((1 << bits) - 1)) * left
+                    i >>= bits
+                for part, j in ((re, 2 * k), (im, 2 * k + 1)):
+                    v = x[begin + j] * window[j] >> 12 if j < frame else 0
+                    part[to] = min(max(v, -0x8000), 0x7FFF) << up
+            _kiss(re, im, n, twiddles)
+            _energies(re, im, n, twiddles, bins)
+            total = g = 0
+            for b in range(bands + 1):
+                following = 0
+                for k in range(filters[2 * b], filters[2 * b] + filters[2 * b + 1]):
+                    total += bins[k] * gains[g]
+                    following += bins[k] * gains[g + 1]
+                    g += 2
+                if b:
+                    signal = _rounded_root(total) >> up
+                    loud, s = signal << places & 0xFFFFFFFF, smooth[b % 2]
+                    level = (loud * s + noise[b - 1] * ((1 << 14) - s)) >> 14 & 0xFFFFFFFF
+                    noise[b - 1] = level
+                    v = max((loud - min(level, loud)) >> places, signal * least >> 14)
+                    v = v * _curve(lut, level) >> snr_shift & 0xFFFFFFFF
+                    v = v * v >> 20 if v < 1 << 13 else (v >> 6) - 64
+                    v = v >> -correction if correction < 0 else v << correction & 0xFFFFFFFF
+                    y[at] = finish(_natural(logs, v, log_places) if v > 1 else 0)
+                    at += 1
+                total = following
 
     return run

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mica import front_ends
+from mica import front_ends, sounds
 from mica.cli import hearing, target, text
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
-from mica.ir.front_end import rows_of
+from mica.ir.front_end import IN_GRAPH, rows_of
 from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
@@ -114,7 +115,7 @@ def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
 def _float_model(path: str, model: ModelFile) -> FloatModel:
     """With the front end that the model has, as real numbers. Raises MicaError."""
     plain = FloatModel(path)
-    if "frontend" not in model.metadata:
+    if model.metadata.get("frontend", IN_GRAPH) == IN_GRAPH:
         return plain
     described = front_ends.parse(model.metadata["frontend"])
     shape = tuple(plain.shape)
@@ -127,7 +128,10 @@ def compare(
 ) -> dict[str, Any]:
     """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
     evaluation.check_labels(data, runner.model)
-    shape = runner.model.tensors[runner.model.inputs[0]].dims
+    given = runner.model.tensors[runner.model.inputs[0]]
+    shape = given.dims
+    if given.dtype == "int16":
+        data = replace(data, x=sounds.as_reals(data.x, given.scale))
 
     def predict(x: np.ndarray) -> np.ndarray:
         return runner.predict(seen.quantised(x) if seen else x)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mica import sounds
 from mica.calibration import Pixels
 from mica.cli import chart, fleet_cut, outputs, ram, target, text, weights
 from mica.custom import CustomOps
@@ -141,6 +142,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.compiler import compile_model
     from mica.importer import import_model, kinds, vocabulary
     from mica.pack import ties as pack_ties
+    from mica.passes import hear
     from mica.run.golden import with_golden
 
     model = Path(args.model)
@@ -178,6 +180,15 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error and (states or windows or step):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
+    try:
+        heard = None if args.frontend else hear.found(hear.run(imported))
+    except Unsupported as e:
+        raise e.at(str(model)) from None
+    if heard is not None and (windows or step):
+        raise MicaError(
+            f"{'--stream' if step else '--window'}: '{heard[0]}' is sound, of which the model's own front end takes all at once",
+            todo="cut the network behind the features out of the model, and give its front end with --frontend",
+        )
     if not args.state and (pairs := pack_ties.find(imported, imported.states)):
         states = pairs
         shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
@@ -200,10 +211,18 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.frontend:
         front_end = _front_end(args.frontend, sizes, step is not None)
+        if front_end[1].speech is not None and (step or windows):
+            raise MicaError(
+                f"--frontend {args.frontend}: follows the noise from the first sample of a window on",
+                todo="leave --window and --stream out",
+            )
         sizes = {SAMPLES: (1, front_end[1].samples)}
     if args.calib:
-        rate = front_end[1].rate if front_end else 0
+        sound = heard or front_end
+        rate = sound[1].rate if sound else 0
         calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate)
+        if heard:
+            calibration[heard[0]] = sounds.as_reals(calibration[heard[0]], heard[1].step)
         if front_end:
             _check_sound(args.calib, calibration[SAMPLES])
     with text.Progress("calibrating", "samples") as samples, text.Progress("four bits", "layers") as fitted:

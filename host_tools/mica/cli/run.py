@@ -53,6 +53,8 @@ def run(args: argparse.Namespace) -> int:
                 arrays = sound.read(args.input, runner.model)
                 if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
                     say(f"warning: {args.input}: {line}")
+                step = sound.input_of(runner.model, args.input).step
+                arrays = {name: x * np.float32(step) for name, x in arrays.items()}
             samples = [pick(runner, arrays, args.sample, args.input)]
             for line in saturating(runner, samples[0]):
                 say(f"warning: {line}")

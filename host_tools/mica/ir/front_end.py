@@ -8,18 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
+from mica.ir.speech import Speech
+
+IN_GRAPH = "graph"  # how a front end was asked for that the model brought itself
 
 
 @dataclass(frozen=True, eq=False, repr=False)  # equal to itself alone: two tables are not looked through
 class FrontEnd:
     """features = factor * dct @ ln(filters @ |FFT(window * frame)| + floor) + shift, limited to `least` and `most`.
 
-    samples: int16 of a whole sound, each worth `unit`; frames of `frame` samples every `hop`, with zeros behind them to `fft`.
+    samples: int16 of a whole sound, each worth `unit`, and as a number that the graph reads `step`; frames of `frame` samples every `hop`, with zeros behind them to `fft`.
     window float64 [frame]; filters float64 [bands, fft / 2 + 1], none below 0; dct float64 [columns, bands], None where
     the columns are the bands. power: squares of the sizes. peak: the samples are divided by the largest of them, whatever their
     unit. preemphasis p: each sample less p times the one before; the first of all has itself before it. limit: what is
     below the floor becomes it, instead of both being added. factor > 0. before: the first sample of all has no frame, it is the one
-    before the first frame: a sound that goes on.
+    before the first frame: a sound that goes on. edges: frames reach beyond the sound, the first of them begins `pad` samples before it,
+    and there are `rows` of them; what lies outside is zero, or the sound mirrored at its first and last sample. shift: for all
+    columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows.
     """
 
     rate: int  # samples a second
@@ -36,11 +41,16 @@ class FrontEnd:
     floor: float
     limit: bool
     factor: float
-    shift: float
+    shift: float | np.ndarray
     unit: float
     least: float | None = None
     most: float | None = None
     before: bool = False
+    pad: int = 0
+    edges: str = ""  # "", "zeros" or "mirror"
+    rows: int = 0
+    step: float = 1.0
+    speech: Speech | None = None
 
     @property
     def bands(self) -> int:
@@ -50,6 +60,8 @@ class FrontEnd:
     @property
     def frames(self) -> int:
         """Number of rows."""
+        if self.edges:
+            return self.rows
         return 1 + (self.samples - self.before - self.frame) // self.hop
 
     @property

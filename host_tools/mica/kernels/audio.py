@@ -9,12 +9,13 @@ from functools import cache
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_DIM
+from mica.kernels import speech
 from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.counts import elements
 from mica.kernels.integers import Output, clamp, int32, log2, requantise
 from mica.kernels.rules import act, requant, require
 
-POWER, PEAK, LIMIT, DCT, BEFORE = 1, 2, 4, 8, 16  # bits of `flags`
+POWER, PEAK, LIMIT, DCT, BEFORE, PAD, MIRROR = 1, 2, 4, 8, 16, 32, 64  # bits of `flags`
 LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
 UNIT = 14  # binary places of twiddle factors
 TWIDDLE_LIMIT = (1 << 28) + (1 << 15)  # of cos**2 + sin**2, each rounded
@@ -44,9 +45,15 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
     require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
     flags = p["flags"]
-    require(0 <= flags < 2 * BEFORE, f"flags is {flags}; expected 0 to {2 * BEFORE - 1}")
-    samples = dims[-1] - bool(flags & BEFORE)
-    fits = samples >= frame and rows[-2] == frames_of(samples, frame, hop)
+    require(0 <= flags < 2 * MIRROR, f"flags is {flags}; expected 0 to {2 * MIRROR - 1}")
+    samples, pad = dims[-1] - bool(flags & BEFORE), p["pad"]
+    if flags & PAD:
+        plain = not flags & BEFORE and p["preemphasis"] == 0
+        require(plain, "frames reach beyond the samples, and pre-emphasis does not")
+        fits = 0 <= pad < samples and (rows[-2] - 1) * hop + frame < pad + 2 * samples
+    else:
+        require(pad == 0 and not flags & MIRROR, f"pad is {pad} and flags {flags}, without the flag pad")
+        fits = samples >= frame and rows[-2] == frames_of(samples, frame, hop)
     require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {samples} samples")
     require(1 <= bands <= MAX_DIM, f"bands is {bands}; expected 1 to {MAX_DIM}")
     columns = flags & DCT or bands == rows[-1]
@@ -138,7 +145,13 @@ def _down(v: Array, s: Array) -> Array:
     return (int32(v + np.where(s > 0, np.int64(1) << np.maximum(s - 1, 0), 0))) >> s
 
 
-def _frames(x: Array, p: Params, window: Array) -> tuple[Array, Array]:
+def padded(x: Array, before: int, behind: int, mirror: bool) -> Array:
+    """x [n] with so many zeros around it, or mirrored at its ends; behind may be negative."""
+    widths = (before, max(behind, 0))
+    return np.pad(x, widths, "reflect") if mirror else np.pad(x, widths)
+
+
+def _frames(x: Array, p: Params, window: Array, rows: int) -> tuple[Array, Array]:
     """Frames times the window, int64 [n, fft], and the exponents [n] of their units."""
     x = x.astype(np.int64).reshape(-1)
     places = 0
@@ -146,7 +159,9 @@ def _frames(x: Array, p: Params, window: Array) -> tuple[Array, Array]:
         x = x * 32768 - p["preemphasis"] * np.concatenate([x[:1], x[:-1]])
         places = 15
     x = x[1:] if p["flags"] & BEFORE else x
-    cut = np.lib.stride_tricks.sliding_window_view(int32(x), p["frame"])[:: p["hop"]]
+    if p["flags"] & PAD:
+        x = padded(x, p["pad"], (rows - 1) * p["hop"] + p["frame"] - p["pad"] - len(x), bool(p["flags"] & MIRROR))
+    cut = np.lib.stride_tricks.sliding_window_view(int32(x), p["frame"])[:: p["hop"]][:rows]
     s = np.maximum(_size(cut, 1) - 15, places - 15)
     down, up = np.maximum(s, 0)[:, None], np.maximum(-s, 0)[:, None]
     whole = np.where(down > 0, ((cut >> np.maximum(down - 1, 0)) + 1) >> 1, cut << up)
@@ -217,10 +232,10 @@ def _with_floor(sums: Array, exponent: Array, p: Params, peak: int) -> tuple[Arr
     return np.asarray(with_floor(sums, np.array(floors, np.int64)[:, None])), exponent + down
 
 
-def logarithms(x: Array, blobs: Blobs, p: Params) -> Array:
+def logarithms(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
     """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
     flags, twiddles = p["flags"], blobs["twiddles"].astype(np.int64)
-    frames, exponent = _frames(x, p, blobs["window"])
+    frames, exponent = _frames(x, p, blobs["window"], rows)
     z, more = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
     bins, most = _bins(z, twiddles)
     exponent += more + most
@@ -238,9 +253,9 @@ def logarithms(x: Array, blobs: Blobs, p: Params) -> Array:
     return log2_table(np.maximum(sums, 1)) + (exponent << 16)[:, None] - minus
 
 
-def features(x: Array, blobs: Blobs, p: Params) -> Array:
+def features(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
     """int64 [frames, columns]: what is rounded to int8, before the bias."""
-    log = logarithms(x, blobs, p)
+    log = logarithms(x, blobs, p, rows)
     if not p["flags"] & DCT:
         return log
     dct = blobs["dct"].astype(np.int64)
@@ -249,13 +264,14 @@ def features(x: Array, blobs: Blobs, p: Params) -> Array:
 
 def log_mel_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Some seconds of sound, a row for each frame."""
-    acc = int32(features(xs[0], blobs, p) + blobs["bias"].astype(np.int64))
+    acc = int32(features(xs[0], blobs, p, q.dims[-2]) + blobs["bias"].astype(np.int64))
     return clamp(q.y_zero + requantise(acc, p["mult"], p["shift"]), p).reshape(q.dims)
 
 
 def _log_mel_scratch(p: Params) -> int:
     """The transform of a frame; after it bins and logarithms lie there."""
-    return 4 * max(p["fft"], p["fft"] // 2 + 1 + p["bands"])
+    copy = (p["frame"] + 1) // 2 if p["flags"] & PAD else 0
+    return 4 * max(p["fft"] + copy, p["fft"] // 2 + 1 + p["bands"])
 
 
 def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
@@ -286,14 +302,16 @@ LOG_MEL = Kernel(
     ),
     params=(
         *("frame", "hop", "fft", "bands", "gains", "flags", "preemphasis", "floor", "floor_exponent"),
-        *("mult", "shift", *ACT),
+        *("mult", "shift", *ACT, "pad"),
     ),
     doc=(
         "Sound to features. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r "
-        "comes of the samples from r * hop on; with flag before one further. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
-        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct, 16 before (S - 1 in place of S). fft a power of "
+        "comes of the samples from r * hop on; with flag before one further, with flag pad `pad` earlier. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
+        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct, 16 before (S - 1 in place of S), 32 pad (any F with pad < S and (F - 1) * hop + frame - pad < 2 * S; no preemphasis, "
+        "no before), 64 mirror, with pad only. fft a power of "
         "two, 32 to 2048, frame <= fft; twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15; filters [bands,2]; for each row "
-        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * max(fft, fft / 2 + 1 + bands) bytes."
+        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * max(fft + with flag "
+        "pad (frame + 1) / 2, fft / 2 + 1 + bands) bytes."
     ),
     x_type="int16",
     group="features",
@@ -304,4 +322,49 @@ LOG_MEL = Kernel(
     counts=_log_mel_counts,
 )
 
-KERNELS = (LOG_MEL,)
+
+PCAN = Kernel(
+    id=50,
+    name="pcan_s8",
+    n_inputs=1,
+    blobs=(
+        ("window", "i16"),
+        ("twiddles", "i16"),
+        ("filters", "u16"),
+        ("gains", "u16"),
+        ("lut", "i16"),
+        ("logs", "u16"),
+    ),
+    params=(
+        *(
+            "frame",
+            "hop",
+            "fft",
+            "bands",
+            "gains",
+            "even",
+            "odd",
+            "places",
+            "least",
+            "snr_shift",
+            "correction",
+            "log_places",
+        ),
+        *("mult", "shift", *ACT),
+    ),
+    doc=(
+        "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop "
+        "rounded down: row r comes of the samples from r * hop on, and of the noise in the rows before. See the notes. fft a power of two, 32 to 2048, frame <= fft; "
+        "bands = C; twiddles [fft/2+fft/4,2]; filters [C+1,2]; gains [gains,2]; lut [125]; logs [129]; even, odd, least 0 to 2**14; places 0 to 16; snr_shift 0 to 31; "
+        "correction -31 to 31; log_places 0 to 10. Needs scratch: 4 * (fft / 2 + 1 + C) bytes."
+    ),
+    x_type="int16",
+    group="features",
+    rules=speech.rules,
+    constants=speech.constants,
+    oracle=speech.pcan_s8,
+    scratch_of=speech.scratch,
+    counts=speech.counts,
+)
+
+KERNELS = (LOG_MEL, PCAN)

@@ -36,6 +36,7 @@ def _fixed(g: Graph) -> dict[str, Quant]:
     fixed = {v.name: v.quant for v in g.values.values() if v.data is None and v.quant is not None}
     fixed |= {name: INDEX_QUANT for name in g.inputs if g.value(name).dtype == "int32"}
     fixed |= dict.fromkeys(exact_inputs(g), REAL_QUANT)
+    fixed |= {n.inputs[0]: Quant(n.attrs["front_end"].step, 0) for n in g.nodes if n.op == "LogMel"}
     fixed |= dict.fromkeys(_truths(g) - set(fixed), TRUTH_QUANT)
     for node in g.nodes:
         out = node.outputs[0]

@@ -7,6 +7,8 @@ import weakref
 import numpy as np
 
 from mica.ir.front_end import FrontEnd
+from mica.kernels.audio import padded
+from mica.kernels.speech import features as speech_features
 from mica.reference import exact, functions
 
 _tables: weakref.WeakKeyDictionary[FrontEnd, tuple[exact.Whole, ...]] = weakref.WeakKeyDictionary()
@@ -19,18 +21,31 @@ def turns(points: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
-    """Samples as integers, in any shape -> float64 [frames, columns]."""
+    """Samples in any shape, integers where f.step is 1, else so much to each -> float64 [frames, columns]."""
+    x = np.asarray(samples, np.float64).reshape(-1) / f.step
+    if f.speech is not None:
+        samples = np.clip(np.rint(x), -(2**15), 2**15 - 1).astype(np.int64)
+        return speech_features(samples, f.speech.blobs, dict(f.speech.params), f.frames) * f.speech.worth
     real, imaginary, filters, *dct = _constants(f)
-    x = np.asarray(samples, np.float64).reshape(-1)
     unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
     if f.preemphasis:
         x = x - f.preemphasis * np.concatenate([x[:1], x[:-1]])
     x = x[1:] if f.before else x
+    if f.edges:
+        behind = (f.frames - 1) * f.hop + f.frame - f.pad - len(x)
+        x = padded(x, f.pad, behind, f.edges == "mirror")
     # Each frame has a unit of its own, in which int16 samples are whole; so quiet frames lose nothing beside loud ones.
-    frames = exact.whole_rows(np.lib.stride_tricks.sliding_window_view(x, f.frame)[:: f.hop], exact.bits(f.frame)[0])
+    frames = exact.whole_rows(
+        np.lib.stride_tricks.sliding_window_view(x, f.frame)[:: f.hop][: f.frames], exact.bits(f.frame)[0]
+    )
     spectrum = exact.rows_with_rows(frames, real) ** 2 + exact.rows_with_rows(frames, imaginary) ** 2
     sizes = spectrum * unit**2 if f.power else np.sqrt(spectrum) * unit
-    sums = exact.rows_with_rows(exact.whole_rows(sizes, exact.bits(sizes.shape[1])[0]), filters)
+    places = exact.bits(sizes.shape[1])[0]
+    whole = exact.whole_rows(sizes, places)
+    sums = exact.rows_with_rows(whole, filters)
+    if f.power:  # a square has twice the places: what the first part left out
+        rest = exact.whole_rows(sizes - whole.numbers * whole.unit, places)
+        sums = np.maximum(sums + exact.rows_with_rows(rest, filters), 0.0)
     log = functions.log(np.maximum(sums, max(f.floor, 1e-300)) if f.limit else np.maximum(sums + f.floor, 1e-300))
     y = f.factor * (exact.with_rows(log, dct[0]) if dct else log) + f.shift
     return np.asarray(np.clip(y, f.least, f.most) if (f.least, f.most) != (None, None) else y)

@@ -110,7 +110,7 @@ def hear(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Ev
     if runner.model.state_bytes:
         runner.reset()
     for end in range(given.samples, len(samples) + 1, step):
-        piece = samples[end - given.samples : end].astype(np.float32)
+        piece = samples[end - given.samples : end].astype(np.float32) * np.float32(given.step)
         event = hearing.take(runner.predict(piece[None, None])[0], end * 1000 // given.rate)
         if event is not None:
             yield event

@@ -16,11 +16,12 @@ from mica.run.evaluation import Dataset
 
 @dataclass(frozen=True)
 class SoundInput:
-    """name: of the input; rate: samples a second; samples: that it takes at once."""
+    """name: of the input; rate: samples a second; samples: that it takes at once; step: what one is worth as a number."""
 
     name: str
     rate: int
     samples: int
+    step: float
 
 
 def input_of(model: ModelFile, what: str) -> SoundInput:
@@ -31,7 +32,7 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
         raise MicaError(
             f"{what}: is sound, and this model takes none", todo="mica pack --frontend puts a front end before a model"
         )
-    return SoundInput(tensors[0].name, int(rate), int(np.prod(tensors[0].dims)))
+    return SoundInput(tensors[0].name, int(rate), int(np.prod(tensors[0].dims)), tensors[0].scale)
 
 
 def is_sound(path: str | Path) -> bool:
@@ -52,4 +53,4 @@ def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     for path, k in folders.labelled(folder, model, is_sound, ".wav files"):
         parts.append(sounds.pieces(path, given.rate, given.samples))
         y += [k] * len(parts[-1])
-    return Dataset(np.concatenate(parts).astype(np.float32), np.array(y, np.int64), "top1")
+    return Dataset(np.concatenate(parts).astype(np.float32) * np.float32(given.step), np.array(y, np.int64), "top1")

@@ -48,8 +48,16 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
     }
     *what = "the frames are not those of the samples";
     const uint32_t first = first_sample(p);
-    if (!p->hop || !p->frames || p->samples < first + p->frame || p->frames != 1 + (p->samples - first - p->frame) / p->hop
-        || p->samples > MICA_MAX_BYTES / 2) {
+    if (!p->hop || !p->frames || !p->samples || p->samples > MICA_MAX_BYTES / 2) {
+        return MICA_ERR_SHAPE;
+    }
+    if (p->flags & MICA_LOG_MEL_PAD) {
+        // Where it ends behind the first sample; at most one sample less than all may lie before them, and behind them.
+        const uint64_t end = (uint64_t)(p->frames - 1) * p->hop + p->frame;
+        if (p->pad >= p->samples || end >= (uint64_t)p->pad + 2 * (uint64_t)p->samples) {
+            return MICA_ERR_SHAPE;
+        }
+    } else if (p->samples < first + p->frame || p->frames != 1 + (p->samples - first - p->frame) / p->hop) {
         return MICA_ERR_SHAPE;
     }
     *what = "a dimension is 0 or too large, or there are other columns than bands";
@@ -57,8 +65,9 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
         || (uint64_t)p->bands * p->out_n > MICA_MAX_BYTES / 2 || (!(p->flags & MICA_LOG_MEL_DCT) && p->bands != p->out_n)) {
         return MICA_ERR_SHAPE;
     }
-    *what = "flags, pre-emphasis, floor, or a factor of requantisation is out of its range";
-    bool sound = p->flags < 2 * MICA_LOG_MEL_BEFORE && p->preemphasis <= 1 << 15 && p->floor >= 0
+    *what = "flags, pad, pre-emphasis, floor, or a factor of requantisation is out of its range";
+    bool sound = p->flags < 2 * MICA_LOG_MEL_MIRROR && p->preemphasis <= 1 << 15 && p->floor >= 0
+        && (p->flags & MICA_LOG_MEL_PAD ? !p->preemphasis && !first : !p->pad && !(p->flags & MICA_LOG_MEL_MIRROR))
         && p->floor_exponent >= -64 && p->floor_exponent < 64 && p->act_min <= p->act_max
         && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
@@ -77,8 +86,8 @@ size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p) {
 }
 
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p) {
-    const uint32_t after = p->fft / 2u + 1 + p->bands;
-    return 4 * (after > p->fft ? after : p->fft);
+    const uint32_t after = p->fft / 2u + 1 + p->bands, copy = p->flags & MICA_LOG_MEL_PAD ? (p->frame + 1u) / 2 : 0;
+    return 4 * (after > p->fft + copy ? after : p->fft + copy);
 }
 
 uint32_t mica_log_mel_s8_rows(const mica_log_mel_s8_t *p) {
@@ -419,8 +428,23 @@ static int32_t dct_of(const int32_t *log, const int16_t *dct, uint32_t n) {
     return high * 2 + (low >> 11);
 }
 
+// The samples of frame r, which lies partly outside of x, one behind the other.
+static void copy_frame(const mica_log_mel_s8_t *p, uint32_t r, int16_t *to) {
+    const int32_t last = (int32_t)p->samples - 1;
+    int32_t at = (int32_t)(r * p->hop) - p->pad;
+    for (uint32_t i = 0; i < p->frame; ++i, ++at) {
+        int32_t from = at;
+        if (p->flags & MICA_LOG_MEL_MIRROR) {
+            from = at < 0 ? -at : at > last ? 2 * last - at : at;
+        }
+        to[i] = from < 0 || from > last ? 0 : p->x[from];
+    }
+}
+
 void mica_log_mel_s8_with(
-    const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin, uint32_t row_end) {
+    const mica_log_mel_s8_t *whole, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin, uint32_t row_end) {
+    const mica_log_mel_s8_t *p = whole;
+    mica_log_mel_s8_t edge;
     const uint32_t half = p->fft / 2u;
     const bool power = p->flags & MICA_LOG_MEL_POWER;
     int32_t *log = z + half + 1, minus = 0;
@@ -434,7 +458,18 @@ void mica_log_mel_s8_with(
         floor *= (uint64_t)peak * (power ? (uint64_t)peak : 1);
     }
     for (uint32_t r = row_begin; r < row_end; ++r) {
-        const uint32_t begin = r * p->hop + first_sample(p);
+        uint32_t begin = r * p->hop + first_sample(p) - p->pad;
+        if (p->flags & MICA_LOG_MEL_PAD) {
+            p = whole;
+            if (r * p->hop < p->pad || begin + p->frame > p->samples) {
+                int16_t *samples = (int16_t *)(z + p->fft);
+                copy_frame(p, r, samples);
+                edge = *p;
+                edge.x = samples;
+                p = &edge;
+                begin = 0;
+            }
+        }
         const int32_t places = p->preemphasis ? 15 : 0, n = bit_length(loops->sample_bits(p, begin));
         const int32_t s = (n > places ? n : places) - 15;
         uint32_t used = loops->take(p, begin, z, s);

@@ -22,6 +22,11 @@ FLOOR_BITS = 31
 def _log_mel(g: Graph, out: Graph, node: Node) -> None:
     f: FrontEnd = node.attrs["front_end"]
     q = quant(out, node.outputs[0])
+    if f.speech is not None:
+        mult, shift = quantise_multiplier(np.array([f.speech.worth / q.scale]))
+        params = {**f.speech.params, "mult": int(mult[0]), "shift": int(shift[0]), **act(q, (None, None))}
+        emit(out, node, "pcan_s8", node.inputs[:1], list(f.speech.blobs.values()), params)
+        return
     if f.factor <= 0:
         raise ValueError(f"a front end that multiplies logarithms with {f.factor:g}; expected more than 0")
     size = 2 if f.power else 1
@@ -51,7 +56,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         bias.astype(np.int32),
     ]
     flags = [(f.power, audio.POWER), (f.peak, audio.PEAK), (f.limit, audio.LIMIT), (f.dct is not None, audio.DCT)]
-    flags.append((f.before, audio.BEFORE))
+    flags += [(f.before, audio.BEFORE), (bool(f.edges), audio.PAD), (f.edges == "mirror", audio.MIRROR)]
     params = {
         "frame": f.frame,
         "hop": f.hop,
@@ -65,6 +70,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         "mult": int(mult[0]),
         "shift": int(shift[0]),
         **act(q, (f.least, f.most)),
+        "pad": f.pad,
     }
     emit(out, node, "log_mel_s8", node.inputs[:1], blobs, params)
 

@@ -43,6 +43,7 @@
 #define MICA_SCATTER_S8 mica_scatter_s8_ref
 #define MICA_ATTEND_S8 mica_attend_s8_ref
 #define MICA_ROTATE_S8 mica_rotate_s8_ref
+#define MICA_PCAN_S8 mica_pcan_s8_ref
 #define MICA_FOREST_S8 mica_forest_s8_ref
 #define MICA_TOP_K_S8 mica_top_k_s8_ref
 #define MICA_PICK_S8 mica_pick_s8_ref

@@ -1,0 +1,281 @@
+// From sound to features as TensorFlow Lite Micro's front end for speech has them; contract in mica_kernels.h, arithmetic in SPEC.md.
+#include "mica_kernels.h"
+#ifndef MICA_WITHOUT_PCAN_S8
+
+#include "requant.h"
+
+#define BITS 14  // of the factors of noise
+
+mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
+    *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
+    if (p->fft < 32 || p->fft > MICA_PCAN_MOST_POINTS || (p->fft & (p->fft - 1)) || !p->frame || p->frame > p->fft) {
+        return MICA_ERR_SHAPE;
+    }
+    *what = "the frames are not those of the samples";
+    if (!p->hop || !p->frames || p->samples < p->frame || p->frames != 1 + (p->samples - p->frame) / p->hop
+        || p->samples > MICA_MAX_BYTES / 2) {
+        return MICA_ERR_SHAPE;
+    }
+    *what = "a dimension is 0 or too large";
+    if (!p->bands || p->n_gains > MICA_MAX_BYTES / 4 || (uint64_t)p->frames * p->bands > MICA_MAX_BYTES) {
+        return MICA_ERR_SHAPE;
+    }
+    *what = "a factor or shift is out of its range";
+    bool sound = p->even <= 1 << BITS && p->odd <= 1 << BITS && p->least <= 1 << BITS && p->places <= 16 && p->snr_shift <= 31
+        && p->correction >= -31 && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max
+        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+    return sound ? MICA_OK : MICA_ERR_RANGE;
+}
+
+uint32_t mica_pcan_s8_rows(const mica_pcan_s8_t *p) {
+    (void)p;
+    return 1;  // a frame's noise is that of all frames before it
+}
+
+uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p) {
+    return 4 * (p->fft / 2u + 1 + p->bands);
+}
+
+mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what) {
+    if (((uintptr_t)p->window | (uintptr_t)p->twiddles | (uintptr_t)p->filters | (uintptr_t)p->gains | (uintptr_t)p->lut
+            | (uintptr_t)p->logs) & 1) {
+        *what = "a table is not aligned to 2";
+        return MICA_ERR_ALIGN;
+    }
+    uint32_t n = 0;
+    for (uint32_t b = 0; b <= p->bands; ++b) {
+        const uint32_t first = p->filters[2 * b], width = p->filters[2 * b + 1];
+        if (first + width > p->fft / 2u + 1 || width > p->n_gains - n) {
+            *what = "a filter is none of the bins and gains";
+            return MICA_ERR_RANGE;
+        }
+        n += width;
+    }
+    if (n != p->n_gains) {
+        *what = "the filters' gains are not all that there are";
+        return MICA_ERR_RANGE;
+    }
+    return MICA_OK;
+}
+
+// How many bits v has.
+static uint32_t bit_length(uint32_t v) {
+    uint32_t n = 0;
+    for (; v; v >>= 1) {
+        ++n;
+    }
+    return n;
+}
+
+// The lower 16 bits, with their sign.
+static int32_t half_word(int32_t v) {
+    return (int32_t)((((uint32_t)v + 0x8000u) & 0xffffu)) - 0x8000;
+}
+
+// v * 2^-15, halves up.
+static int32_t rounded(int32_t v) {
+    return (v + 0x4000) >> 15;
+}
+
+// A complex number in a word: two int16.
+typedef struct {
+    int32_t r, i;
+} pair_t;
+
+static pair_t get(const uint32_t *z) {
+    const pair_t v = {half_word((int32_t)(*z & 0xffffu)), half_word((int32_t)(*z >> 16))};
+    return v;
+}
+
+static void put(uint32_t *z, int32_t r, int32_t i) {
+    *z = ((uint32_t)r & 0xffffu) | (uint32_t)i << 16;
+}
+
+static pair_t scaled(const uint32_t *z, int32_t factor) {
+    const pair_t v = get(z), w = {rounded(v.r * factor), rounded(v.i * factor)};
+    return w;
+}
+
+static pair_t times(pair_t v, const int16_t *t) {
+    const pair_t w = {rounded(v.r * t[0] - v.i * t[1]), rounded(v.r * t[1] + v.i * t[0])};
+    return w;
+}
+
+// Where sample pair i of n stands before the transform: digits in another order, the last of them of base 2 where n is no power of four.
+static uint32_t place_of(uint32_t i, uint32_t n) {
+    uint32_t place = 0;
+    while (n > 1) {
+        const uint32_t bits = n & 3 ? 1 : 2;
+        n >>= bits;
+        place += (i & ((1u << bits) - 1)) * n;
+        i >>= bits;
+    }
+    return place;
+}
+
+static void transform(const int16_t *twiddles, uint32_t *z, uint32_t n) {
+    uint32_t m = 1;
+    if (bit_length(n) % 2 == 0) {  // no power of four
+        for (uint32_t k = 0; k < n; k += 2) {
+            const pair_t a = scaled(z + k, 16383), b = times(scaled(z + k + 1, 16383), twiddles);
+            put(z + k, a.r + b.r, a.i + b.i);
+            put(z + k + 1, a.r - b.r, a.i - b.i);
+        }
+        m = 2;
+    }
+    for (; m < n; m *= 4) {
+        const uint32_t step = n / (4 * m);
+        for (uint32_t k = 0; k < m; ++k) {
+            const int16_t *t = twiddles + 2 * k * step;
+            for (uint32_t *q = z + k; q < z + n; q += 4 * m) {
+                const pair_t f = scaled(q, 8191), a = times(scaled(q + m, 8191), t);
+                const pair_t b = times(scaled(q + 2 * m, 8191), t + 2 * k * step);
+                const pair_t c = times(scaled(q + 3 * m, 8191), t + 4 * k * step);
+                const pair_t low = {f.r - b.r, f.i - b.i}, high = {f.r + b.r, f.i + b.i};
+                const pair_t sum = {a.r + c.r, a.i + c.i}, diff = {a.r - c.r, a.i - c.i};
+                put(q, high.r + sum.r, high.i + sum.i);
+                put(q + m, low.r + diff.i, low.i - diff.r);
+                put(q + 2 * m, high.r - sum.r, high.i - sum.i);
+                put(q + 3 * m, low.r - diff.i, low.i + diff.r);
+            }
+        }
+    }
+}
+
+static uint32_t energy(int32_t r, int32_t i) {
+    r = half_word(r);
+    i = half_word(i);
+    return (uint32_t)(r * r) + (uint32_t)(i * i);
+}
+
+// Complex numbers z[0..n-1] to the squares of the n + 1 bins of 2 * n real samples, in their place.
+static void energies(const int16_t *twiddles, uint32_t *z, uint32_t n) {
+    const pair_t first = scaled(z, 16383);
+    z[0] = energy(first.r + first.i, 0);
+    for (uint32_t k = 1; k <= n / 2; ++k) {
+        const pair_t a = scaled(z + k, 16383), c = get(z + n - k);
+        const pair_t b = {rounded(c.r * 16383), rounded(-c.i * 16383)};
+        const pair_t sum = {a.r + b.r, a.i + b.i}, diff = {a.r - b.r, a.i - b.i}, t = times(diff, twiddles + 2 * (k - 1));
+        z[k] = energy((sum.r + t.r) >> 1, (sum.i + t.i) >> 1);
+        z[n - k] = energy((sum.r - t.r) >> 1, (t.i - sum.i) >> 1);
+    }
+    z[n] = energy(first.r - first.i, 0);
+}
+
+// The frame times the window, shifted up as far as it goes, as pairs in the order of the transform. Returns by how much.
+static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
+    const uint32_t n = p->fft / 2u;
+    int32_t most = 0;
+    for (uint32_t i = 0; i < p->frame; ++i) {
+        const int32_t v = (x[i] * p->window[i]) >> 12, size = v < 0 ? -v : v;
+        most = size > most ? size : most;
+    }
+    const uint32_t bits = bit_length((uint32_t)most), up = bits < 15 ? 15 - bits : 0;
+    for (uint32_t k = 0; k < n; ++k) {
+        int32_t v[2];
+        for (uint32_t j = 0; j < 2; ++j) {
+            const uint32_t i = 2 * k + j;
+            v[j] = i < p->frame ? (x[i] * p->window[i]) >> 12 : 0;
+            v[j] = v[j] > INT16_MAX ? INT16_MAX : v[j] < INT16_MIN ? INT16_MIN : v[j] * (1 << up);
+        }
+        put(z + place_of(k, n), v[0], v[1]);
+    }
+    return up;
+}
+
+// The square root, rounded to the nearest integer.
+static uint32_t root(uint64_t v) {
+    uint64_t rest = v, r = 0, bit = (uint64_t)1 << 62;
+    while (bit > rest) {
+        bit >>= 2;
+    }
+    for (; bit; bit >>= 2) {
+        if (rest >= r + bit) {
+            rest -= r + bit;
+            r = (r >> 1) + bit;
+        } else {
+            r >>= 1;
+        }
+    }
+    return (uint32_t)(rest > r && r != UINT32_MAX ? r + 1 : r);
+}
+
+// The curve at x: a parabola between powers of two.
+static uint32_t gain_at(const int16_t *lut, uint32_t x) {
+    int32_t y;
+    if (x <= 2) {
+        y = lut[x];
+    } else {
+        const uint32_t n = bit_length(x);
+        const int16_t *t = lut + 4 * n - 6;
+        const int32_t f = (int32_t)((n < 11 ? x << (11 - n) : x >> (n - 11)) & 0x3ff);
+        y = ((t[2] * f >> 5) + t[1] * 32) * f;
+        y = ((y + 0x4000) >> 15) + t[0];
+    }
+    return y > 0 ? (uint32_t)y : 0;
+}
+
+// 2^places * ln(v), v > 1.
+static uint32_t log_of(const uint16_t *logs, uint32_t v, uint32_t places) {
+    const uint32_t n = bit_length(v) - 1, over = v - (1u << n), f = n < 16 ? over << (16 - n) : over >> (n - 16);
+    const uint32_t i = f >> 9;
+    const int32_t between = ((int32_t)logs[i + 1] - logs[i]) * (int32_t)(f & 511) >> 16;
+    const uint32_t two = (n << 16) + f + logs[i] + (uint32_t)between;
+    const uint32_t e = (uint32_t)((45426 * (uint64_t)two + 0x8000) >> 16);
+    return (uint32_t)((((uint64_t)e << places) + 0x8000) >> 16);
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// A band's feature before it is rounded to int8, from its signal; its noise goes with it.
+static uint32_t feature(const mica_pcan_s8_t *p, uint32_t signal, uint32_t smooth, uint32_t *noise) {
+    const uint32_t up = signal << p->places;
+    const uint32_t estimate = (uint32_t)(((uint64_t)up * smooth + (uint64_t)*noise * ((1u << BITS) - smooth)) >> BITS);
+    *noise = estimate;
+    const uint32_t floor = (uint32_t)((uint64_t)signal * p->least >> BITS), left = (up - smaller(estimate, up)) >> p->places;
+    const uint32_t ratio = (uint32_t)((uint64_t)(left > floor ? left : floor) * gain_at(p->lut, estimate) >> p->snr_shift);
+    uint32_t v = ratio < 1u << 13 ? ratio * ratio >> 20 : (ratio >> 6) - 64;
+    v = p->correction < 0 ? v >> -p->correction : v << p->correction;
+    return v > 1 ? smaller(log_of(p->logs, v, p->log_places), 65535) : 0;
+}
+
+void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    if (row_begin >= row_end) {
+        return;
+    }
+    const uint32_t n = p->fft / 2u;
+    uint32_t *z = scratch, *noise = z + n + 1;
+    for (uint32_t b = 0; b < p->bands; ++b) {
+        noise[b] = 0;
+    }
+    int8_t *y = p->y;
+    for (uint32_t r = 0; r < p->frames; ++r) {
+        const uint32_t up = take(p, p->x + (size_t)r * p->hop, z);
+        transform(p->twiddles, z, n);
+        energies(p->twiddles + 2 * n, z, n);
+        const uint16_t *gain = p->gains;
+        uint32_t gains = p->n_gains;
+        uint64_t sum = 0;
+        for (uint32_t b = 0; b <= p->bands; ++b) {
+            // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
+            const uint32_t first = smaller(p->filters[2 * b], n + 1);
+            const uint32_t width = smaller(smaller(p->filters[2 * b + 1], n + 1 - first), gains);
+            uint64_t next = 0;
+            for (uint32_t k = 0; k < width; ++k, gain += 2) {
+                sum += (uint64_t)z[first + k] * gain[0];
+                next += (uint64_t)z[first + k] * gain[1];
+            }
+            gains -= width;
+            if (b) {
+                const uint32_t v = feature(p, root(sum) >> up, b % 2 ? p->even : p->odd, noise + b - 1);
+                *y++ = mica_requant_s8((int32_t)v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+            }
+            sum = next;
+        }
+    }
+}
+
+#endif
