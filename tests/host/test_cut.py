@@ -220,6 +220,14 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     said = capsys.readouterr().out
     assert (tmp_path / "n.2of2.mica").is_file() and "best by     slowest" in said and "better      the whole" in said
 
+    for more, text in (
+        (["--parts", "x"], "--parts x: expected"),
+        (["--link-rate", "1K"], "are of parts"),
+        (["--parts", "2", "--link-rate", "x"], "--link-rate x"),
+    ):
+        assert main(["pack", str(DIGITS), "-o", str(tmp_path / "none.mica"), *more]) == 1
+        assert text in capsys.readouterr().err and not (tmp_path / "none.mica").exists()
+
     def fails(*more: str) -> str:
         assert main(["fleet", "cut", *more]) == 1
         said = capsys.readouterr().err.strip().splitlines()

@@ -61,14 +61,21 @@ def cut(data: bytes, number: str, board: str, link: LinkSpeed, args: argparse.Na
     from mica import cutting
     from mica.boards import load_board
 
-    if number != "auto" and not (number.isdecimal() and 2 <= int(number) <= cutting.MOST):
-        raise MicaError(f"--parts {number}: expected 2 to {cutting.MOST}, or auto")
-    n = None if number == "auto" else int(number)
+    n = number_of(number)
     must_fit = args.board is not None or n is None
     try:
         return cutting.cut(data, n, load_board(board), link, args.objective, must_fit, target.custom_of(args))
     except MicaError as e:
         raise e.at(name) from None
+
+
+def number_of(text_: str) -> int | None:
+    """What --parts says; None for auto. Raises MicaError."""
+    from mica.cutting import MOST
+
+    if text_ != "auto" and not (text_.isdecimal() and 2 <= int(text_) <= MOST):
+        raise MicaError(f"--parts {text_}: expected 2 to {MOST}, or auto")
+    return None if text_ == "auto" else int(text_)
 
 
 def file_names(stem: Path, n: int) -> list[Path]:

@@ -161,6 +161,10 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--golden: expected a number of vectors, 0 for none")
     board = load_board(args.board) if args.board else None
     link = fleet_cut.link_of(args)
+    if args.parts:
+        fleet_cut.number_of(args.parts)
+    elif args.link_rate is not None or args.link_delay is not None:
+        raise MicaError("--link-rate and --link-delay are of parts", todo="say how many, with --parts")
     bits = weights.parse(args, board)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)

@@ -95,11 +95,11 @@ class FleetRunner(Runner):
         actions: list[Action] = []
         waiting: deque[tuple[int, Inputs]] = deque()
         for sample, inputs in enumerate(samples):
-            if self._journal is not None and (known := self._journal.answers.get(self._in_journal(sample))) is not None:
-                answers[sample] = known
+            if self._journal is not None and (noted := self._journal.answers.get(self._in_journal(sample))) is not None:
+                answers[sample] = noted
             else:
                 waiting.append((sample, inputs))
-        known_before = dict(answers)
+        known = len(answers)
         progress, steps = time.monotonic(), 0
         while True:
             now = time.monotonic()
@@ -114,12 +114,12 @@ class FleetRunner(Runner):
                 key, reason = next(iter(failed.items()))
                 where = f", {self._route.named(self._route.crcs[key.stage])}," if len(self._route) > 1 else ""
                 raise MicaError(f"{self.target}: sample {stages.sample(key)}{where} was given up: {reason}")
-            if len(stages.answers) + len(known_before) == len(samples) and not self._dispatcher.audits_open():
+            if len(stages.answers) + known == len(samples) and not self._dispatcher.audits_open():
                 break
             now = time.monotonic()
             if stages.steps != steps:
                 progress, steps = now, stages.steps
-            self._check_progress(now - progress, steps > 0 or bool(known_before))
+            self._check_progress(now - progress, steps > 0 or known > 0)
             due = self._dispatcher.next_due()
             actions = self._next(min(1.0, max(0.0, due - now)) if due is not None else 1.0)
         answers |= stages.answers
@@ -209,7 +209,8 @@ class FleetRunner(Runner):
                     self._note(WITHDRAWN, sample)
                 self._stages.withdrawn(key)
             case Failed(key, reason):
-                failed[key] = reason
+                if self._stages.sample(key) is not None:  # not of a job that was broken off
+                    failed[key] = reason
             case Audit(key, crc, inputs):
                 host = self._hosts[crc]
                 right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])
