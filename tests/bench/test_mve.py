@@ -23,7 +23,7 @@ def test_whole_models(model: str, most: float, capsys: pytest.CaptureFixture[str
 
 
 def test_every_kind_of_layer() -> None:
-    """Well below what the DSP instructions take for the same."""
+    """Well below what the reference takes for the same."""
     names = (
         "kws.dw3x3 25x5x64",
         "kws.pw 64-64 25x5",
@@ -35,7 +35,7 @@ def test_every_kind_of_layer() -> None:
     chosen = [x for x in layers.LAYERS if x.name in names]
     assert len(chosen) == len(names)
     jobs = [layers.job(x, scratch=32 << 10) for x in chosen]
-    mve, dsp = (bare_metal.run(CORE, bare_metal.build(CORE, isa), jobs) for isa in (None, "armv8m"))
-    for job, a, b in zip(jobs, mve, dsp, strict=True):
+    mve, ref = (bare_metal.run(CORE, bare_metal.build(CORE, isa), jobs) for isa in (None, "ref"))
+    for job, a, b in zip(jobs, mve, ref, strict=True):
         assert a.hashes == b.hashes, job.name
-        assert a.counts[0] < 0.9 * b.counts[0], job.name
+        assert a.counts[0] < 0.4 * b.counts[0], job.name

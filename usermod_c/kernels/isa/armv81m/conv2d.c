@@ -131,9 +131,7 @@ static void stream(const source_t *s, uint32_t first, uint32_t pixels, int8_t *t
 // A row of k codes as weights. Codes lie on words.
 static void decode(int8_t *to, const int8_t *codes, uint32_t k, const int8_t *table) {
     for (uint32_t words = (k + 3) / 4; words; to += 16, codes += 8) {
-        uint32x4_t w = vldrhq_z_u32((const uint16_t *)(const void *)codes, vctp32q(words));
-        w = vorrq_u32(vandq_u32(w, vdupq_n_u32(0x0f0f)), vshlq_n_u32(vandq_u32(w, vdupq_n_u32(0xf0f0)), 12));
-        vstrbq_s8(to, vldrbq_gather_offset_s8(table, vreinterpretq_u8_u32(w)));
+        vstrbq_s8(to, mica_mve_decode(vldrhq_z_u32((const uint16_t *)(const void *)codes, vctp32q(words)), table));
         words -= words < 4 ? words : 4;
     }
 }

@@ -67,6 +67,12 @@ static inline void mica_mve_copy(int8_t *to, const int8_t *from, uint32_t n) {
     __asm__ volatile ("dls lr, %2\n1:\tvldrb.8 q0, [%0], #" #from_step "\n\tvstrb.8 q0, [%1], #" #to_step "\n\tle lr, 1b" \
     : "+r" (from), "+r" (to) : "r" (n) : "lr", "q0", "memory")
 
+// Sixteen weights, from codes of four in each halfword: the lower byte has weights 0 and 2, the upper one 1 and 3.
+static inline int8x16_t mica_mve_decode(uint32x4_t codes, const int8_t *table) {
+    codes = vandq_u32(vsliq_n_u32(codes, codes, 12), vdupq_n_u32(0x0f0f0f0f));
+    return vldrbq_gather_offset_s8(table, vreinterpretq_u8_u32(codes));
+}
+
 void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_depthwise_conv2d_s8_armv81m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS);
 void mica_fully_connected_s8_armv81m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS);
