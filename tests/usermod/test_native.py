@@ -184,7 +184,8 @@ def test_emulated(
                 x = [host.quantise([x]) for x in np.load(DEMO / "digits_test.npz")["x"][:20]]
                 for expected, got in zip(host.run(x), runner.run(x), strict=True):
                     np.testing.assert_array_equal(expected[0], got[0])
-        for script in ON_EMULATORS + (ON_CORTEX_M3 if name == "MPS2_AN385" else []):
+        more = {"MPS2_AN385": ON_CORTEX_M3, "RPI_PICO": ["arena_threads"]}.get(name, [])  # threads: one on each of its cores
+        for script in ON_EMULATORS + more:
             assert run_native(board, script, models) == expected_lines(script), script
         for script in ("soft_reset_before", "soft_reset_after"):
             assert run_native(board, script, models) == expected_lines(script)
