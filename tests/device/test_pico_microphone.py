@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tones import write_wav
 
 from mica.boards import load_board
 from mica.cli.main import main
@@ -63,16 +64,6 @@ def board(of_module: EmulatedBoard) -> EmulatedBoard:
     of_module.exec(MICROPHONE)
     of_module.emulator.notes()
     return of_module
-
-
-def write_wav(path: Path, x: np.ndarray, **of_header: int) -> Path:
-    import wave
-
-    facts = {"channels": 1, "width": 2, "rate": RATE} | of_header
-    with wave.open(str(path), "wb") as file:
-        file.setparams((facts["channels"], facts["width"], facts["rate"], 0, "NONE", ""))
-        file.writeframes(x.tobytes())
-    return path
 
 
 def numbers(board: EmulatedBoard, code: str, dtype: str = "<i2") -> np.ndarray:

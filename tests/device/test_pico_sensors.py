@@ -111,6 +111,32 @@ print(unpack('>H', get(0x72, 2))[0], get(0x3A)[0] & 0x10, get(0x3A)[0] & 0x10)
     assert board.emulator.notes() == ["motion sensor: wave.npz has ended, after 0.60 s: it lies still"]
 
 
+def test_pins_by_hand(board: EmulatedBoard, moves: np.ndarray) -> None:
+    """scan() finds it, and SoftI2C reads and writes; the bus's own block goes on afterwards."""
+    code = """
+from machine import I2C, Pin, SoftI2C
+from struct import unpack
+from time import sleep_ms
+i = I2C(1, sda=Pin(2), scl=Pin(3), freq=400_000)
+print(i.scan(), i.readfrom_mem(0x68, 0x75, 1))
+s = SoftI2C(sda=Pin(2), scl=Pin(3), freq=400_000)
+s.writeto_mem(0x68, 0x6B, b'\\x80')
+s.writeto_mem(0x68, 0x6B, b'\\0')
+sleep_ms(100)
+print(s.scan(), s.readfrom_mem(0x68, 0x75, 1), unpack('>7h', s.readfrom_mem(0x68, 0x3B, 14)))
+try:
+    s.readfrom_mem(0x69, 0x75, 1)
+except OSError as e:
+    print(e)
+print(I2C(1, sda=Pin(2), scl=Pin(3), freq=400_000).readfrom_mem(0x68, 0x6B, 1))
+"""
+    first, second, missing, last = board.exec(code).decode().splitlines()
+    assert first == "[104] b'h'" and missing == "[Errno 19] ENODEV" and last == "b'\\x00'"
+    assert second.startswith("[104] b'h' ")
+    row = ast.literal_eval(second[11:])
+    assert (*row[:3], *row[4:]) in {tuple(int(v) for v in moves[k]) for k in (10, 11)}
+
+
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.ndarray) -> None:
     good, flat, odd = (tmp_path / name for name in ("good.npz", "flat.npz", "odd.npz"))
     np.savez(good, x=moves, rate=100)

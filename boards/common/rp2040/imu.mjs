@@ -1,6 +1,8 @@
 // A motion sensor at an I2C bus, as an MPU6050: the registers that programs read acceleration and rotation by, and its FIFO. What it measures
 // is a recording, which begins when the sensor is woken; at its end it lies still. A byte takes the bus its time.
 
+import { Wires } from './wires.mjs';
+
 const I2C = 3; // function of a pin
 const ROW = 6; // numbers: acceleration x y z, rotation x y z, at the ranges after power-on
 const TEMPERATURE = 0; // 36.53 degrees
@@ -53,6 +55,13 @@ export class MotionSensor {
       this.later(() => bus.completeWrite(true));
     };
     bus.onReadByte = () => this.later(() => bus.completeRead(this.read()));
+    new Wires(rp2040, sensor.sda, sensor.scl, this);
+  }
+
+  // Of wires that a program drives by hand.
+  select(address) {
+    this.pointer = null;
+    return address === this.sensor.addr;
   }
 
   wired() {
