@@ -11,6 +11,7 @@ from mica.errors import MicaError
 
 ENDING = ".wav"
 LONGEST = 1 << 28  # bytes: some two hours
+MOST_REAL = 2.0  # of sound from -1 to 1, which resampling may leave a little
 
 
 def read(path: str | Path, rate: int) -> np.ndarray:
@@ -69,5 +70,18 @@ def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
 
 
 def as_reals(x: np.ndarray, step: float) -> np.ndarray:
-    """Sound for a model to which an int16 sample is worth `step`: numbers of up to 32768 are samples, those of up to 1 as they are."""
-    return np.asarray(x, np.float32) * np.float32(step) if step < 1 < np.abs(x).max(initial=0) else x
+    """Sound for a model to which an int16 sample is worth `step`: whole numbers beyond 1 are samples, others are taken as they are.
+
+    Raises MicaError where they are neither samples nor about -1 to 1.
+    """
+    most = float(np.abs(x).max(initial=0))
+    if step == 1 or most <= 1:
+        return x
+    if most <= 2**15 and np.array_equal(x, np.rint(x)):
+        return np.asarray(x, np.float32) * np.float32(step)
+    if most > MOST_REAL:
+        raise MicaError(
+            f"sound of numbers of up to {most:.4g}",
+            todo="expected int16 samples, or numbers from -1 to 1: scale what the model was trained on",
+        )
+    return x

@@ -134,6 +134,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "low" in capsys.readouterr().out
     assert main(["pack", str(path), "--window", "x=160"]) == 1
     assert "takes all at once" in capsys.readouterr().err
+    np.save(tmp_path / "g.npy", 16 * np.random.default_rng(0).standard_normal((4, 1, SAMPLES)).astype(np.float32))
+    assert main(["pack", str(path), "--calib", str(tmp_path / "g.npy")]) == 1
+    assert "int16 samples, or numbers from -1 to 1" in capsys.readouterr().err
 
 
 def test_made_up_sound(tmp_path: Path) -> None:
