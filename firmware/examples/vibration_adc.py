@@ -8,15 +8,14 @@ from mica.audio import listen
 
 # Packed with a front end, --frontend logmel:rate=8000,..., and calibrated with what `mica record --adc` has recorded.
 m = mica.Model("fan.mica")
-sensor = Analog(26, rate=8000)  # DMA takes the samples while the model runs
 led = Pin(15, Pin.OUT)
 
-with listen(m, sensor, threshold=0.8, mean=2, step=400, dead_ms=300, ms=1150) as sounds:
+# DMA takes the samples while the model runs, until the end of `with`.
+with Analog(26, rate=8000) as sensor, listen(m, sensor, threshold=0.8, mean=2, step=400, dead_ms=300, ms=1150) as sounds:
     for event in sounds:
         print(event.label or event.problem, "at", event.ms, "ms")
         led.toggle()
-sensor.deinit()
-print("busy", sounds.used < 0.8)
+    print("busy", sounds.used < 0.8)
 #: smooth at ... ms
 #: rattle at ... ms
 #: busy True

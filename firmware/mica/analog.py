@@ -1,6 +1,7 @@
 """An analogue pin as a source of samples for mica.audio.listen: a vibration sensor, or a microphone with an amplifier. For the RP2040.
 
-The converter takes a sample every 1 / rate seconds, and DMA puts it into a ring, whatever the processor does meanwhile.
+The converter takes a sample every 1 / rate seconds, and DMA puts it into a ring, whatever the processor does meanwhile. So it has to be ended, by `with` or
+deinit(): over a soft reset it would go on, and write into memory that is others' then.
 """
 
 from array import array
@@ -65,8 +66,15 @@ class Analog:
 
     def deinit(self):
         self._mem[_ADC] = 1
+        self._dma.active(0)  # close() leaves it running
         self._mem[_ADC + 8] = 0
         self._dma.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *args):
+        self.deinit()
 
 
 def _machine():

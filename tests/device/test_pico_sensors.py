@@ -62,6 +62,44 @@ def test_recorded_pin(board: EmulatedBoard, hum: np.ndarray, tmp_path: Path) -> 
     assert board.emulator.notes() == ["pin 27: hum.wav has ended, after 0.30 s: it stays in the middle"]
 
 
+def test_samples_by_dma(board: EmulatedBoard, hum: np.ndarray) -> None:
+    """mica.analog: every sample while the program sleeps, what was lost is told, and its channel is free for others afterwards."""
+    code = """
+from array import array
+from time import sleep_ms
+from mica.analog import Analog
+for pin, rate, ring in ((27, 700, 256), (27, 1000, 100), (5, 1000, 256)):
+    try:
+        Analog(pin, rate, ring)
+    except ValueError as e:
+        print(e)
+x, n = array("h", bytes(500)), 0
+sleep_ms(250)  # after a pause the recording begins again
+with Analog(27, 1000, 256) as a:
+    while n < 250:
+        sleep_ms(40)
+        n += (a.readinto(memoryview(x)[n:]) or 0) // 2
+    sleep_ms(300)
+    try:
+        a.readinto(x)
+    except OSError as e:
+        print(e)
+    sleep_ms(20)
+    print(15 < a.readinto(x[:100]) // 2 < 25, a.rate)
+with Analog(27, 1000, 256):
+    pass
+"""
+    *refused, lost, goes_on = board.exec(code).decode().splitlines()
+    assert refused == [
+        "rate is 700; 733 to 100000 is expected",
+        "ring is 100; a power of two from 16 to 16384 is expected",
+        "Pin doesn't have ADC capabilities",
+    ]
+    np.testing.assert_array_equal(np.frombuffer(board.get("x"), "<i2"), hum[:250])
+    assert lost.startswith("overrun: 3") and lost.endswith("samples were lost; take a larger ring, or a smaller model")
+    assert goes_on == "True 1000"
+
+
 def test_recorded_moves(board: EmulatedBoard, moves: np.ndarray, tmp_path: Path) -> None:
     """`mica record --imu`: row by row, a hundred a second."""
     imu = recorder.imu("mpu6050,id=1,sda=2,scl=3")
