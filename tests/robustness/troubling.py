@@ -72,9 +72,9 @@ def one_round(name: str, seed: int) -> dict[str, int]:
 
 
 def board_with_digits() -> Link:
-    """A virtual Pico for cores(), with the digits in its /rom."""
+    """A virtual Pico for cores(), with its models in its /rom."""
     digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
-    return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits})
+    return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits, "small.mica": codec.encode(small())})
 
 
 def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
