@@ -46,9 +46,9 @@ uint32_t mica_window_cuts(const mica_window_t *w);
 size_t mica_window_cut(mica_window_t *w, uint32_t begin, uint32_t end);
 // Where s is a convolution of which each pixel of the output needs the same pixel of the input alone: the same step over an image one
 // row high, that columns can be cut from. Returns how many of those a row of s is; 0 where s is something else.
-uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);
+uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);  // not without MICA_CONV2D_S8
 // Where s is the mean of a whole image: the same step with a row for every four channels, as many as this returns; else 0.
-uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);
+uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);  // not without MICA_AVERAGE_POOL2D_S8
 
 #define MICA_LOADER(name) mica_status_t mica_load_##name(mica_step_record_t *r, mica_step_t *s);
 MICA_OPERATORS(MICA_LOADER)

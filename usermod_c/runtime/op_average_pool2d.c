@@ -56,11 +56,4 @@ uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) 
     return columns->out_w;
 }
 
-#else
-
-uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to) {
-    (void)s, (void)to;
-    return 0;
-}
-
 #endif

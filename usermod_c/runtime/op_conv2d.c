@@ -34,11 +34,4 @@ uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to) {
     return w->out_w;
 }
 
-#else
-
-uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to) {
-    (void)s, (void)to;
-    return 0;
-}
-
 #endif
