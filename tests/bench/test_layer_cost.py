@@ -99,7 +99,7 @@ def test_no_hook_no_cost(board: Link, capsys: pytest.CaptureFixture[str]) -> Non
     with capsys.disabled():
         hooked = (everywhere - plain) * INSTRUCTIONS_PER_TICK / STEPS
         print(f"\n{board.name}: {hooked:.0f} instructions for a hook that does nothing, on each layer that has one")
-    assert after == pytest.approx(plain, abs=2)
+    assert abs(after - plain) < (one - plain) / 10, "runs end a few ticks apart; one hook is 66"
     assert plain < one < plain + 10_000 / INSTRUCTIONS_PER_TICK
     assert one < everywhere
 
