@@ -25,9 +25,11 @@ NEAR = 0.15
 UNTESTABLE = {
     "Cast": "all of its cases are of NaN and infinity, or of types that mica refuses",
     "CastLike": "as Cast",
+    "DFT": "its cases are of one transform, or back; mica takes the frames of a sound",
     "DynamicQuantizeLinear": "asks for the scale of each run; mica's are fixed when the model is packed",
     "LabelEncoder": "its cases encode strings, and no tensor of mica holds one",
     "Loop": "its cases take the number of runs as an input, or hold sequences",
+    "STFT": "its cases give the complex numbers themselves; mica takes what is made of their sizes",
     "QLinearConv": "its weights have the zero point 255, and with it no int8",
 }
 
