@@ -32,7 +32,10 @@ class Ring:
         self.count = 0
         self.size = blocks * block
         self.block = block
-        self._data = memoryview(array("h", bytes(2 * self.size)))
+        data, zeros = array("h"), array("h", bytes(2 * block))
+        for _ in range(blocks):  # it grows where it is; made of bytes, it would be there twice for a moment
+            data.extend(zeros)
+        self._data = memoryview(data)
         # Made once: an interrupt allocates nothing.
         self._places = [self._data[k * block : (k + 1) * block] for k in range(blocks)]
         self._wide = memoryview(array("h", bytes(4 * block))) if bits == 32 else None

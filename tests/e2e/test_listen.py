@@ -225,3 +225,10 @@ def test_microphone_words() -> None:
     for words in ("", "sck=1,ws=2", "sck=1,ws=2,sd=x", "sck=1,ws=2,sd=3,bits=24", "sck=1,sck=1,ws=2,sd=3"):
         with pytest.raises(MicaError, match="expected sck=N"):
             Microphone.read(words)
+
+
+def test_a_ring_of_most_of_the_heap() -> None:
+    """A second of sound beside its model: nothing is there twice, not even for a moment."""
+    with open_board("MPS2_AN385") as board:
+        program = "import gc\nfrom mica.audio import Ring\ngc.collect()\nn = gc.mem_free() * 3 // 10\nprint(Ring(None, n).size >= n)"
+        assert board.exec(program).decode().strip() == "True"
