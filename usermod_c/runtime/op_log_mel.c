@@ -3,17 +3,6 @@
 
 MICA_RUN_ROWS(log_mel, LOG_MEL)
 
-// The product of the dimensions, of which all but the last `inner` have to be 1.
-static uint32_t last_dims(mica_step_record_t *r, const mica_tensor_t *t, uint32_t inner) {
-    uint32_t n = 1;
-    bool sound = t->rank >= inner;
-    for (uint32_t i = 0; sound && i < t->rank; ++i) {
-        sound = i + inner >= t->rank || t->dims[i] == 1;
-        n *= t->dims[i];
-    }
-    return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
-}
-
 static void load_constants(mica_step_record_t *r, mica_log_mel_s8_t *p) {
     p->window = mica_load_blob(r, MICA_LOG_MEL_S8_BLOB_WINDOW, (size_t)p->frame * 2, MICA_BLOB_ALIGN);
     p->twiddles = mica_load_blob(r, MICA_LOG_MEL_S8_BLOB_TWIDDLES, ((size_t)p->fft + 2) * 2, MICA_BLOB_ALIGN);
@@ -28,8 +17,8 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    p->samples = last_dims(r, &r->x[0], 1);
-    if (!mica_load_ok(r) || last_dims(r, &r->y, 2) == 0) {
+    p->samples = mica_load_sound(r, &r->x[0], 1);
+    if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
     }
     p->frames = r->y.dims[r->y.rank - 2];

@@ -125,6 +125,16 @@ bool mica_load_same_scale(mica_step_record_t *r) {
     return mica_load_require(r, same, MICA_ERR_RANGE, "input and output differ in scale or zero point");
 }
 
+uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t inner) {
+    uint32_t n = 1;
+    bool sound = t->rank >= inner;
+    for (uint32_t i = 0; sound && i < t->rank; ++i) {
+        sound = i + inner >= t->rank || t->dims[i] == 1;
+        n *= t->dims[i];
+    }
+    return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
+}
+
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {
     *outer = *n = *inner = 1;
     for (uint32_t i = 0; i < r->x[0].rank; ++i) {

@@ -10,6 +10,8 @@ Operators that only rename elements (Reshape, Squeeze ...) may stand between.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from mica.ir.graph import Graph, Node
 from mica.passes.drop_identity import bypass
 from mica.passes.refusal import Refusals
@@ -65,3 +67,14 @@ def _is_index(g: Graph, node: Node, x: str) -> bool:
     if node.inputs.count(x) != 1:
         return False
     return (node.op == "Gather" and at == 1 and g.is_const(node.inputs[0])) or (node.op == "TensorScatter" and at == 2)
+
+
+def whole_number(g: Graph, x: str, producers: Mapping[str, Node], copies: Collection[str] = ()) -> str | None:
+    """The input of whole numbers that a value is under another name, or through operators of `copies`; None where it is none."""
+    while x not in g.inputs:
+        node = producers.get(x)
+        renamed = node is not None and (node.op in RENAMES or node.op in copies)
+        if node is None or not (renamed or (node.op == "Cast" and node.attrs.get("to") in INTEGER_TYPES)):
+            return None
+        x = node.inputs[0]
+    return x if g.value(x).dtype in INTEGERS else None

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mica.ir.graph import Graph, Node
-from mica.passes.index_inputs import INTEGER_TYPES, INTEGERS, RENAMES
+from mica.passes.index_inputs import whole_number
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "Equal": np.equal,
@@ -36,20 +36,10 @@ def run(g: Graph) -> Graph:
             if data is None or data.dtype.kind not in "iu" or data.size == 0 or data.min() < 0:
                 continue
             rows = int(data.max()) + 2
-            if rows * data.size <= _MOST and g.value(x).size == 1 and _from_input(g, x, producers):
+            if rows * data.size <= _MOST and g.value(x).size == 1 and whole_number(g, x, producers):
                 _look_up(g, node, k, data, rows)
                 break
     return g
-
-
-def _from_input(g: Graph, x: str, producers: dict[str, Node]) -> bool:
-    """Whether a value is an input of whole numbers, perhaps under another name."""
-    while x not in g.inputs:
-        node = producers.get(x)
-        if node is None or not (node.op in RENAMES or (node.op == "Cast" and node.attrs.get("to") in INTEGER_TYPES)):
-            return False
-        x = node.inputs[0]
-    return g.value(x).dtype in INTEGERS
 
 
 def _look_up(g: Graph, node: Node, k: int, data: np.ndarray, rows: int) -> None:

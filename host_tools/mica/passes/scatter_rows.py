@@ -12,7 +12,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
-from mica.passes.index_inputs import INTEGER_TYPES, INTEGERS, RENAMES
+from mica.passes.index_inputs import whole_number
 
 
 def run(g: Graph) -> Graph:
@@ -21,7 +21,8 @@ def run(g: Graph) -> Graph:
         if node.op not in ("ScatterElements", "ScatterND", "Scatter") or node.attrs.get("reduction", "none") != "none":
             continue
         x, indices, rows = node.inputs
-        if g.is_const(indices) or (at := _number(g, indices, producers)) is None:
+        at = whole_number(g, indices, producers, ("Expand", "Tile"))
+        if g.is_const(indices) or at is None or g.value(at).size != 1:
             continue
         shape = g.value(x).shape
         axis = int(node.attrs.get("axis", 0)) % max(len(shape), 1) if node.op != "ScatterND" else 0
@@ -36,14 +37,3 @@ def run(g: Graph) -> Graph:
             continue
         node.op, node.inputs, node.attrs = "TensorScatter", [x, rows, at], {"axis": axis}
     return dead_code.run(g)  # the copies of the place
-
-
-def _number(g: Graph, x: str, producers: dict[str, Node]) -> str | None:
-    """The input of one whole number whose copies a value is, under the name that it has there; None where there is none."""
-    while x not in g.inputs:
-        node = producers.get(x)
-        renamed = node is not None and (node.op in RENAMES or node.op in ("Expand", "Tile"))
-        if node is None or not (renamed or (node.op == "Cast" and node.attrs.get("to") in INTEGER_TYPES)):
-            return None
-        x = node.inputs[0]
-    return x if g.value(x).size == 1 and g.value(x).dtype in INTEGERS else None
