@@ -1,4 +1,4 @@
-"""The pages: README.md stays short, paths and options that pages name are there, and figures said twice are the same."""
+"""The pages: README.md stays short, paths and options that pages name are there."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from pages import PAGES, README, ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(
-    path
-    for path in ROOT.rglob("*.md")
-    if not any(part.startswith(".") or part in ("build", "node_modules") for part in path.relative_to(ROOT).parts)
-)
-README = ROOT / "README.md"
-GUIDE = ROOT / "host_tools" / "GUIDE.md"
 OWN_WORDS = r"\b(?:wanted|anew|hears|doubts?|doubted|lacking)\b"  # that have a plainer or a standard one
 
 
@@ -74,22 +67,3 @@ def test_commands_page() -> None:
     commands = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(commands)
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run scripts/commands"
-
-
-def test_accuracy_is_said_alike() -> None:
-    """README's table is the guide's, which scripts/accuracy writes, in fewer words."""
-    rows = re.findall(
-        r"^\| (keyword|ResNet|person|anomaly)[^|]*\| [^|]*\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) / ([\d.]+) \|$",
-        README.read_text(encoding="utf-8"),
-        flags=re.M,
-    )
-    names = {"keyword": "kws | eval", "ResNet": "ic | eval_jpeg", "person": "vww | eval", "anomaly": "ad | eval"}
-    assert [row[0] for row in rows] == list(names)
-    guide = GUIDE.read_text(encoding="utf-8")
-    for name, *values in rows:
-        found = dict(
-            re.findall(rf"^\| {re.escape(names[name])} \| ([^|]+) \| \w+ \| (.*) \| [\d,]+ \|$", guide, flags=re.M)
-        )
-        ort, mica = (found[system].split(" | ") for system in ("ONNX Runtime QDQ", "mica"))
-        said = [found["float"].split(" | ")[0], ort[0], mica[0], f"{float(ort[1]):.1f}", f"{float(mica[1]):.1f}"]
-        assert values == said, name
