@@ -448,5 +448,6 @@ def test_every_operator_is_tried() -> None:
     elsewhere = {"PADV2", "SVDF", "UNIDIRECTIONAL_SEQUENCE_LSTM", "QUANTIZE", "DEQUANTIZE", "CAST", "EMBEDDING_LOOKUP"}
     elsewhere |= {"ARG_MAX", "ARG_MIN", "SHAPE", "FILL", "ZEROS_LIKE", "BROADCAST_ARGS", "SELECT", "SELECT_V2"}
     elsewhere |= {"EQUAL", "NOT_EQUAL", "GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL"}
+    elsewhere |= {"CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE"}
     elsewhere |= {"LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT"}
     assert {c.kind for c in ALL} | elsewhere == set(OPERATORS)

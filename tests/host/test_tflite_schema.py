@@ -66,6 +66,8 @@ def test_options(theirs: Any, options: str) -> None:
         ("QuantizationParameters", schema.QUANTIZATION),
         ("Operator", schema.OPERATOR),
         ("Buffer", schema.BUFFER),
+        ("CallOnceOptions", schema.CALL_ONCE),
+        ("VarHandleOptions", schema.VAR_HANDLE),
     ),
 )
 def test_tables(theirs: Any, table: str, ours: dict[str, int]) -> None:

@@ -147,7 +147,9 @@ class Tflite:
         options: str = "",
         values: Mapping[str, Any] | None = None,
         intermediates: Sequence[int] = (),
+        table: tuple[int, Table] | None = None,
     ) -> None:
+        """options: of schema.OPTIONS, with their `values`; or the `table` itself, with its number in the union."""
         s = schema.OPERATOR
         if kind not in self.kinds:
             self.kinds.append(kind)
@@ -166,10 +168,28 @@ class Tflite:
             op[s["builtin_options"]] = Table(
                 {fields[name][0]: (fields[name][1], value) for name, value in (values or {}).items()}
             )
+        if table is not None:
+            op[s["builtin_options_type"]] = ("B", table[0])
+            op[s["builtin_options"]] = table[1]
         self.operators.append(op)
 
-    def bytes(self, inputs: Sequence[int], outputs: Sequence[int]) -> bytes:
-        m, c, g = schema.MODEL, schema.OPERATOR_CODE, schema.SUBGRAPH
+    def graph(self) -> Tflite:
+        """A second graph of the same file, for `bytes`."""
+        return Tflite(buffers=self.buffers, kinds=self.kinds)
+
+    def _table(self, inputs: Sequence[int], outputs: Sequence[int]) -> Table:
+        g = schema.SUBGRAPH
+        return Table(
+            {
+                g["tensors"]: list(self.tensors),
+                g["inputs"]: np.array(inputs, np.int32),
+                g["outputs"]: np.array(outputs, np.int32),
+                g["operators"]: list(self.operators),
+            }
+        )
+
+    def bytes(self, inputs: Sequence[int], outputs: Sequence[int], *others: Tflite) -> bytes:
+        m, c = schema.MODEL, schema.OPERATOR_CODE
         codes = [
             Table(
                 {
@@ -181,16 +201,9 @@ class Tflite:
             )
             for kind in self.kinds
         ]
-        graph = Table(
-            {
-                g["tensors"]: list(self.tensors),
-                g["inputs"]: np.array(inputs, np.int32),
-                g["outputs"]: np.array(outputs, np.int32),
-                g["operators"]: list(self.operators),
-            }
-        )
+        graphs = [self._table(inputs, outputs), *(other._table((), ()) for other in others)]
         buffers = [Table({schema.BUFFER["data"]: b} if b.size else {}) for b in self.buffers]
-        root = {m["version"]: ("I", schema.VERSION), m["operator_codes"]: codes, m["subgraphs"]: [graph]}
+        root = {m["version"]: ("I", schema.VERSION), m["operator_codes"]: codes, m["subgraphs"]: graphs}
         return flatbuffer(Table({**root, m["buffers"]: buffers}))
 
     def save(self, folder: Path, inputs: Sequence[int], outputs: Sequence[int], name: str = "net.tflite") -> Path:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from tflite_files import Tflite
+from tflite_files import Table, Tflite
+
+from mica.importer.tflite import schema
 
 CONV = {"padding": 0, "stride_w": 1, "stride_h": 1, "activation": 1, "dilation_w": 1, "dilation_h": 1}
 LSTM = {"activation": 4, "cell_clip": 10.0, "time_major": False}
@@ -158,6 +160,66 @@ def dynamic(seed: int = 0) -> bytes:
     return net.bytes([x], [y])
 
 
+ROWS, NEW, WIDTH = 5, 2, 8
+STREAM = {"scale": 0.05, "zero": -128}
+CALL_ONCE, VAR_HANDLE = 103, 111  # in the union of options
+
+
+def handle(net: Tflite, name: str) -> int:
+    h = net.tensor([], "resource")
+    net.operator("VAR_HANDLE", [], [h], table=(VAR_HANDLE, Table({schema.VAR_HANDLE["shared_name"]: name})))
+    return h
+
+
+def call_once(net: Tflite, graph: int = 1) -> None:
+    slot = schema.CALL_ONCE["init_subgraph_index"]
+    net.operator("CALL_ONCE", [], [], table=(CALL_ONCE, Table({slot: ("i", graph)})))
+
+
+def numbers(*values: int) -> np.ndarray:
+    return np.array(values, np.int32)
+
+
+def rows(net: Tflite, x: int, first: int, n: int, of: dict[str, float]) -> int:
+    """Rows first to first + n of x."""
+    y = net.tensor([1, n, 1, WIDTH], **of)
+    ends = [numbers(0, first, 0, 0), numbers(0, first + n, 0, 0), numbers(1, 1, 1, 1)]
+    masks = {"begin_mask": 0b1101, "end_mask": 0b1101}
+    net.operator("STRIDED_SLICE", [x, *map(net.constant, ends)], [y], "StridedSliceOptions", masks)
+    return y
+
+
+def stream(
+    begin: np.ndarray | None = None, kept: dict[str, float] | None = None, again: bool = False, graph: int = 1
+) -> bytes:
+    """Rows of earlier inputs, the new ones behind them, a depthwise convolution over all.
+
+    begin: the first rows; kept: their scale; again: the variable is read once more, behind the assignment.
+    """
+    rng, net = np.random.default_rng(0), Tflite()
+    kept = STREAM if kept is None else kept
+    call_once(net, graph)
+    h = handle(net, "rows")
+    x, before = net.tensor([1, NEW, 1, WIDTH], **STREAM), net.tensor([1, ROWS, 1, WIDTH], **STREAM)
+    net.operator("READ_VARIABLE", [h], [before])
+    both = net.tensor([1, ROWS + NEW, 1, WIDTH], **STREAM)
+    net.operator("CONCATENATION", [before, x], [both], "ConcatenationOptions", {"axis": 1, "activation": 0})
+    net.operator("ASSIGN_VARIABLE", [h, rows(net, both, NEW, ROWS, kept)], [])
+    if again:
+        net.operator("READ_VARIABLE", [h], [both := net.tensor([1, ROWS, 1, WIDTH], **STREAM)])
+    height = ROWS if again else ROWS + NEW
+    w = net.constant(rng.integers(-127, 128, (1, height, 1, WIDTH)).astype(np.int8), 0.01)
+    b = net.constant(rng.integers(-500, 500, WIDTH).astype(np.int32), 0.0005)
+    y = net.tensor([1, 1, 1, WIDTH], scale=0.05, zero=3)
+    options = {"padding": schema.VALID, "stride_w": 1, "stride_h": 1, "depth_multiplier": 1, "activation": 0}
+    net.operator("DEPTHWISE_CONV_2D", [both, w, b], [y], "DepthwiseConv2DOptions", options)
+    first = net.graph()
+    data = np.full((1, ROWS, 1, WIDTH), -128, np.int8) if begin is None else begin
+    net_handle = handle(first, "rows")
+    first.operator("ASSIGN_VARIABLE", [net_handle, first.constant(data, STREAM["scale"], STREAM["zero"])], [])
+    return net.bytes([x], [y], first)
+
+
 NETS: dict[str, Callable[[], bytes]] = {
     "classifier": classifier,
     "moves": moves,
@@ -167,4 +229,5 @@ NETS: dict[str, Callable[[], bytes]] = {
     "coupled lstm": lambda: lstm(coupled=True),
     "int8 lstm": lstm8,
     "dynamic": dynamic,
+    "variables": stream,
 }

@@ -82,6 +82,7 @@ def _written(path: Path, model: Model) -> Net:
         more = [f"and {len(reasons) - MOST_REASONS} more"] if len(reasons) > MOST_REASONS else []
         raise Unsupported.because(f"{path}: cannot be packed", reasons, reasons[:MOST_REASONS] + more)
     try:
+        net.keep_variables()
         net.add_outputs()
     except ValueError as e:
         raise Unsupported(f"{path}: {e}", [str(e)]) from None
@@ -96,8 +97,9 @@ def _write(net: Net, op: Operator) -> str:
             raise ValueError(NOT_SUPPORTED)
         shape = OPERATORS[op.kind]
         read = form.read(op, shape)
-        net.label = net.name(op.outputs[0])
-        where = f"operator {op.index} '{net.label}' ({op.kind})"
+        if op.outputs:
+            net.label = net.name(op.outputs[0])
+            where = f"operator {op.index} '{net.label}' ({op.kind})"
         shape.write(net, read)
     except ValueError as e:
         return f"{where}: {e}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ MOST_ELEMENTS = 1 << 24  # of a tensor that is no constant
 MOST_RANK = 8
 LARGEST_SCALE = 1e9  # what it stands for, and sums of products of it, are far from float32's end
 MOST_ENDS = 1024  # inputs, or outputs, of one operator or of the graph
+MOST_ONCE = 4  # graphs that run once, before the first run
 MOST_SHARING = 8  # times the file's length: what all constants may take together; tensors may share a buffer
 
 
@@ -57,12 +58,13 @@ class Operator:
 
 @dataclass(frozen=True)
 class Model:
-    """The first subgraph of a file: operators in order of execution."""
+    """A graph of a file, operators in order of execution. once: the graphs that its CALL_ONCE run before its first run."""
 
     tensors: list[Tensor]
     operators: list[Operator]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    once: tuple[Model, ...] = ()
 
 
 def read(path: Path) -> Model:
@@ -83,21 +85,36 @@ class _Reader:
         version = self.root.integer(s["version"], "I")
         if version != schema.VERSION:
             raise Damaged(f"version {version} of the format; mica reads {schema.VERSION}")
-        kinds = [_kind(t) for t in self.root.tables(s["operator_codes"], MOST_OPERATORS, "operator codes")]
+        self.kinds = [_kind(t) for t in self.root.tables(s["operator_codes"], MOST_OPERATORS, "operator codes")]
         self.buffers = self.root.tables(s["buffers"], 4 * MOST_TENSORS, "buffers")
         graphs = self.root.tables(s["subgraphs"], MOST_OPERATORS, "subgraphs")
         if not graphs:
             raise Damaged("it holds no graph")
+        model = self._graph(graphs[0])
+        calls = [op for op in model.operators if op.kind == "CALL_ONCE"]
+        if len(calls) > MOST_ONCE:
+            raise Damaged(f"{len(calls)} operators CALL_ONCE; mica reads up to {MOST_ONCE}")
+        once = []
+        for op in calls:
+            index = op.options.integer(schema.CALL_ONCE["init_subgraph_index"], "i") if op.options else 0
+            if not 0 < index < len(graphs):
+                raise Damaged(f"operator {op.index} (CALL_ONCE) runs graph {index} of {len(graphs)}")
+            once.append(self._graph(graphs[index]))
+        return replace(model, once=tuple(once))
+
+    def _graph(self, table: Table) -> Model:
         g = schema.SUBGRAPH
-        tables = graphs[0].tables(g["tensors"], MOST_TENSORS, "tensors")
+        tables = table.tables(g["tensors"], MOST_TENSORS, "tensors")
         tensors = [self._tensor(k, t) for k, t in enumerate(tables)]
         if sum(t.data.nbytes for t in tensors if t.data is not None) > MOST_SHARING * len(self.data):
             raise Damaged("its constants take many times more than the file holds")
         operators = [
-            _operator(k, t, kinds) for k, t in enumerate(graphs[0].tables(g["operators"], MOST_OPERATORS, "operators"))
+            _operator(k, t, self.kinds) for k, t in enumerate(table.tables(g["operators"], MOST_OPERATORS, "operators"))
         ]
-        ends = (tuple(int(i) for i in graphs[0].numbers(g[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
-        model = Model(tensors, operators, *ends)
+        inputs, outputs = (
+            tuple(int(i) for i in table.numbers(g[role], "i", MOST_ENDS)) for role in ("inputs", "outputs")
+        )
+        model = Model(tensors, operators, inputs, outputs)
         _check_order(model)
         return model
 

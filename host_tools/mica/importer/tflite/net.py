@@ -47,6 +47,19 @@ class Grid8:
         return self.scale * (int(np.iinfo(self.dtype).max) - self.zero_point)
 
 
+@dataclass
+class Variable:
+    """What an operator keeps from run to run. now: its real numbers at this place of the graph, "" before the first
+    read or assignment. behind: the name for what it is after the run, "" where nothing reads what it was before.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    grid: Grid8 | None
+    now: str = ""
+    behind: str = ""
+
+
 class Net:
     """Nodes and constants so far. `states` are pairs of an input and an output that are one tensor."""
 
@@ -63,6 +76,8 @@ class Net:
         self.pads: dict[int, tuple[int, list[int]]] = {}  # made by padding with zeros: tensor -> (padded tensor, pads)
         self.shapes: dict[str, tuple[int, ...]] = {}  # of values that stand for tensors, as the file says
         self.coarser: dict[int, str] = {}  # int16 tensors that become int8
+        self.handles: dict[int, str] = {}  # tensor -> the variable that it stands for
+        self.variables: dict[str, Variable] = {}
         self.label = "input"  # of the operator that is being written
         self.labels: dict[int, str] = {}
 
@@ -215,6 +230,11 @@ class Net:
 
     def _readers(self, i: int) -> list[Operator]:
         return [op for op in self.model.operators if i in op.inputs]
+
+    def keep_variables(self) -> None:
+        for variable in self.variables.values():
+            if variable.behind:
+                self.keep(variable.behind, variable.now)
 
     def add_outputs(self) -> None:
         for i in self.model.outputs:

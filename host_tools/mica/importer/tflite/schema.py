@@ -16,6 +16,9 @@ TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_
 QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
 OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "builtin_options_type": 3, "builtin_options": 4}
 BUFFER = {"data": 0, "offset": 1, "size": 2}
+# Options that are no numbers, or that are read before the operators are.
+CALL_ONCE = {"init_subgraph_index": 0}
+VAR_HANDLE = {"container": 0, "shared_name": 1}
 
 # TensorType; int4 has two elements a byte, the first in the low half.
 TYPES = {

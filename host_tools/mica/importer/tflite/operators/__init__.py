@@ -14,6 +14,7 @@ from mica.importer.tflite.operators import (
     reduce,
     resize,
     softmax,
+    variables,
 )
 from mica.importer.tflite.operators.form import Form
 
@@ -29,4 +30,5 @@ OPERATORS: dict[str, Form] = {
     **reduce.FORMS,
     **resize.FORMS,
     **softmax.FORMS,
+    **variables.FORMS,
 }
