@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from nets import FLOAT, Net, assert_same, core, imported, ops, single
 from onnx import TensorProto, helper, numpy_helper
@@ -109,6 +110,34 @@ def test_ir_version_3(tmp_path: Path) -> None:
     g = imported(net, tmp_path)
     assert g.inputs == ["x"]
     assert g.value(g.outputs[0]).shape == (2, 2)
+
+
+def test_ir_version_3_without_listed_initialisers(tmp_path: Path) -> None:
+    net = Net(opset=8, ir=3)
+    net.output(net.add("Reshape", net.input([1, 4]), net.const([2, 2], "shape")), [2, 2])
+    path = net.save(tmp_path)
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(str(path))
+    onnxruntime.InferenceSession(path)
+    g = import_onnx(path)
+    assert (g.inputs, g.value(g.outputs[0]).shape) == (["x"], (2, 2))
+
+
+def test_an_output_by_its_name_alone(tmp_path: Path) -> None:
+    """As people write out a tensor of a layer: graph.output.append(ValueInfoProto(name=...))."""
+    net = Net()
+    hidden = net.add("Relu", net.input([1, 4]))
+    net.output(net.add("Neg", hidden), [1, 4])
+    path = net.save(tmp_path)
+    model = onnx.load(str(path))
+    model.graph.output.append(onnx.ValueInfoProto(name=hidden))
+    model.graph.value_info.append(onnx.ValueInfoProto(name=hidden))
+    onnx.save(model, str(path))
+    with pytest.raises(onnx.checker.ValidationError):
+        onnx.checker.check_model(str(path))
+    onnxruntime.InferenceSession(path)
+    g = import_onnx(path)
+    assert [g.value(o).shape for o in g.outputs] == [(1, 4), (1, 4)]
 
 
 # Dimensions

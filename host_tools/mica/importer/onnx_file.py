@@ -35,6 +35,7 @@ from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
 from mica.importer.expand.operators import Expander
 from mica.importer.integers import STEPPED_MOVES, dequantised, moved_weight_scale
+from mica.importer.mend import mend
 from mica.ir import settle
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
@@ -130,7 +131,7 @@ def _read(path: Path) -> onnx.ModelProto:
         raise MicaError(f"{path}: cannot be read: {_first_line(e)}") from None
     if not model.graph.node and not model.graph.output:
         raise MicaError(f"{path}: not an ONNX file (it holds no graph)")
-    if invalid is not None and transformers.name_domain(model):
+    if invalid is not None and any([transformers.name_domain(model), mend(model)]):
         by_name, invalid = False, None
     if not by_name:
         try:

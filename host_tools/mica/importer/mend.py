@@ -1,0 +1,32 @@
+"""What ONNX's checker refuses and ONNX Runtime loads: small omissions of tools and of people who edit graphs."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import helper
+from onnx.shape_inference import infer_shapes
+
+CONSTANTS_ARE_INPUTS = 3  # up to this version of the IR a graph lists its initialisers as inputs, too
+
+
+def mend(model: onnx.ModelProto) -> bool:
+    """Changes `model` in place; whether there was anything to change.
+
+    A tensor is written out as a further output by its name alone, without a type; value_info without a type says nothing;
+    and files of IR version 3 leave initialisers out of the inputs.
+    """
+    g = model.graph
+    untyped = [o for o in g.output if not o.HasField("type")]
+    typed = [v for v in g.value_info if v.HasField("type")]
+    idle = len(g.value_info) - len(typed)
+    if idle:
+        del g.value_info[:]
+        g.value_info.extend(typed)
+    listed = {i.name for i in g.input}
+    missing = [t for t in g.initializer if t.name not in listed] if model.ir_version <= CONSTANTS_ARE_INPUTS else []
+    g.input.extend(helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in missing)
+    if untyped:
+        inferred = {v.name: v for v in infer_shapes(model).graph.output if v.HasField("type")}
+        for o in untyped:
+            o.CopyFrom(inferred.get(o.name, o))
+    return bool(untyped or idle or missing)
