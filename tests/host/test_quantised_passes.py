@@ -237,9 +237,30 @@ def test_a_bias_on_a_scale_of_its_own_stays() -> None:
     np.testing.assert_array_equal(g.data(g.nodes[-1].inputs[2]), [2**25 * 0.01 + 0.01, -0.1])
 
 
-def test_weights_out_of_range_are_refused() -> None:
-    with pytest.raises(Unsupported, match="from 1 to 128"):
-        conv_graph(np.full((1, 1, 1, 1), 0.1), np.where(np.arange(36) == 7, 128, 1).reshape(2, 2, 3, 3))
+def test_a_channel_out_of_range_has_larger_steps() -> None:
+    g = conv_graph(np.full((1, 1, 1, 1), 0.1), np.where(np.arange(36) == 7, 254, 4).reshape(2, 2, 3, 3))
+    conv = g.nodes[-1]
+    np.testing.assert_allclose(conv.attrs["weight_steps"], [0.2, 0.1], rtol=1e-15)
+    weights = g.data(conv.inputs[1])
+    assert weights is not None
+    np.testing.assert_allclose(weights[0].reshape(-1)[5:9] / 0.2, [2, 2, 127, 2], rtol=1e-6)
+    np.testing.assert_allclose(weights[1] / 0.1, np.full((2, 3, 3), 4), rtol=1e-6)
+
+
+def test_steps_of_a_transposed_convolution_in_groups() -> None:
+    """Output channel 2 of four, the first of the second group, reaches too far."""
+    integers = np.ones((4, 2, 1, 1))
+    integers[3, 0] = 200
+    conv = Node("ConvTranspose", "conv", ["x", "w"], ["y"], {"group": 2})
+    g = graph(conv)
+    g.values["w"] = Value(
+        "w", integers.shape, "float32", integers.astype(np.float32), weight_scale=np.ones((1, 1, 1, 1))
+    )
+    (conv,) = prequantised_weights.run(g).nodes
+    np.testing.assert_array_equal(conv.attrs["weight_steps"], [1, 1, 200 / 127, 1])
+    weights = g.data(conv.inputs[1])
+    assert weights is not None
+    np.testing.assert_allclose(weights[:, :, 0, 0], [[1, 1], [1, 1], [200 / 127, 1], [200, 1]], rtol=1e-6)
 
 
 def test_layouts_and_scales_keep_the_steps() -> None:

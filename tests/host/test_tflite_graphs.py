@@ -398,6 +398,15 @@ def relu(**more: object) -> Tflite:
     return net
 
 
+def test_a_network_compiled_for_an_accelerator(tmp_path: Path) -> None:
+    """Vela's operator also reads and makes what no other operator does."""
+    net = Tflite()
+    x, y, scratch = (net.tensor([1, 4], **Q) for _ in range(3))
+    net.operator("ethos-u", [x, scratch], [y])
+    text = refused(net.bytes([x], [y]), tmp_path)
+    assert text == "operator 0 (ethos-u) was compiled by Vela for Arm's Ethos-U; pack the file from before that"
+
+
 def test_unknown_operators_are_named_together(tmp_path: Path) -> None:
     net = relu()
     net.tensor([1, 4], **Q)

@@ -1,6 +1,7 @@
 """Weights that came as integers keep them: the product remembers what one step of each output channel is worth.
 
     Conv(x, w with a weight scale, b)   =>   Conv(x, w, b) {weight_steps [Cout]}; likewise ConvTranspose, Gemm and MatMul
+    channels that int8 does not hold    =>   with a step of their own, larger by as much as it takes: uint8 less a zero point
 
 `quantise` divides by this scale and finds the integers again, however w was laid out again in between. A pass that
 scales the weights scales the attribute too. An int32 bias, whose own scale is float32(sx * sw), is put on the exact
@@ -46,26 +47,35 @@ def _keep(g: Graph, node: Node, producers: dict[str, Node]) -> None:
     if node.op == "MatMul" and value.data.ndim != 2:
         return  # refused where products are lowered
     axis = 0 if node.op == "Conv" or node.attrs.get("transB", 0) else value.data.ndim - 1
-    weight_scale = np.broadcast_to(value.weight_scale, value.shape)
-    if node.op == "ConvTranspose":
-        rows = transposed_rows(weight_scale, node.attrs.get("group", 1))
-    else:
-        rows = np.moveaxis(weight_scale, axis, 0)
-    rows = rows.reshape(rows.shape[0], -1)
+    rows = _by_channel(node, np.broadcast_to(value.weight_scale, value.shape), axis).astype(np.float64)
     if np.any(rows != rows[:, :1]):
         raise ValueError(
             "weights whose scale varies within an output channel; quantise them per tensor or per output channel"
         )
-    integers = np.rint(value.data / value.weight_scale)
-    low, high = int(integers.min()), int(integers.max())
-    if low < LOW or high > HIGH:
-        raise ValueError(
-            f"weights with a zero point: less the zero point they reach from {low} to {high}, and mica's are int8 "
-            "around zero. Quantise weights as int8, or symmetrically (ONNX Runtime: weight_type=QInt8, or "
-            "extra_options={'WeightSymmetric': True})"
-        )
-    node.attrs["weight_steps"] = np.array(rows[:, 0], np.float64)
+    integers = np.rint(_by_channel(node, value.data, axis) / rows)
+    most = np.abs(integers).max(axis=1)
+    fits = (integers.min(axis=1) >= LOW) & (integers.max(axis=1) <= HIGH)
+    larger = np.where(fits, 1.0, most / HIGH)
+    node.attrs["weight_steps"] = rows[:, 0] * larger
+    if not np.all(fits):
+        steps = value.weight_scale * _spread(node, larger, value.shape, axis)
+        node.inputs[1] = g.new_const(f"{node.inputs[1]}.int8", np.rint(value.data / steps) * steps)
     _exact_bias(g, node, producers)
+
+
+def _by_channel(node: Node, w: np.ndarray, axis: int) -> np.ndarray:
+    """What belongs to each output channel, [Cout, n]."""
+    rows = transposed_rows(w, node.attrs.get("group", 1)) if node.op == "ConvTranspose" else np.moveaxis(w, axis, 0)
+    return rows.reshape(rows.shape[0], -1)
+
+
+def _spread(node: Node, channels: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray:
+    """A number for each output channel [Cout], so that it broadcasts to weights of `shape`."""
+    if node.op != "ConvTranspose":
+        return channels.reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    group = node.attrs.get("group", 1)  # weights are [Cin, Cout / group, kh, kw]
+    rows = np.repeat(channels.reshape(group, -1), shape[0] // group, axis=0)
+    return rows.reshape(*shape[:2], *[1] * (len(shape) - 2))
 
 
 def _exact_bias(g: Graph, node: Node, producers: dict[str, Node]) -> None:

@@ -13,7 +13,7 @@ import onnx
 
 from mica.errors import MicaError, Unsupported
 from mica.importer.onnx_file import import_proto
-from mica.importer.tflite.flatbuffer import Damaged
+from mica.importer.tflite.flatbuffer import Damaged, NotForUs
 from mica.importer.tflite.model import Model, Operator
 from mica.importer.tflite.model import read as read_model
 from mica.importer.tflite.net import OPSET, Net
@@ -60,6 +60,8 @@ def _read(path: Path) -> Net:
         model = read_model(path)
     except OSError as e:
         raise MicaError(f"{path}: cannot be read: {e.strerror}") from None
+    except NotForUs as e:
+        raise Unsupported(f"{path}: {e}", [str(e)]) from None
     except Damaged as e:
         raise MicaError(f"{path}: damaged: {printable(str(e))}") from None
     return _written(path, model)

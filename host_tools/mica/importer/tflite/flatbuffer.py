@@ -22,6 +22,10 @@ class Damaged(ValueError):
     """The bytes contradict themselves."""
 
 
+class NotForUs(ValueError):
+    """The file is sound, and was made for something else."""
+
+
 class Flat:
     """The bytes of one file."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.importer.tflite import schema
-from mica.importer.tflite.flatbuffer import Damaged, Flat, Table
+from mica.importer.tflite.flatbuffer import Damaged, Flat, NotForUs, Table
 
 # Far above any network for a microcontroller; they bound what a damaged file can cost.
 MOST_OPERATORS = 4096
@@ -68,7 +68,7 @@ class Model:
 
 
 def read(path: Path) -> Model:
-    """Raises Damaged where the file contradicts itself, OSError where it cannot be read."""
+    """Raises Damaged where the file contradicts itself, NotForUs, OSError where it cannot be read."""
     data = path.read_bytes()
     if data[4:8] != schema.IDENTIFIER:
         raise Damaged("it does not begin as a TensorFlow Lite file")
@@ -182,6 +182,9 @@ def _operator(index: int, t: Table, kinds: list[str]) -> Operator:
     code = t.integer(s["opcode_index"], "I")
     if code >= len(kinds):
         raise Damaged(f"operator {index} has the operator code {code} of {len(kinds)}")
+    if kinds[code] in schema.COMPILED:
+        by = schema.COMPILED[kinds[code]]
+        raise NotForUs(f"operator {index} ({kinds[code]}) was compiled by {by}; pack the file from before that")
     inputs, outputs = (tuple(int(i) for i in t.numbers(s[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
     options_type = t.integer(s["builtin_options_type"], "B")
     return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]))

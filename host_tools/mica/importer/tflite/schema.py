@@ -43,6 +43,12 @@ TYPES = {
     18: "bfloat16",
 }
 
+# Custom operators that hold a network in the code of an accelerator: who wrote them, and for what.
+COMPILED = {
+    "ethos-u": "Vela for Arm's Ethos-U",
+    "NeutronGraph": "NXP's converter for Neutron",
+    "edgetpu-custom-op": "the compiler for Coral's Edge TPU",
+}
 CUSTOM = 32  # a BuiltinOperator: the operator is named by its custom_code
 # Operator codes from 127 on stand in builtin_code only; deprecated_builtin_code is then 127.
 PLACEHOLDER = 127
