@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -137,3 +140,16 @@ def test_help(command: str) -> None:
     assert r.code == 0
     assert "--json" in r.out
     assert "usage: mica " + command in r.out
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts threads as Linux does")
+@pytest.mark.parametrize(("given", "threads"), ((None, 1), ("2", 2)))
+def test_products_are_computed_by_one_thread_unless_the_user_says_so(given: str | None, threads: int) -> None:
+    code = (
+        "import os; from mica.cli.main import main; main(['boards']); import numpy; "
+        "numpy.ones((600, 600)) @ numpy.ones((600, 600)); print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    said = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert int(said.stdout.split()[-1]) == min(threads, os.cpu_count() or 1)

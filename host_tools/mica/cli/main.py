@@ -63,6 +63,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
+    # Set before numpy is imported. Networks of boards are small matrices, for which its threads mostly wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)):
             code = _run(words)
