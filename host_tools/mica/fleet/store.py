@@ -97,6 +97,14 @@ class Store:
         models = {name: None if crc is None else self.read(crc) for name, crc in names.items()}
         return encode_want(self._site.key, board, generation, models)
 
+    def drop(self, boards: Collection[str]) -> None:
+        """These are no longer of the fleet."""
+        if any(b in t for t in (self.wanted, self.before, self.known) for b in boards):
+            for table in (self.wanted, self.before, self.known):
+                for board in boards:
+                    table.pop(board, None)
+            self.save()
+
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.wanted}
         table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
