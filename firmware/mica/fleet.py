@@ -59,6 +59,25 @@ def _crc_of(path):
     return crc & 0xFFFFFFFF
 
 
+def _has_fallbacks():
+    """Whether kernels that this firmware lacks can run in MicroPython."""
+    try:
+        import mica.fallback  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _free():
+    """Bytes of files that a push may write: free, or of one that was cut short. None where the port does not tell."""
+    try:
+        stat = os.statvfs("/")
+        parts = [os.stat(name)[6] for name in os.listdir() if name.endswith(".mica.part")]
+    except (AttributeError, OSError):
+        return None
+    return stat[0] * stat[3] + sum(parts)
+
+
 def find_models():
     """Paths of the .mica files here and in /rom."""
     found = []
@@ -180,14 +199,14 @@ class Agent:
             self._beat()
 
     def about(self):
-        """What the birth says of this board."""
+        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
         import _mica
 
         import mica
 
         i = _mica.info()
-        gc.collect()
-        return {
+        self.unload()  # so that the free heap is what models may take
+        about = {
             "board": getattr(sys.implementation, "_machine", sys.platform),
             "core": i.isa,
             "mica": mica.__version__,
@@ -196,7 +215,16 @@ class Agent:
             "queue": QUEUE,
             "largest": LARGEST,
             "models": {path: f"{crc:08x}" for crc, path in self._paths.items()},
+            "sizes": {path: os.stat(path)[6] for path in self._paths.values()},
+            "arena": i.arena_bytes,
+            "kernels": ",".join(i.kernels),
+            "python": _has_fallbacks(),
         }
+        if self._pusher and self._pusher.rom:
+            about["rom"] = self._pusher.rom.room()
+        elif (free := _free()) is not None:
+            about["free"] = free
+        return about
 
     def unload(self):
         """Let go of all models: memory for another. They are loaded again when they are asked for."""
@@ -255,7 +283,7 @@ class Agent:
         found = {}
         paths = self.settings.get("models") or find_models()
         if self._pusher:
-            paths = paths + [name for name in self._pusher.have["names"] if name not in paths]
+            paths = paths + [path for path in self._pusher.paths() if path not in paths]
         for path in paths:
             try:
                 found[_crc_of(path)] = path
