@@ -10,7 +10,7 @@ name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settin
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
     mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica/fleet/wire.py)
     mica/F/from/B/out     an answer: 32 bytes and the outputs, or a text
-    mica/F/from/B/stat    every 30 s, JSON: runs, errors, ms of the last runs, heap
+    mica/F/from/B/stat    every 30 s, JSON: runs, errors, ms of the last runs, us of each model's last, heap
 
 A session begins with each connection: what was on its way in an older one is gone, and the host asks again. Whatever comes, and
 whatever fails, the loop goes on; only Ctrl-C ends it. Requests that are damaged are dropped, which their time-out mends.
@@ -131,7 +131,7 @@ class Agent:
         self.boot = _number()
         self.session = 0
         self.runs = self.errors = 0
-        self._last_us = []
+        self._last_us = []  # (CRC-32 of the model, microseconds)
         self._todo = []  # (message, when it came)
         self._taken = 0
         self._paths = {}  # crc32 -> path
@@ -298,7 +298,8 @@ class Agent:
             self.client.ping()
         if time.ticks_diff(now, self._told) > _STAT_MS:
             self._told = now
-            stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for us in self._last_us]}
+            stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for _, us in self._last_us]}
+            stat["us"] = {f"{crc:08x}": us for crc, us in self._last_us}  # of each model, the last
             if hasattr(gc, "mem_free"):
                 stat["heap"] = gc.mem_free()
             self.client.publish(self._from + "stat", json.dumps(stat))
@@ -336,7 +337,7 @@ class Agent:
         us = time.ticks_diff(time.ticks_us(), begun)
         if status == OK:
             self.runs += 1
-            self._last_us.append(us)
+            self._last_us.append((crc, us))
             if len(self._last_us) > 16:
                 self._last_us.pop(0)
         else:

@@ -15,6 +15,7 @@ from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.fleet import room
+from mica.fleet.machines import board_called
 from mica.fleet.mqtt_link import State
 from mica.format import codec
 from mica.kernels import KERNELS
@@ -95,8 +96,10 @@ def test_the_error_says_what_to_do(data: bytes) -> None:
 def test_boards_are_known_by_what_they_call_themselves() -> None:
     for name in ("RPI_PICO_W", "RPI_PICO2_W", "RPI_PICO", "ESP32_GENERIC_S3"):
         header = (load_board(name).folder / "mpconfigboard.h").read_text()
-        assert room._board_of(header.split('BOARD_NAME "')[1].split('"')[0] + " with X") == name
-    assert room._board_of("linux [GCC 12.2.0] version") == "UNIX" and room._board_of("?") == "RPI_PICO"
+        board = board_called(header.split('BOARD_NAME "')[1].split('"')[0] + " with X")
+        assert board is not None and board.name == name
+    assert board_called("linux [GCC 12.2.0] version") == load_board("UNIX") and board_called("?") is None
+    assert board_called("RPI_PICO@emu") == load_board("RPI_PICO")
 
 
 def test_what_a_board_says_of_itself(tmp_path: Path, data: bytes) -> None:

@@ -19,10 +19,10 @@ _MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simul
 
 JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
-    "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
+    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
     "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
-    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
     "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
 )

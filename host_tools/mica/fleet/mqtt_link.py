@@ -207,4 +207,5 @@ class MqttLink(Link):
         if self._boots.twice(board, state.boot):
             self._events.put(Unreachable(board, f"two boards are called {board}; give one another name"))
         models = frozenset(state.models.values())
-        self._events.put(Birth(board, state.boot, state.session, models, state.largest))
+        machine = str(state.about.get("board", ""))
+        self._events.put(Birth(board, state.boot, state.session, models, state.largest, machine))

@@ -114,7 +114,7 @@ def links_of(
 
     def links(events: Events) -> Sequence[Link]:
         return [
-            RunnerLink(name, partial(open_runner, models[k % len(models)], one, custom=custom), events)
+            RunnerLink(name, partial(open_runner, models[k % len(models)], one, custom=custom), events, machine=one)
             for k, (name, one) in enumerate(boards.items())
         ]
 

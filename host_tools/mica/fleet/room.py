@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mica.boards import board_names, load_board
+from mica.boards import load_board
 from mica.cost.prediction import strip_tables
 from mica.cost.table import Table
 from mica.errors import MicaError
+from mica.fleet.machines import board_called
 from mica.fleet.mqtt_link import State
 from mica.format import codec
 from mica.format.codec import ModelFile
@@ -87,7 +88,7 @@ def _ram(board: str, m: _Model, about: Mapping[str, Any], table: Table) -> str |
     heap, arena = about.get("heap"), about.get("arena")
     if not heap or arena is None:
         return None
-    facts = table.board(load_board(_board_of(str(about.get("board", "")))))
+    facts = table.board(board_called(str(about.get("board", ""))) or load_board("RPI_PICO"))
     tensors = (m.model.arena_bytes or 0) + m.model.scratch_min
     parts = {
         "for tensors": 0 if tensors <= arena else tensors,
@@ -120,17 +121,6 @@ def _flash(board: str, state: State, models: list[_Model]) -> str | None:
     elif "free" in about and needed > about["free"]:
         return f"{names}: {needed:,} bytes; {board} has {about['free']:,} free for files"
     return None
-
-
-def _board_of(machine: str) -> str:
-    """The board whose costs in heap are taken: the one that calls itself so, or any."""
-    if machine.startswith(("linux", "darwin")):
-        return "UNIX"
-    for name in board_names():
-        header = load_board(name).folder / "mpconfigboard.h"
-        if header.is_file() and f'MICROPY_HW_BOARD_NAME "{machine.partition(" with ")[0]}"' in header.read_text():
-            return name
-    return "RPI_PICO"
 
 
 def check(models: Mapping[str, bytes], states: Mapping[str, State], boards: Iterable[str]) -> None:
