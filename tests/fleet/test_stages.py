@@ -229,7 +229,7 @@ def test_predicted_times_stand_beside_measured_ones(
     assert [(r["part"], r["board"], r["predicted_ms"]) for r in rows] == [
         (k + 1, f"b{k + 1}", predicted[k]) for k in range(3)
     ]
-    assert all(r["answers"] > 0 and r["ms"] >= 5 for r in rows)
+    assert all(r["answers"] > 0 and r["ms"] > 4.5 for r in rows)  # what a board slept, by its own clock
 
     def times() -> list[dict[str, object]]:
         assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
@@ -244,7 +244,7 @@ def test_predicted_times_stand_beside_measured_ones(
     wait_until(all_told)
     for k, t in enumerate(told):
         assert (t["path"], t["part"], t["predicted_ms"]) == (f"{k}.mica", f"{k + 1}/3", predicted[k])
-        assert isinstance(t["ms"], float) and t["ms"] >= 5
+        assert isinstance(t["ms"], float) and t["ms"] > 4.5
 
 
 def test_boards_without_a_broker_take_the_parts_in_turn(files: list[bytes], digits_file: Path, tmp_path: Path) -> None:
