@@ -15,7 +15,8 @@ from typing import Any
 from mica.cli import fleet_cut, target, text
 from mica.errors import MicaError
 
-_MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
+_MOST_BOARDS = 100_000
+_MOST_REQUESTS = 12_000  # unless more are asked for, or 2 for each board are more
 
 JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
@@ -176,7 +177,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sim.add_argument(
         "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
     )
-    sim.add_argument("--requests", type=int, metavar="N", help="how many (default: 60 for each board)")
+    sim.add_argument("--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)")
     sim.add_argument(
         "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
     )
@@ -215,11 +216,11 @@ def simulate(boards: int, ms: float, requests: int | None, kill_every: float, se
     """The keys of `mica fleet sim --json`. Raises MicaError."""
     from mica.fleet.sim import Plan, Simulation
 
-    n = 60 * boards if requests is None else requests
+    n = min(60 * boards, max(_MOST_REQUESTS, 2 * boards)) if requests is None else requests
     if not 1 <= boards <= _MOST_BOARDS or not 0 < ms <= 3_600_000 or n < 1 or kill_every < 0:
         raise MicaError(
             f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s",
-            todo=f"expected 1 to {_MOST_BOARDS} boards, more than 0 ms, 1 request or more, and 0 s or more",
+            todo=f"expected 1 to {_MOST_BOARDS:,} boards, more than 0 ms, 1 request or more, and 0 s or more",
         )
     r = Simulation(Plan([ms / 1000] * boards, n, kill_every=kill_every, seed=seed)).run()
     ideal = boards / (ms / 1000)
