@@ -177,7 +177,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sim.add_argument(
         "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
     )
-    sim.add_argument("--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)")
+    sim.add_argument(
+        "--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)"
+    )
     sim.add_argument(
         "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
     )
