@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import signal
 import time
 import zlib
@@ -205,6 +206,35 @@ def test_power_is_cut_at_every_operation(
     rejected = [b for b, haves in watch.haves.items() if any(h.verdict == "rejected" for h in haves)]
     # before the trial, after it, and in both halves of writing that it was passed
     assert len(rejected) == 4 and all("reset during the trial" in watch_reason(watch, b) for b in rejected)
+
+
+def test_twelve_boards_lose_power_and_three_reject_it(
+    mosquitto: Any, fleet: Site, join: Join, watch: Watch, digits_file: Path, newer: bytes
+) -> None:
+    """Power is cut in each phase of nine boards, once; the last three fail their trials, so the gate stops it, and all go back."""
+    old = digits_file.read_bytes()
+    Store(fleet).add(old)
+    names = [f"b{i}" for i in range(1, 13)]
+    fleet.boards = {name: fleet.boards.get(name, "x" * 24) for name in names}
+    fleet.save()
+    mosquitto.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    phases = (1, 2, 4, 6, 8, 9, 10, 11, 12)  # operations: of the chunks, before and in the trial, after it
+    members = [
+        join(name, program=CUT, settings={"cut": cut}, revive=0.2) for name, cut in zip(names, phases, strict=False)
+    ]
+    for name in names[9:]:
+        join(name, program=BAD)
+    wait_until(lambda: all(watch.has(b, old) for b in names), 60)
+    said: list[str] = []
+    with Fleet(fleet) as f:
+        terms = Terms(waves=("4", "8", "100%"), abort=0.2, timeout=60.0, retry=1)
+        outcome = push(f, {"digits.mica": newer}, terms, said.append)
+    # A board that is still without power does not count yet.
+    assert re.fullmatch("3 of (1[012]|9) boards failed in wave 3, more than 20 %", outcome.reason), outcome
+    assert all(m.starts == 2 for m in members), "each lost power once"
+    assert said[-1] == "12 of 12 boards have what they had before"
+    wait_until(lambda: all(watch.has(b, old) for b in names))
 
 
 def watch_reason(watch: Watch, board: str) -> str:
