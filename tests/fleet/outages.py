@@ -132,6 +132,7 @@ def one_round(model: Path, seed: int, seconds: float) -> dict[str, int]:
         brokers = [broker.start(site)]
         proxy = Proxy(port, chance)
         members: list[Member] = []
+        threads: list[threading.Thread] = []
         try:
             for board in site.boards:
                 settings = site.board_settings(board) | {"port": proxy.port}
@@ -150,7 +151,7 @@ def one_round(model: Path, seed: int, seconds: float) -> dict[str, int]:
                     time.sleep(chance.uniform(0.2, 1.5))
                     brokers.append(broker.start(site))
 
-            threads = [threading.Thread(target=f) for f in (faults, broker_dies)]
+            threads += [threading.Thread(target=f) for f in (faults, broker_dies)]
             for thread in threads:
                 thread.start()
             end = time.monotonic() + seconds

@@ -456,4 +456,4 @@ def test_a_broker_that_starts_while_boards_join_loses_none(tmp_path: Path) -> No
     there = read_site(str(site.path)).boards
     assert list(there) == ["a", "b", "c"] and there["b"] == site.boards["b"] == early.boards["b"] == other.boards["b"]
     passwords = (site.broker_folder / "passwords").read_text().splitlines()
-    assert [line.split(":")[0] for line in passwords] == ["mica", "a", "b", "c"]
+    assert [line.split(":")[0] for line in passwords] == ["mica", "watch", "a", "b", "c"]

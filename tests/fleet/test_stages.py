@@ -196,7 +196,7 @@ def test_the_commands_of_a_model_in_parts(
     assert "part 1 of 3 of a model" in capsys.readouterr().err
 
 
-# It calls itself a Pico, takes 5 ms longer than it needs, and tells its numbers three times a second.
+# It calls itself a Pico, takes 10 ms longer than it needs, and tells its numbers three times a second.
 PICO = """
 import json, time, mica.fleet
 mica.fleet._STAT_MS = 300
@@ -204,7 +204,7 @@ class Pico(mica.fleet.Agent):
     def about(self):
         return super().about() | {"board": "Raspberry Pi Pico with RP2040"}
     def compute(self, model, inputs):
-        time.sleep_ms(5)
+        time.sleep_ms(10)
         return super().compute(model, inputs)
 with open("fleet.json") as f:
     Pico(json.load(f)).work()
@@ -229,7 +229,7 @@ def test_predicted_times_stand_beside_measured_ones(
     assert [(r["part"], r["board"], r["predicted_ms"]) for r in rows] == [
         (k + 1, f"b{k + 1}", predicted[k]) for k in range(3)
     ]
-    assert all(r["answers"] > 0 and r["ms"] > 4.5 for r in rows)  # what a board slept, by its own clock
+    assert all(r["answers"] > 0 and r["ms"] > 5 for r in rows)  # what a board slept, by its own clock
 
     def times() -> list[dict[str, object]]:
         assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
@@ -244,7 +244,7 @@ def test_predicted_times_stand_beside_measured_ones(
     wait_until(all_told)
     for k, t in enumerate(told):
         assert (t["path"], t["part"], t["predicted_ms"]) == (f"{k}.mica", f"{k + 1}/3", predicted[k])
-        assert isinstance(t["ms"], float) and t["ms"] > 4.5
+        assert isinstance(t["ms"], float) and t["ms"] > 5
 
 
 def test_boards_without_a_broker_take_the_parts_in_turn(files: list[bytes], digits_file: Path, tmp_path: Path) -> None:
