@@ -67,11 +67,6 @@ class Store:
     def has(self, crc: int) -> bool:
         return self._file(crc).is_file()
 
-    def size(self, crc: int) -> int | None:
-        """Bytes of a file; None where it is not there."""
-        path = self._file(crc)
-        return path.stat().st_size if path.is_file() else None
-
     def read(self, crc: int) -> bytes:
         """Raises MicaError where it is not there, or is damaged."""
         path = self._file(crc)
