@@ -3,7 +3,7 @@
 import os
 
 options.defaults(fallback=True, network=False)
-fleet = ("fleet.py", "fleet_push.py", "mqtt.py")
+fleet = ("fleet.py", "fleet_push.py", "fleet_rom.py", "mqtt.py")
 files = sorted(name for name in os.listdir("mica") if name.endswith(".py") and (options.network or name not in fleet))
 if options.fallback:
     files += sorted("fallback/" + name for name in os.listdir("mica/fallback") if name.endswith(".py"))

@@ -22,11 +22,14 @@ from mica.boards import load_board
 from mica.cli import text
 from mica.cli.main import main
 from mica.cli.say import say
+from mica.cutting import LinkSpeed, cut
 from mica.errors import MicaError
 from mica.fleet import broker
 from mica.fleet.dispatch import Settings
+from mica.fleet.links import Events, Link
 from mica.fleet.member import Member
 from mica.fleet.mqtt_link import MqttLink
+from mica.fleet.sim import Plan, Simulation
 from mica.fleet.site import new_password, new_site
 from mica.fleet.timing import TimedRunner
 from mica.link import child
@@ -40,7 +43,7 @@ with open("fleet.json") as f:
     s = json.load(f)
 class Slow(mica.fleet.Agent):
     def compute(self, model, inputs):
-        time.sleep_ms(s["ms"])
+        time.sleep_us(round(1000 * s["ms"]))
         return super().compute(model, inputs)
 Slow(s).work()
 """
@@ -48,17 +51,31 @@ Slow(s).work()
 
 @dataclass(frozen=True)
 class Case:
-    """`ms`: what each board takes for a request. `kill_every`: seconds, 0 for never."""
+    """`ms`: what each board takes for a request. `kill_every`: seconds, 0 for never. `parts`: of a model that was cut, one for each board."""
 
     name: str
-    ms: tuple[int, ...]
+    ms: tuple[float, ...]
     requests: int
     kill_every: float = 0.0
     seed: int = 0
+    parts: tuple[bytes, ...] = ()
+
+    @property
+    def ideal(self) -> float:
+        """Requests a second; of a model in parts as many as the slowest one."""
+        return 1000 / max(self.ms) if self.parts else sum(1000 / ms for ms in self.ms)
+
+
+def in_parts(data: bytes) -> Case:
+    """Boards that take as long as it is predicted for Picos with their links: the rate is that of the slowest part."""
+    found = cut(data, 3, load_board("RPI_PICO"), LinkSpeed(8_000, 0.003))
+    times = tuple(1000 * (s.seconds or 0) for s in found.stages)
+    shown = ", ".join(f"{ms:.0f}" for ms in times)
+    return Case(f"a model in parts of {shown} ms", times, 200, parts=tuple(s.data for s in found.stages))
 
 
 CASES = (
-    Case("16 boards of 100 ms", (100,) * 16, 1000),
+    *(Case(f"{n} boards of 100 ms", (100,) * n, 60 * n) for n in (4, 8, 16)),
     Case("boards of 20, 20, 20 and 200 ms", (20, 20, 20, 200), 600),
     Case("8 boards of 20 ms", (20,) * 8, 2000),
     *(Case(f"8 boards of 20 ms, one killed every 0.5 s, seed {s}", (20,) * 8, 2000, 0.5, s) for s in range(3)),
@@ -78,14 +95,20 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
     members: list[Member] = []
     over = threading.Event()
     try:
-        for name, ms in zip(site.boards, case.ms, strict=True):
+        for k, (name, ms) in enumerate(zip(site.boards, case.ms, strict=True)):
             settings = site.board_settings(name) | {"ms": ms}
-            members.append(Member(board, image, settings, {"m.mica": data}, lambda _: None, program=_AGENT))
+            there = {"m.mica": case.parts[k] if case.parts else data}
+            members.append(Member(board, image, settings, there, lambda _: None, program=_AGENT))
         with HostRunner(data) as host:
             dims = host.model.tensors[host.model.inputs[0]].dims
             samples = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(case.requests)]
             right = [y[0].tobytes() for y in host.run(samples)]
-        with TimedRunner(data, "fleet:bench", lambda events: [MqttLink(site, events)], settings=Settings()) as runner:
+        first, *others = case.parts or (data,)
+
+        def links(events: Events) -> list[Link]:
+            return [MqttLink(site, events)]
+
+        with TimedRunner(first, "fleet:bench", links, settings=Settings(), others=others) as runner:
             runner.start()
             while len(runner._dispatcher.boards()) < len(members):
                 runner.run(samples[:1])
@@ -108,14 +131,23 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
     return {
         "case": case.name,
         "rate": case.requests / seconds,
-        "ideal": sum(1000 / ms for ms in case.ms),
+        "ideal": case.ideal,
         "p50_ms": 1000 * took[len(took) // 2],
         "p99_ms": 1000 * took[int(0.99 * (len(took) - 1))],
         "longest_ms": 1000 * took[-1],
         "killed": len(kills),
         "asked_again": counts["asked_again"],
         "duplicates": counts["duplicates"],
+        "simulated": simulated(case),
     }
+
+
+def simulated(case: Case) -> float:
+    """What `mica fleet sim` says of the rate; of a model in parts, which it does not know, what `mica fleet cut` says."""
+    if case.parts:
+        return case.ideal
+    plan = Plan([ms / 1000 for ms in case.ms], case.requests, kill_every=case.kill_every, seed=case.seed)
+    return Simulation(plan).run().rate
 
 
 def _kill(members: list[Member], case: Case, over: threading.Event) -> list[int]:
@@ -141,7 +173,7 @@ def run() -> list[dict[str, Any]]:
         packed = Path(top) / "digits.mica"
         if main(["pack", str(DEMO / "digits.onnx"), "--plain", "-o", str(packed)]):
             raise MicaError("the digits could not be packed")
-        for number, case in enumerate(CASES):
+        for number, case in enumerate([*CASES, in_parts(packed.read_bytes())]):
             folder = Path(top) / str(number)
             folder.mkdir()
             say(case.name)
@@ -152,9 +184,9 @@ def run() -> list[dict[str, Any]]:
         folder = Path(top) / "queue"
         folder.mkdir()
         queue = queue_bench.run(packed, folder)
-    head = ("", "a second", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
-    keys = ("rate", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
-    print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrr"))
+    head = ("", "a second", "simulated", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
+    keys = ("rate", "simulated", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
+    print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrrr"))
     shown = f"{queue['rate']:.0f} a second of {queue['ideal']:.0f}, {queue['killed']} kills, lost or wrong 0"
     print(f"\n{queue['case']}: {shown}")
     return [*rows, queue]

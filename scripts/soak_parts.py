@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TFLITE_FILES = 1000  # damaged .tflite files of a process
 LARGEST = ("edges", "largest per mille of the time")  # figures that are not summed
-LONGEST = 600  # seconds of sound for the virtual Pico
+LONGEST = 600  # seconds of sound for the virtual Pico, and of outages, in one go
 sys.path[:0] = [
     str(ROOT / "host_tools"),
     *(str(ROOT / "tests" / name) for name in (".", "format", "usermod", "host", "robustness", "faults", "fleet")),
@@ -206,10 +206,7 @@ def fleet(s: Settings, found: Found) -> None:
 
     end, seed = time.monotonic() + s.seconds, s.seed
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "digits.mica"
-        model = ROOT / "host_tools" / "mica" / "demo" / "digits.onnx"
-        pack = [sys.executable, "-m", "mica", "pack", str(model), "--plain", "-o", str(path)]
-        subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
+        path = _digits(Path(name))
         while time.monotonic() < end:
             try:
                 found.add(
@@ -220,6 +217,32 @@ def fleet(s: Settings, found: Found) -> None:
                 found.problems.append(str(e)[:4000])
                 return
             seed += 1
+
+
+def outages(s: Settings, found: Found) -> None:
+    """A fleet with all faults at once, up to ten minutes in one go: boards, broker and coordinator are killed, boards hang, links are cut and
+    damaged. No answer is lost, none is wrong."""
+    import outages as all_faults
+
+    title, end, seed = "a fleet in outages", time.monotonic() + s.seconds, s.seed
+    with tempfile.TemporaryDirectory() as name:
+        path = _digits(Path(name))
+        while (left := end - time.monotonic()) > 0:
+            try:
+                found.add(title, all_faults.one_round(path, seed, min(LONGEST, left)) | {"crashes": 0})
+            except AssertionError as e:
+                found.add(title, {"crashes": 1})
+                found.problems.append(f"outages, seed {seed}: {str(e)[:4000]}")
+                return
+            seed += 1
+
+
+def _digits(folder: Path) -> Path:
+    path = folder / "digits.mica"
+    model = ROOT / "host_tools" / "mica" / "demo" / "digits.onnx"
+    pack = [sys.executable, "-m", "mica", "pack", str(model), "--plain", "-o", str(path)]
+    subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
+    return path
 
 
 def microphone(s: Settings, found: Found) -> None:
@@ -279,5 +302,6 @@ PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "tflite": tflite,
     "strips": strips,
     "fleet": fleet,
+    "outages": outages,
     "microphone": microphone,
 }

@@ -10,7 +10,7 @@ name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settin
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
     mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica/fleet/wire.py)
     mica/F/from/B/out     an answer: 32 bytes and the outputs, or a text
-    mica/F/from/B/stat    every 30 s, JSON: runs, errors, ms of the last runs, heap
+    mica/F/from/B/stat    every 30 s, JSON: runs, errors, ms of the last runs, us of each model's last, heap
 
 A session begins with each connection: what was on its way in an older one is gone, and the host asks again. Whatever comes, and
 whatever fails, the loop goes on; only Ctrl-C ends it. Requests that are damaged are dropped, which their time-out mends.
@@ -57,6 +57,25 @@ def _crc_of(path):
         while n := f.readinto(buf):
             crc = crc32(view[:n], crc)
     return crc & 0xFFFFFFFF
+
+
+def _has_fallbacks():
+    """Whether kernels that this firmware lacks can run in MicroPython."""
+    try:
+        import mica.fallback  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def _free():
+    """Bytes of files that a push may write: free, or of one that was cut short. None where the port does not tell."""
+    try:
+        stat = os.statvfs("/")
+        parts = [os.stat(name)[6] for name in os.listdir() if name.endswith(".mica.part")]
+    except (AttributeError, OSError):
+        return None
+    return stat[0] * stat[3] + sum(parts)
 
 
 def find_models():
@@ -112,7 +131,7 @@ class Agent:
         self.boot = _number()
         self.session = 0
         self.runs = self.errors = 0
-        self._last_us = []
+        self._last_us = []  # (CRC-32 of the model, microseconds)
         self._todo = []  # (message, when it came)
         self._taken = 0
         self._paths = {}  # crc32 -> path
@@ -180,14 +199,14 @@ class Agent:
             self._beat()
 
     def about(self):
-        """What the birth says of this board."""
+        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
         import _mica
 
         import mica
 
         i = _mica.info()
-        gc.collect()
-        return {
+        self.unload()  # so that the free heap is what models may take
+        about = {
             "board": getattr(sys.implementation, "_machine", sys.platform),
             "core": i.isa,
             "mica": mica.__version__,
@@ -196,7 +215,16 @@ class Agent:
             "queue": QUEUE,
             "largest": LARGEST,
             "models": {path: f"{crc:08x}" for crc, path in self._paths.items()},
+            "sizes": {path: os.stat(path)[6] for path in self._paths.values()},
+            "arena": i.arena_bytes,
+            "kernels": ",".join(i.kernels),
+            "python": _has_fallbacks(),
         }
+        if self._pusher and self._pusher.rom:
+            about["rom"] = self._pusher.rom.room()
+        elif (free := _free()) is not None:
+            about["free"] = free
+        return about
 
     def unload(self):
         """Let go of all models: memory for another. They are loaded again when they are asked for."""
@@ -255,7 +283,7 @@ class Agent:
         found = {}
         paths = self.settings.get("models") or find_models()
         if self._pusher:
-            paths = paths + [name for name in self._pusher.have["names"] if name not in paths]
+            paths = paths + [path for path in self._pusher.paths() if path not in paths]
         for path in paths:
             try:
                 found[_crc_of(path)] = path
@@ -270,7 +298,8 @@ class Agent:
             self.client.ping()
         if time.ticks_diff(now, self._told) > _STAT_MS:
             self._told = now
-            stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for us in self._last_us]}
+            stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for _, us in self._last_us]}
+            stat["us"] = {f"{crc:08x}": us for crc, us in self._last_us}  # of each model, the last
             if hasattr(gc, "mem_free"):
                 stat["heap"] = gc.mem_free()
             self.client.publish(self._from + "stat", json.dumps(stat))
@@ -308,7 +337,7 @@ class Agent:
         us = time.ticks_diff(time.ticks_us(), begun)
         if status == OK:
             self.runs += 1
-            self._last_us.append(us)
+            self._last_us.append((crc, us))
             if len(self._last_us) > 16:
                 self._last_us.pop(0)
         else:

@@ -9,11 +9,13 @@ The HMAC is over the JSON, with the key in fleet.json. A want that is not signed
 one is refused. Chunks are asked for one at a time and checked one by one; those that are there after a reset are not fetched again. A file
 has its name only after its trial (slots.py), and all files of a want get theirs after the last one's, so whenever power fails
 there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault, as it is in slots.py.
+On a board with a ROMFS window of halves the files go into the idle half, and are used in place (fleet_rom.py).
 """
 
 import hashlib
 import json
 import os
+import sys
 import time
 from binascii import crc32, hexlify, unhexlify
 
@@ -86,6 +88,12 @@ class Pusher:
         self._have_topic = f"mica/{fleet}/from/{agent.name}/have"
         self._blob = f"mica/{fleet}/blob/"
         self._tried = {}  # SHA-256 -> what its trial said
+        self.rom = None
+        if getattr(sys.modules["mica"], "_boots", False):
+            import mica.fleet_rom
+
+            if mica.fleet_rom.flash() is not None:
+                self.rom = mica.fleet_rom
         self.have = {"generation": 0, "verdict": "", "reason": "", "names": []}
         try:
             with open(HAVE) as f:
@@ -102,6 +110,10 @@ class Pusher:
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
+
+    def paths(self):
+        """Of the files that were pushed."""
+        return ["/rom/" + n if self.rom and self._size("/rom/" + n) >= 0 else n for n in self.have["names"]]
 
     def heard(self, topic, message):
         """Takes a message that is for here; it is looked at in step(). Returns whether it is."""
@@ -168,12 +180,14 @@ class Pusher:
 
     def _carry_out(self, want):
         generation = int(want["generation"])
-        if self.have["generation"] == generation and self.have["verdict"] == "trying":
-            problem = "the board was reset during the trial"
-        else:
+        trying = self.have["generation"] == generation and self.have["verdict"] == "trying"
+        problem = "the board was reset during the trial" if trying else None
+        if not trying:
             self._keep(generation=generation, verdict="fetching", reason="")
             self._tell(generation, "fetching")
-            problem = None
+        if self.rom:
+            problem = yield from self._to_rom(want, problem)
+        elif not trying:
             for model in want["models"]:
                 problem = yield from self._bring(model)
                 if problem:
@@ -185,7 +199,9 @@ class Pusher:
             self._keep(verdict="rejected", reason=problem)
         else:
             for model in want["models"]:
-                if self._size(model["name"] + PART) == model["size"]:
+                if self.rom:
+                    _remove(model["name"])  # of a time when models were files here
+                elif self._size(model["name"] + PART) == model["size"]:
                     os.rename(model["name"] + PART, model["name"])
             for name in want["gone"]:
                 _remove(name)
@@ -195,6 +211,30 @@ class Pusher:
         self._tried.clear()
         self.agent.models_changed()
         self._tell(**self.have)
+
+    def _to_rom(self, want, problem):
+        """Have the models at /rom. What is wrong with them, or None; problem: a reset in the midst of their trial, or None."""
+        rom = self.rom
+        files = rom.files()
+        if all([rom.there(m) for m in want["models"]]) and not [n for n in want["gone"] if n in files]:
+            return None  # the trial was passed, or there is none
+        if problem:
+            return rom.verdict() or problem
+        try:
+            index = yield from rom.write(want["models"], want["gone"], self._fetch_of, True)
+        except rom.InUse:
+            if self.have.get("reset") == want["generation"]:
+                return "the half of its ROMFS that would be written is in use"
+            self._keep(reset=want["generation"])
+            _reset()  # what is wanted comes again
+        if index is None or isinstance(index, str):
+            return index
+        self._keep(verdict="trying")
+        self.agent.unload()
+        return rom.trial(index)
+
+    def _fetch_of(self, model, n):
+        return self._fetch(f"{self._blob}{model['sha256'][:16]}/{n}", model["chunks"][8 * n : 8 * n + 8])
 
     def _bring(self, model):
         """Fetch a model and try it, under another name. What is wrong with it, or None."""
@@ -206,7 +246,7 @@ class Pusher:
             return None
         at = self._right(part, size, chunks)
         while at < n:
-            chunk = yield from self._fetch(f"{self._blob}{sha[:16]}/{at}", chunks[8 * at : 8 * at + 8])
+            chunk = yield from self._fetch_of(model, at)
             try:
                 with open(part, "r+b" if at else "wb") as f:
                     f.seek(at * CHUNK)
@@ -273,3 +313,11 @@ def _remove(path):
         os.remove(path)
     except OSError:
         pass
+
+
+def _reset():
+    try:
+        from machine import soft_reset
+    except ImportError:
+        raise SystemExit
+    soft_reset()

@@ -84,12 +84,23 @@ async def until(js: Any, stream: str, n: int, seconds: float = 60.0) -> None:
 
 async def acknowledged(js: Any, stream: str, model: str) -> None:
     """Every request. (What a server that was killed still has of them in its files is a matter of the server's.)"""
-    for _ in range(200):
+    for _ in range(600):
         c = await _surely(lambda: js.consumer_info(stream, model))
         if not c.num_pending and not c.num_ack_pending:
             return
         await asyncio.sleep(0.05)
     raise AssertionError(f"{c.num_pending} wait, {c.num_ack_pending} are with gateways")
+
+
+async def waiting(js: Any, stream: str, n: int) -> None:
+    """So many requests are in the stream, and no more: one that was acknowledged is taken out a moment later."""
+    found = -1
+    for _ in range(100):
+        found = (await _surely(lambda: js.stream_info(stream))).state.messages
+        if found == n:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"{found} requests wait, not {n}")
 
 
 async def answer(js: Any, stream: str, key: str) -> Said:

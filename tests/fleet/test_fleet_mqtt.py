@@ -21,6 +21,7 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.fleet import broker
 from mica.fleet.dispatch import Settings
+from mica.fleet.links import Death
 from mica.fleet.mqtt_link import Listener, parse_state
 from mica.fleet.open import open_fleet
 from mica.fleet.site import Site, new_password, new_site, read_site
@@ -230,6 +231,34 @@ def test_a_board_that_hangs_costs_no_answer(fleet: Site, join: Join, digits_file
         assert [y[0].tobytes() for y in runner.run(samples[:30])] == right[:30]
 
 
+def test_boards_behind_the_broker_and_boards_at_a_cable_are_one_fleet(
+    fleet: Site, join: Join, digits_file: Path, tmp_path: Path
+) -> None:
+    """Processes behind the broker, one of which is killed, and others that are driven over their REPL, one of which goes off."""
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 200)
+    said: list[str] = []
+    members = [join(f"b{i}", program=SLOW) for i in (1, 2)]
+    with open_fleet(data, f"fleet:{fleet.path},UNIX*2", said.append) as runner:
+        assert [y[0].tobytes() for y in runner.run(samples[:20])] == right[:20]
+        wait_until(lambda: bool(runner.run(samples[:8])) and len(runner._dispatcher.boards()) == 4)
+        assert members[0].process is not None
+        threading.Timer(0.2, members[0].process.kill).start()
+        alive = runner._links["UNIX#1"]
+        thread = threading.Timer(0.3, alive._events.put, [Death("UNIX#1", 1, 1, "its cable was pulled")])  # type: ignore[attr-defined]
+        thread.start()
+        for _ in range(3):
+            assert [y[0].tobytes() for y in runner.run(samples)] == right
+    assert any(line.startswith("b1 is lost") for line in said) and "UNIX#1 is lost: its cable was pulled" in said, said
+    other = new_site(str(tmp_path / "other"), "mqtt://127.0.0.1")
+    with pytest.raises(MicaError, match="are fleets, each with a broker"):
+        open_fleet(data, f"fleet:{fleet.path},{other.path}")
+    fleet.boards["UNIX"] = "x" * 24
+    fleet.save()
+    with pytest.raises(MicaError, match="UNIX is a board of plant, too"):
+        open_fleet(data, f"fleet:{fleet.path},UNIX")
+
+
 def test_of_two_coordinators_the_older_one_ends(fleet: Site, join: Join, digits_file: Path) -> None:
     data = digits_file.read_bytes()
     samples, right = random_samples(data, 400)
@@ -427,4 +456,4 @@ def test_a_broker_that_starts_while_boards_join_loses_none(tmp_path: Path) -> No
     there = read_site(str(site.path)).boards
     assert list(there) == ["a", "b", "c"] and there["b"] == site.boards["b"] == early.boards["b"] == other.boards["b"]
     passwords = (site.broker_folder / "passwords").read_text().splitlines()
-    assert [line.split(":")[0] for line in passwords] == ["mica", "a", "b", "c"]
+    assert [line.split(":")[0] for line in passwords] == ["mica", "watch", "a", "b", "c"]

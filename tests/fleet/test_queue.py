@@ -54,7 +54,8 @@ def nats(tmp_path: Path) -> Iterator[Start]:
                 return True
             return False
 
-        wait_until(listens)
+        wait_until(lambda: process.poll() is not None or listens())
+        assert process.poll() is None, "nats-server has ended: another has its port"
         return process
 
     start.url = f"nats://127.0.0.1:{port}"  # type: ignore[attr-defined]
@@ -64,7 +65,7 @@ def nats(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def gateway(digits_file: Path) -> Iterator[Start]:
+def gateway(digits_file: Path, tmp_path: Path) -> Iterator[Start]:
     """gateway(url, "fleet:host") starts one that is ready."""
     running: list[subprocess.Popen[bytes]] = []
 
@@ -82,12 +83,15 @@ def gateway(digits_file: Path) -> Iterator[Start]:
             *words,
             "--json",
         ]
-        process = child.start(command, stdout=subprocess.PIPE)
+        said = (tmp_path / f"gateway{len(running)}").open("w+b")
+        process = child.start(command, stdout=subprocess.PIPE, stderr=said)
         running.append(process)
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         while lines[-1] not in (b"}\n", b""):
             lines.append(process.stdout.readline())
+        said.seek(0)
+        assert lines[-1] == b"}\n", f"no gateway: {said.read().decode()}"
         process.said = json.loads(b"".join(lines))  # type: ignore[attr-defined]
         return process
 
@@ -144,7 +148,7 @@ def test_what_a_queue_is_told(nats: Start, gateway: Start, digits_file: Path) ->
             await js.publish("mica.ask.other", good)  # of a model that nobody has: it waits
             await queue_client.until(js, "mica", 4)
             await queue_client.acknowledged(js, "mica", "digits")
-            assert (await js.stream_info("mica")).state.messages == 1
+            await queue_client.waiting(js, "mica", 1)
             return [await queue_client.answer(js, "mica", str(n)) for n in (*numbers, numbers[-1] + 1)]
 
     said = asyncio.run(play())

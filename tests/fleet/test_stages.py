@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from conftest import DEMO, SLOW, Join
 from test_coordinator import QUICK, Trouble, dies, hangs, sound
-from test_fleet_mqtt import random_samples
+from test_fleet_mqtt import random_samples, wait_until
 
 from mica.boards import load_board
 from mica.cli.main import main
+from mica.cost.prediction import predict
+from mica.cost.table import Table
 from mica.cutting import LinkSpeed, cut
 from mica.errors import MicaError
 from mica.fleet.coordinator import FleetRunner
@@ -24,7 +26,9 @@ from mica.fleet.links import Events, Link, RunnerLink, joined, split
 from mica.fleet.open import open_fleet
 from mica.fleet.site import Site
 from mica.fleet.stages import Route, Stages
+from mica.fleet.store import Store
 from mica.fleet.wire import Answer, Request, Status
+from mica.format.codec import decode
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
 
@@ -190,6 +194,57 @@ def test_the_commands_of_a_model_in_parts(
     renamed.write_bytes(files[0])
     assert main(["fleet", "eval", words[0], str(renamed), test]) == 1
     assert "part 1 of 3 of a model" in capsys.readouterr().err
+
+
+# It calls itself a Pico, takes 10 ms longer than it needs, and tells its numbers three times a second.
+PICO = """
+import json, time, mica.fleet
+mica.fleet._STAT_MS = 300
+class Pico(mica.fleet.Agent):
+    def about(self):
+        return super().about() | {"board": "Raspberry Pi Pico with RP2040"}
+    def compute(self, model, inputs):
+        time.sleep_ms(10)
+        return super().compute(model, inputs)
+with open("fleet.json") as f:
+    Pico(json.load(f)).work()
+"""
+
+
+def test_predicted_times_stand_beside_measured_ones(
+    fleet: Site, join: Join, files: list[bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store(fleet)
+    predicted = []
+    for k, data in enumerate(files):
+        (tmp_path / f"d.{k + 1}of3.mica").write_bytes(data)
+        p = predict(decode(data), data, load_board("RPI_PICO"), Table.read())
+        assert p.time is not None
+        predicted.append(p.time["milliseconds"])
+        store.add(data)
+        join(f"b{k + 1}", models={f"{k}.mica": data}, program=PICO)
+    path = str(tmp_path / "d.1of3.mica")
+    assert main(["fleet", "bench", str(fleet.path), path, "--seconds", "0.5", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["stages"]
+    assert [(r["part"], r["board"], r["predicted_ms"]) for r in rows] == [
+        (k + 1, f"b{k + 1}", predicted[k]) for k in range(3)
+    ]
+    assert all(r["answers"] > 0 and r["ms"] > 5 for r in rows)  # what a board slept, by its own clock
+
+    def times() -> list[dict[str, object]]:
+        assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
+        return [t for b in json.loads(capsys.readouterr().out)["boards"] for t in b["times"]]
+
+    told: list[dict[str, object]] = []
+
+    def all_told() -> bool:
+        told[:] = times()  # numbers are not retained: not every look has those of all
+        return sum(t["ms"] is not None for t in told) == 3
+
+    wait_until(all_told)
+    for k, t in enumerate(told):
+        assert (t["path"], t["part"], t["predicted_ms"]) == (f"{k}.mica", f"{k + 1}/3", predicted[k])
+        assert isinstance(t["ms"], float) and t["ms"] > 5
 
 
 def test_boards_without_a_broker_take_the_parts_in_turn(files: list[bytes], digits_file: Path, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     | {"pictures", "sounds"},
     # from a .mica to parts of it: what is cheapest on a board is where they are cut
     "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "pack", "plan", "run"},
-    "fleet": _BOARDS | {"custom", "link", "run", "toolchain"},
+    "fleet": _BOARDS | {"cost", "custom", "link", "run", "toolchain"},
     "report": _BYTES | {"boards", "cost"},
     # doors
     "demo": set(),

@@ -15,14 +15,15 @@ from typing import Any
 from mica.cli import fleet_cut, target, text
 from mica.errors import MicaError
 
-_MOST_BOARDS = 200  # far more are near one coordinator's limit, which the simulator was not compared with
+_MOST_BOARDS = 100_000
+_MOST_REQUESTS = 12_000  # unless more are asked for, or 2 for each board are more
 
 JSON_KEYS = (
     "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
-    "state, machine, core, mica, heap, models, session, runs, errors, ms, problem); doctor: findings[] (found, ok, todo); "
-    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join: boards; "
+    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
+    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
     "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
-    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
     "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
     "flash, ms, rate), better"
 )
@@ -54,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     join.add_argument("--name", metavar="NAME", help="what to call the board; of several, what their names begin with")
     join.add_argument("--wifi", metavar="SSID", help="the network that a board at a port is to use")
     join.add_argument("--wifi-password", metavar="TEXT", help="its password, which is written onto the board")
+    leave = action("leave", "take boards out of the fleet: the broker forgets them, and lets them in no more")
+    leave.add_argument("--boards", metavar="NAMES", required=True, help="as b1,b2")
     ls = action("ls", "the boards of the fleet, and what they say of themselves")
     ls.add_argument("--watch", action="store_true", help="again every 2 s, until Ctrl-C")
     for name, line in (("run", "all samples of a file through a model"), ("eval", "as mica eval, with a journal")):
@@ -138,6 +141,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     serve.add_argument(
         "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
     )
+    serve.add_argument(
+        "--ha",
+        action="store_true",
+        help="tell Home Assistant (2024.12 or later) of boards and answers, by its MQTT discovery at the fleet's broker",
+    )
     bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
     bench.add_argument(
         "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
@@ -169,7 +177,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sim.add_argument(
         "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
     )
-    sim.add_argument("--requests", type=int, metavar="N", help="how many (default: 60 for each board)")
+    sim.add_argument(
+        "--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)"
+    )
     sim.add_argument(
         "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
     )
@@ -184,6 +194,7 @@ def run(args: argparse.Namespace) -> int:
             "init": fleet_boards.init,
             "broker": fleet_boards.run_broker,
             "join": fleet_boards.join,
+            "leave": fleet_boards.leave,
             "ls": fleet_boards.ls,
             "run": fleet_boards.run,
             "eval": fleet_boards.evaluate,
@@ -207,11 +218,11 @@ def simulate(boards: int, ms: float, requests: int | None, kill_every: float, se
     """The keys of `mica fleet sim --json`. Raises MicaError."""
     from mica.fleet.sim import Plan, Simulation
 
-    n = 60 * boards if requests is None else requests
+    n = min(60 * boards, max(_MOST_REQUESTS, 2 * boards)) if requests is None else requests
     if not 1 <= boards <= _MOST_BOARDS or not 0 < ms <= 3_600_000 or n < 1 or kill_every < 0:
         raise MicaError(
             f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s",
-            todo=f"expected 1 to {_MOST_BOARDS} boards, more than 0 ms, 1 request or more, and 0 s or more",
+            todo=f"expected 1 to {_MOST_BOARDS:,} boards, more than 0 ms, 1 request or more, and 0 s or more",
         )
     r = Simulation(Plan([ms / 1000] * boards, n, kill_every=kill_every, seed=seed)).run()
     ideal = boards / (ms / 1000)

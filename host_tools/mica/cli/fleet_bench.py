@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from typing import Any
 
 from mica.cli import target, text
@@ -32,6 +33,7 @@ def bench(args: argparse.Namespace) -> int:
         "p99_ms": 1000 * t.p99,
         "longest_ms": 1000 * t.longest,
         "boards": t.by,
+        "stages": [dataclasses.asdict(s) for s in t.stages],
         "asked_again": t.asked_again,
         "lost_boards": t.lost_boards,
         "wrong": t.wrong,
@@ -45,10 +47,20 @@ def bench(args: argparse.Namespace) -> int:
 
 def report(r: dict[str, Any]) -> str:
     """What people read."""
-    each = [(board, n, f"{n / r['seconds']:.1f}") for board, n in r["boards"].items()]
+    each = [
+        (
+            s["part"],
+            s["board"],
+            s["answers"],
+            f"{s['answers'] / r['seconds']:.1f}",
+            f"{s['ms']:.1f}",
+            "-" if s["predicted_ms"] is None else f"{s['predicted_ms']:.1f}",
+        )
+        for s in r["stages"]
+    ]
     return "\n".join(
         [
-            text.table(("board", "answers", "a second"), each, "lrr"),
+            text.table(("part", "board", "answers", "a second", "ms", "predicted"), each, "rlrrrr"),
             f"{r['rate']:,.1f} samples a second ({r['samples']:,} in {r['seconds']:.1f} s); an answer takes {r['p50_ms']:.0f} ms (half of them), "
             f"{r['p99_ms']:.0f} ms (99 of 100), {r['longest_ms']:.0f} ms (the longest)",
             f"boards lost {r['lost_boards']}, requests asked again {r['asked_again']}, wrong {r['wrong']}",

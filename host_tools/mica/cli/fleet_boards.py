@@ -21,7 +21,7 @@ from mica.cli import eval as eval_command
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.fleet import broker
+from mica.fleet import broker, departure
 from mica.fleet import push as rollout
 from mica.fleet.coordinator import FleetRunner
 from mica.fleet.inventory import Inventory, examine
@@ -113,6 +113,17 @@ def join(args: argparse.Namespace) -> int:
         return _run_members(args, site, {n: t for n, t in names.items() if n not in ports}, models)
     if args.json:
         text.emit_json({"boards": list(names)})
+    return 0
+
+
+def leave(args: argparse.Namespace) -> int:
+    site = read_site(args.fleet)
+    names = list(dict.fromkeys(b.strip() for b in args.boards.split(",")))
+    departure.leave(site, names, say)
+    if args.json:
+        text.emit_json({"boards": names})
+    else:
+        print(f"{', '.join(names)} left {site.fleet}")
     return 0
 
 

@@ -17,11 +17,14 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.fleet import inference_api
 from mica.fleet.dispatch import Settings
+from mica.fleet.home_assistant import Discovery
 from mica.fleet.jetstream import Gateway, parse_address
 from mica.fleet.metrics import Metrics
 from mica.fleet.open import is_fleet, links_of
 from mica.fleet.server import Server
 from mica.fleet.service import Service
+from mica.fleet.site import WATCHER, is_site, read_site
+from mica.fleet.stages import Route
 from mica.format import codec
 
 _HTTP = "127.0.0.1:8080"
@@ -63,7 +66,10 @@ def serve(args: argparse.Namespace) -> int:
             stop()
 
         metrics = Metrics()
-        service = stack.enter_context(contextlib.closing(Service(models, links, say, Settings(audit=audit), broken)))
+        home = _home_assistant(args, models, stack)
+        service = stack.enter_context(
+            contextlib.closing(Service(models, links, say, Settings(audit=audit), broken, answered=home))
+        )
         threading.Thread(target=_end_with_parent, args=(stop,), daemon=True).start()
         for door in doors[1:]:
 
@@ -81,6 +87,21 @@ def serve(args: argparse.Namespace) -> int:
     if reasons:
         raise MicaError(reasons[0])
     return 0
+
+
+def _home_assistant(
+    args: argparse.Namespace, models: dict[str, list[bytes]], stack: contextlib.ExitStack
+) -> Callable[[str, bytes, str], None]:
+    """What is told each answer."""
+    if not args.ha:
+        return lambda name, outputs, board: None
+    if not is_site(args.fleet.removeprefix("fleet:")):
+        raise MicaError(f"--ha: {args.fleet} has no broker that Home Assistant could listen to", todo="mica fleet init")
+    site = read_site(args.fleet.removeprefix("fleet:"))
+    whole = {name: Route(files).whole for name, files in models.items()}
+    discovery = stack.enter_context(contextlib.closing(Discovery(site, whole)))
+    say(f"Home Assistant finds the fleet at {site.where}, as user {WATCHER} with the password in {site.path}")
+    return discovery.answered
 
 
 def _say_ready(args: argparse.Namespace, doors: list[Server | Gateway], models: list[str]) -> None:

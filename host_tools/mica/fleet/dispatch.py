@@ -200,6 +200,7 @@ class Dispatcher:
         self._wakes: list[tuple[float, str]] = []
         self._number = 0  # of works, and of leases: ties are broken by it
         self._up = 0
+        self._auditing = 0  # works
 
     # ---- events
 
@@ -276,6 +277,7 @@ class Dispatcher:
         if work is None or not work.auditing:
             return []
         work.auditing = False
+        self._auditing -= 1
         self.counts["audits"] += 1
         actions: list[Action] = []
         liars = [name for name, other in work.others.items() if other != outputs]
@@ -345,6 +347,7 @@ class Dispatcher:
         work = self._works.pop(key, None)
         if work is not None:
             work.given_up = True
+            self._auditing -= work.auditing
             self._no_longer_once(work)
             if by := self._boards.get(work.by):
                 by.unaudited.discard(key)
@@ -360,7 +363,7 @@ class Dispatcher:
         return sum(1 for w in self._works.values() if w.outputs is None and not w.given_up)
 
     def audits_open(self) -> int:
-        return sum(1 for w in self._works.values() if w.auditing)
+        return self._auditing
 
     def homeless(self) -> dict[int, int]:
         """Models that requests wait for and no board at work has -> how many wait."""
@@ -471,6 +474,7 @@ class Dispatcher:
         if work.auditing:
             return []
         work.auditing = True
+        self._auditing += 1
         return [Audit(work.key, work.model, work.inputs)]
 
     def _quarantine(self, now: float, name: str) -> list[Action]:

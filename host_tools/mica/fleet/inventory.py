@@ -10,8 +10,11 @@ from typing import Any
 
 from mica.errors import MicaError
 from mica.fleet import broker
+from mica.fleet.machines import predicted_ms
 from mica.fleet.mqtt_link import Boots, Listener, State, parse_state
 from mica.fleet.site import Site
+from mica.fleet.store import Store
+from mica.format import codec, parts
 
 _LISTEN_SECONDS = 0.5  # for what is retained
 
@@ -42,8 +45,31 @@ class Seen:
             "runs": self.stat.get("runs"),
             "errors": self.stat.get("errors"),
             "ms": sum(runs) / len(runs) if runs and all(isinstance(r, int) for r in runs) else None,
+            "times": [],
             "problem": self.problem,
         }
+
+    def times(self, store: Store) -> list[dict[str, Any]]:
+        """Of each model on a board that is up: which part of a model it is, milliseconds of its last run, and what is predicted."""
+        s = self.state
+        if s is None or not s.up:
+            return []
+        last = self.stat.get("us")
+        found = []
+        for path, crc in s.models.items():
+            us = last.get(f"{crc:08x}") if isinstance(last, dict) else None
+            part, predicted = None, None
+            if store.has(crc):
+                try:
+                    data = store.read(crc)
+                    place = parts.read(codec.decode(data))
+                    part = None if place is None else f"{place.number}/{place.of}"
+                    predicted = predicted_ms(data, str(s.about.get("board", "")))
+                except MicaError:
+                    pass  # of another version, or damaged: nothing is known
+            ms = us / 1000 if isinstance(us, int) else None
+            found.append({"path": path, "part": part, "ms": ms, "predicted_ms": predicted})
+        return found
 
 
 class Inventory:
@@ -52,6 +78,7 @@ class Inventory:
     def __init__(self, site: Site) -> None:
         """Raises MicaError where there is no broker, or it refuses."""
         self._lock = threading.Lock()
+        self._site = site
         self._boots = Boots()
         self._seen = {name: Seen(name) for name in site.boards}
         self._listener = Listener(site, self._heard)
@@ -76,7 +103,9 @@ class Inventory:
     def look(self, seconds: float = _LISTEN_SECONDS) -> list[dict[str, Any]]:
         time.sleep(seconds)
         with self._lock:
-            return [self._seen[name].row() for name in sorted(self._seen)]
+            seen = [self._seen[name] for name in sorted(self._seen)]
+        store = Store(self._site)
+        return [one.row() | {"times": one.times(store)} for one in seen]
 
     def close(self) -> None:
         self._listener.close()

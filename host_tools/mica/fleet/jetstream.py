@@ -44,6 +44,7 @@ _MOST = 64  # of one model
 _DAY = 86400.0
 _CONNECT_SECONDS = 3.0
 _PULL_SECONDS = 1.0
+_TRIES = 2  # of a server that does not answer in time, before the first request
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
@@ -94,6 +95,10 @@ def _without_password(text: str) -> str:
     return re.sub(r"//[^@/]*@", "//...@", text)
 
 
+class _NoAnswer(MicaError):
+    """In time."""
+
+
 class Gateway:
     """Takes requests of a queue to a service. Raises MicaError where the queue cannot be used as it is."""
 
@@ -126,7 +131,15 @@ class Gateway:
     # ---- before the first request
 
     async def _prepare(self) -> None:
-        """What is needed is there, or is made. Raises MicaError."""
+        """What is needed is there, or is made. A server that is slow is asked once more. Raises MicaError."""
+        for left in reversed(range(_TRIES)):
+            try:
+                return await self._prepare_once()
+            except _NoAnswer:
+                if not left:
+                    raise
+
+    async def _prepare_once(self) -> None:
         import nats
         from nats.errors import AuthorizationError, NoServersError
         from nats.errors import Error as NatsError
@@ -160,7 +173,8 @@ class Gateway:
             reason = first if isinstance(e, NoServersError) else e
             number = getattr(reason, "errno", None)
             why = os.strerror(number) if number and number > 0 else str(reason) or "it does not answer"
-            raise MicaError(
+            kind = _NoAnswer if isinstance(reason, TimeoutError) else MicaError
+            raise kind(
                 f"no NATS server at {a.where}: {why}",
                 todo="start one: nats-server -js -sd FOLDER (Debian has nats-server)",
             ) from None
@@ -177,6 +191,8 @@ class Gateway:
         a = self.address
         try:
             await js.account_info()
+        except TimeoutError:
+            raise self._silent() from None
         except NatsError:
             raise MicaError(
                 f"the NATS server at {a.where} has no JetStream",
@@ -224,8 +240,15 @@ class Gateway:
                     await js.add_consumer(a.stream, consumer)
         except APIError as e:
             raise MicaError(f"the NATS server at {a.where}: {e.description or e}") from None
+        except TimeoutError:
+            raise self._silent() from None
         except (NatsError, OSError) as e:
-            raise MicaError(f"the NATS server at {a.where}: {str(e) or 'it does not answer'}") from None
+            raise MicaError(f"the NATS server at {a.where}: {e}") from None
+
+    def _silent(self) -> MicaError:
+        return _NoAnswer(
+            f"the NATS server at {self.address.where} does not answer", todo="it may be at work: try again"
+        )
 
     # ---- at work
 

@@ -29,6 +29,7 @@ class Birth:
     session: int
     models: frozenset[int]
     largest: int = 0  # bytes of inputs that it takes in one request; 0: any number
+    machine: str = ""  # what it is called (machines.py)
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,15 @@ class Link(abc.ABC):
 class RunnerLink(Link):
     """One model on one target of `mica run`: a port, an emulated board, MicroPython on this computer, or the host."""
 
-    def __init__(self, name: str, open_it: Callable[[], Runner], events: Events, retry: float = 1.0) -> None:
+    def __init__(
+        self, name: str, open_it: Callable[[], Runner], events: Events, retry: float = 1.0, machine: str = ""
+    ) -> None:
         """`open_it` reaches the board and loads the model there; it is called again `retry` seconds after a failure."""
         self.name = name
         self._open = open_it
         self._events = events
         self._retry = retry
+        self._machine = machine
         self._requests: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._boot = 0
@@ -113,7 +117,7 @@ class RunnerLink(Link):
                     born = True
                     self._forget_requests()
                     model = zlib.crc32(runner.data)
-                    self._events.put(Birth(self.name, self._boot, 1, frozenset({model})))
+                    self._events.put(Birth(self.name, self._boot, 1, frozenset({model}), machine=self._machine))
                     self._work(runner, model)
                     return
             except (MicaError, OSError) as e:

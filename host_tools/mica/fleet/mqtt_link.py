@@ -67,8 +67,17 @@ def parse_state(payload: bytes) -> State:
 class Listener:
     """A connection to the broker of a fleet. heard(board, last word of the topic, payload) is called in a thread of its own."""
 
-    def __init__(self, site: Site, heard: Heard, client_id: str = "", user: str = COORDINATOR) -> None:
-        """Raises MicaError where there is no broker, or it refuses."""
+    def __init__(
+        self,
+        site: Site,
+        heard: Heard,
+        client_id: str = "",
+        user: str = COORDINATOR,
+        will: tuple[str, str] | None = None,
+        connected: Callable[[], None] = lambda: None,
+    ) -> None:
+        """will: topic and what is retained there when this goes. connected: is called at each new connection. Raises MicaError where there is no
+        broker, or it refuses."""
         try:
             import paho.mqtt.client as mqtt
         except ImportError:
@@ -86,8 +95,10 @@ class Listener:
             client_id=client_id or f"mica-{secrets.token_hex(6)}",
             protocol=mqtt.MQTTv311,
         )
-        password = site.password if user == COORDINATOR else site.boards[user]
-        self.client.username_pw_set(user, password)
+        self.client.username_pw_set(user, site.password_of(user))
+        if will is not None:
+            self.client.will_set(*will, qos=1, retain=True)
+        self._connected = connected
         self.client.on_connect = self._on_connect
         self.client.on_message = self._on_message
         self.client.on_disconnect = lambda *_: self.lost()
@@ -121,6 +132,7 @@ class Listener:
         if self._code == 0:
             base = f"mica/{self.site.fleet}"
             client.subscribe(f"{base}/from/+/#" if self._user == COORDINATOR else f"{base}/#", 1)
+            self._connected()
         self._answered.set()
 
     def _on_message(self, client: object, userdata: object, message: Any) -> None:
@@ -195,4 +207,5 @@ class MqttLink(Link):
         if self._boots.twice(board, state.boot):
             self._events.put(Unreachable(board, f"two boards are called {board}; give one another name"))
         models = frozenset(state.models.values())
-        self._events.put(Birth(board, state.boot, state.session, models, state.largest))
+        machine = str(state.about.get("board", ""))
+        self._events.put(Birth(board, state.boot, state.session, models, state.largest, machine))

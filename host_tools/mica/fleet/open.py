@@ -3,6 +3,7 @@
 usb:all                                 every MicroPython board that is plugged in
 fleet:UNIX*3,MPS2_AN385,/dev/ttyACM0    these targets, each as `--on` takes it; *n for an emulated one that is started n times
 fleet:plant                             the boards behind a broker that plant.toml names (`mica fleet init`)
+fleet:plant,/dev/ttyACM0                those, and these targets
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from mica.fleet.dispatch import Settings
 from mica.fleet.journal import Journal
 from mica.fleet.links import Events, Link, RunnerLink
 from mica.fleet.mqtt_link import MqttLink
-from mica.fleet.site import is_site, path_of, read_site
+from mica.fleet.site import Site, is_site, path_of, read_site
 from mica.link.board import Say
 from mica.link.ports import usb_ports
 from mica.link.targets import check_target
@@ -98,12 +99,13 @@ def links_of(
 ) -> Callable[[Events], Sequence[Link]]:
     """What reaches the fleet's boards. Boards without a broker take one model each: the only one, or, where they are to `spread`, in turn.
     Raises MicaError."""
-    listed = target.partition(":")[2]
-    if target.startswith("fleet:") and is_site(listed):
-        site = read_site(listed)
+    site, target = _site_in(target)
+    if site is not None and not target:
         return lambda events: [MqttLink(site, events)]
     boards = targets_of(target)
-    if spread and len(models) > len(boards):
+    if site is not None and (both := set(boards) & set(site.boards)):
+        raise MicaError(f"{', '.join(sorted(both))} is a board of {site.fleet}, too", todo="give one another name")
+    if spread and site is None and len(models) > len(boards):
         raise MicaError(f"{target}: {len(boards)} boards for {len(models)} parts", todo="each part needs one")
     if len(models) != 1 and not spread:
         raise MicaError(f"{target}: {len(models)} models", todo="boards without a broker take one; see mica fleet init")
@@ -113,9 +115,26 @@ def links_of(
             build(known[one], progress=say or quiet)
 
     def links(events: Events) -> Sequence[Link]:
-        return [
-            RunnerLink(name, partial(open_runner, models[k % len(models)], one, custom=custom), events)
+        behind: list[Link] = [] if site is None else [MqttLink(site, events)]
+        return behind + [
+            RunnerLink(name, partial(open_runner, models[k % len(models)], one, custom=custom), events, machine=one)
             for k, (name, one) in enumerate(boards.items())
         ]
 
     return links
+
+
+def _site_in(target: str) -> tuple[Site | None, str]:
+    """The fleet with a broker that a target names, if there is one, and the target without it ("" where that is all). Raises MicaError."""
+    kind, _, listed = target.partition(":")
+    if kind != "fleet":
+        return None, target
+    if is_site(listed):
+        return read_site(listed), ""
+    words = [w.strip() for w in listed.split(",")]
+    sites = [w for w in words if w and is_site(w)]
+    if not sites:
+        return None, target
+    if len(sites) > 1:
+        raise MicaError(f"{target}: {', '.join(sites)} are fleets, each with a broker", todo="name one of them")
+    return read_site(sites[0]), "fleet:" + ",".join(w for w in words if w != sites[0])

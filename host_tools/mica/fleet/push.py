@@ -24,6 +24,7 @@ from mica.link.board import Say
 
 _LISTEN_SECONDS = 1.0  # for what is retained
 _BACK_SECONDS = 60.0  # for boards to take what they had before
+_ROM = "/rom/"
 _LONGEST_NAME = 64  # bytes, as fleet_push.py has it
 
 
@@ -78,7 +79,7 @@ class Fleet:
         if isinstance(event, State):
             self.states[board] = event
             if event.up:
-                self.store.known[board] = dict(event.models)
+                self.store.known[board] = _by_name(event.models)
         return board, event
 
     def state_again(self) -> int:
@@ -181,6 +182,12 @@ class Fleet:
         say(f"{n - len(told)} of {n} boards have what they had before")
 
 
+def _by_name(models: Mapping[str, int]) -> Names:
+    """What a board has, by the names that a push gives: what is in /rom comes before a file of the same name."""
+    found: Names = {path: crc for path, crc in models.items() if not path.startswith(_ROM)}
+    return found | {path.removeprefix(_ROM): crc for path, crc in models.items() if path.startswith(_ROM)}
+
+
 def push(
     fleet: Fleet, models: Mapping[str, bytes], terms: Terms, say: Say, boards: Sequence[str] | None = None
 ) -> Outcome:
@@ -192,7 +199,7 @@ def push(
     if unknown:
         raise MicaError(f"{', '.join(sorted(unknown))} is no board of {fleet.site.fleet}")
     fleet.look()
-    room.check(models, fleet.states, boards or fleet.site.boards, fleet.store)
+    room.check(models, fleet.states, boards or fleet.site.boards)
     crcs: Names = {name: fleet.store.add(data) for name, data in models.items()}
     wanted = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
     lost = [board for board in wanted if len(fleet.had(board, crcs)) < len(crcs)]

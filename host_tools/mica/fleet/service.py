@@ -72,9 +72,10 @@ class Service:
         settings: Settings | None = None,
         broken: Callable[[str], None] = lambda reason: None,
         most: int = 10_000,
+        answered: Callable[[str, bytes, str], None] = lambda name, outputs, board: None,
     ) -> None:
-        """most: samples that may be waiting for an answer."""
-        self._say, self._broken, self._most = say, broken, most
+        """most: samples that may be waiting for an answer. answered: is told each (model, outputs, board), in the service's thread."""
+        self._say, self._broken, self._most, self._answered = say, broken, most, answered
         self._routes = {name: Route(files) for name, files in models.items()}
         self._hosts = {zlib.crc32(data): HostRunner(data) for route in self._routes.values() for data in route.files}
         self.models = {name: route.whole for name, route in self._routes.items()}
@@ -249,6 +250,7 @@ class Service:
                 del self._asked[sample]
                 self._samples.pop(asked.future, None)
                 asked.future.set_result(asked.result)
+                self._answered(asked.name, asked.result.outputs, asked.result.board)
 
     def _one(self, action: Action, finished: list[int]) -> list[Action]:
         """What there is to do because of it."""

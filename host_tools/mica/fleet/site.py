@@ -1,6 +1,7 @@
 """The settings file of a fleet with a broker, NAME.toml: where the broker is, and who may say what there.
 
     fleet = "plant"            host, port: of the broker        password: the coordinator's, whose user name is "mica"
+    watch                      the password of those who only watch (Home Assistant), whose user name is "watch"
     key                        what pushes are signed with, 64 hexadecimal digits
     [boards]                   name = "password" of each board, which is its user name as well
 
@@ -17,7 +18,7 @@ import os
 import re
 import secrets
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,16 @@ from mica.errors import MicaError
 from mica.fleet.wanted import board_key
 
 COORDINATOR = "mica"  # the coordinator's user name
+WATCHER = "watch"  # who may read what boards say of themselves, and write nothing
 PORT = 1883
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
 def check_name(name: str, what: str) -> str:
     """A name that can stand in a topic. Raises MicaError."""
-    if not _NAME.fullmatch(name) or (what == "board" and name == COORDINATOR):
+    if not _NAME.fullmatch(name) or (what == "board" and name in (COORDINATOR, WATCHER)):
         raise MicaError(
-            f"{name!r} is no name for a {what}", todo=f"up to 32 letters, digits, - and _; not {COORDINATOR}"
+            f"{name!r} is no name for a {what}", todo=f"up to 32 letters, digits, - and _; not {COORDINATOR}, {WATCHER}"
         )
     return name
 
@@ -54,6 +56,7 @@ class Site:
     password: str
     boards: dict[str, str] = field(default_factory=dict)
     key: str = ""  # of a fleet that was made before there were pushes
+    watch: str = field(default_factory=new_password)  # of a fleet that was made before there were watchers: new
 
     @property
     def where(self) -> str:
@@ -81,28 +84,45 @@ class Site:
                 self.boards.setdefault(name, new_password())
             self.save()
 
+    def leave(self, names: Collection[str]) -> None:
+        """Take boards away: the broker lets them in no more. Saves it and the broker's files."""
+        with _alone(self.path):
+            self.boards = {b: p for b, p in read_site(str(self.path)).boards.items() if b not in names}
+            self.save()
+
+    def password_of(self, user: str) -> str:
+        return {COORDINATOR: self.password, WATCHER: self.watch, **self.boards}[user]
+
     def save(self) -> None:
         text = f"# A fleet of mica's; mica fleet join adds boards. Passwords: for nobody else.\nfleet = {json.dumps(self.fleet)}\n"
         text += f"host = {json.dumps(self.host)}\nport = {self.port}\npassword = {json.dumps(self.password)}\n"
-        text += f"key = {json.dumps(self.key)}\n\n[boards]\n"
+        text += f"key = {json.dumps(self.key)}\nwatch = {json.dumps(self.watch)}\n\n[boards]\n"
         text += "".join(f"{name} = {json.dumps(password)}\n" for name, password in self.boards.items())
         write_private(self.path, text)
         self._write_broker_files()
 
     def _write_broker_files(self) -> None:
-        """mosquitto's settings, passwords and ACL. A board reads what is for it, and writes what is from it; no more."""
+        """mosquitto's settings, passwords and ACL. A board reads what is for it, and writes what is from it; no more. Who watches reads what
+        boards say of themselves."""
         folder = self.broker_folder
         try:
             folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as e:
             raise MicaError(f"{folder}: cannot be made: {e.strerror}") from None
-        users = {COORDINATOR: self.password, **self.boards}
+        users = {COORDINATOR: self.password, WATCHER: self.watch, **self.boards}
         write_private(folder / "passwords", "".join(f"{u}:{_hashed(p)}\n" for u, p in users.items()))
         write_private(
             folder / "acl",
             f"pattern read mica/{self.fleet}/to/%u/#\npattern write mica/{self.fleet}/from/%u/#\n"
             f"pattern read mica/{self.fleet}/blob/#\n"
-            f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\n",
+            f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite homeassistant/device/+/config\n"
+            f"\nuser {WATCHER}\n"
+            + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have"))
+            + f"topic read mica/{self.fleet}/said/#\ntopic read homeassistant/#\n"
+            # The patterns above are of every user.
+            + "".join(
+                f"topic deny mica/{self.fleet}/{what}/#\n" for what in ("blob", f"from/{WATCHER}", f"to/{WATCHER}")
+            ),
         )
         bind = self.host if self.host in ("127.0.0.1", "::1", "localhost") else ""
         lines = [
@@ -190,7 +210,19 @@ def read_site(name: str) -> Site:
     key = table.get("key", "")
     if not isinstance(key, str) or not re.fullmatch(r"([0-9a-f]{64})?", key):
         raise MicaError(f"{path}: key is damaged", todo="expected 64 hexadecimal digits, as `mica fleet init` writes")
-    return Site(path, table["fleet"], table["host"], table["port"], table["password"], dict(boards), key)
+    watch = table.get("watch", "")
+    if not isinstance(watch, str):
+        raise MicaError(f"{path}: watch is {watch!r}", todo="expected what `mica fleet init` writes")
+    return Site(
+        path,
+        table["fleet"],
+        table["host"],
+        table["port"],
+        table["password"],
+        dict(boards),
+        key,
+        watch or new_password(),
+    )
 
 
 def new_site(name: str, broker: str) -> Site:

@@ -67,11 +67,6 @@ class Store:
     def has(self, crc: int) -> bool:
         return self._file(crc).is_file()
 
-    def size(self, crc: int) -> int | None:
-        """Bytes of a file; None where it is not there."""
-        path = self._file(crc)
-        return path.stat().st_size if path.is_file() else None
-
     def read(self, crc: int) -> bytes:
         """Raises MicaError where it is not there, or is damaged."""
         path = self._file(crc)
@@ -96,6 +91,14 @@ class Store:
         generation, names = self.wanted[board]
         models = {name: None if crc is None else self.read(crc) for name, crc in names.items()}
         return encode_want(self._site.key, board, generation, models)
+
+    def drop(self, boards: Collection[str]) -> None:
+        """These are no longer of the fleet."""
+        if any(b in t for t in (self.wanted, self.before, self.known) for b in boards):
+            for table in (self.wanted, self.before, self.known):
+                for board in boards:
+                    table.pop(board, None)
+            self.save()
 
     def save(self) -> None:
         table: dict[str, Any] = {"generation": self._generation, "wanted": self.wanted}

@@ -11,7 +11,9 @@ import numpy as np
 from mica.errors import MicaError
 from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Action, Done, Send
-from mica.fleet.wire import Key
+from mica.fleet.links import Answered, Birth, Event
+from mica.fleet.machines import predicted_ms
+from mica.fleet.wire import Key, Status
 from mica.run.golden import random_input
 from mica.run.runner import Inputs
 
@@ -21,9 +23,15 @@ _MOST = 200_000
 
 
 class TimedRunner(FleetRunner):
-    """Notes when each request was first sent, how long its answer took, and who gave it. start() begins anew."""
+    """Notes when each request was first sent, how long its answer took, who gave it, and how long that board says that it took. start() begins
+    anew."""
+
+    machines: dict[str, str]  # of boards that have said what they are
 
     def start(self) -> None:
+        if not hasattr(self, "machines"):
+            self.machines = {}
+        self.work: dict[tuple[int, str], list[int]] = {}  # stage and board -> microseconds of the answers
         self.first: dict[Key, float] = {}
         self.took: dict[Key, float] = {}
         self.by: Counter[str] = Counter()
@@ -33,6 +41,28 @@ class TimedRunner(FleetRunner):
     def counts(self) -> Counter[str]:
         """The dispatcher's, since start()."""
         return Counter(self._dispatcher.counts) - self.before
+
+    def stages(self) -> list[StageTime]:
+        """What each board took for each part, and what is predicted."""
+        files = self._route.files
+        return [
+            StageTime(
+                part=stage + 1,
+                board=board,
+                answers=len(us),
+                ms=sum(us) / len(us) / 1000,
+                predicted_ms=predicted_ms(files[stage], self.machines.get(board, "")),
+            )
+            for (stage, board), us in sorted(self.work.items())
+        ]
+
+    def _event(self, event: Event) -> list[Action]:
+        match event:
+            case Birth(board, machine=machine):
+                self.machines[board] = machine
+            case Answered(board, answer) if answer.status == Status.OK:
+                self.work.setdefault((answer.key.stage, board), []).append(answer.microseconds)
+        return super()._event(event)
 
     def boards_up(self) -> int:
         return sum(state == "up" for state in self._dispatcher.boards().values())
@@ -48,6 +78,18 @@ class TimedRunner(FleetRunner):
 
 
 @dataclass(frozen=True)
+class StageTime:
+    """One part of a model (1 of a whole one) on one board. `ms`: milliseconds of a run, by the board's clock; of a board without a broker, by
+    ours, with what it is sent and sends. `predicted_ms`: by the cost table; None where it has nothing of that board."""
+
+    part: int
+    board: str
+    answers: int
+    ms: float
+    predicted_ms: float | None
+
+
+@dataclass(frozen=True)
 class Times:
     """Seconds are from the first sending of a request to its answer; of a model in parts each part is a request."""
 
@@ -60,6 +102,7 @@ class Times:
     asked_again: int
     lost_boards: int
     wrong: int
+    stages: list[StageTime]
 
 
 def measure(runner: TimedRunner, right: list[list[bytes]], samples: list[Inputs], seconds: float) -> Times:
@@ -90,6 +133,7 @@ def measure(runner: TimedRunner, right: list[list[bytes]], samples: list[Inputs]
         asked_again=runner.counts["asked_again"],
         lost_boards=runner.counts["lost_boards"],
         wrong=wrong,
+        stages=runner.stages(),
     )
 
 

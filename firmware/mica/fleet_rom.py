@@ -1,0 +1,233 @@
+"""A fleet's models in the halves of the ROMFS window (slots.py): the idle half is written here, on the board, chunk by chunk.
+
+The image is what is at /rom now, without what goes, and with what is wanted. What stays is copied from half to half. A chunk that
+is at its place already is not fetched again, so a push that was cut short goes on where it was. The half counts from its commit on, and
+is at /rom only after its trial; until then there is what was before, whenever power fails.
+"""
+
+import hashlib
+import struct
+from binascii import crc32, hexlify
+
+from mica import remote_push, slots
+from mica.slots import BLOCK, COMMIT, MAGIC, ON_TRIAL, PAGE, TAG
+
+CHUNK = 4096
+_ALIGN = 16  # a model's bytes are used where they lie
+_WIDTH = 4  # bytes of each length, whatever it is: then nothing depends on itself
+
+
+class InUse(Exception):
+    """The half that would be written was at /rom since the last reset."""
+
+
+def flash():
+    """The window; None on a board that keeps models in files."""
+    return remote_push._window()
+
+
+def room():
+    """Bytes that an image may have, and those of the one that is at /rom."""
+    f = flash()
+    size = 0
+    if slots.mounted == "plain":
+        size = slots.plain(f)
+    elif slots.mounted is not None:
+        size = slots.Half(f, slots.mounted).length
+    return len(f.memory) // (2 * BLOCK) * BLOCK - BLOCK, size
+
+
+def files():
+    """Path within /rom -> (offset in the window, bytes)."""
+    import uctypes
+
+    found = {}
+    if slots.mounted is not None:
+        first = uctypes.addressof(flash().memory)
+        for path in remote_push._walk("/rom", ""):
+            with open(path, "rb") as f:
+                data = memoryview(f)
+                found[path[5:]] = (uctypes.addressof(data) - first if len(data) else 0, len(data))
+    return found
+
+
+def there(model):
+    """Whether a model of a want is at /rom, whole."""
+    place = files().get(model["name"])
+    return place is not None and place[1] == model["size"] and _sha(*place) == model["sha256"]
+
+
+def verdict():
+    """What the last trial said that did not pass; "" where there is no such half."""
+    halves = [slots.Half(flash(), i) for i in (0, 1)]
+    return max([(h.sequence, h.reason) for h in halves if h.state == "rejected"] or [(0, "")])[1]
+
+
+def write(models, gone, fetch, pause):
+    """A generator: write the idle half, and commit it. Its index; None where nothing is to be written, a text where it cannot be.
+
+    fetch(model, n): a generator that returns chunk n. `pause` is yielded between pieces of work. Raises InUse.
+    """
+    f = flash()
+    kept = files()
+    names = [m["name"] for m in models]
+    if not models and not [name for name in gone if name in kept]:
+        return None
+    for name in names + gone:
+        kept.pop(name, None)
+    index = 1 if slots.mounted in (0, "plain") else 0
+    half = len(f.memory) // (2 * BLOCK) * BLOCK
+    base = slots.base(f, slots.plain(f) if slots.mounted == "plain" else 0)
+    if base[0] > half:
+        return f"the ROMFS image at /rom has {base[0]} bytes, more than half of its window"
+    if slots.used >> index & 1:
+        raise InUse
+    new = {m["name"]: (m["size"], m) for m in models}
+    pieces, length = _layout(kept, new)
+    if length > half - BLOCK:
+        return f"{length} bytes are needed, {half - BLOCK} are there (half of its ROMFS window)"
+    remote_push.begin(index)
+    start = index * half
+    last = None  # model, number and bytes of the chunk that was fetched last
+    for n in range(-(-length // BLOCK)):
+        parts, data = [], bytearray()
+        for at, size, what in pieces:
+            begin, end = max(at, n * BLOCK), min(at + size, (n + 1) * BLOCK)
+            if begin >= end:
+                continue
+            if isinstance(what, bytes):
+                parts.append((-1, end - begin))
+                data += what[begin - at : end - at]
+            elif isinstance(what, int):
+                parts.append((what + begin - at, end - begin))
+            else:
+                while begin < end:
+                    k = (begin - at) // CHUNK
+                    first = at + k * CHUNK
+                    stop = min(end, first + CHUNK)
+                    if last is None or last[0] is not what or last[1] != k:
+                        place = start + first
+                        chunk = f.memory[place : place + min(CHUNK, at + size - first)]
+                        if f"{crc32(chunk) & 0xFFFFFFFF:08x}" == what["chunks"][8 * k : 8 * k + 8]:
+                            parts.append((start + begin, stop - begin))  # where it is
+                            begin = stop
+                            continue
+                        chunk = yield from fetch(what, k)
+                        last = what, k, chunk
+                    parts.append((-1, stop - begin))
+                    data += last[2][begin - first : stop - first]
+                    begin = stop
+        remote_push.write(index, n, parts, data)
+        yield pause
+    for at, size, what in pieces:
+        if isinstance(what, dict):
+            right = _sha(start + at, size) == what["sha256"]
+        elif isinstance(what, int):
+            right = crc32(f.memory[start + at : start + at + size]) == crc32(f.memory[what : what + size])
+        else:
+            right = bytes(f.memory[start + at : start + at + size]) == what
+        if not right:
+            raise RuntimeError("the flash does not hold what was written to it")
+        yield pause
+    sequence = 1 + max([slots.Half(f, i).sequence for i in (0, 1)])
+    on_trial = "\n".join(names).encode()
+    if len(on_trial) > PAGE - struct.calcsize(COMMIT) - 4:
+        on_trial = b""  # so all are tried
+    flags = ON_TRIAL if models else 0
+    crc = crc32(f.memory[start : start + length])
+    page = bytearray(b"\xff" * PAGE)
+    head = struct.pack(COMMIT, MAGIC, sequence, length, crc, base[0], base[1], flags, len(on_trial)) + on_trial
+    page[: len(head)] = head
+    page[-4:] = struct.pack("<I", crc32(memoryview(page)[:-4]))
+    remote_push._block = None
+    try:
+        remote_push.commit(index, page)
+    except OSError as e:
+        raise RuntimeError(e)
+    return index
+
+
+def trial(index):
+    """Try a half that was committed, and have it at /rom. What is wrong, or None."""
+    f = flash()
+    half = slots.Half(f, index)
+    if half.state == "trial":
+        slots.try_half(half)
+    if half.state != "confirmed":
+        return half.reason or half.state
+    slots.mount(f, half)
+    return None
+
+
+def _sha(at, size):
+    digest = hashlib.sha256()
+    memory = flash().memory
+    for begin in range(at, at + size, CHUNK):
+        digest.update(memory[begin : min(begin + CHUNK, at + size)])
+    return str(hexlify(digest.digest()), "ascii")
+
+
+# --- the image: host_tools/mica/images/romfs.py says what it is -----------------------------------------
+
+
+def _number(value, width=1):
+    digits = [value & 0x7F]
+    value >>= 7
+    while value or len(digits) < width:
+        digits.insert(0, value & 0x7F | 0x80)
+        value >>= 7
+    return bytes(digits)
+
+
+def _layout(kept, new):
+    """Pieces (offset in the image, bytes, what: bytes, an offset in the window, or a model of the want), and the image's length."""
+    tree = {}
+    for table in (kept, new):
+        for path in table:
+            folder = tree
+            words = path.split("/")
+            for word in words[:-1]:
+                folder = folder.setdefault(word, {})
+            size, what = table[path] if table is new else (table[path][1], table[path][0])
+            folder[words[-1]] = (size, what)
+    tag = b"\x01" + _number(len(TAG)) + TAG
+    pieces = []
+    begin = 3 + _WIDTH + len(tag)
+    end = _entries(tree, begin, pieces)
+    tail = b"\x01\x01\x00" if end % 2 else b""  # the format wants an even length
+    head = b"\xd2\xcd\x31" + _number(end + len(tail) - 3 - _WIDTH, _WIDTH) + tag
+    pieces.insert(0, (0, len(head), head))
+    if tail:
+        pieces.append((end, len(tail), tail))
+    return pieces, end + len(tail)
+
+
+def _entries(tree, at, pieces):
+    """Lay a folder's entries out from `at` on; where they end."""
+    for name in sorted(tree):
+        node = tree[name]
+        head = _number(len(name.encode())) + name.encode()
+        begin = at + 1 + _WIDTH
+        if isinstance(node, dict):
+            inner = []
+            end = _entries(node, begin + len(head), inner)
+            head = b"\x04" + _number(end - begin, _WIDTH) + head
+            pieces.append((at, len(head), head))
+            pieces.extend(inner)
+            at = end
+            continue
+        size, what = node
+        data = b"\x02" + _number(size, _WIDTH)
+        pad = -(begin + len(head) + len(data)) % _ALIGN
+        if pad == 1:
+            pad += _ALIGN
+        if pad:
+            head += b"\x01" + bytes((pad - 2,)) + b"\x00" * (pad - 2)
+        head += data
+        end = begin + len(head) + size
+        head = b"\x05" + _number(end - begin, _WIDTH) + head
+        pieces.append((at, len(head), head))
+        if size:
+            pieces.append((end - size, size, what))
+        at = end
+    return at
