@@ -38,7 +38,8 @@ class Arch:
     package: str  # of apt, that has the compiler
     boards: str  # for people
     own: tuple[str, ...] = ()  # members of libgcc in whose place we have our own (_OWN)
-    whole: bool = False  # all C is compiled as one program, for size
+    whole: bool = False  # all C is compiled as one program
+    small: tuple[str, ...] = ()  # C of the kernels' folder that is for size, its loops being assembly
 
 
 ARM = "arm-none-eabi-"
@@ -46,7 +47,15 @@ WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 ARCHS = {
     n.name: Arch(
-        n.name, i.name, i.prefix if n.prefix is None else n.prefix, n.flags, i.packages, n.boards, n.own, n.whole
+        n.name,
+        i.name,
+        i.prefix if n.prefix is None else n.prefix,
+        n.flags,
+        i.packages,
+        n.boards,
+        n.own,
+        n.whole,
+        n.small,
     )
     for i, n in sorted(
         ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
@@ -62,9 +71,10 @@ USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 _FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")
 # Jump tables are tables of pointers, but on Cortex-M0, where they are bytes behind a call of libgcc. Only that is built as a whole.
 _NO_TABLES = ("-fno-jump-tables", "-fno-tree-switch-conversion")
-# The module is in RAM: for size, where what loops have in common is not kept in registers that there are too few of. What the
+# The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few of. What the
 # compiler calls by itself is no part of the program that it sees.
-_WHOLE = ("-ffunction-sections", "-fdata-sections", "-fno-move-loop-invariants", "-fno-tree-loop-im")
+_WHOLE = ("-ffunction-sections", "-fdata-sections")
+_SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im")
 _ONE_OBJECT = ("-Os", "-flto", "-flto-partition=one", "-fwhole-program", "-flinker-output=nolto-rel", "-r", "-nostdlib")
 _APART = ("libc.c", "fdiv.c", "l2f.c", "native.c")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -246,7 +256,8 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
     common = [*arch.flags, *_FLAGS, *how, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
     # A module's constants are in RAM: the small table.
     engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
-    binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
+    small = _SMALL if arch.whole else ("-Os",)
+    binding = ["-std=gnu99", *small, *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     rules: list[str] = []
     objects: list[str] = []
     members: list[str] = []  # of engine.a, from which only what is asked for is taken: loops that several kernels share
@@ -257,10 +268,9 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
             if source.name == "libc.c":  # or it would call itself
                 flags = [*binding, "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         else:
-            flags = [
-                *engine,
-                "-O2" if "isa" in source.parts and not arch.whole else "-Os",
-            ]  # it is in RAM: only what a core has of its own is for speed
+            # It is in RAM: only what a core has of its own is for speed, and of that what computes in C.
+            fast = "isa" in source.parts and not (source.parent.name == arch.isa and source.name in arch.small)
+            flags = [*engine, *(("-O2",) if fast else small)]
         if arch.whole and source.suffix == ".c" and source.name not in _APART:
             flags = [*flags, "-flto"]
         target = f"obj/{name}.o"
