@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "bench"))
 
 import bare_metal  # noqa: E402
+import bench_page  # noqa: E402
+import cycle_tables  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job, Result  # noqa: E402
 
@@ -84,7 +86,7 @@ def measure(
 ) -> list[Result]:
     """Runs the jobs; raises MicaError where a step wrote other bytes than the reference."""
     program = bare_metal.build(core, isa, more=bare_metal.HOT if xip is not None else ())
-    results = bare_metal.run(core, program, jobs, xip=xip)
+    results = bare_metal.run(core, program, jobs, xip=xip, cycles=cycle_tables.TABLES.get(core.name))
     wrong = bare_metal.differences(jobs, results, expected)
     if wrong:
         raise MicaError(f"{core.name}: " + "\n".join(wrong))
@@ -93,20 +95,47 @@ def measure(
 
 def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) -> str:
     """One core's tables."""
+    lines = [
+        f"== {core.name}, {entry['isa']} kernels",
+        "",
+        layer_table(core, entry, old),
+        "",
+        model_table(core, entry, old),
+    ]
+    return "\n".join([*lines, "", f"kernels: {sum(entry['code'].values()):,} bytes of code and constants"])
+
+
+def layer_table(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> str:
+    """The layers, one a line; cycles by the published table beside instructions, where the core has one."""
     peers = layers.PEERS.get(core.name, {})
-    head = ["layer", core.unit, "per MAC", "scratch", "best peer", "TFLM ref", "trial"]
+    by_table = _cycles_name(core, entry)
+    head = [
+        "layer",
+        core.unit,
+        "per MAC",
+        *([by_table, "per MAC"] if by_table else ()),
+        "scratch",
+        "best peer",
+        "TFLM ref",
+        "trial",
+    ]
     rows = []
     for layer in layers.LAYERS:
         r = entry["layers"][layer.name]
         figures = [f"{v:.2f}" if v is not None else "" for v in peers.get(layer.name, (None, None, None))]
-        row = [layer.name, f"{r['count']:,.0f}", f"{r['count'] / layer.work:.2f}", f"{r['scratch']:,}", *figures]
+        counted = [f"{n:,.0f}|{n / layer.work:.2f}" for n in (r["count"], *([r["cycles"]] if by_table else ()))]
+        row = [layer.name, *"|".join(counted).split("|"), f"{r['scratch']:,}", *figures]
         if old:
             row.append(_ratio(r["count"], old["layers"].get(layer.name, {}).get("count")))
         rows.append(tuple(row))
-    lines = [f"== {core.name}, {entry['isa']} kernels", ""]
-    lines.append(text.table((*head, "against") if old else tuple(head), rows, "l" + "r" * (len(rows[0]) - 1)))
+    return text.table((*head, "against") if old else tuple(head), rows, "l" + "r" * (len(rows[0]) - 1))
+
+
+def model_table(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None = None) -> str:
+    """The models."""
     rows = []
     known = layers.WHOLE.get(core.name, {})
+    by_table = _cycles_name(core, entry)
     for name in layers.MODELS:
         peer, trial, goal = known.get(name, (None, None, None))
         model = entry["models"].get(name, {})
@@ -115,6 +144,8 @@ def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) 
             f"{entry['sums'][name] / 1e6:.2f}",
             f"{model['count'] / 1e6:.2f}" if model else "",
             f"{model['lean'] / 1e6:.2f}" if model else "",
+            *([f"{entry['cycle_sums'][name] / 1e6:.2f}"] if by_table else ()),
+            *([f"{model['cycles'] / 1e6:.2f}" if model else ""] if by_table else ()),
             *(f"{v:.2f}" if v is not None else "" for v in (goal, peer, trial)),
             f"{model['arena']:,}" if model else "",
             f"{model['scratch']:,}" if model else "",
@@ -122,16 +153,34 @@ def report(core: Core, entry: Mapping[str, Any], old: Mapping[str, Any] | None) 
         if old:
             row.append(_ratio(entry["sums"][name], old["sums"].get(name)))
         rows.append(tuple(row))
-    unit = f"M {core.unit}"
-    names = ("model", f"layers, {unit}", "whole file", "lean", "goal", "best peer", "trial", "arena", "scratch")
-    lines += ["", text.table((*names, "against") if old else names, rows, "l" + "r" * (len(rows[0]) - 1))]
-    code = entry["code"]
-    lines += ["", f"kernels: {sum(code.values()):,} bytes of code and constants"]
-    return "\n".join(lines)
+    cycles = (f"layers, M {by_table}", "whole file") if by_table else ()
+    names = (
+        "model",
+        f"layers, M {core.unit}",
+        "whole file",
+        "lean",
+        *cycles,
+        "goal",
+        "best peer",
+        "trial",
+        "arena",
+        "scratch",
+    )
+    return text.table((*names, "against") if old else names, rows, "l" + "r" * (len(rows[0]) - 1))
+
+
+def _cycles_name(core: Core, entry: Mapping[str, Any]) -> str:
+    """The head of the column of cycles by a table; nothing where there is none."""
+    return cycle_tables.NAMES[cycle_tables.TABLES[core.name]] if "cycle_sums" in entry else ""
 
 
 def _ratio(new: float, old: float | None) -> str:
     return f"{new / old:.3f}" if old else ""
+
+
+def _sums(entry: Mapping[str, Any], chosen: Sequence[layers.Layer], what: str) -> dict[str, float]:
+    """Of each model, what its layers take one by one."""
+    return {m: sum(entry["layers"][x.name][what] * x.times.get(m, 0) for x in chosen) for m in layers.MODELS}
 
 
 def _revision() -> str:
@@ -193,6 +242,7 @@ def main() -> int:
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
     parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
+    parser.add_argument("--page", action="store_true", help="write the tables of the cores into usermod_c/BENCH.md")
     parser.add_argument("--against", metavar="OLD.json", help="print ratios to these numbers")
     parser.add_argument(
         "--sizes",
@@ -257,6 +307,10 @@ def main() -> int:
         args.core = args.core or ["m0plus"]
         if args.core != ["m0plus"] or args.xip < 0:
             raise MicaError("--xip: expected a number of cycles, and no core but m0plus, the one with that cache")
+    if args.page and (args.layer or args.isa or args.scratch is not None or args.xip is not None):
+        raise MicaError(
+            "--page: the page has whole tables of each core's own kernels, so without --layer, --isa, --scratch and --xip"
+        )
     old = json.loads(Path(args.against).read_text()) if args.against else None
     chosen = [x for x in layers.LAYERS if not args.layer or any(part in x.name for part in args.layer)]
     if not chosen:
@@ -302,13 +356,19 @@ def main() -> int:
             }
             for m in (layers.MODELS if with_models else ())
         }
-        entry["sums"] = {
-            m: sum(entry["layers"][x.name]["count"] * x.times.get(m, 0) for x in chosen) for m in layers.MODELS
-        }
+        entry["sums"] = _sums(entry, chosen, "count")
+        if name in cycle_tables.TABLES:
+            for key, row in [*entry["layers"].items(), *entry["models"].items()]:
+                row["cycles"], row["late"] = sum(found[key].cycles), sum(found[key].late)
+            for m in entry["models"]:
+                entry["models"][m]["lean_cycles"] = sum(found[f"lean {m}"].cycles)
+            entry["cycle_sums"] = _sums(entry, chosen, "cycles")
         entry["code"] = _kernel_bytes(core, bare_metal.build(core, args.isa))
         result["cores"][name] = entry
         if args.json != "-":
             print(report(core, entry, old["cores"].get(name) if old else None), end="\n\n")
+        if args.page:
+            bench_page.write(name, model_table(core, entry), layer_table(core, entry))
     if args.json:
         out = json.dumps(result, indent=1) + "\n"
         if args.json == "-":

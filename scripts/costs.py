@@ -13,6 +13,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
     scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
+    scripts/costs --places             only the best of an axis, and elements at places that are computed
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
 """
@@ -61,7 +62,8 @@ from mica.format.values import quantise_input  # noqa: E402
 from mica.kernels import attention, audio, norm, tabular, vectors  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.integers import Output  # noqa: E402
-from mica.kernels.movement import SCATTER  # noqa: E402
+from mica.kernels.movement import PICK, SCATTER  # noqa: E402
+from mica.kernels.reduce import TOP_K  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -314,6 +316,28 @@ def decoder() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def places() -> list[Job]:
+    """The best of an axis, and elements at places that are computed; in no order, the counts being means."""
+    rng = np.random.default_rng(13)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    jobs = []
+    for i in range(130):
+        outer, inner, n = pick(1, 1, 4, 16, 40, 100), pick(1, 1, 1, 3, 8, 40), pick(2, 5, 10, 16, 33, 64, 100, 200)
+        outer, top = max(1, min(outer, 8000 // (inner * n))), i < 80
+        k = min(n, pick(1, 1, 2, 3, 5, 8, 10, 20)) if top else pick(1, 2, 3, 5, 10, 20, 50)
+        dims, out = (outer, n, inner), (outer, k, inner)
+        xs = [rng.integers(-128, 128, dims, dtype=np.int8)]
+        if top:
+            c = Case(f"top_k {i}", "top_k_s8", xs, {"axis": 1, "smallest": i % 2}, Output(out))
+        else:
+            c = Case(f"pick {i}", "pick_s8", [*xs, rng.integers(0, n, out, dtype=np.int32)], {"axis": 1}, Output(out))
+        jobs.append(Job(c.name, bare_metal.for_board(model_of(c), BOARD), list(c.xs), times=4))
+    return jobs
+
+
 def corpus() -> list[Job]:
     """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -328,7 +352,14 @@ def corpus() -> list[Job]:
         data = bare_metal.for_board(model, BOARD)
         rng = np.random.default_rng(zlib.crc32(name.encode()))
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
-    jobs = [*(job for job in jobs if _takes(codec.decode(job.data))), *coded(), *classic(), *sounds(), *decoder()]
+    jobs = [
+        *(job for job in jobs if _takes(codec.decode(job.data))),
+        *coded(),
+        *classic(),
+        *sounds(),
+        *decoder(),
+        *places(),
+    ]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
 
@@ -576,6 +607,7 @@ PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
+    "places": Part(places, _of((TOP_K, PICK))),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),
 }
 
@@ -590,6 +622,7 @@ def main() -> int:
     only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     only.add_argument("--sound", action="store_true", help="only front ends of sound")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
+    only.add_argument("--places", action="store_true", help="only the best of an axis, and what is picked from it")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(
         "--judge", action="store_true", help="measure the models that the table has not seen, and compare"

@@ -19,12 +19,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Native:
-    """What a native module is built with. `own`: members of libgcc in whose place is natmod/fdiv.c."""
+    """What a native module is built with. `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is
+    compiled as one program; `small`: C of the folder that is compiled for size, its loops being assembly."""
 
     name: str  # of the architecture, as MicroPython's mpy_ld.py calls it
     boards: str  # for people
     flags: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
+    whole: bool = False
+    small: tuple[str, ...] = ()
     prefix: str | None = None  # of compiler and binutils, where it is not the instruction set's
 
 

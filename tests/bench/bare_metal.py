@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import cycle_tables
 import numpy as np
 
 from mica.boards import load_board
@@ -79,7 +80,8 @@ class Job:
 @dataclass
 class Result:
     """What a job cost. `counts` (of one time) and `hashes` by step; `check` and `load` are the counts of mica_check() and of loading
-    what it has checked; `refused` is the engine's reason, or what went wrong."""
+    what it has checked; `refused` is the engine's reason, or what went wrong. Where a table of cycles was asked for: `executed`
+    instructions, `cycles`, and the cycles that `late` addresses would add (cycles/cortex_m4.c), by step."""
 
     name: str
     counts: list[float] = field(default_factory=list)
@@ -89,6 +91,9 @@ class Result:
     check: float = 0.0
     load: float = 0.0
     refused: str = ""
+    executed: list[float] = field(default_factory=list)
+    cycles: list[float] = field(default_factory=list)
+    late: list[float] = field(default_factory=list)
 
 
 def fnv(data: bytes) -> int:
@@ -232,6 +237,13 @@ def text_bytes(core: Core, program: Path, prefix: str = "mica_") -> dict[str, in
     return {r[3]: int(r[1], 16) for r in rows if len(r) == 4 and r[3].startswith(prefix)}
 
 
+def address_of(core: Core, program: Path, name: str) -> int:
+    """Where a function of the program begins."""
+    nm = need_program(f"{core.tools[0]}nm", core.tools[1])
+    out = subprocess.run([nm, "--defined-only", program], capture_output=True, text=True, check=True).stdout
+    return next(int(line.split()[0], 16) for line in out.splitlines() if line.split()[-1] == name) & ~1
+
+
 # --- running ------------------------------------------------------------------------------------------------------------
 
 
@@ -261,11 +273,20 @@ def _block(jobs: Sequence[Job]) -> bytes:
     return struct.pack("<2I", 0x53424F4A, len(jobs)) + table + bytes(body)
 
 
-def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, xip: int | None = None) -> list[Result]:
+def run(
+    core: Core,
+    program: Path,
+    jobs: Sequence[Job],
+    timeout: float = 1200,
+    xip: int | None = None,
+    cycles: str | None = None,
+) -> list[Result]:
     """All jobs in one start of the emulator. Raises MicaError where it does not come to its end.
 
     xip: cycles of each miss in a model of the RP2040's flash cache; None reads flash without a wait.
+    cycles: a table of cycle_tables.TABLES that QEMU counts by as well.
     """
+    totals = cache_dir() / "bench" / f"cycles-{os.getpid()}.txt"
     block = cache_dir() / "bench" / f"jobs-{os.getpid()}.bin"
     block.write_bytes(_block(jobs))
     if core.command[0] == "node":
@@ -278,6 +299,8 @@ def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, x
             *core.command, "-display", "none", "-monitor", "none", "-icount", "shift=0", "-kernel", str(program),
             "-device", f"loader,file={block},addr={core.jobs:#x},force-raw=on",
         ]  # fmt: skip
+        if cycles is not None:
+            command += cycle_tables.options(cycles, address_of(core, program, cycle_tables.MARK), totals)
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL)
     except subprocess.TimeoutExpired:
@@ -304,6 +327,13 @@ def run(core: Core, program: Path, jobs: Sequence[Job], timeout: float = 1200, x
         failures = [r.refused for r in results if r.refused]
         last = "\n".join((done.stdout + done.stderr).splitlines()[-5:])
         raise MicaError(f"the benchmark on {core.name} ended early: {failures[0] if failures else last}")
+    if cycles is not None and not any(r.refused for r in results):
+        by_job = cycle_tables.steps(totals, [len(r.counts) for r in results])
+        totals.unlink()
+        for job, result, seen in zip(jobs, results, by_job, strict=True):
+            result.executed, result.cycles, result.late = (
+                [n / job.times for n in column] for column in zip(*seen, strict=True)
+            )
     return results
 
 

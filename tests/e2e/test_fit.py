@@ -20,6 +20,7 @@ from mica.compiler import compile_model
 from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
 from mica.format.codec import DTYPE_NUMPY
+from mica.kernels import KERNELS
 from mica.run.open import open_runner
 
 PICO = "RPI_PICO@emu"
@@ -92,6 +93,13 @@ def test_the_table_has_not_seen_them() -> None:
     script = (Path(__file__).resolve().parents[2] / "scripts" / "costs.py").read_text()
     corpus = script[script.index("# --- what is measured") : script.index("# --- measuring")]
     assert "MODEL_FOLDERS" not in corpus and "whole_models" not in corpus and "digits" not in corpus
+
+
+def test_the_table_has_every_kernel() -> None:
+    """On every core; but for the step that a program of one's own computes. Else: scripts/costs, with the option of what is missing."""
+    known = {row.name for row in KERNELS} - {"custom_s8"}
+    for name, facts in json.loads(PATH.read_text())["cores"].items():
+        assert known - {kind.split()[0] for kind in facts["kinds"]} == set(), name
 
 
 def test_command(digits: Path) -> None:

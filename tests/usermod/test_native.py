@@ -292,6 +292,13 @@ def test_says_what_is_missing(native_unix: Link) -> None:
     assert native_unix.exec("import mica\nprint(mica.__version__)") == f"{mica.__version__}\n".encode()
 
 
+def test_ram_of_a_whole_module() -> None:
+    """Code, constants and variables of all kernels on a Cortex-M0+, whose RAM is dearest."""
+    module = natmod.build("armv6m", micropython=choose(DEFAULT))
+    assert not module.without
+    assert module.text + module.bss <= 139_000
+
+
 def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """--for leaves out what the model does not need: the module is smaller, the model runs in C, others say what they miss."""
     (tmp_path / "digits.mica").write_bytes(digits)
@@ -344,11 +351,11 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """The shifts and the conversion of 64 bits that GCC calls there give what Python and numpy say."""
+    """The shifts and the conversion of 64 bits that GCC calls there, the latter on Cortex-M0 as well, give what Python and numpy say."""
     library = tmp_path / "xtensawin.so"
-    source = data_dir("usermod_c") / "natmod" / "xtensawin.c"
-    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name"]
-    subprocess.run(["gcc", *flags, "-o", library, source], check=True)
+    files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name", "-DL2F=mica_floatdisf"]
+    subprocess.run(["gcc", *flags, "-o", library, *files], check=True)
     code = ctypes.CDLL(str(library))
     rng = np.random.default_rng(0)
     numbers = [int(x) >> int(n) for x, n in zip(rng.integers(-(1 << 63), 1 << 63, 3000), rng.integers(0, 64, 3000), strict=True)]

@@ -16,7 +16,6 @@ typedef union {
 uint64_t LIBGCC(ashldi3)(uint64_t x, int n);
 uint64_t LIBGCC(lshrdi3)(uint64_t x, int n);
 int64_t LIBGCC(ashrdi3)(int64_t x, int n);
-float LIBGCC(floatdisf)(int64_t x);
 
 // n in [0, 63], for all three.
 uint64_t LIBGCC(ashldi3)(uint64_t x, int n) {
@@ -46,19 +45,4 @@ uint64_t LIBGCC(lshrdi3)(uint64_t x, int n) {
 int64_t LIBGCC(ashrdi3)(int64_t x, int n) {
     uint64_t flip = 0 - (uint64_t)(x < 0);
     return (int64_t)(LIBGCC(lshrdi3)((uint64_t)x ^ flip, n) ^ flip);
-}
-
-// Rounded once: by the conversion of 32 bits, the lowest of which stands for all that are cut off.
-float LIBGCC(floatdisf)(int64_t x) {
-    word64_t w = { x < 0 ? 0 - (uint64_t)x : (uint64_t)x };
-    int cut = 0;
-    for (; w.half.high != 0; cut++) {
-        w.half.low = w.half.low >> 1 | w.half.high << 31 | (w.half.low & 1);
-        w.half.high >>= 1;
-    }
-    float f = (float)w.half.low;
-    for (; cut > 0; cut--) {
-        f *= 2;
-    }
-    return x < 0 ? -f : f;
 }

@@ -24,6 +24,12 @@ def rows_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "", {"row": size / n, "in": float(size)}
 
 
+def quotient_bits(outer: int, each: int) -> float:
+    """Where rows find which of `outer` blocks of `each` rows they are in: the bits of all those numbers, which a core that divides in
+    software pays for."""
+    return float(each * sum(outer - (1 << b) for b in range((outer - 1).bit_length())))
+
+
 def copies(*lengths: int) -> str:
     """The C library's memcpy is quicker where lengths, and with them addresses, are multiples of words."""
     return "words" if all(n % 4 == 0 for n in lengths) else "bytes"

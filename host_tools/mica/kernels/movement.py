@@ -9,7 +9,7 @@ import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_RANK
 from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.counts import copies, elements
+from mica.kernels.counts import copies, elements, quotient_bits
 from mica.kernels.integers import Output
 from mica.kernels.rules import beside_axis, require, same, same_quantisation
 
@@ -339,6 +339,17 @@ def pick_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return np.take_along_axis(xs[0], np.clip(np.where(places < 0, places + n, places), 0, n - 1), p["axis"])
 
 
+def _pick_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    """A row is what lies behind the axis."""
+    axis = step.params["axis"]
+    row = elements(y) / math.prod(y.dims[axis + 1 :])
+    return "", {
+        "out": float(elements(y)),
+        "row": row,
+        "divided": quotient_bits(math.prod(y.dims[:axis]), y.dims[axis]),
+    }
+
+
 PICK = Kernel(
     id=54,
     name="pick_s8",
@@ -354,6 +365,7 @@ PICK = Kernel(
     group="shape",
     rules=_pick_rules,
     oracle=pick_s8,
+    counts=_pick_counts,
 )
 
 KERNELS = (

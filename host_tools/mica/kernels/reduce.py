@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.kernels.base import ACT, Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
-from mica.kernels.counts import elements
+from mica.kernels.counts import elements, quotient_bits
 from mica.kernels.dense import MATMUL_MOST
 from mica.kernels.integers import Output, clamp, int32, log2, requantise, root
 from mica.kernels.rules import act, beside_axis, requant, require, same_quantisation
@@ -135,7 +135,16 @@ def top_k_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
 
 
 def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    return "", {"in": float(elements(xs[0])), "out": float(elements(y) * y.dims[step.params["axis"]])}
+    """Of elements in no order: the i-th goes among the k best so far with the probability k / i, and half of those move on for it."""
+    axis = step.params["axis"]
+    n, k = xs[0].dims[axis], y.dims[axis]
+    columns = elements(y) / k
+    later = k * sum(1.0 / i for i in range(k + 1, n + 1))
+    front = sum(1.0 / i for i in range(1, k + 1)) + later / k  # are better than all before them
+    moved = k * (k - 1) / 4 + later * (k - 1) / 2
+    counts = {"in": n, "placed": k + later, "behind": k + later - front, "moved": moved}
+    divided = quotient_bits(math.prod(y.dims[:axis]), math.prod(y.dims[axis + 1 :]))
+    return "", {"column": columns, "divided": divided, **{name: columns * count for name, count in counts.items()}}
 
 
 TOP_K = Kernel(

@@ -37,24 +37,46 @@ class Arch:
     flags: tuple[str, ...]
     package: str  # of apt, that has the compiler
     boards: str  # for people
-    own: tuple[str, ...] = ()  # members of libgcc in whose place is natmod/fdiv.c
+    own: tuple[str, ...] = ()  # members of libgcc in whose place we have our own (_OWN)
+    whole: bool = False  # all C is compiled as one program
+    small: tuple[str, ...] = ()  # C of the kernels' folder that is for size, its loops being assembly
 
 
 ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
 ARCHS = {
-    n.name: Arch(n.name, i.name, i.prefix if n.prefix is None else n.prefix, n.flags, i.packages, n.boards, n.own)
+    n.name: Arch(
+        n.name,
+        i.name,
+        i.prefix if n.prefix is None else n.prefix,
+        n.flags,
+        i.packages,
+        n.boards,
+        n.own,
+        n.whole,
+        n.small,
+    )
     for i, n in sorted(
         ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
     )
 }
 
+# Member of libgcc -> the file of usermod_c/natmod in its place.
+_OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
+
 # What a package is made for unless told otherwise: those whose compiler is installed, not fetched, and which were loaded.
 USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 
-# Jump tables call libgcc on Cortex-M0, and become tables of pointers elsewhere.
-_FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG", "-fno-jump-tables", "-fno-tree-switch-conversion")
+_FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")
+# Jump tables are tables of pointers, but on Cortex-M0, where they are bytes behind a call of libgcc. Only that is built as a whole.
+_NO_TABLES = ("-fno-jump-tables", "-fno-tree-switch-conversion")
+# The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few of. What the
+# compiler calls by itself is no part of the program that it sees.
+_WHOLE = ("-ffunction-sections", "-fdata-sections")
+_SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im")
+_ONE_OBJECT = ("-Os", "-flto", "-flto-partition=one", "-fwhole-program", "-flinker-output=nolto-rel", "-r", "-nostdlib")
+_APART = ("libc.c", "fdiv.c", "l2f.c", "native.c")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
 
@@ -177,10 +199,10 @@ def _binding() -> list[Path]:
 def _engine(arch: Arch) -> list[Path]:
     own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
     more = listed(own) if own.exists() else []
-    if arch.own:
-        more.append(data_dir("usermod_c") / "natmod" / "fdiv.c")
+    more += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
     if arch.prefix == WINDOWED:
-        more += [data_dir("usermod_c") / "natmod" / "xtensawin.c", data_dir("boards") / "common/qemu/xtensa_libgcc.c"]
+        more += [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
+        more.append(data_dir("boards") / "common/qemu/xtensa_libgcc.c")
     return _listed("sources.txt") + more
 
 
@@ -230,10 +252,12 @@ def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
 
 def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
     root = data_dir("usermod_c")
-    common = [*arch.flags, *_FLAGS, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
+    how = _WHOLE if arch.whole else _NO_TABLES
+    common = [*arch.flags, *_FLAGS, *how, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]
     # A module's constants are in RAM: the small table.
     engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
-    binding = ["-std=gnu99", "-Os", *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
+    small = _SMALL if arch.whole else ("-Os",)
+    binding = ["-std=gnu99", *small, *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
     rules: list[str] = []
     objects: list[str] = []
     members: list[str] = []  # of engine.a, from which only what is asked for is taken: loops that several kernels share
@@ -244,12 +268,13 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
             if source.name == "libc.c":  # or it would call itself
                 flags = [*binding, "-fno-builtin", "-fno-tree-loop-distribute-patterns"]
         else:
-            flags = [
-                *engine,
-                "-O2" if "isa" in source.parts else "-Os",
-            ]  # it is in RAM: only what a core has of its own is for speed
+            # It is in RAM: only what a core has of its own is for speed, and of that what computes in C.
+            fast = "isa" in source.parts and not (source.parent.name == arch.isa and source.name in arch.small)
+            flags = [*engine, *(("-O2",) if fast else small)]
+        if arch.whole and source.suffix == ".c" and source.name not in _APART:
+            flags = [*flags, "-flto"]
         target = f"obj/{name}.o"
-        (members if without and "kernels" in source.parts else objects).append(target)
+        (members if without and "kernels" in source.parts and not arch.whole else objects).append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
         if source.suffix == ".S" and arch.prefix == ARM:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
@@ -270,14 +295,18 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
         *(["-vvv"] if arch.prefix == WINDOWED else ["-l", "libgcc.a"]),
     ]
     # The module's file name is among its names: so in this folder, without a path.
-    link += ["-o", "_mica.mpy", "$(OBJ)"]
+    linked = ["whole.o"] if arch.whole else ["$(OBJ)"]
+    link += ["-o", "_mica.mpy", *linked]
     libraries = [*(["engine.a"] if members else []), *([] if arch.prefix == WINDOWED else ["libgcc.a"])]
     lines = [
         "# written by mica natmod",
         f"OBJ = {' '.join(objects)}",
         f"MEMBERS = {' '.join(members)}",
-        f"_mica.mpy: $(OBJ) names.h {' '.join(libraries)} Makefile",
+        f"_mica.mpy: {' '.join(linked)} names.h {' '.join(libraries)} Makefile",
         f"\t@echo linking; rm -f $@; {' '.join(link)} >link.log || {{ cat link.log; rm -f $@; exit 1; }}",
+        "whole.o: $(OBJ) Makefile",
+        f"\t@echo whole; {' '.join([compiler, *arch.flags, *_FLAGS, *_WHOLE, *_ONE_OBJECT])} -o half.o $(OBJ)",
+        f"\t@{arch.prefix}ld -r --gc-sections -e mpy_init -o $@ half.o",
         f"engine.a: $(MEMBERS)\n\t@rm -f $@; {arch.prefix}ar rcs $@ $(MEMBERS)",
         "libgcc.a: Makefile",
         # Without what we have ourselves: mpy_ld.py would take both.

@@ -1,0 +1,95 @@
+// A plugin of QEMU: cycles of the executed instructions by a core's published table, beside the instructions themselves.
+//
+//     -plugin libcycles.so,table=cortex_m4,mark=0x1234,out=FILE
+//
+// Each time the instruction at `mark` is about to run, FILE gets a line of the three totals of count_t so far.
+//
+// The few names of QEMU's interface, version 1, that are needed; its own header is no part of a distribution's package.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cycles.h"
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+struct qemu_info;
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, void (*cb)(unsigned int, void *), int flags,
+    void *userdata);
+void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, void (*cb)(qemu_plugin_id_t, void *), void *userdata);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t i);
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
+
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int qemu_plugin_version = 1;
+
+static decode_t *decode;
+static uint64_t mark;
+static FILE *out;
+
+static count_t count;
+
+static void executed(unsigned int cpu, void *what) {
+    (void)cpu;
+    const instruction_t *i = what;
+    if (i->address == mark) {
+        fprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", count.instructions, count.cycles, count.late_addresses);
+    }
+    cycles_count(&count, i);
+}
+
+// An instruction is kept as long as QEMU runs: translated blocks may hold it.
+static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb) {
+    (void)id;
+    for (size_t k = 0; k < qemu_plugin_tb_n_insns(tb); k++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, k);
+        instruction_t *i = calloc(1, sizeof(*i));
+        if (i == NULL) {
+            abort();
+        }
+        i->address = qemu_plugin_insn_vaddr(insn);
+        i->bytes = (uint8_t)qemu_plugin_insn_size(insn);
+        uint8_t code[4] = { 0 };
+        memcpy(code, qemu_plugin_insn_data(insn), i->bytes < 4 ? i->bytes : 4);
+        decode(code, i);
+        qemu_plugin_register_vcpu_insn_exec_cb(insn, executed, 0, i);
+    }
+}
+
+static void ended(qemu_plugin_id_t id, void *nothing) {
+    (void)id;
+    (void)nothing;
+    fclose(out);
+}
+
+EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv) {
+    (void)info;
+    for (int k = 0; k < argc; k++) {
+        const char *value = strchr(argv[k], '=');
+        if (value == NULL) {
+            return -1;
+        } else if (strcmp(argv[k], "table=cortex_m4") == 0) {
+            decode = decode_cortex_m4;
+        } else if (strcmp(argv[k], "table=hazard3") == 0) {
+            decode = decode_hazard3;
+        } else if (strncmp(argv[k], "mark=", 5) == 0) {
+            mark = strtoull(value + 1, NULL, 0);
+        } else if (strncmp(argv[k], "out=", 4) == 0) {
+            out = fopen(value + 1, "w");
+        }
+    }
+    if (decode == NULL || mark == 0 || out == NULL) {
+        fprintf(stderr, "cycles: table=, mark= and out= are expected\n");
+        return -1;
+    }
+    qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+    qemu_plugin_register_atexit_cb(id, ended, NULL);
+    return 0;
+}
