@@ -41,7 +41,9 @@ class Made:
     def product(self, y: str, x: str, n: int, rows: np.ndarray | float = 1.0) -> str:
         k = self.g.value(x).shape[-1]
         w = self.rng.normal(0, 1 / np.sqrt(k), (n, k)) * np.reshape(rows, (-1, 1))
-        return self.add("FullyConnected", y, [x, self.constant("w", w), self.constant("b", np.zeros(n))], (1, n), **OPEN)
+        return self.add(
+            "FullyConnected", y, [x, self.constant("w", w), self.constant("b", np.zeros(n))], (1, n), **OPEN
+        )
 
     def norm(self, y: str, x: str, gain: np.ndarray) -> str:
         constants = [self.constant("gain", gain), self.constant("none", np.zeros(WIDTH))]
@@ -52,7 +54,9 @@ class Made:
 def decoder() -> tuple[Graph, Samples, list[tuple[str, str]]]:
     """A norm, one head of keys for two of queries that turn with the position, a cache, and a gate behind them."""
     cache = (1, GROUPS, ROWS, HEAD)
-    m = Made({"x": ((1, WIDTH), "float32"), "place": ((1,), "int32"), "length": ((1,), "int32"), "k": (cache, "float32")})
+    m = Made(
+        {"x": ((1, WIDTH), "float32"), "place": ((1,), "int32"), "length": ((1,), "int32"), "k": (cache, "float32")}
+    )
     m.g.values["v"] = Value("v", cache, "float32")
     m.g.inputs.append("v")
     h = m.norm("norm", "x", m.uneven(WIDTH))

@@ -18,34 +18,30 @@ def begin():
     return mica.generate(m, "set a timer for twenty two minutes\\n", max_tokens=20, temperature=0.5, top_k=5, seed=3)
 """
 
-# At each token some layers in turn, so that the text meets a cut at every one of them.
+# At most six cuts a token, each a layer further on, so that the text meets one at every layer.
 HOOKED = """
 class Cut(Exception):
     pass
+at, left = 0, 6
 def cut(layer):
-    if layer.index == at:
+    global at, left
+    if layer.index == at and left:
+        left -= 1
+        at += 1
         raise Cut
+    if layer.index == len(m.layers) - 1:
+        left = 6
 hook = m.hook(after=cut)
-text, said, cuts, at = begin(), [], 0, 0
-layers = len(m.layers)
+text, said = begin(), []
 while True:
     try:
         said.append(next(text))
     except Cut:
-        cuts += 1
-        at += 1
-        if at % 6:  # the same token, further on
-            continue
-        back, at = at, -1
-        try:
-            said.append(next(text))
-        except StopIteration:
-            break
-        at = back
+        pass
     except StopIteration:
         break
 hook.remove()
-print("".join(said), cuts >= layers, m.arena.busy)
+print("".join(said), at == len(m.layers), m.arena.busy)
 """
 
 WAITING = """
@@ -74,8 +70,7 @@ def whole(board: Link) -> str:
 def test_a_hook_that_raises(board: Link) -> None:
     expected = whole(board)
     assert expected == "timer 22m"
-    board.exec("count = len(m.layers)")
-    assert board.exec(HOOKED).decode().split("\n")[0] == f"{expected} True False"
+    assert board.exec(HOOKED, timeout=240).decode().split("\n")[0] == f"{expected} True False"
 
 
 def test_ctrl_c(board: Link) -> None:
