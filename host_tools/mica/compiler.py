@@ -36,6 +36,7 @@ from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
+from mica.quantise.spread import run as spread
 from mica.quantise.stream import stream
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
 
@@ -134,6 +135,8 @@ def compile_model(
         if calibration is not None and warn is not None:
             for doubt in doubts(core, samples, {source for source, _ in ties}):
                 warn(doubt)
+        if unknown and full:
+            core = spread(core, samples, ties)
         tuned = tune(core, samples, calib_method, full, told) if unknown else untouched(core, samples)
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:

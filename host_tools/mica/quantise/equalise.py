@@ -87,7 +87,7 @@ def pairs(g: Graph) -> list[Pair]:
     consumers = g.consumers()
     result = []
     for node in g.nodes:
-        if node.op not in LINEAR or not _free(g, node):
+        if node.op not in LINEAR or not free(g, node):
             continue
         path: list[Node] = []
         last: Node | None = node
@@ -96,7 +96,7 @@ def pairs(g: Graph) -> list[Pair]:
             if reader is None or g.value(last.outputs[0]).quant is not None:
                 break
             if reader.op in LINEAR:
-                if _free(g, reader) and reader.attrs.get("groups", 1) == 1:
+                if free(g, reader) and reader.attrs.get("groups", 1) == 1:
                     result.append(Pair(node, list(path), reader))
                 break
             path.append(reader)
@@ -104,7 +104,7 @@ def pairs(g: Graph) -> list[Pair]:
     return result
 
 
-def _free(g: Graph, node: Node) -> bool:
+def free(g: Graph, node: Node) -> bool:
     """Its weights are real numbers of its own, not the integers of a model that came quantised."""
     return node.attrs.get("weight_steps") is None and all(
         g.is_const(i) and g.value(i).quant is None for i in node.inputs[1:]
@@ -130,11 +130,11 @@ def _homogeneous(g: Graph, node: Node) -> bool:
 def scale(g: Graph, p: Pair, s: np.ndarray) -> None:
     """Divides the channels between the two nodes of a pair by s [channels]."""
     first, second = p.first, p.second
-    first.inputs[1:] = [_scaled(g, name, 1.0 / s, 0) for name in first.inputs[1:]]
-    second.inputs[1] = _scaled(g, second.inputs[1], *_into(g, second, s))
+    first.inputs[1:] = [scaled(g, name, 1.0 / s, 0) for name in first.inputs[1:]]
+    second.inputs[1] = scaled(g, second.inputs[1], *_into(g, second, s))
 
 
-def _scaled(g: Graph, name: str, factors: np.ndarray, axis: int) -> str:
+def scaled(g: Graph, name: str, factors: np.ndarray, axis: int) -> str:
     data = g.data(name)
     assert data is not None
     shape = [1] * data.ndim
@@ -163,7 +163,7 @@ def _candidates(g: Graph, p: Pair, ranges: np.ndarray) -> list[np.ndarray]:
         if live.any():
             # The largest channel keeps its range: equalising makes small ones larger.
             r, c = ranges[live] / ranges[live].max(), read[live] / read[live].max()
-            raw = _quarters(r, a) / _quarters(c, b)
+            raw = quarters(r, a) / quarters(c, b)
             raw *= np.max(r) / np.max(r / raw)
             room = np.minimum(1.0, HEADROOM * r)
             s[live] = np.clip(np.maximum(raw, room), 1.0 / LARGEST, LARGEST)
@@ -171,7 +171,7 @@ def _candidates(g: Graph, p: Pair, ranges: np.ndarray) -> list[np.ndarray]:
     return result
 
 
-def _quarters(x: np.ndarray, n: int) -> np.ndarray:
+def quarters(x: np.ndarray, n: int) -> np.ndarray:
     """x**(n / 4) for n in 0..4, by square roots, which are the same on every machine."""
     root = np.sqrt(x)
     return np.asarray((np.ones_like(x), np.sqrt(root), root, root * np.sqrt(root), x)[n])
@@ -181,7 +181,7 @@ def _wide(g: Graph, p: Pair, s: np.ndarray) -> np.ndarray:
     """The second node's weights times s, in 8 bits."""
     w = np.asarray(g.data(p.second.inputs[1]))
     factors, axis = _into(g, p.second, s)
-    return _rounded_rows(w * factors.reshape([-1 if k == axis % w.ndim else 1 for k in range(w.ndim)]))
+    return rounded_rows(w * factors.reshape([-1 if k == axis % w.ndim else 1 for k in range(w.ndim)]))
 
 
 def _error(
@@ -203,7 +203,7 @@ def _error(
     return float(np.sum((y - expected) ** 2) / max(float(np.sum(expected**2)), 1e-30))
 
 
-def _rounded_rows(w: np.ndarray) -> np.ndarray:
+def rounded_rows(w: np.ndarray) -> np.ndarray:
     """Weights [Cout, ...] rounded to 8 bits, one scale for each output channel."""
     rows = w.reshape(len(w), -1)
     steps = np.maximum(np.abs(rows).max(axis=1, keepdims=True) / INT8.largest, 1e-30)

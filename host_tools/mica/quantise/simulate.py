@@ -31,14 +31,19 @@ def started(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Qua
     """The inputs, as their integers stand for them."""
     reals = exact_inputs(g)
     values = {name: np.asarray(x, np.float32) for name, x in inputs.items()}
-    return {name: x if name in reals else rounded(x, quants[name]) for name, x in values.items()}
+    return {name: x if name in reals or whole(g, name) else rounded(x, quants[name]) for name, x in values.items()}
+
+
+def whole(g: Graph, name: str) -> bool:
+    """Row numbers, positions and lengths: integers of 32 bits, which no scale says."""
+    return g.values[name].dtype == "int32"
 
 
 def step(g: Graph, node: Node, values: dict[str, np.ndarray], quants: Mapping[str, Quant] | None = None) -> None:
     """Adds a node's outputs to the values; exact ones without quants."""
     arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
     for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
-        values[out] = y if quants is None else rounded(y, quants[out])
+        values[out] = y if quants is None or whole(g, out) else rounded(y, quants[out])
 
 
 def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
@@ -62,15 +67,20 @@ def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
 def watched(g: Graph) -> list[str]:
     """Values whose error says how good a quantisation is: the outputs, and before a final Softmax its input.
 
-    Probabilities near 0 and 1 hide errors that decide the next sample; their logits show them all.
+    Probabilities near 0 and 1 hide errors that decide the next sample; their logits show them all. A cache that is written
+    in place is no answer: of ten caches and one row of scores, the scores would count for an eleventh.
     """
     producers = g.producers()
-    names = list(g.outputs)
+    names = [o for o in g.outputs if not _cache(g, producers.get(o))] or list(g.outputs)
     for o in g.outputs:
         node = producers.get(o)
         if node is not None and node.op == "Softmax":
             names.append(node.inputs[0])
     return names
+
+
+def _cache(g: Graph, node: Node | None) -> bool:
+    return node is not None and node.op == "ScatterRows" and node.inputs[0] in g.inputs
 
 
 def noise(exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples) -> list[float]:

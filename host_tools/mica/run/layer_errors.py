@@ -76,7 +76,7 @@ def _alone(compiled: Compiled, node: Node, values: Mapping[str, np.ndarray], qua
         np.asarray(g.data(i))
         if i not in values
         else values[i]
-        if i in reals
+        if i in reals or simulate.whole(g, i)
         else simulate.rounded(values[i], quants[i])
         for i in node.inputs
     ]

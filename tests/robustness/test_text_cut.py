@@ -1,0 +1,98 @@
+"""Text whose runs are cut short on a board, at every layer, by a hook, Ctrl-C and a reset: afterwards it is the same text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mica.demo
+from mica.link.board import BoardError, Link
+
+COMMAND = Path(mica.demo.__file__).parent / "command.mica"
+BEGIN = """
+import mica
+m = mica.Model(command)
+def begin():
+    m.reset()
+    return mica.generate(m, "set a timer for twenty two minutes\\n", max_tokens=20, temperature=0.5, top_k=5, seed=3)
+"""
+
+# At most six cuts a token, each a layer further on, so that the text meets one at every layer.
+HOOKED = """
+class Cut(Exception):
+    pass
+at, left = 0, 6
+def cut(layer):
+    global at, left
+    if layer.index == at and left:
+        left -= 1
+        at += 1
+        raise Cut
+    if layer.index == len(m.layers) - 1:
+        left = 6
+hook = m.hook(after=cut)
+text, said = begin(), []
+while True:
+    try:
+        said.append(next(text))
+    except Cut:
+        pass
+    except StopIteration:
+        break
+hook.remove()
+print("".join(said), at == len(m.layers), m.arena.busy)
+"""
+
+WAITING = """
+text, said, runs = begin(), [], 0
+def wait(layer):
+    global runs
+    runs += 1
+    while runs == {token}:
+        pass
+hook = m.hook(m.layers[{layer}].name, after=wait)
+"""
+
+
+@pytest.fixture
+def board(qemu_board: Link) -> Link:
+    qemu_board.put(COMMAND.read_bytes(), "command")
+    qemu_board.exec(BEGIN)
+    return qemu_board
+
+
+def whole(board: Link) -> str:
+    """The text without a cut."""
+    return board.exec("print(''.join(begin()))").decode().strip()
+
+
+def test_a_hook_that_raises(board: Link) -> None:
+    expected = whole(board)
+    assert expected == "timer 22m"
+    assert board.exec(HOOKED, timeout=240).decode().split("\n")[0] == f"{expected} True False"
+
+
+def test_ctrl_c(board: Link) -> None:
+    """While a layer works, which waits for it: the iterator goes on where it was."""
+    expected = whole(board)
+    for token, layer in ((3, 0), (14, 30), (15, -1)):
+        board.exec(WAITING.format(token=token, layer=layer))
+        with pytest.raises(BoardError):
+            board.exec("for piece in text: said.append(piece)", timeout=0.5)
+        board.exec("hook.remove()")
+        assert (
+            board.exec("print(runs > 0, ''.join(said) + ''.join(text), m.arena.busy)")
+            == f"True {expected} False\n".encode()
+        )
+
+
+def test_a_reset(board: Link) -> None:
+    """In the middle of a run of the fourth token: the next session says the same."""
+    expected = whole(board)
+    for steps in (1, 20):
+        board.exec(f"text = begin()\nfor k in range(4): text._step()\nm._m.begin()\nfor s in m._steps[:{steps}]: s()")
+        board.soft_reset()
+        board.put(COMMAND.read_bytes(), "command")
+        board.exec(BEGIN)
+        assert whole(board) == expected
