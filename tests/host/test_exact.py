@@ -143,4 +143,18 @@ def test_errors_handed_on_are_those_of_the_inverse() -> None:
     for j in range(70):
         expected[:, order[j]] = np.rint(left[:, j])
         left[:, j:] -= np.outer(left[:, j] - np.rint(left[:, j]), low[j:, j])
-    assert np.mean(rounding.in_turn(rows, steps, rounding.turns(c[None], 0.1))[0] != expected) < 0.02
+    assert np.mean(rounding.in_turn(rows, steps, rounding.turns(c[None], [0.1]))[0, 0] != expected) < 0.02
+
+
+def test_dampings_and_steps_do_not_meet() -> None:
+    """Several at once give what each gives alone."""
+    a = RNG.normal(size=(3, 90, 40))
+    c, rows = a.transpose(0, 2, 1) @ a / 90, RNG.normal(size=(6, 40))
+    steps = np.abs(rows).max(axis=1) / np.array([[127.0], [15.0]])
+    dampings = (0.01, 0.1, 1.0)
+    together = rounding.in_turn(rows, steps, rounding.turns(c, dampings))
+    assert together.shape == (3, 2, 6, 40)
+    for k, damping in enumerate(dampings):
+        alone = rounding.in_turn(rows, steps, rounding.turns(c, [damping]))
+        assert np.array_equal(together[k], alone[0])
+    assert not np.array_equal(together[0], together[2])

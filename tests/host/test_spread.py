@@ -11,7 +11,7 @@ from mica.ir.graph import Graph, Node, Value
 from mica.quantise import simulate, spread
 from mica.quantise.calibrate import Samples
 from mica.quantise.params import choose_quants
-from mica.quantise.tune import RECIPES, _Bench, _Stages
+from mica.quantise.tune import RECIPES, _Bench, _Floats, _Stages
 
 WIDTH, HEADS, GROUPS, HEAD, ROWS, RUNS = 16, 4, 2, 4, 8, 96
 SEED = 2
@@ -94,7 +94,7 @@ def decoder() -> tuple[Graph, Samples, list[tuple[str, str]]]:
 
 def noise(g: Graph, samples: Samples) -> float:
     """Of the output, in dB, as made of half of the samples and measured on the other half."""
-    built = _Bench(g, samples[0::2], "minmax", _Stages(None, 1)).build(RECIPES[0])
+    built = _Bench(_Floats(g, samples[0::2], _Stages(None, 1), []), "minmax").build(RECIPES[0])
     quants = choose_quants(built.graph, built.ranges)
     only = Graph(built.exact.name, built.exact.inputs, ["out"])
     only.values, only.nodes = built.exact.values, built.exact.nodes
@@ -110,7 +110,7 @@ def before() -> tuple[list[np.ndarray], float]:
 def test_less_noise_in_the_same_network(before: tuple[list[np.ndarray], float]) -> None:
     expected, noisy = before
     g, samples, ties = decoder()
-    spread.run(g, samples, ties)
+    g = spread.run(g, samples, ties)
     for y, v in zip(expected, spread.runs(g, samples), strict=True):
         assert np.abs(v["out"] - y).max() < 1e-4 * np.abs(y).max()
     assert noise(g, samples) < noisy - 1.0
@@ -120,7 +120,7 @@ def test_keys_that_someone_sees_stay(before: tuple[list[np.ndarray], float]) -> 
     """Without ties the caches are inputs and outputs of the user's."""
     g, samples, _ = decoder()
     kept = [s["k"].copy() for s in samples]
-    spread.run(g, samples)
+    g = spread.run(g, samples)
     assert all(np.array_equal(s["k"], k) for s, k in zip(samples, kept, strict=True))
     found = list(spread.runs(g, samples))
     assert all(np.allclose(v["k.after"], s["k"], atol=1e-4) for v, s in zip(found, samples[1:], strict=False))

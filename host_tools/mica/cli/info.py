@@ -11,7 +11,6 @@ from mica.errors import MicaError
 from mica.format import codec, signature
 from mica.format.schema import STEP_FLAGS
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS
-from mica.passes.supported import ONNX_OPS
 from mica.printable import printable_lines
 
 JSON_KEYS = "file, size, version, arena_bytes, inputs[], outputs[], layers[], metadata, signed, onnx; ops[]"
@@ -38,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ops:
         from mica.importer.expand import ml, transformers
         from mica.importer.tflite.operators import OPERATORS
+        from mica.passes.supported import ONNX_OPS
 
         ops = sorted((ONNX_OPS | DEFINED_BY_ONNX) - ml.FORMS.keys())
         ops += sorted(f"{ml.DOMAIN}.{op}" for op in ml.FORMS)

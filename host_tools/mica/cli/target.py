@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
-from mica.fleet.open import is_fleet, open_fleet
 from mica.format import codec, parts
 from mica.format.schema import MAGIC
-from mica.run.open import open_runner
-from mica.run.runner import Runner
+
+if TYPE_CHECKING:
+    from mica.run.runner import Runner
 
 
 def add_on(parser: argparse.ArgumentParser) -> None:
@@ -87,7 +88,12 @@ def read_parts(path: str) -> list[bytes]:
 
 def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:
     """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner."""
+    from mica.fleet.open import (
+        is_fleet,
+        open_fleet,
+    )  # here, so that pack and info need not wait for what talks to boards
     from mica.format.codec import FormatError
+    from mica.run.open import open_runner
 
     if is_fleet(target):
         data, *others = read_parts(path)

@@ -33,7 +33,10 @@ class WeightType:
 
     def round(self, values: Array) -> Array:
         """Weights in units of their scale -> the nearest integers of the type, as floats."""
-        out: Array = np.clip(np.rint(values), -self.largest, self.largest)
+        largest = self.largest
+        out: Array = np.rint(np.atleast_1d(values))
+        np.minimum(out, largest, out=out)
+        np.maximum(out, -largest, out=out)
         return out
 
 

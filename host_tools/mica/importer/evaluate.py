@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import onnx
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
 # Sums, and functions that are not of IEEE 754: in float32 their last bit depends on the processor. So they are computed
 # in float64 and rounded once.
@@ -38,6 +37,8 @@ def evaluate(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray | None], opse
 
 
 def _evaluate(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray], opset: int) -> list[np.ndarray]:
+    from onnx.reference import ReferenceEvaluator  # here: it takes a while, and few models need it
+
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for name, a in inputs.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -11,12 +11,14 @@ from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
-from mica.reference import float_ops
+from mica.reference import batch
 
+ROOM = 100 << 20  # bytes of activations that are kept rather than made again
 Samples = Sequence[dict[str, np.ndarray]]  # input name -> float32 array of the input's shape
+Batch = dict[str, np.ndarray]  # activation -> float32 array [n, *shape] of n samples
 Progress = Callable[[int, int], None]  # (done, of)
 
-__all__ = ["Histogram", "Progress", "Range", "Samples", "calibrate", "observe", "runs"]
+__all__ = ["Batch", "Histogram", "Progress", "Range", "Runs", "Samples", "calibrate", "observe"]
 
 
 def calibrate(g: Graph, samples: Samples, progress: Progress | None = None, method: str = "minmax") -> dict[str, Range]:
@@ -33,41 +35,98 @@ def observe(
     progress: Progress | None = None,
     channels: dict[str, np.ndarray] | None = None,
     numbers: Sequence[int] | None = None,
+    kept: Runs | None = None,
 ) -> dict[str, Histogram]:
     """Histogram of every activation; also the largest |value| of each channel (last axis) of those in `channels`.
 
-    numbers: by which a person knows the samples, where they are a selection.
+    numbers: by which a person knows the samples, where they are a selection. kept: runs of g, which it adds to.
     Memory: 64 KB an activation, and those of one sample that are still to be read.
     """
     seen: dict[str, Histogram] = {}
-    for k, sample in enumerate(samples):
-        for name, array in _finite(g, sample, k if numbers is None else numbers[k]):
+    done = 0
+    for part, values in (Runs(g, room=0) if kept is None else kept).streams(samples, numbers):
+        for name, array in values:
             seen.setdefault(name, Histogram()).add(array)
             if channels is not None and name in channels:
                 rows = array.reshape(-1, array.shape[-1])
                 largest = np.maximum(rows.max(axis=0), -rows.min(axis=0)).astype(np.float64)
                 channels[name] = np.maximum(channels[name], largest)
         if progress is not None:
-            progress(k + 1, len(samples))
+            for k in range(len(part)):
+                progress(done + k + 1, len(samples))
+        done += len(part)
     return seen
 
 
-def runs(g: Graph, samples: Samples) -> Iterator[dict[str, np.ndarray]]:
-    """All activations of one sample after the other. Raises MicaError where one is not finite."""
-    for k, sample in enumerate(samples):
-        yield dict(_finite(g, sample, k))
+class Runs:
+    """Float runs of one graph over samples, several in one go. What one gives is kept where there is room for it.
+
+    Raises MicaError where an activation is not finite.
+    """
+
+    def __init__(self, g: Graph, room: int = ROOM, again: Samples | None = None) -> None:
+        """again: those of the samples that will be asked for again, None for all of them."""
+        self.g, self.room, self.size = g, room, batch.size(g)
+        self._again = None if again is None else {id(sample) for sample in again}
+        self._kept: dict[
+            int, tuple[Mapping[str, np.ndarray], dict[str, np.ndarray]]
+        ] = {}  # id -> (sample, activations)
+
+    def __call__(self, samples: Samples, only: Collection[str] | None = None) -> Iterator[tuple[Samples, Batch]]:
+        """(some samples, their activations), until all samples had their turn. only: names of those that are needed."""
+        for part, values in self.streams(samples, None, only):
+            yield part, dict(values)
+
+    def streams(
+        self, samples: Samples, numbers: Sequence[int] | None = None, only: Collection[str] | None = None
+    ) -> Iterator[tuple[Samples, Iterator[tuple[str, np.ndarray]]]]:
+        """Likewise with one activation after the other. numbers: by which a person knows the samples."""
+        for k in range(0, len(samples), self.size):
+            part = samples[k : k + self.size]
+            known = range(k, k + len(part)) if numbers is None else numbers[k : k + len(part)]
+            yield part, self._stream(part, known, only)
+
+    def _stream(
+        self, part: Samples, numbers: Sequence[int], only: Collection[str] | None
+    ) -> Iterator[tuple[str, np.ndarray]]:
+        found = [self._kept[id(sample)][1] for sample in part if id(sample) in self._kept]
+        if len(found) == len(part):
+            for name in found[0]:
+                if only is None or name in only:
+                    yield name, batch.together([values[name] for values in found])
+            return
+        made: dict[str, np.ndarray] = {}
+        keep = [k for k, sample in enumerate(part) if self._again is None or id(sample) in self._again]
+        room = self.room if keep else 0
+        for name, array in _finite(self.g, part, numbers):
+            room -= array.nbytes
+            if room > 0:
+                made[name] = array
+            else:
+                made.clear()
+            if only is None or name in only:
+                yield name, array
+        if room > 0:
+            self.room = room
+            for k in keep:
+                values = {name: array[k] if len(keep) == len(part) else array[k].copy() for name, array in made.items()}
+                self._kept[id(part[k])] = (part[k], values)
 
 
-def _finite(g: Graph, sample: Mapping[str, np.ndarray], k: int) -> Iterator[tuple[str, np.ndarray]]:
-    """The activations of sample k as they are made. Raises MicaError where one is not finite."""
+def _finite(g: Graph, samples: Samples, numbers: Sequence[int]) -> Iterator[tuple[str, np.ndarray]]:
+    """The activations of some samples as they are made. Raises MicaError where one is not finite."""
     reals = exact_inputs(g)  # a NaN is a missing feature there
     with np.errstate(over="ignore", invalid="ignore"):  # said below, once, with the node's name
-        for name, array in float_ops.stream(g, sample):
+        for name, array in batch.stream(g, batch.inputs(samples)):
             if name in reals:
                 yield name, np.nan_to_num(array, nan=0.0)
                 continue
             if not (np.isfinite(array.min()) and np.isfinite(array.max())):
-                raise _not_finite(g, name, k)
+                if len(samples) > 1:  # of which the first is told
+                    for sample, number in zip(samples, numbers, strict=True):
+                        for _ in _finite(g, [sample], [number]):
+                            pass
+                raise _not_finite(g, name, numbers[0])
             yield name, array
 
 

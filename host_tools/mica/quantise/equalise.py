@@ -17,17 +17,17 @@ ICCV 2019. The exponents: G. Xiao et al., "SmoothQuant", ICML 2023.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mica.format.weights import INT8
 from mica.ir.graph import Graph, Node
-from mica.quantise.calibrate import Samples, runs
+from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.histogram import Range
 from mica.quantise.params import from_range
-from mica.quantise.simulate import apply, rounded
+from mica.quantise.simulate import rounded
+from mica.reference import batch
 
 LINEAR = ("Conv2d", "DepthwiseConv2d", "FullyConnected")
 CHOICES = ((1, 0), (2, 0), (3, 0), (4, 0), (1, 3), (2, 2), (3, 1))  # (4 a, 4 b)
@@ -60,19 +60,25 @@ def channels(g: Graph) -> Channels:
     return {p.between: np.zeros(g.value(p.between).shape[-1]) for p in pairs(g)}
 
 
-def run(g: Graph, fit: Channels, whole: Channels, held: Samples) -> Graph:
+def run(g: Graph, fit: Channels, whole: Channels, held: Samples, runs: Runs | None = None) -> Graph:
     """Equalises every pair for which that lowers the error on `held`.
 
     fit: channel ranges of other samples than `held`, for the choice; whole: those of all samples, for the result.
+    runs: of g as it is before, where there are some.
     """
     found = pairs(g)
     tried = [_candidates(g, p, fit[p.between]) for p in found]
     errors = [np.zeros(len(t)) for t in tried]
     few = sum(g.value(p.second.inputs[1]).size for p in found) <= KEPT
     kept = [[_wide(g, p, s) if few else None for s in t] for p, t in zip(found, tried, strict=True)]
-    for values in runs(g, held) if found else ():
+    needed = {name for p in found for name in (p.between, p.second.outputs[0])}
+    for _, values in (runs or Runs(g, room=0))(held, needed) if found else ():
         for p, t, e, w in zip(found, tried, errors, kept, strict=True):
-            np.maximum(e, [_error(g, p, values, s, fit[p.between], k) for s, k in zip(t, w, strict=True)], out=e)
+            expected = values[p.second.outputs[0]].astype(np.float64)
+            size = np.maximum(batch.squares(expected), 1e-30)
+            for k, (s, wide) in enumerate(zip(t, w, strict=True)):
+                error = _error(g, p, values[p.between], expected, s, fit[p.between], wide) / size
+                e[k] = np.maximum(e[k], np.max(error))
     chosen = [int(np.argmin(e)) if e.min() < GAIN * e[0] else 0 for e in errors]
     # All factors before any is applied: a pair's second node may be another's first.
     factors = [_candidates(g, p, whole[p.between])[k] for p, k in zip(found, chosen, strict=True)]
@@ -185,22 +191,31 @@ def _wide(g: Graph, p: Pair, s: np.ndarray) -> np.ndarray:
 
 
 def _error(
-    g: Graph, p: Pair, values: Mapping[str, np.ndarray], s: np.ndarray, ranges: np.ndarray, wide: np.ndarray | None
-) -> float:
-    """Squared error of the second node's output, against its size, with channels divided by s and all in 8 bits.
+    g: Graph,
+    p: Pair,
+    between: np.ndarray,
+    expected: np.ndarray,
+    s: np.ndarray,
+    ranges: np.ndarray,
+    wide: np.ndarray | None,
+) -> np.ndarray:
+    """Squared error of the second node's output in each sample [n], with channels divided by s and all in 8 bits.
 
-    wide: its weights by `_wide`, where they are kept.
+    between, expected: outputs of both nodes [n, *shape]. wide: the second node's weights by `_wide`, where they are kept.
     """
-    x = values[p.between] / s.astype(np.float32)
+    x = between / s.astype(np.float32)
+    below = x.reshape(len(x), -1).min(axis=1) < 0
+    if below.any() and not below.all():  # samples that have scales of their own
+        each = [_error(g, p, a[None], y[None], s, ranges, wide) for a, y in zip(between, expected, strict=True)]
+        return np.concatenate(each)
     top = ranges / s
-    low = -top.max() if float(x.min()) < 0 else 0.0
+    low = -top.max() if below.any() else 0.0
     x = rounded(x, from_range(Range(low, float(top.max()))))
     for node in p.path:
-        (x,) = apply(g, node, [x])
+        (x,) = batch.apply(g, node, [x])
     bias = np.asarray(g.data(p.second.inputs[2]))
-    (y,) = apply(g, p.second, [x, _wide(g, p, s) if wide is None else wide, bias])
-    expected = values[p.second.outputs[0]].astype(np.float64)
-    return float(np.sum((y - expected) ** 2) / max(float(np.sum(expected**2)), 1e-30))
+    (y,) = batch.apply(g, p.second, [x, _wide(g, p, s) if wide is None else wide, bias])
+    return batch.squares(y - expected)
 
 
 def rounded_rows(w: np.ndarray) -> np.ndarray:

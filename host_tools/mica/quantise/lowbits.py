@@ -147,13 +147,15 @@ class Pairs:
     def __init__(self, g: Graph, node: Node, quant: Quant) -> None:
         self.g, self.node, self.quant = g, node, quant
         groups, taps = moments.shape(g, node)
+        self.places = moments.Places(g, node)
         self.groups, self.taps, self.count = groups, taps, 0
         self.real, self.seen = np.zeros((groups, taps)), np.zeros((groups, taps))
         self.products, self.crossed = np.zeros((groups, taps, taps)), np.zeros((groups, taps, taps))
 
     def add(self, real: np.ndarray, seen: np.ndarray) -> None:
         """x of one sample, exact and as it is delivered."""
-        a, b = (moments.patches(self.g, self.node, x).astype(np.float64) for x in (real, seen))
+        shape = (self.places.inputs, self.places.channels)
+        a, b = (self.places.patches(x.reshape(shape), 0).astype(np.float64) for x in (real, seen))
         a, b = np.rint(a * (FINE / self.quant.scale)), np.rint(b / self.quant.scale)
         self.count += a.shape[1]
         self.real += a.sum(axis=1)
@@ -264,10 +266,10 @@ class _Maker:
             assert ridge is not None
             self._wanted[ridge] = self.moments.target(self.rows, ridge)
         if damping not in self._turns:
-            self._turns[damping] = rounding.turns(self.moments.covariance, damping)
+            self._turns[damping] = rounding.turns(self.moments.covariance, [damping])
         wanted = self._wanted[ridge]
         steps, _, to_table = self._table(wanted, damping)
-        return rounding.in_turn(wanted, steps[None], self._turns[damping], to_table)[0], steps
+        return rounding.in_turn(wanted, steps[None], self._turns[damping], to_table)[0, 0], steps
 
     def _table(self, wanted: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, rounding.ToIntegers]:
         c = self.moments.covariance

@@ -46,11 +46,17 @@ def percentile(h: Histogram, tail: float = TAIL) -> Range:
 def mse(h: Histogram) -> Range:
     """Each end in turn moves to the best fraction of what was seen, twice."""
     x, n = h.points()
+    times = n.astype(np.float64)
 
     def error(low: float, high: float) -> float:
         scale, zero = _grid(low, high)
-        q = np.clip(np.rint(x / scale) + zero, 0, LEVELS - 1)
-        return float(np.sum(n * ((q - zero) * scale - x) ** 2))
+        q = _levels(x, scale, zero)
+        q -= zero
+        q *= scale
+        q -= x
+        q *= q
+        q *= times
+        return float(np.add.reduce(q))
 
     return _search(h, error, rounds=2)
 
@@ -65,23 +71,28 @@ def entropy(h: Histogram) -> Range:
     if x.size == 0:
         return minmax(h)
 
+    up_to = np.concatenate([[0], np.cumsum(n)])
+
     def divergence(low: float, high: float) -> float:
-        scale, zero = _grid(low, high)
-        level = np.clip(np.rint(x / scale) + zero, 0, LEVELS - 1).astype(np.int64)
-        inside = (x >= low) & (x <= high)
-        if not inside.any():
+        first, end = np.searchsorted(x, low, "left"), np.searchsorted(x, high, "right")
+        if first == end:
             return np.inf
-        p = np.where(inside, n, 0).astype(np.float64)
-        first, last = np.flatnonzero(inside)[[0, -1]]
-        p[first] += n[:first].sum()
-        p[last] += n[last + 1 :].sum()
+        scale, zero = _grid(low, high)
+        inside = slice(first, end)
+        level = _levels(x[inside], scale, zero).astype(np.int64)
+        p = n[inside].astype(np.float64)
+        p[0] += up_to[first]
+        p[-1] += up_to[-1] - up_to[end]
         # Within a level all bins in use become alike: that is what rounding forgets. The tails are not part of Q.
-        mass = np.bincount(level[inside], n[inside], LEVELS)
-        bins = np.bincount(level[inside], minlength=LEVELS)
-        q = np.where(inside, mass[level] / np.maximum(bins[level], 1), 0.0)
-        q, p = q / q.sum(), p / p.sum()
-        some = p > 0
-        return float(np.sum(p[some] * functions.log(p[some] / np.maximum(q[some], 1e-12))))
+        mass = np.bincount(level, n[inside], LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
+        whole = np.zeros(x.size)  # for one order of the sum, whichever part is inside
+        q = whole[inside]
+        np.take(mass, level, out=q)
+        q /= np.add.reduce(whole)
+        p /= np.add.reduce(p)
+        np.maximum(q, 1e-12, out=q)
+        np.divide(p, q, out=q)
+        return float(np.add.reduce(p * functions.log(q)))
 
     return _search(h, divergence, rounds=1)
 
@@ -92,17 +103,31 @@ def _grid(low: float, high: float) -> tuple[float, int]:
     return scale, round(-low / scale)
 
 
+def _levels(x: np.ndarray, scale: float, zero: int) -> np.ndarray:
+    """The integers 0..255 that stand for x, float64."""
+    q = x / scale
+    np.rint(q, out=q)
+    q += zero
+    np.maximum(q, 0, out=q)
+    np.minimum(q, LEVELS - 1, out=q)
+    return q
+
+
 def _search(h: Histogram, cost: Callable[[float, float], float], rounds: int) -> Range:
     low, high = min(h.low, 0.0), max(h.high, 0.0)
     if not low < high:
         return minmax(h)
     ends = [low, high]
     best = cost(low, high)
+    asked = {(low, high)}  # what was no better then is no better now
     for _ in range(rounds):
         for side, end in enumerate((low, high)):
             for f in FRACTIONS[::-1] if end else ():
                 tried = list(ends)
                 tried[side] = float(end * f)
+                if tuple(tried) in asked:
+                    continue
+                asked.add((tried[0], tried[1]))
                 found = cost(*tried)
                 if found < best:
                     best, ends = found, tried

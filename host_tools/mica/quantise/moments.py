@@ -7,14 +7,14 @@ running anything: the output shifts by d @ m and gets noise of variance d @ C @ 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
-from mica.quantise.calibrate import Samples, runs
+from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.equalise import LINEAR
 
 MAX_PATCHES = 512  # of one sample and layer; evenly spread over the picture
@@ -40,31 +40,6 @@ class Moments:
         self.exact = np.zeros((self.groups, self.taps))  # of x, in FINE-ths of a step
         self.integers = np.zeros((self.groups, self.taps))  # that stand for x
         self.products = np.zeros((self.groups, self.taps, self.taps) if self.with_covariance else (0, 0, 0))
-        self.waiting: list[np.ndarray] = []
-
-    def add(self, patches: np.ndarray) -> None:
-        """patches: float32 [groups, n, K] of one sample, n at most MAX_PATCHES. Few of them wait for more."""
-        if sum(p.shape[1] for p in self.waiting) + patches.shape[1] > MAX_PATCHES:
-            self.flush()
-        self.waiting.append(patches)
-
-    def flush(self) -> None:
-        """Add up what waits."""
-        if not self.waiting:
-            return
-        patches = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting, axis=1)
-        self.waiting = []
-        steps = patches / np.float32(self.quant.scale)
-        integers = np.rint(steps)
-        integers += self.quant.zero_point
-        np.clip(integers, LOW, HIGH, out=integers)
-        self.count += patches.shape[1]
-        steps *= FINE
-        self.exact += np.rint(steps, out=steps).sum(axis=1, dtype=np.float64)
-        # MAX_PATCHES * 128 * 128 is below 2**24: exact in float32.
-        self.integers += integers.sum(axis=1)
-        if self.with_covariance:
-            self.products += np.matmul(integers.transpose(0, 2, 1), integers)
 
     def merged(self, other: Moments) -> Moments:
         """Of both sets of samples."""
@@ -94,22 +69,131 @@ class Moments:
         return np.asarray((self.products / n - m[:, :, None] * m[:, None, :] + noise) * self.quant.scale**2)
 
 
-def measure(g: Graph, samples: Samples, quants: Mapping[str, Quant]) -> dict[str, Moments]:
-    """Moments of what every linear node reads: its output's name -> Moments."""
+class Adder:
+    """Adds up what one linear node reads. Several patches have most of their numbers in common, so these are rounded first."""
+
+    def __init__(self, g: Graph, node: Node, quant: Quant, with_covariance: bool) -> None:
+        self.places = Places(g, node)
+        groups, taps = shape(g, node)
+        self.result = Moments(groups, taps, quant, with_covariance)
+        self.waiting: list[np.ndarray] = []
+
+    def add(self, x: np.ndarray) -> None:
+        """x float32 [n, *shape] of n samples."""
+        places, m = self.places, self.result
+        steps = x.reshape(len(x), -1, places.channels) / np.float32(m.quant.scale)
+        integers = np.rint(steps)
+        integers += m.quant.zero_point
+        np.clip(integers, LOW, HIGH, out=integers)
+        m.count += len(x) * len(places.at)
+        steps *= FINE
+        m.exact += places.sums(np.rint(steps, out=steps), 0)
+        m.integers += places.sums(integers, m.quant.zero_point)
+        if m.with_covariance:
+            for one in integers:
+                if (len(self.waiting) + 1) * len(places.at) > MAX_PATCHES:
+                    self.flush()
+                self.waiting.append(places.patches(one, m.quant.zero_point))
+
+    def flush(self) -> None:
+        """Multiplies what waits."""
+        if self.waiting:
+            patches = self.waiting[0] if len(self.waiting) == 1 else np.concatenate(self.waiting, axis=1)
+            # MAX_PATCHES * 128 * 128 is below 2**24: exact in float32.
+            self.result.products += np.matmul(patches.transpose(0, 2, 1), patches)
+            self.waiting = []
+
+    def done(self) -> Moments:
+        """The sums."""
+        self.flush()
+        return self.result
+
+
+class Places:
+    """Where the patches of a linear node lie in its input, MAX_PATCHES at most, evenly spread over the picture."""
+
+    def __init__(self, g: Graph, node: Node) -> None:
+        self.groups, taps = shape(g, node)
+        x = g.value(node.inputs[0]).shape
+        if node.op == "FullyConnected":
+            self.channels, self.inputs = taps, int(np.prod(x, dtype=np.int64)) // taps
+            self.at = np.arange(self.inputs)[:: _every(self.inputs)]
+            rows = self.at[:, None]
+        else:
+            kh, kw = g.value(node.inputs[1]).shape[1:3]
+            _, oh, ow, _ = g.value(node.outputs[0]).shape
+            _, h, w, self.channels = x
+            self.inputs = h * w
+            self.at = np.arange(oh * ow)[:: _every(oh * ow)]
+            (sh, sw), (dh, dw), (top, left) = (node.attrs[k][:2] for k in ("strides", "dilations", "pads"))
+            row = (self.at // ow * sh - top)[:, None, None] + (np.arange(kh) * dh)[:, None]
+            col = (self.at % ow * sw - left)[:, None, None] + np.arange(kw) * dw
+            inside = (row >= 0) & (row < h) & (col >= 0) & (col < w)
+            rows = np.where(inside, row * w + col, h * w).reshape(len(self.at), -1)
+        self.rows = rows  # place of x for each patch and tap [n, KH*KW]; `inputs` is outside
+        self.all = rows.shape == (self.inputs, 1) and np.array_equal(rows[:, 0], np.arange(self.inputs))
+        self.times = np.zeros((0, self.inputs + 1))  # how often a tap meets a place [KH*KW, inputs + 1]
+        if not self.all:
+            self.times = np.stack([np.bincount(r, minlength=self.inputs + 1) for r in rows.T]).astype(np.float64)
+
+    def patches(self, x: np.ndarray, outside: int) -> np.ndarray:
+        """x [inputs, channels] -> [groups, n, K]; what lies outside of it is `outside`."""
+        if self.all and self.groups == 1:
+            return x[None]
+        if self.groups == self.channels:  # a matrix a channel
+            wide = np.full((self.channels, self.inputs + 1), outside, x.dtype)
+            wide[:, :-1] = x.T
+            return wide[:, self.rows]
+        wide = np.full((self.inputs + 1, self.channels), outside, x.dtype)
+        wide[:-1] = x
+        return self.grouped(wide[self.rows])
+
+    def grouped(self, x: np.ndarray) -> np.ndarray:
+        """[..., KH*KW, channels] -> [groups, ..., K]."""
+        parts = x.reshape(*x.shape[:-1], self.groups, -1)
+        return np.moveaxis(parts, -2, 0).reshape(self.groups, *x.shape[:-2], -1)
+
+    def sums(self, x: np.ndarray, outside: int) -> np.ndarray:
+        """Over all patches of some samples, of x [n, inputs, channels], whole numbers: [groups, K]."""
+        if self.all:
+            return self.grouped(x.sum(axis=(0, 1), dtype=np.float64)[None])
+        total = self.times[:, :-1] @ x.sum(axis=0, dtype=np.float64)
+        total += self.times[:, -1:] * (len(x) * outside)
+        return self.grouped(total)
+
+
+def measure(
+    g: Graph,
+    samples: Samples,
+    quants: Mapping[str, Quant],
+    runs: Runs | None = None,
+    known: dict[tuple[str, Quant], Moments] | None = None,
+) -> dict[str, Moments]:
+    """Moments of what every linear node reads: its output's name -> Moments.
+
+    runs: of g, where there are some. known: of the same samples, by output and scale of the input; new ones come to them.
+    """
     result: dict[str, Moments] = {}
+    adders: dict[str, Adder] = {}
     left = MAX_ENTRIES
     nodes = [n for n in g.nodes if n.op in LINEAR and all(g.is_const(i) for i in n.inputs[1:])]
     for node in nodes:
         groups, taps = shape(g, node)
         entries = groups * taps * taps
-        result[node.outputs[0]] = Moments(groups, taps, quants[node.inputs[0]], entries <= left)
+        name, quant = node.outputs[0], quants[node.inputs[0]]
+        if known is not None and (name, quant) in known:
+            result[name] = known[name, quant]
+        else:
+            adders[name] = Adder(g, node, quant, entries <= left)
         left -= entries if entries <= left else 0
-    for values in runs(g, samples):
-        for node in nodes:
-            result[node.outputs[0]].add(patches(g, node, values[node.inputs[0]]))
-    for m in result.values():
-        m.flush()
-    return result
+    needed = [node for node in nodes if node.outputs[0] in adders]
+    for _, values in (runs or Runs(g, room=0))(samples, {n.inputs[0] for n in needed}) if needed else ():
+        for node in needed:
+            adders[node.outputs[0]].add(values[node.inputs[0]])
+    result |= {name: adder.done() for name, adder in adders.items()}
+    if known is not None:
+        known |= {(name, m.quant): m for name, m in result.items()}
+    return {node.outputs[0]: result[node.outputs[0]] for node in nodes}
 
 
 def shape(g: Graph, node: Node) -> tuple[int, int]:
@@ -119,29 +203,6 @@ def shape(g: Graph, node: Node) -> tuple[int, int]:
     if node.op == "DepthwiseConv2d":
         return g.value(node.inputs[0]).shape[3], taps
     return int(node.attrs.get("groups", 1)), taps
-
-
-def patches(g: Graph, node: Node, x: np.ndarray) -> np.ndarray:
-    """x of a linear node -> [groups, n, K]; outside of x is zero."""
-    groups, taps = shape(g, node)
-    if node.op == "FullyConnected":
-        return x.reshape(1, -1, taps)[:, :: _every(x.size // taps)]
-    kh, kw = g.value(node.inputs[1]).shape[1:3]
-    _, oh, ow, _ = g.value(node.outputs[0]).shape
-    _, h, w, c = x.shape
-    at = np.arange(oh * ow)[:: _every(oh * ow)]
-    y0 = at // ow * node.attrs["strides"][0] - node.attrs["pads"][0]
-    x0 = at % ow * node.attrs["strides"][1] - node.attrs["pads"][1]
-    result = np.zeros((len(at), kh * kw, c), np.float32)
-    for k, (ky, kx) in enumerate(_taps(kh, kw)):
-        row, col = y0 + ky * node.attrs["dilations"][0], x0 + kx * node.attrs["dilations"][1]
-        inside = (row >= 0) & (row < h) & (col >= 0) & (col < w)
-        result[inside, k] = x[0, row[inside], col[inside]]
-    return result.reshape(len(at), kh * kw, groups, -1).transpose(2, 0, 1, 3).reshape(groups, len(at), taps)
-
-
-def _taps(kh: int, kw: int) -> Iterator[tuple[int, int]]:
-    return ((ky, kx) for ky in range(kh) for kx in range(kw))
 
 
 def _every(n: int) -> int:

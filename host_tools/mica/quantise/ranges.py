@@ -22,11 +22,12 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME
-from mica.quantise.calibrate import Samples, runs
+from mica.quantise.calibrate import Batch, Runs, Samples
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS, percentile, wider
 from mica.quantise.params import choose_quants, from_range
-from mica.quantise.simulate import apply, rounded
+from mica.quantise.simulate import rounded
+from mica.reference import batch
 
 GAIN = 0.9  # of min-max's error; a method that does not come below this share of it is not taken
 FEW_DIFFER = 16  # different values that need not come again to be a grid's
@@ -60,10 +61,11 @@ def choose(
     fit: Mapping[str, Histogram],
     held: Mapping[str, Histogram],
     samples: Samples,
+    runs: Runs | None = None,
 ) -> tuple[dict[str, Range], dict[str, str]]:
     """(range of every activation, method that gave it).
 
-    fit, held: histograms of the two halves; samples: of the second half, those to measure on.
+    fit, held: histograms of the two halves; samples: of the second half, those to measure on. runs: of g, where there are some.
     """
     whole = {name: fit[name].merged(held[name]) for name in fit}
     ranges = {name: METHODS["minmax"](h) for name, h in whole.items()}
@@ -71,11 +73,12 @@ def choose(
     consumers = g.consumers()
     tried = {name: _distinct(_candidates(g, name, consumers), fit[name]) for name in _open(g, ranges)}
     errors = {name: np.zeros(len(c)) for name, c in tried.items()}
-    for values in runs(g, samples):
+    for _, values in (runs or Runs(g, room=0))(samples):
+        sizes: Batch = {}
         for name, candidates in tried.items():
             for k, quant in enumerate(candidates if len(candidates) > 1 else ()):
-                found = _error(g, name, rounded(values[name], quant), values, consumers)
-                errors[name][k] = max(errors[name][k], found)
+                found = _error(g, name, rounded(values[name], quant), values, consumers, sizes)
+                errors[name][k] = max(errors[name][k], *found.tolist())
     for name, candidates in tried.items():
         best = int(np.argmin(errors[name]))
         if best > 0 and errors[name][best] < GAIN * errors[name][0]:
@@ -116,23 +119,28 @@ def _distinct(candidates: list[tuple[str, Candidate]], h: Histogram) -> dict[Qua
 
 
 def _error(
-    g: Graph, name: str, x: np.ndarray, values: Mapping[str, np.ndarray], consumers: Mapping[str, list[Node]]
-) -> float:
-    """Squared error of everything computed from `name` when it is x, relative to its size, summed over readers."""
-    total = _relative(x, values[name]) if name in g.outputs else 0.0
+    g: Graph, name: str, x: np.ndarray, values: Batch, consumers: Mapping[str, list[Node]], sizes: Batch
+) -> np.ndarray:
+    """Squared error of everything computed from `name` when it is x, relative to its size, summed over readers: of each sample [n].
+
+    sizes: of values, those that are known.
+    """
+    total = _relative(x, name, values, sizes) if name in g.outputs else np.zeros(len(x))
     for node in consumers.get(name, []):
         arrays = [x if i == name else values[i] if i in values else np.asarray(g.data(i)) for i in node.inputs]
-        for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
+        for out, y in zip(node.outputs, batch.apply(g, node, arrays), strict=True):
             if CORE_BY_NAME[node.op].keeps_quant:
-                total += _error(g, out, y, values, consumers)
+                total = total + _error(g, out, y, values, consumers, sizes)
             else:
-                total += _relative(y, values[out])
+                total = total + _relative(y, out, values, sizes)
     return total
 
 
-def _relative(found: np.ndarray, expected: np.ndarray) -> float:
-    size = float(np.sum(expected.astype(np.float64) ** 2))
-    return float(np.sum((found.astype(np.float64) - expected) ** 2)) / max(size, 1e-30)
+def _relative(found: np.ndarray, name: str, values: Batch, sizes: Batch) -> np.ndarray:
+    expected = values[name]
+    if name not in sizes:
+        sizes[name] = np.maximum(batch.squares(expected.astype(np.float64)), 1e-30)
+    return batch.squares(found.astype(np.float64) - expected) / sizes[name]
 
 
 def input_grids(g: Graph, samples: Samples) -> dict[str, Range]:

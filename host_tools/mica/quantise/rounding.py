@@ -15,7 +15,7 @@ M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,17 +31,29 @@ from mica.reference.exact import ROOM, Whole
 STEPS = (1.0, 0.95, 0.9, 0.85, 0.8, 0.7)  # of the step that makes the largest weight the type's largest
 DAMPINGS = (0.01, 0.1, 1.0)  # of the mean variance
 BLOCK = 32  # weights whose errors are handed on together
+PANEL = 128  # rows of a symmetric matrix that one product makes
 FINE = 2.0**16  # parts of a step in which errors are handed on
+Candidate = tuple[np.ndarray, np.ndarray]  # steps [Cout], integers [Cout, K]
 ToIntegers = Callable[[np.ndarray], np.ndarray]
 MAX_WORK = 4e9  # multiplications of all candidates of one layer; above, to the nearest
 
 
-def run(g: Graph, fit: Mapping[str, Moments], held: Mapping[str, Moments], quants: Mapping[str, Quant]) -> Graph:
-    """Rounds the weights and corrects the biases of the linear nodes that `fit` and `held` know."""
+def run(
+    g: Graph,
+    fit: Mapping[str, Moments],
+    held: Mapping[str, Moments],
+    quants: Mapping[str, Quant],
+    known: dict[Hashable, Candidate] | None = None,
+) -> Graph:
+    """Rounds the weights and corrects the biases of the linear nodes that `fit` and `held` know.
+
+    known: what was chosen for the same graph before, of moments that still live; new choices come to it.
+    """
+    known = {} if known is None else known
     for node in g.nodes:
         name = node.outputs[0]
         if name in fit and node.attrs.get("weight_steps") is None:
-            _node(g, node, fit[name], held[name], quants[node.inputs[0]], quants[name])
+            _node(g, node, fit[name], held[name], quants[node.inputs[0]], quants[name], known)
     return g
 
 
@@ -64,13 +76,19 @@ def set_weights(g: Graph, node: Node, q: np.ndarray, steps: np.ndarray) -> None:
     node.attrs["weight_steps"] = steps
 
 
-def _node(g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quant) -> None:
+def _node(
+    g: Graph, node: Node, fit: Moments, held: Moments, qx: Quant, qy: Quant, known: dict[Hashable, Candidate]
+) -> None:
     w, b = (np.asarray(g.data(i)) for i in node.inputs[1:])
     rows, bias = w.reshape(len(w), -1).astype(np.float64), b.astype(np.float64)
     if not (np.all(np.isfinite(rows)) and np.all(np.isfinite(bias))):
         return  # refused by the step's quantiser, with its name
     largest = weight_scales(rows, bias, qx, qy)
-    steps, q = choose(rows, largest, fit, held) if fit.with_covariance else (largest, nearest(rows, largest))
+    key = (node.outputs[0], id(fit), id(held), largest.tobytes())
+    if key not in known:
+        of_all = fit.with_covariance
+        known[key] = choose(rows, largest, fit, held) if of_all else (largest, nearest(rows, largest))
+    steps, q = known[key]
     set_weights(g, node, q, steps)
     corrected = correct(rows, q * steps[:, None], bias, fit, held)
     node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
@@ -81,8 +99,8 @@ def nearest(rows: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return INT8.round(rows / steps[:, None])
 
 
-def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> tuple[np.ndarray, np.ndarray]:
-    """(steps [Cout], integers [Cout, K]) of the candidate with the smallest error on `held`, made from all samples."""
+def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -> Candidate:
+    """The candidate with the smallest error on `held`, made from all samples."""
     c_fit, c_held, c_all = fit.covariance, held.covariance, fit.merged(held).covariance
     held_rows = _rows(c_held)
 
@@ -91,20 +109,19 @@ def choose(rows: np.ndarray, largest: np.ndarray, fit: Moments, held: Moments) -
         errors = [_errors(rows, nearest(rows, f * largest) * (f * largest)[:, None], known) for f in STEPS]
         return np.asarray(STEPS)[np.argmin(errors, axis=0)] * largest
 
-    def candidates(c: np.ndarray, damping: float | None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        both = np.stack([largest, best_steps(c)])
-        made = in_turn(rows, both, turns(c, damping)) if damping else [nearest(rows, s) for s in both]
-        yield from zip(both, made, strict=True)
+    def candidates(c: np.ndarray, dampings: Sequence[float | None]) -> Iterator[Candidate]:
+        """For each damping, integers for the largest steps and for the best ones."""
+        steps = np.stack([largest, best_steps(c)])
+        in_turns = iter(in_turn(rows, steps, turns(c, [d for d in dampings if d]))) if any(dampings) else iter(())
+        for damping in dampings:
+            yield from zip(steps, next(in_turns) if damping else [nearest(rows, s) for s in steps], strict=True)
 
     dampings: list[float | None] = [None, *DAMPINGS]
     if len(DAMPINGS) * 2 * rows.size * rows.shape[1] > MAX_WORK:
         dampings = [None]
-    errors = [
-        [_errors(rows, q * steps[:, None], held_rows).sum() for steps, q in candidates(c_fit, damping)]
-        for damping in dampings
-    ]
-    damping, small = np.unravel_index(np.argmin(errors), (len(dampings), 2))
-    return list(candidates(c_all, dampings[damping]))[small]
+    errors = [_errors(rows, q * steps[:, None], held_rows).sum() for steps, q in candidates(c_fit, dampings)]
+    damping, size = divmod(int(np.argmin(errors)), 2)
+    return list(candidates(c_all, [dampings[damping]]))[size]
 
 
 def _rows(c: np.ndarray) -> Whole:
@@ -121,28 +138,32 @@ def _errors(rows: np.ndarray, rounded: np.ndarray, c: Whole) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Turns:
-    """Which weight is rounded when, the last first [groups, K], and what its error does to those that follow [groups, K, K]."""
+    """Which weight is rounded when, the last first [groups, K], and for each damping what its error does to those that follow
+    [dampings, groups, K, K]."""
 
     order: np.ndarray
     low: np.ndarray
 
 
-def turns(c: np.ndarray, damping: float) -> Turns:
+def turns(c: np.ndarray, dampings: Sequence[float]) -> Turns:
     """Those that see the most variance come first. c: covariance of the inputs [groups, K, K]; damping is in units of its mean diagonal."""
     spread = np.diagonal(c, axis1=1, axis2=2)  # [groups, K]
     # The weight that is rounded first stands last, for the triangle below is made from the top.
     order = np.argsort(-spread, axis=1, kind="stable")[:, ::-1]
-    sorted_c = np.take_along_axis(np.take_along_axis(c, order[:, :, None], 1), order[:, None, :], 2)
-    h = sorted_c + np.maximum(damping * spread.mean(axis=1), 1e-30)[:, None, None] * np.eye(c.shape[1])
-    return Turns(order, triangle(h))
+    h = np.empty((len(dampings), *c.shape))
+    h[:] = c[np.arange(len(c))[:, None, None], order[:, :, None], order[:, None, :]]
+    diagonal = np.arange(c.shape[1])
+    for k, damping in enumerate(dampings):
+        h[k][:, diagonal, diagonal] += np.maximum(damping * spread.mean(axis=1), 1e-30)[:, None]
+    return Turns(order, triangle(h.reshape(-1, *c.shape[1:])).reshape(h.shape))
 
 
 def in_turn(rows: np.ndarray, steps: np.ndarray, by: Turns, to_integers: ToIntegers = INT8.round) -> np.ndarray:
-    """Integers [n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
+    """Integers [dampings, n, Cout, K] for n sets of steps [n, Cout]: weights rounded one by one, errors handed on.
 
     to_integers: weights in steps -> what they may be, -127 to 127.
     """
-    order, low = by.order, by.low
+    order, dampings = by.order, len(by.low)
     n, groups, taps = len(steps), len(order), rows.shape[1]
     # [groups, K, n * Cout / groups], in steps: a weight of all channels is one row of memory.
     step = steps.reshape(n, groups, -1).transpose(1, 0, 2).reshape(groups, -1)
@@ -151,20 +172,30 @@ def in_turn(rows: np.ndarray, steps: np.ndarray, by: Turns, to_integers: ToInteg
     # Weights, errors and what is handed on are whole numbers of FINE-ths and of units of `low`, few enough that no sum
     # below is rounded: see reference/exact.py.
     reach = float(np.abs(expected).max()) + 128.0
-    most = ROOM - 17 - math.frexp(reach * (1.0 + taps * float(np.abs(low).max())))[1]
-    low = np.ldexp(np.rint(np.ldexp(low, most)), -most)
-    left, q = expected.copy(), np.empty_like(expected)
-    # Errors reach the block's own weights at once, all others when the block is done, by one product.
+    low = np.empty_like(by.low)
+    for given, handed in zip(by.low, low, strict=True):
+        most = ROOM - 17 - math.frexp(reach * (1.0 + taps * max(float(given.max()), -float(given.min()))))[1]
+        np.multiply(given, 2.0**most, out=handed)
+        np.rint(handed, out=handed)
+        handed *= 2.0**-most
+    low = low.reshape(-1, taps, taps)
+    expected = np.tile(expected, (dampings, 1, 1))
+    left, q, error = expected.copy(), np.empty_like(expected), np.empty_like(expected)
+    # Errors of a block reach what stands before it by one product when the block is done.
     for end in range(taps, 0, -BLOCK):
         start = max(end - BLOCK, 0)
         for j in range(end - 1, start - 1, -1):
+            if taps > BLOCK and j + 1 < end:  # what the block's own errors do to this weight
+                left[:, j] += (low[:, j + 1 : end, j][:, None] @ error[:, j + 1 : end])[:, 0]
             q[:, j] = to_integers(left[:, j])
-            left[:, start:j] += low[:, j, start:j, None] * (expected[:, j] - q[:, j])[:, None]
-        error = expected[:, start:end] - q[:, start:end]
-        left[:, :start] += low[:, start:end, :start].transpose(0, 2, 1) @ error
-    result = np.empty((groups, taps, n, len(rows) // groups))
-    np.put_along_axis(result, order[:, :, None, None], q.reshape(result.shape), 1)
-    return result.transpose(2, 0, 3, 1).reshape(n, *rows.shape)
+            np.subtract(expected[:, j], q[:, j], out=error[:, j])
+            if taps <= BLOCK:  # many small matrices: at once to all that follow, which takes no product for each
+                left[:, start:j] += low[:, j, start:j, None] * error[:, j, None]
+        if start:
+            left[:, :start] += low[:, start:end, :start].transpose(0, 2, 1) @ error[:, start:end]
+    result = np.empty((dampings, groups, taps, n, len(rows) // groups))
+    np.put_along_axis(result, order[None, :, :, None, None], q.reshape(result.shape), 2)
+    return result.transpose(0, 3, 1, 4, 2).reshape(dampings, n, *rows.shape)
 
 
 def triangle(h: np.ndarray) -> np.ndarray:
@@ -176,19 +207,32 @@ def triangle(h: np.ndarray) -> np.ndarray:
     """
     size = h.shape[1]
     exponent = (50 - np.frexp(np.diagonal(h, axis1=1, axis2=2))[1]) // 2  # [groups, K]
-    left = np.rint(np.ldexp(h, exponent[:, :, None] + exponent[:, None, :]))
-    root = np.zeros_like(left)
+    # Of symmetric matrices the upper half, where what belongs together is one row of memory.
+    up = np.ldexp(1.0, exponent)
+    left = h * up[:, :, None]
+    left *= up[:, None, :]
+    np.rint(left, out=left)
+    root = np.zeros_like(left)  # its transpose
     for start in range(0, size, BLOCK):
         end = min(start + BLOCK, size)
         for j in range(start, end):
-            root[:, j, j] = np.rint(np.sqrt(np.maximum(left[:, j, j], 1.0)))
-            column = np.rint(left[:, j + 1 :, j] / root[:, j, j, None])
-            root[:, j + 1 :, j] = column
-            left[:, j + 1 :, j + 1 : end] -= column[:, :, None] * column[:, None, : end - j - 1]
-        below = root[:, end:, start:end]
-        left[:, end:, end:] -= below @ below.transpose(0, 2, 1)
-    shift = exponent[:, None, :] - exponent[:, :, None]
-    return np.ldexp(root / np.diagonal(root, axis1=1, axis2=2)[:, None, :], shift)
+            if size > BLOCK and j > start:
+                left[:, j, j:] -= (root[:, start:j, j][:, None] @ root[:, start:j, j:])[:, 0]
+            pivot = np.rint(np.sqrt(np.maximum(left[:, j, j], 1.0)))[:, None]
+            root[:, j, j] = pivot[:, 0]
+            row = np.divide(left[:, j, j + 1 :], pivot, out=root[:, j, j + 1 :])
+            np.rint(row, out=row)
+            if size <= BLOCK:
+                left[:, j + 1 :, j + 1 :] -= row[:, :, None] * row[:, None]
+        below = root[:, start:end, end:]
+        for part in range(end, size, PANEL):
+            rows = below[:, :, part - end : part - end + PANEL].transpose(0, 2, 1)
+            left[:, part : part + PANEL, part:] -= rows @ below[:, :, part - end :]
+    root /= np.diagonal(root, axis1=1, axis2=2)[:, :, None].copy()
+    low = np.array(root.transpose(0, 2, 1), order="C")
+    low *= up[:, None, :]
+    low /= up[:, :, None]
+    return low
 
 
 def correct(rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, fit: Moments, held: Moments) -> np.ndarray:

@@ -13,18 +13,10 @@ import numpy as np
 from mica.format.values import HIGH, LOW
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
-from mica.quantise.calibrate import Samples, runs
-from mica.reference import float_ops, functions
+from mica.quantise.calibrate import Batch, Runs, Samples
+from mica.reference import batch, float_ops, functions
 
 LN10 = 2.302585092994046
-
-
-def run(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
-    """Every activation for one sample, as its integers stand for it."""
-    values = started(g, inputs, quants)
-    for node in g.nodes:
-        step(g, node, values, quants)
-    return values
 
 
 def started(g: Graph, inputs: Mapping[str, np.ndarray], quants: Mapping[str, Quant]) -> dict[str, np.ndarray]:
@@ -83,18 +75,38 @@ def _cache(g: Graph, node: Node | None) -> bool:
     return node is not None and node.op == "ScatterRows" and node.inputs[0] in g.inputs
 
 
-def noise(exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples) -> list[float]:
+def noise(
+    exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, runs: Runs | None = None
+) -> list[float]:
     """Mean over the watched values of 10 log10(squared error / squared size), in dB: the lower, the better.
 
-    tried: graphs with the activations of `exact`, and the scales of these.
+    tried: graphs with the activations of `exact`, and the scales of these. runs: of `exact`, where there are some.
     """
     names = [n for n in watched(exact) if all(n in quants for _, quants in tried)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
-    for sample, expected in zip(samples, runs(exact, samples), strict=True):
+    for part, expected in (runs or Runs(exact, room=0))(samples, names):
         real = [expected[name].astype(np.float64) for name in names]
-        size += [np.sum(w**2) for w in real]
+        for of_one in np.transpose([batch.squares(w) for w in real]):
+            size += of_one
+        inputs = batch.inputs(part)
         for e, (g, quants) in zip(error, tried, strict=True):
-            found = run(g, sample, quants)
-            e += [np.sum((found[name] - w) ** 2) for name, w in zip(names, real, strict=True)]
+            found = _ends(g, inputs, quants, names)
+            for of_one in np.transpose([batch.squares(found[name] - w) for name, w in zip(names, real, strict=True)]):
+                e += of_one
     decibels = 10 / LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
     return [float(d) for d in decibels.mean(axis=1)]
+
+
+def _ends(g: Graph, inputs: Batch, quants: Mapping[str, Quant], names: Sequence[str]) -> Batch:
+    """The named activations of some samples, as their integers stand for them."""
+    values = started(g, inputs, quants)
+    last = {i: k for k, node in enumerate(g.nodes) for i in node.inputs} | dict.fromkeys(names, len(g.nodes))
+    for k, node in enumerate(g.nodes):
+        arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
+        for out, y in zip(node.outputs, batch.apply(g, node, arrays), strict=True):
+            if out in last:
+                values[out] = y if whole(g, out) else rounded(y, quants[out])
+        for i in node.inputs:
+            if last[i] == k:
+                values.pop(i, None)
+    return values

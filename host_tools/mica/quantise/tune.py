@@ -20,19 +20,20 @@ made in the same way of some of the samples, and on others: `Tuned.unseen`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from mica.errors import MicaError
-from mica.ir.graph import Graph, Node
+from mica.ir.graph import Graph, Node, Quant
 from mica.quantise import equalise, moments, ranges, rounding, simulate
-from mica.quantise.calibrate import Progress, Samples, observe
+from mica.quantise.calibrate import Progress, Runs, Samples, observe
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
 from mica.quantise.params import choose_quants
+from mica.reference import batch
 
 AUTO = "auto"
 CHOICES = (AUTO, *METHODS)
@@ -113,21 +114,26 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     samples = thin(samples, _number(g, ALL, 32, len(samples)))
     recipes = [r for r in RECIPES if method == AUTO or not r.auto]
     work = macs(g) * len(samples)
-    folds = [(samples[0::2], samples[1::2]), (samples[1::2], samples[0::2])][: 2 if work <= TWICE else 1]
-    stages = _Stages(progress, len(samples) * (1 + len(folds)))
-    bench = _Bench(g, samples, simple, stages)
-    bench.look  # noqa: B018 - first of all, refuses bad samples by their numbers
+    folds = 2 if work <= TWICE else 1
+    batch.keep_memory()
+    stages = _Stages(progress, len(samples) * 3)
+    held = [thin(samples[1 - fold :: 2], _number(g, COMPARED, 16, 128)) for fold in range(folds)]
+    uses = [_uses(g, samples[fold::2]) for fold in range(folds)] + [_uses(g, samples)]
+    again = [sample for part in (*held, *(part for use in uses for part in use)) for sample in part]
+    floats = _Floats(g, samples, stages, again)
+    floats.seen(0, 1)  # first of all, refuses bad samples by their numbers
     noise = np.zeros(len(recipes))
-    for some, others in folds:
-        some_bench = _Bench(g, some, simple, stages)
-        built = [some_bench.build(recipe) for recipe in recipes]
-        held = thin(others, _number(g, COMPARED, 16, 128))
-        noise += _noise(built, held)
-    noise /= len(folds)
+    for fold in range(folds):
+        bench = _Bench(floats, simple, fold, 2)
+        stages.next(len(samples) // folds)
+        built = [bench.build(recipe) for recipe in recipes]
+        noise += _noise(built, held[fold], bench.runs)
+    noise /= folds
     best = int(np.argmax(noise <= noise.min() + MARGIN))
-    unseen = Unseen(built[best], held)
-    del built, some_bench
-    tuned = bench.build(recipes[best])
+    unseen = Unseen(built[best], held[-1])
+    del built, bench
+    stages.next(len(samples))
+    tuned = _Bench(floats, simple).build(recipes[best])
     stages.end()
     return replace(tuned, tried=f"best of {len(recipes)} on {len(samples)} samples", unseen=unseen)
 
@@ -167,12 +173,12 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
     found, some = _found(g, samples, method, rest, held, stages)
     quants = choose_quants(g, some)
     plain = Tuned(rounding.plain(copy(g), quants), g, some, dict.fromkeys(some, method), PLAIN)
-    noise = [_noise([plain], others)[0]]
+    noise = simulate.noise(g, [(plain.graph, choose_quants(plain.graph, some))], others)
     stages.next(n // 2)
     a, b = (moments.measure(g, part, quants) for part in (fit[0::2], fit[1::2]))
     rounded = replace(plain, graph=rounding.run(copy(g), a, b, quants), recipe=ROUNDED)
     stages.next(n // 2)
-    noise.append(_noise([rounded], others)[0])
+    noise += simulate.noise(g, [(rounded.graph, choose_quants(rounded.graph, some))], others)
     stages.next(n)
     tried = f"best of {PLAIN.name} and {ROUNDED.name}, the others being left out above {MAX_MACS:,} multiplications, "
     tried += f"on {n} of {len(samples)} samples"
@@ -186,13 +192,15 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
     return Tuned(graph, g, found, plain.methods, ROUNDED, tried, Unseen(rounded, others))
 
 
-def _noise(built: Sequence[Tuned], samples: Samples) -> np.ndarray:
+def _noise(built: Sequence[Tuned], samples: Samples, runs: Callable[[Graph], Runs]) -> np.ndarray:
     """Error of the outputs on samples that had no part in making the networks, in dB, for each of them."""
     result = np.zeros(len(built))
     for exact in {id(v.exact): v.exact for v in built}.values():  # most share it, and then its runs
-        same = [k for k, v in enumerate(built) if v.exact is exact]
-        tried = [(built[k].graph, choose_quants(built[k].graph, built[k].ranges)) for k in same]
-        result[same] = simulate.noise(exact, tried, samples)
+        graphs = {id(v.graph): v for v in built if v.exact is exact}
+        tried = [(v.graph, choose_quants(v.graph, v.ranges)) for v in graphs.values()]
+        found = dict(zip(graphs, simulate.noise(exact, tried, samples, runs(exact)), strict=True))
+        for k, v in enumerate(built):
+            result[k] = found.get(id(v.graph), result[k])
     return result
 
 
@@ -205,36 +213,75 @@ def untouched(g: Graph, samples: Samples = ()) -> Tuned:
 Halves = tuple[dict[str, Histogram], dict[str, Histogram]]
 
 
+class _Floats:
+    """The float graph over all samples: its runs, and what was seen in each quarter of the samples."""
+
+    def __init__(self, g: Graph, samples: Samples, stages: _Stages, again: Samples) -> None:
+        self.g, self.samples, self.stages = g, samples, stages
+        self.runs = Runs(g, again=again)
+        self._quarters: dict[int, tuple[dict[str, Histogram], equalise.Channels]] = {}
+
+    def seen(self, first: int, step: int) -> tuple[Halves, equalise.Channels, equalise.Channels]:
+        """Histograms of both halves of samples[first::step]; channel ranges of the first half and of both. step: 1 or 2."""
+        halves = [[self._quarter(q) for q in range(first + h * step, 4, 2 * step)] for h in (0, 1)]
+        a, b = ([seen for seen, _ in half] for half in halves)
+        of_first, of_second = (_largest([found for _, found in half]) for half in halves)
+        return (_merged(a), _merged(b)), of_first, _largest([of_first, of_second])
+
+    def _quarter(self, q: int) -> tuple[dict[str, Histogram], equalise.Channels]:
+        if q not in self._quarters:
+            samples, numbers = self.samples[q::4], range(q, len(self.samples), 4)
+            channels = equalise.channels(self.g)
+            told = self.stages.next(len(samples))
+            self._quarters[q] = observe(self.g, samples, told, channels, numbers, self.runs), channels
+        return self._quarters[q]
+
+
+def _merged(parts: Sequence[dict[str, Histogram]]) -> dict[str, Histogram]:
+    return parts[0] if len(parts) == 1 else {name: h.merged(parts[1][name]) for name, h in parts[0].items()}
+
+
+def _largest(parts: Sequence[equalise.Channels]) -> equalise.Channels:
+    return {name: np.maximum.reduce([part[name] for part in parts]) for name in parts[0]}
+
+
+def _uses(g: Graph, samples: Samples) -> tuple[Samples, Samples, Samples]:
+    """Of the samples of a bench, those that candidates are tried on, and those whose moments are taken, of each half."""
+    halves, n = (samples[0::2], samples[1::2]), _number(g, MOMENTS, 16, 128)
+    return thin(halves[1], _number(g, TRIED, 8, 64)), thin(halves[0], n), thin(halves[1], n)
+
+
 class _Bench:
-    """Recipes carried out on one set of samples; what several of them need is made once."""
+    """Recipes carried out on some of the samples, [first::step]; what several of them need is made once."""
 
-    def __init__(self, g: Graph, samples: Samples, method: str, stages: _Stages) -> None:
-        self.g, self.samples, self.method, self.stages = g, samples, method, stages
+    def __init__(self, floats: _Floats, method: str, first: int = 0, step: int = 1) -> None:
+        self.floats, self.g, self.method = floats, floats.g, method
+        samples = floats.samples[first::step]
         self.halves = (samples[0::2], samples[1::2])
-        self.tried = thin(self.halves[1], _number(g, TRIED, 8, 64))
-        self.grids = ranges.input_grids(g, samples)
+        self.tried, *self.measured = _uses(self.g, samples)
+        self.grids = ranges.input_grids(self.g, samples)
+        self.seen, self.of_first, self.channels = floats.seen(first, step)
+        self._moments: dict[tuple[int, int], dict[tuple[str, Quant], moments.Moments]] = {}  # (half, id of a graph) ->
+        self._choices: dict[int, dict[Hashable, rounding.Candidate]] = {}  # id of a graph ->
 
-    @cached_property
-    def look(self) -> tuple[Halves, equalise.Channels, equalise.Channels]:
-        """Histograms of both halves; channel ranges of the first half and of all."""
-        channels = equalise.channels(self.g)
-        first = self._observe(self.g, 0, channels)
-        of_first = dict(channels)
-        return (first, self._observe(self.g, 1, channels)), of_first, channels
+    def runs(self, g: Graph) -> Runs:
+        """Of the graph, or of the equalised one."""
+        return self.floats.runs if g is self.g else self._runs_equalised
 
     @cached_property
     def equalised(self) -> tuple[Graph, Halves]:
         """The graph with equalised channels, and its histograms."""
-        halves, fit, whole = self.look
-        exact = equalise.run(copy(self.g), fit, whole, self.tried)
+        exact = equalise.run(copy(self.g), self.of_first, self.channels, self.tried, self.floats.runs)
         if all(a.inputs == b.inputs for a, b in zip(self.g.nodes, exact.nodes, strict=True)):
-            return self.g, halves
-        return exact, (self._observe(exact, 0), self._observe(exact, 1))
+            return self.g, self.seen
+        self._runs_equalised = Runs(exact, again=[s for part in (self.tried, *self.measured) for s in part])
+        a, b = (observe(exact, half, kept=self._runs_equalised) for half in self.halves)
+        return exact, (a, b)
 
     def build(self, recipe: Recipe) -> Tuned:
-        exact, halves = self.equalised if recipe.equalise else (self.g, self.look[0])
+        exact, halves = self.equalised if recipe.equalise else (self.g, self.seen)
         if recipe.auto:
-            found, methods = ranges.choose(exact, halves[0], halves[1], self.tried)
+            found, methods = ranges.choose(exact, halves[0], halves[1], self.tried, self.runs(exact))
         else:
             simple = METHODS[self.method]
             found = {name: simple(h.merged(halves[1][name])) for name, h in halves[0].items()}
@@ -243,13 +290,13 @@ class _Bench:
         quants = choose_quants(exact, found)
         if not recipe.round:
             return Tuned(rounding.plain(copy(exact), quants), exact, found, methods, recipe)
-        n = _number(self.g, MOMENTS, 16, 128)
-        measured = [moments.measure(exact, thin(half, n), quants) for half in self.halves]
-        return Tuned(rounding.run(copy(exact), measured[0], measured[1], quants), exact, found, methods, recipe)
-
-    def _observe(self, g: Graph, half: int, channels: equalise.Channels | None = None) -> dict[str, Histogram]:
-        samples = self.halves[half]
-        return observe(g, samples, self.stages.next(len(samples)), channels, range(half, len(self.samples), 2))
+        measured = []
+        for k, part in enumerate(self.measured):
+            known = self._moments.setdefault((k, id(exact)), {})
+            measured.append(moments.measure(exact, part, quants, self.runs(exact), known))
+        known_choices = self._choices.setdefault(id(exact), {})
+        graph = rounding.run(copy(exact), measured[0], measured[1], quants, known_choices)
+        return Tuned(graph, exact, found, methods, recipe)
 
 
 def _number(g: Graph, work: int, least: int, most: int) -> int:

@@ -45,6 +45,18 @@ def whole(x: np.ndarray, most: int) -> Whole:
     return Whole(np.rint(numbers, out=numbers), 2.0 ** (exponent - most))
 
 
+def whole_each(x: np.ndarray, most: int) -> Whole:
+    """x [n, ...] likewise with one unit for each of n arrays, [n, 1, ...]: what `whole` makes of each of them."""
+    if len(x) <= 1:
+        return whole(x, most)
+    numbers = np.array(x, np.float64)
+    flat = x.reshape(len(x), -1)
+    largest = np.maximum(np.maximum.reduce(flat, 1), -np.minimum.reduce(flat, 1)).astype(np.float64)
+    exponent = np.maximum(np.frexp(largest)[1], -900).reshape(-1, *[1] * (x.ndim - 1))
+    numbers *= np.ldexp(1.0, most - exponent)
+    return Whole(np.rint(numbers, out=numbers), np.ldexp(1.0, exponent - most))
+
+
 def whole_rows(w: np.ndarray, most: int) -> Whole:
     """Likewise with one unit for each row, the last axis."""
     numbers = np.array(w, np.float64)

@@ -1,6 +1,6 @@
 """The core operators on float32 arrays, one sample at a time: what calibration watches.
 
-Layouts as in `ir/ops.py`. Nothing here is tuned; convolutions go through one matrix product each.
+Layouts as in `ir/ops.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
 from mica.kernels.integers import Output
 from mica.kernels.movement import pick_s8, scatter_s8
-from mica.reference import exact, front_end, functions, pointwise, recurrent, reductions, unary, vectors
+from mica.reference import exact, front_end, functions, pointwise, products, recurrent, reductions, unary, vectors
 
 Arrays = list[np.ndarray]
 Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
@@ -52,64 +52,14 @@ def stream(g: Graph, inputs: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np
                 del values[out]
 
 
-def _windows(
-    x: np.ndarray, kernel: tuple[int, int], a: Mapping[str, Any], out_shape: tuple[int, ...], fill: float
-) -> np.ndarray:
-    """[1,H,W,C] -> view [OH,OW,C,KH,KW]; what lies outside x is `fill`."""
-    (sh, sw), (dh, dw) = a["strides"], a.get("dilations", (1, 1))
-    top, left = a["pads"][:2]
-    _, h, w, c = x.shape
-    oh, ow = out_shape[1:3]
-    reach_h, reach_w = (kernel[0] - 1) * dh + 1, (kernel[1] - 1) * dw + 1
-    full_h = max((oh - 1) * sh + reach_h, top + h)
-    full_w = max((ow - 1) * sw + reach_w, left + w)
-    wide = x[0]
-    if (full_h, full_w) != (h, w):
-        wide = np.full((full_h, full_w, c), fill, x.dtype)
-        wide[top : top + h, left : left + w] = x[0]
-    # Straight from the buffer: numpy's as_strided costs more than a small layer.
-    wide = np.ascontiguousarray(wide)
-    (y, row, col) = wide.strides
-    return np.ndarray((oh, ow, c, *kernel), wide.dtype, wide, 0, (y * sh, row * sw, col, y * dh, row * dw))
-
-
 def _clamp(y: np.ndarray, node: Node) -> np.ndarray:
     low, high = node.attrs.get("clip", (None, None))
     return y if low is None and high is None else np.clip(y, low, high)
 
 
-def _conv2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    x, w, b = a
-    groups = node.attrs["groups"]
-    rows = exact.constant_rows(w)
-    numbers, unit = exact.whole(x, exact.bits(rows.numbers.shape[1])[0])
-    views = _windows(numbers, w.shape[1:3], node.attrs, shape, 0.0).transpose(0, 1, 3, 4, 2)  # [OH,OW,KH,KW,C]
-    oh, ow, _, _, c = views.shape
-    per_in, per_out = c // groups, w.shape[0] // groups
-    y = np.empty((oh * ow, w.shape[0]))
-    for k in range(groups):
-        patch = views[..., k * per_in : (k + 1) * per_in].reshape(oh * ow, -1)  # [pixels, KH*KW*C]
-        outputs = slice(k * per_out, (k + 1) * per_out)
-        np.matmul(patch, rows.numbers[outputs].T, out=y[:, outputs])
-    y *= np.reshape(rows.unit, -1) * unit
-    y += b
-    return _clamp(y.reshape(shape), node)
-
-
-def _depthwise(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    x, w, b = a
-    views = _windows(x, w.shape[1:3], node.attrs, shape, 0.0)
-    times = w.shape[0] // views.shape[2]
-    oh, ow = shape[1:3]
-    # A row of the picture is one row of memory, so that numpy's loops are long.
-    wide = np.tile(w.transpose(1, 2, 0), (1, 1, ow))  # [KH,KW,OW*Cout]
-    y = np.tile(b.astype(np.float32), (oh, ow))  # [OH,OW*Cout]
-    part = np.empty_like(y)
-    for ky, kx in np.ndindex(*w.shape[1:3]):
-        tap = views[..., ky, kx]
-        np.multiply((tap if times == 1 else np.repeat(tap, times, axis=2)).reshape(oh, -1), wide[ky, kx], out=part)
-        y += part
-    return _clamp(y.reshape(shape), node)
+def _one(of_many: Operator) -> Operator:
+    """An operator of `products`, on one sample."""
+    return lambda node, a, shape: of_many(node, [a[0][None], *a[1:]], shape)[0]
 
 
 def _conv_transpose2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
@@ -133,13 +83,8 @@ def _conv_transpose2d(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarr
     return _clamp(y, node)
 
 
-def _fully_connected(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    x, w, b = a
-    return _clamp(exact.with_rows(x, exact.constant_rows(w)) + b, node)
-
-
 def _max_pool(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    views = _windows(a[0], node.attrs["kernel"], node.attrs, shape, -np.inf)
+    views = products.windows(a[0][None], node.attrs["kernel"], node.attrs, shape, -np.inf)[0]
     y = views[..., 0, 0].copy()
     for ky, kx in np.ndindex(*views.shape[3:]):
         np.maximum(y, views[..., ky, kx], out=y)
@@ -159,7 +104,7 @@ def pool_counts(node: Node, in_shape: tuple[int, ...], out_shape: tuple[int, ...
 
 
 def _average_pool(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    views = _windows(a[0], node.attrs["kernel"], node.attrs, shape, 0.0)
+    views = products.windows(a[0][None], node.attrs["kernel"], node.attrs, shape, 0.0)[0]
     counts = pool_counts(node, a[0].shape, shape)
     return _clamp((views.sum(axis=(3, 4)) / counts[:, :, None])[None], node)
 
@@ -290,10 +235,10 @@ SEVERAL: dict[str, Callable[[Node, Arrays, tuple[int, ...]], list[np.ndarray]]] 
 OPS: dict[str, Operator] = {
     **{name: _pointwise(f) for name, f in pointwise.FUNCTIONS.items()},
     **reductions.OPS,
-    "Conv2d": _conv2d,
-    "DepthwiseConv2d": _depthwise,
+    "Conv2d": _one(products.conv2d),
+    "DepthwiseConv2d": _one(products.depthwise),
     "ConvTranspose2d": _conv_transpose2d,
-    "FullyConnected": _fully_connected,
+    "FullyConnected": _one(products.fully_connected),
     "Recurrent": lambda node, a, shape: _recurrent(node, a, shape)[0],
     "Mask": _mask,
     "MaxPool2d": _max_pool,

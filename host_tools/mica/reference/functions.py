@@ -110,11 +110,13 @@ def log(x: Array) -> Array:
     """Natural logarithm: -infinity of 0, NaN of what is negative."""
     good = (x > 0) & (x < np.inf)
     small = x < 2.0**-1000
-    b = (np.where(small, x * 2.0**100, x) if small.any() else x).view(np.int64)
+    some_small = small.any()
+    b = (np.where(small, x * 2.0**100, x) if some_small else x).view(np.int64)
     # The significand in sqrt(1/2)..sqrt(2), and its exponent.
     e = (b - _SQRT_HALF_BITS) >> 52
     m = (b - (e << 52)).view(np.float64)
-    e = np.where(small, e - 100, e)
+    if some_small:
+        e = np.where(small, e - 100, e)
     s = (m - 1.0) / (m + 1.0)
     square = s * s
     rest = _polynomial(square, _LOG)
