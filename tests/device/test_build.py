@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from odd_firmware import MANIFEST, odd_settings
 from targets import EVERY
 
 from mica.boards import load_board
@@ -82,25 +83,21 @@ def folder() -> Path:
     return path
 
 
-def test_settings_and_changes(firmware: Firmware, folder: Path) -> None:
-    """One firmware with an arena and a manifest of its own: beside the usual one, built again only for changes."""
-    module = folder / "extra.py"
-    manifest = folder / "manifest.py"
-    module.write_text("answer = 1\n", encoding="utf-8")
-    manifest.write_text(f"# {os.getpid()}\nmodule('extra.py')\n", encoding="utf-8")
-    board = load_board("UNIX")
-    arena = board.arena + 4096
-    other = build(board, arena=arena, manifests=[manifest])
-    assert other.built
+def test_settings_and_changes(firmware: Firmware) -> None:
+    """One firmware with an arena, kernels and a manifest of its own: beside the usual one, built again only for changes."""
     usual = firmware("UNIX")
-    assert other.image != usual.image
-    assert other.bss - usual.bss == 4096
-    assert not build(board, arena=arena, manifests=[manifest]).built
-    manifest.write_text("module('extra.py')\n", encoding="utf-8")
-    assert build(board, arena=arena, manifests=[manifest]).built
-    assert not build(board).built
-    code = [str(other.image), "-c", "import extra; print(extra.answer)"]
-    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
+    board = load_board("UNIX")
+    with odd_settings(f"# {os.getpid()}\n{MANIFEST}") as settings:
+        other = build(board, **settings)
+        assert other.built
+        assert other.image != usual.image
+        assert other.bss - usual.bss == 4096
+        assert not build(board, **settings).built
+        settings["manifests"][0].write_text(MANIFEST, encoding="utf-8")
+        assert build(board, **settings).built
+        assert not build(board).built
+        code = [str(other.image), "-c", "import extra; print(extra.answer)"]
+        assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
