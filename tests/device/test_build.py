@@ -75,14 +75,6 @@ def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
         assert text in image, text
 
 
-@pytest.fixture
-def folder() -> Path:
-    """A folder for manifests. Always the same, because each path of a manifest gets a build folder of its own."""
-    path = cache_dir() / "tests"
-    path.mkdir(exist_ok=True)
-    return path
-
-
 def test_settings_and_changes(firmware: Firmware) -> None:
     """One firmware with an arena, kernels and a manifest of its own: beside the usual one, built again only for changes."""
     usual = firmware("UNIX")
@@ -106,11 +98,9 @@ def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         build(load_board("MPS2_AN385"), arena=12345)
 
 
-def test_failure_shows_the_telling_lines(firmware: Firmware, folder: Path) -> None:
-    manifest = folder / "wrong.py"
-    manifest.write_text("module('absent.py')\n", encoding="utf-8")
-    with pytest.raises(MicaError) as error:
-        build(load_board("UNIX"), manifests=[manifest])
+def test_failure_shows_the_telling_lines() -> None:
+    with odd_settings("module('absent.py')\n") as settings, pytest.raises(MicaError) as error:
+        build(load_board("UNIX"), **settings)
     text = str(error.value)
     assert text.startswith("building UNIX failed:\n")
     assert "absent.py" in text
