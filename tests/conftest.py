@@ -20,6 +20,47 @@ os.environ.setdefault("MICA_CACHE", str(ROOT / ".cache"))
 RESULTS = Path(os.environ["MICA_CACHE"]) / "matrix.jsonl"  # scripts/matrix.py reads it
 
 
+# The files that take longest, the longest first: begun late, one of them would run on alone. All others come behind.
+LONG = (
+    "usermod/test_usermod.py",
+    "boards/test_every_board.py",
+    "usermod/test_native.py",
+    "format/test_on_boards.py",
+    "device/test_build.py",
+    "e2e/test_release.py",
+    "e2e/test_first_hour.py",
+    "format/test_corrupt_models.py",
+    "format/test_corrupt.py",
+    "format/test_fuzz.py",
+    "faults/test_faults.py",
+    "format/test_fallback.py",
+    "device/test_own_board.py",
+    "e2e/test_build_for.py",
+    "kernels/test_new_kernel.py",
+    "bench/test_isa.py",
+    "onnx_backend/test_node_cases.py",
+    "host/test_recurrent.py",
+    "host/test_accuracy.py",
+    "device/test_push_kill.py",
+    "e2e/test_bench.py",
+    "host/test_below_bound.py",
+    "e2e/test_commands.py",
+    "fleet/test_fleet_mqtt.py",
+    "e2e/test_verify.py",
+    "device/test_push.py",
+    "bench/test_scratch.py",
+    "host/test_host_memory.py",
+    "kernels/test_oracle.py",
+)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first."""
+    place = {ROOT / "tests" / name: i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "matrix(*columns): its outcome is a cell of the README's table of boards")
 

@@ -3,7 +3,7 @@
 
 def printable(text: str) -> str:
     """The text in one line for people: what would break the line, move the cursor or cannot be written becomes '?'."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def printable_lines(text: str) -> str:

@@ -159,12 +159,15 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
         for old in folder.glob(f"{core.name}-{isa}-*.elf"):
             old.unlink(missing_ok=True)
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
-    compile_with = [
-        gcc, *core.flags, *FLAGS, *more,
+    compile_with = [gcc, *core.flags, *FLAGS, *more]
+    own = [
         f"-DBENCH_JOBS={core.jobs:#x}", f"-DBENCH_ARENA_BYTES={core.arena_bytes}", "-DBENCH_TABLES_BYTES=24576",
     ]  # fmt: skip
     places = [*(f"-I{usermod / i}" for i in include), f"-I{BARE}"]
-    objects = _objects(compile_with, places, [BARE / "main.c", BARE / core.start, *sources(isa, usermod)], usermod)
+    objects = [
+        *_objects([*compile_with, *own], places, [BARE / "main.c", BARE / core.start], usermod),
+        *_objects(compile_with, places, sources(isa, usermod), usermod),
+    ]
     symbols = {
         "CODE_BASE": core.code,
         "RAM_BASE": core.ram,
@@ -179,7 +182,7 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
 
 def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], usermod: Path) -> list[str]:
     """Each file compiled, or found in the cache where it, its headers and the options are as they were."""
-    options = hashlib.sha256(repr([compile_with, [Path(place).name for place in places]]).encode())
+    options = hashlib.sha256(repr(compile_with).encode())
     headers: dict[str, list[Path]] = {}  # by name; where there are several, all of them count
     for path in sorted(p for folder in (usermod, BARE) for p in folder.rglob("*.*") if p.suffix in (".h", ".inc")):
         headers.setdefault(path.name, []).append(path)
@@ -200,8 +203,10 @@ def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], 
             old.unlink(missing_ok=True)
 
     def compiled(path: Path) -> str:
-        digest = options.copy()
-        for source, content in with_headers(path, {}).items():
+        digest, seen = options.copy(), with_headers(path, {})
+        if any("isa" in source.parts for source in seen):  # else it is the same for every set of kernels
+            digest.update(repr([Path(place).name for place in places]).encode())
+        for source, content in seen.items():
             digest.update(str(source.relative_to(folder_of(source, usermod))).encode() + content)
         made = folder / f"{digest.hexdigest()[:24]}.o"
         if made.exists():

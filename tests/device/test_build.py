@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from odd_firmware import MANIFEST, odd_settings
 from targets import EVERY
 
 from mica.boards import load_board
@@ -74,33 +75,21 @@ def test_uf2(firmware: Firmware, name: str, chip: int) -> None:
         assert text in image, text
 
 
-@pytest.fixture
-def folder() -> Path:
-    """A folder for manifests. Always the same, because each path of a manifest gets a build folder of its own."""
-    path = cache_dir() / "tests"
-    path.mkdir(exist_ok=True)
-    return path
-
-
-def test_settings_and_changes(firmware: Firmware, folder: Path) -> None:
-    """One firmware with an arena and a manifest of its own: beside the usual one, built again only for changes."""
-    module = folder / "extra.py"
-    manifest = folder / "manifest.py"
-    module.write_text("answer = 1\n", encoding="utf-8")
-    manifest.write_text(f"# {os.getpid()}\nmodule('extra.py')\n", encoding="utf-8")
-    board = load_board("UNIX")
-    arena = board.arena + 4096
-    other = build(board, arena=arena, manifests=[manifest])
-    assert other.built
+def test_settings_and_changes(firmware: Firmware) -> None:
+    """One firmware with an arena, kernels and a manifest of its own: beside the usual one, built again only for changes."""
     usual = firmware("UNIX")
-    assert other.image != usual.image
-    assert other.bss - usual.bss == 4096
-    assert not build(board, arena=arena, manifests=[manifest]).built
-    manifest.write_text("module('extra.py')\n", encoding="utf-8")
-    assert build(board, arena=arena, manifests=[manifest]).built
-    assert not build(board).built
-    code = [str(other.image), "-c", "import extra; print(extra.answer)"]
-    assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
+    board = load_board("UNIX")
+    with odd_settings(f"# {os.getpid()}\n{MANIFEST}") as settings:
+        other = build(board, **settings)
+        assert other.built
+        assert other.image != usual.image
+        assert other.bss - usual.bss == 4096
+        assert not build(board, **settings).built
+        settings["manifests"][0].write_text(MANIFEST, encoding="utf-8")
+        assert build(board, **settings).built
+        assert not build(board).built
+        code = [str(other.image), "-c", "import extra; print(extra.answer)"]
+        assert subprocess.run(code, capture_output=True, text=True, check=True).stdout == "1\n"
 
 
 def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -109,11 +98,9 @@ def test_compiler_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         build(load_board("MPS2_AN385"), arena=12345)
 
 
-def test_failure_shows_the_telling_lines(firmware: Firmware, folder: Path) -> None:
-    manifest = folder / "wrong.py"
-    manifest.write_text("module('absent.py')\n", encoding="utf-8")
-    with pytest.raises(MicaError) as error:
-        build(load_board("UNIX"), manifests=[manifest])
+def test_failure_shows_the_telling_lines() -> None:
+    with odd_settings("module('absent.py')\n") as settings, pytest.raises(MicaError) as error:
+        build(load_board("UNIX"), **settings)
     text = str(error.value)
     assert text.startswith("building UNIX failed:\n")
     assert "absent.py" in text

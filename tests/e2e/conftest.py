@@ -1,7 +1,9 @@
-"""Packed models that several end-to-end tests use."""
+"""Packed models that several end-to-end tests use, packed once for all processes of a run."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +15,35 @@ from bright import save_samples
 from helpers import DEMO, pack
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
+from mica.toolchain.cache import locked
+
+Once = Callable[[str, Callable[[Path], Path]], Path]
+
 
 @pytest.fixture(scope="session")
-def digits_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """once(name, make) is what make(folder) returns, and the process that needs it first calls it."""
+    base = tmp_path_factory.getbasetemp()
+    run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+    def find(name: str, make: Callable[[Path], Path]) -> Path:
+        folder, made = run / f"shared_{name}", run / f"shared_{name}.path"
+        with locked(f"tests/packed-{name}"):
+            if not made.exists():
+                folder.mkdir(exist_ok=True)
+                made.write_text(str(make(folder)))
+        return Path(made.read_text())
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def digits_rows(once: Once) -> Path:
     """The same as a streaming model: it is given a picture row by row."""
-    folder = tmp_path_factory.mktemp("rows")
+    return once("rows", _digits_rows)
+
+
+def _digits_rows(folder: Path) -> Path:
     arrays = dict(np.load(DEMO / "digits_calib.npz"))
     arrays["x"] = arrays["x"][:64].reshape(-1, 1, 1, 8)  # consecutive runs
     np.savez(folder / "rows.npz", **arrays)
@@ -26,26 +52,37 @@ def digits_rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def digits_fed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def digits_fed(once: Once) -> Path:
     """The same with the picture fed, in little memory."""
-    to = tmp_path_factory.mktemp("fed") / "digits.mica"
+    return once("fed", _digits_fed)
+
+
+def _digits_fed(folder: Path) -> Path:
+    to = folder / "digits.mica"
     small = "--feed", "--ram", "4300"
     return pack(DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--plain", "--golden", "2", *small)
 
 
 @pytest.fixture(scope="session")
-def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def digits(once: Once) -> Path:
     """The demo's model, packed."""
-    to = tmp_path_factory.mktemp("packed") / "digits.mica"
+    return once("digits", _digits)
+
+
+def _digits(folder: Path) -> Path:
+    to = folder / "digits.mica"
     return pack(
         DEMO / "digits.onnx", to, "--calib", DEMO / "digits_calib.npz", "--labels", DEMO / "labels.txt", "--golden", "2"
     )
 
 
 @pytest.fixture(scope="session")
-def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tones(once: Once) -> Path:
     """A model that tells tones apart by their sound, and beside it tones.wav: silence, low, silence, high, of half a second each."""
-    folder = tmp_path_factory.mktemp("tones")
+    return once("tones", _tones)
+
+
+def _tones(folder: Path) -> Path:
     rng = np.random.default_rng(1)
     for k in range(8):
         for label in LABELS:
@@ -59,9 +96,12 @@ def tones(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def person(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def person(once: Once) -> Path:
     """A model whose pictures show a person where they are bright."""
-    folder = tmp_path_factory.mktemp("person")
+    return once("person", _person)
+
+
+def _person(folder: Path) -> Path:
     (folder / "labels.txt").write_text("non_person\nperson\n")
     net, x = save_bright(folder / "person.onnx", 3), save_samples(folder / "x.npz", 3)
     words = "--calib", x, "--picture", "rgb", "--labels", folder / "labels.txt", "--plain", "--golden", "1"
@@ -69,17 +109,23 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tones_rows(tones: Path) -> Path:
+def tones_rows(tones: Path, once: Once) -> Path:
     """The same as a streaming model: it is given a frame each 10 ms."""
-    folder = tones.parent
+    return once("tones_rows", lambda _: _tones_rows(tones.parent))
+
+
+def _tones_rows(folder: Path) -> Path:
     words = "--frontend", FRONT_END, "--window", "x:3=1", "--labels", folder / "labels.txt"
     return pack(folder / "tones.onnx", folder / "tones_rows.mica", "--calib", folder / "data", *words)
 
 
 @pytest.fixture(scope="session")
-def fan(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fan(once: Once) -> Path:
     """A model that tells a machine's sounds at 8,000 samples a second, and fan.wav: it stands, runs smoothly, stands, rattles."""
-    folder = tmp_path_factory.mktemp("fan")
+    return once("fan", _fan)
+
+
+def _fan(folder: Path) -> Path:
     rng = np.random.default_rng(2)
     for k in range(8):
         for label in LABELS:
@@ -95,9 +141,12 @@ def fan(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def gestures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gestures(once: Once) -> Path:
     """A model that tells gestures, and gestures.npz as `mica record --imu` writes it: it lies there, is shaken, lies there, is turned."""
-    folder = tmp_path_factory.mktemp("gestures")
+    return once("gestures", _gestures)
+
+
+def _gestures(folder: Path) -> Path:
     rng = np.random.default_rng(3)
     x = np.stack([waves.movement(rng, label) for label in waves.LABELS for _ in range(10)])
     np.savez(folder / "x.npz", x=x)

@@ -6,11 +6,12 @@ import contextlib
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +53,9 @@ BUILDS = (
 )
 INCLUDE = Build("ref").include
 DEBUG = ("-std=c99", "-O1", "-g")
+# One set of options for all that gives the engine damaged files, so that it is compiled once for them. Each edge calls a function:
+# the fuzzer's own, else that of no_coverage.c.
+SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fsanitize-coverage=trace-pc")
 KEPT_SECONDS = 3 * 24 * 3600  # of object files in the cache
 STRICT = [
     *("-std=c99", "-Wall", "-Wextra", "-Werror", "-Wdouble-promotion", "-Wfloat-conversion", "-Wconversion"),
@@ -77,17 +81,30 @@ def run(*command: str, cwd: Path) -> None:
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
 
 
+def _includes(text: bytes, names: Iterable[str]) -> bool:
+    return re.search(rb'#\s*include "(?:' + "|".join(map(re.escape, names)).encode() + rb')"', text) is not None
+
+
 def objects(build: Build, sources: Iterable[str], *flags: str) -> list[str]:
-    """Object files in the cache, each compiled where it, a header or the flags are new. What a change of them left goes later."""
+    """Object files in the cache, each compiled where it, a header or the flags are new. What a change of them left goes later.
+
+    Builds with other kernels share what does not see which those are.
+    """
     folder = cache_dir() / "objects"
     folder.mkdir(exist_ok=True, parents=True)
-    common = hashlib.sha256(repr((gcc(), build, flags)).encode())
-    for path in (*sorted(USERMOD.rglob("*.h")), *sorted(Path(__file__).parent.glob("*.c"))):
-        common.update(path.name.encode() + path.read_bytes())
+    common = hashlib.sha256(repr((gcc(), build.flags, flags)).encode())
+    headers = {path: path.read_bytes() for path in sorted(USERMOD.rglob("*.h"))}
+    for path, content in (*headers.items(), *((p, p.read_bytes()) for p in sorted(Path(__file__).parent.glob("*.c")))):
+        common.update(path.name.encode() + content)
+    selecting = {"mica_select.h"}
+    while more := {p.name for p, content in headers.items() if _includes(content, selecting)} - selecting:
+        selecting |= more
 
     def one(source: str) -> str:
-        digest = common.copy()
-        digest.update(Path(source).read_bytes())
+        digest, content = common.copy(), Path(source).read_bytes()
+        digest.update(content)
+        if f"{os.sep}isa{os.sep}" in source or _includes(content, selecting):
+            digest.update(build.isa.encode())
         made = folder / f"{Path(source).parent.name}-{Path(source).stem}-{digest.hexdigest()[:16]}.o"
         if made.exists():
             made.touch()
@@ -104,6 +121,13 @@ def objects(build: Build, sources: Iterable[str], *flags: str) -> list[str]:
             if old.stat().st_mtime < time.time() - KEPT_SECONDS:
                 old.unlink()
     return made
+
+
+def sanitized(build: Build, *flags: str, replaced: Mapping[str, str] | None = None) -> list[str]:
+    """The engine's object files with these options, SANITIZED by default; of other files where some are replaced."""
+    sources = [(replaced or {}).get(source, source) for source in build.sources]
+    # A file that takes the place of another lies elsewhere.
+    return objects(build, sources, *(flags or SANITIZED), f"-I{USERMOD / 'runtime'}")
 
 
 def link(program: Path, build: Build, objects: Iterable[str], *flags: str) -> Path:

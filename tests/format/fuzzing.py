@@ -34,12 +34,11 @@ def make(folder: Path, build: c_build.Build, changed: bool = False, replaced: Ma
     Where the file changes after the load, UndefinedBehaviorSanitizer is left out: a shift or a sum out of range is a wrong
     number then, which is allowed.
     """
-    sanitize = ("-fsanitize=address",) if changed else ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    sources = [(replaced or {}).get(source, source) for source in build.sources]
-    runtime = f"-I{c_build.USERMOD / 'runtime'}"
-    engine = c_build.objects(build, sources, *sanitize, "-fsanitize-coverage=trace-pc", runtime)
+    sanitize = ("-fsanitize=address", "-fsanitize-coverage=trace-pc") if changed else c_build.SANITIZED
+    engine = c_build.sanitized(build, *sanitize, replaced=replaced)
     flags = ["-D_DEFAULT_SOURCE", *(["-DRUN_CHANGED"] if changed else [])]
-    fuzz = c_build.objects(build, [str(HERE / "fuzz.c")], *sanitize, *flags)
+    own = [flag for flag in sanitize if "coverage" not in flag]  # it does not count itself
+    fuzz = c_build.objects(build, [str(HERE / "fuzz.c")], *own, *flags)
     return c_build.link(folder / "fuzz", build, [*engine, *fuzz], *sanitize)
 
 

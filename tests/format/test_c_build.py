@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import struct
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import c_build
@@ -43,16 +45,29 @@ def _works(cc: str, flags: list[str], folder: Path) -> bool:
     return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 0
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], list[str]]:
+    """The object files of a target, without a warning. Skips where its compiler need not be there."""
+
+    @functools.cache
+    def objects(target: str) -> list[str]:
+        folder = tmp_path_factory.mktemp("target")
+        name, flags = TARGETS[target]
+        cc = c_build.compiler(name)
+        if cc is None or not _works(cc, flags, folder):
+            assert target in OPTIONAL, f"{name} does not work; scripts/setup installs it"
+            pytest.skip(f"{name} {' '.join(flags)} is not installed")
+        c_build.run(cc, *c_build.STRICT, *flags, *c_build.INCLUDE, "-c", *c_build.SOURCES, cwd=folder)
+        made = sorted(str(p) for p in folder.glob("*.o") if p.name != "probe.o")
+        assert len(made) == len(c_build.SOURCES)
+        return made
+
+    return objects
+
+
 @pytest.mark.parametrize("target", TARGETS)
-def test_no_warnings(target: str, tmp_path: Path) -> None:
-    name, flags = TARGETS[target]
-    cc = c_build.compiler(name)
-    if cc is None or not _works(cc, flags, tmp_path):
-        assert target in OPTIONAL, f"{name} does not work; scripts/setup installs it"
-        pytest.skip(f"{name} {' '.join(flags)} is not installed")
-    c_build.run(cc, *c_build.STRICT, *flags, *c_build.INCLUDE, "-c", *c_build.SOURCES, cwd=tmp_path)
-    objects = sorted(str(p) for p in tmp_path.glob("*.o") if p.name != "probe.o")
-    assert len(objects) == len(c_build.SOURCES)
+def test_no_warnings(target: str, compiled: Callable[[str], list[str]]) -> None:
+    name, objects = TARGETS[target][0], compiled(target)
 
     # No global state, and nothing but memcpy, memset, memcmp, strcmp, strlen and the compiler's own arithmetic from outside.
     nm = c_build.compiler(name.replace("gcc", "nm") if name.endswith("-gcc") else "nm")
@@ -74,14 +89,11 @@ def test_no_warnings(target: str, tmp_path: Path) -> None:
         assert not other, f"calls outside: {other}"
 
 
-def test_no_floating_point(tmp_path: Path) -> None:
+def test_no_floating_point(compiled: Callable[[str], list[str]]) -> None:
     """A Cortex-M0+ build calls no soft-float arithmetic (comparisons of scales at load are allowed)."""
-    cc, nm = c_build.compiler("arm-none-eabi-gcc"), c_build.compiler("arm-none-eabi-nm")
-    if cc is None or nm is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
-    flags = ["-Os", "-mcpu=cortex-m0plus", "-mthumb"]
-    c_build.run(cc, *c_build.STRICT, *flags, *c_build.INCLUDE, "-c", *c_build.SOURCES, cwd=tmp_path)
-    objects = sorted(str(p) for p in tmp_path.glob("*.o"))
+    nm = c_build.compiler("arm-none-eabi-nm")
+    assert nm is not None, "arm-none-eabi-nm is not installed; scripts/setup installs it"
+    objects = compiled("Cortex-M0+ -Os")
     listing = subprocess.run([nm, "-u", *objects], capture_output=True, text=True, check=True).stdout
     assert not re.findall(r"__aeabi_(?:f(?:add|sub|mul|div)|d\w+|[callbacks]2[fd]|f2\w+)\b", listing)
 

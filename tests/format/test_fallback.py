@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import usermod_models
 from models import MODELS
+from odd_firmware import odd_settings
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "kernels"))
 from case import Case
@@ -57,7 +58,9 @@ def run(data):
 def board_of_module() -> Iterator[Link]:
     """MicroPython on this computer with a firmware that has no kernel in C at all."""
     facts = load_board("UNIX")
-    with UnixBoard(facts, build(facts, kernels=()).image) as board:
+    with odd_settings() as settings:
+        image = build(facts, **settings).image
+    with UnixBoard(facts, image) as board:
         yield board
 
 

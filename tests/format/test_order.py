@@ -25,7 +25,7 @@ from mica.format.order import Call, Strip
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("driver")
-    return [build(folder, b, "-fsanitize=address,undefined") for b in c_build.BUILDS]
+    return [build(folder, b) for b in c_build.BUILDS]
 
 
 @cache

@@ -183,10 +183,11 @@ def test_stays_near_float(tmp_path: Path, op: str, more: dict[str, Any], rms: fl
     """Rounding alone costs 0.29 output steps; what is on top is the rounding of the weights, and grows with time.
 
     The worst single value may be further off than one and a half steps: 0.1 % of them are, after 12 time steps.
+    Six samples of 200 steps have four times the values of 24 of 12.
     """
     more = {"scale": 0.3} | more
     time = more.pop("time_steps", 12)
-    found = steps_apart(net_of(op, time=time, n_in=6, units=16, **more), tmp_path)
+    found = steps_apart(net_of(op, time=time, n_in=6, units=16, **more), tmp_path, 24 if time == 12 else 6)
     print(op, more, found)
     assert found[0] <= rms
     assert found[1] <= most

@@ -1,8 +1,13 @@
-"""The C kernels equal the numpy oracle byte for byte."""
+"""The C kernels equal the numpy oracle byte for byte.
 
+A test is all cases of a kernel: thousands of tests of a millisecond would take longer to be counted than to be run.
+"""
+
+import contextlib
 import importlib.util
 import itertools
 import sysconfig
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 
 import c_build
@@ -40,15 +45,37 @@ def _loaded(c: Case, layout: Layout | None = None, in_place: int | None = None) 
     return model
 
 
+def _each(cases: Sequence[Case]) -> pytest.MarkDecorator:
+    """One test for each kernel, with those of these cases that are its own."""
+    names = dict.fromkeys(c.kernel for c in cases)
+    return pytest.mark.parametrize("cases", [[c for c in cases if c.kernel == name] for name in names], ids=names)
+
+
+@contextlib.contextmanager
+def _told(c: Case) -> Iterator[None]:
+    """A failure says which case it was."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"the case: {c.name}")
+        raise
+
+
 def test_every_kernel_is_there() -> None:
     assert {c.kernel for c in CASES} == {k.name for k in KERNELS}
     assert len({c.name for c in CASES}) == len(CASES)
     print(f"{len(CASES)} cases")
 
 
-@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
-def test_equals_oracle(c: Case) -> None:
+@_each(CASES)
+def test_equals_oracle(cases: list[Case]) -> None:
     """With the weights in every layout that the kernel reads."""
+    for c in cases:
+        with _told(c):
+            _equals_oracle(c)
+
+
+def _equals_oracle(c: Case) -> None:
     for layout in KERNEL_BY_NAME[c.kernel].layouts:
         case = with_few_weights(c) if layout is CODES4 else c
         model = _loaded(case, layout)
@@ -74,16 +101,19 @@ def test_reference_kernels_equal_oracle(with_reference_kernels: ModuleType, monk
     assert (engine._engine.isa(), with_reference_kernels.isa()) == ("vector", "ref")
     monkeypatch.setattr(engine, "_engine", with_reference_kernels)
     for c in CASES:
-        for layout in KERNEL_BY_NAME[c.kernel].layouts:
-            case = with_few_weights(c) if layout is CODES4 else c
-            model = _loaded(case, layout)
-            model.run()
-            np.testing.assert_array_equal(model.output(0), _oracle(case), c.name)
+        with _told(c):
+            _equals_oracle(c)
 
 
-@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
-def test_at_any_address(c: Case) -> None:
+@_each(CASES)
+def test_at_any_address(cases: list[Case]) -> None:
     """int8 buffers at every alignment, each another; nothing is written but y."""
+    for c in cases:
+        with _told(c):
+            _at_any_address(c)
+
+
+def _at_any_address(c: Case) -> None:
     expected = np.ascontiguousarray(_oracle(c)).view(np.uint8).reshape(-1)
     for offset in range(4):
         step = Placed(c, offset)
@@ -93,9 +123,15 @@ def test_at_any_address(c: Case) -> None:
             np.testing.assert_array_equal(x, np.ascontiguousarray(before).view(np.uint8).reshape(-1))
 
 
-@pytest.mark.parametrize("c", CASES, ids=lambda c: c.name)
-def test_in_slices(c: Case) -> None:
+@_each(CASES)
+def test_in_slices(cases: list[Case]) -> None:
     """Cut at any row, the parts make the whole; each part writes only its own rows."""
+    for c in cases:
+        with _told(c):
+            _in_slices(c)
+
+
+def _in_slices(c: Case) -> None:
     expected = _oracle(c).reshape(-1)
     model = _loaded(c)
     rows, y = model.step_rows(0), len(c.xs)
@@ -110,9 +146,15 @@ def test_in_slices(c: Case) -> None:
         np.testing.assert_array_equal(found[begin * per_row :], expected[begin * per_row :])
 
 
-@pytest.mark.parametrize("c", [c for c in CASES if c.kernel in IN_PLACE], ids=lambda c: c.name)
-def test_in_place(c: Case) -> None:
+@_each([c for c in CASES if c.kernel in IN_PLACE])
+def test_in_place(cases: list[Case]) -> None:
     """Kernels that may write over an input of the output's size."""
+    for c in cases:
+        with _told(c):
+            _in_place(c)
+
+
+def _in_place(c: Case) -> None:
     for i, x in enumerate(c.xs):
         if x.size == np.prod(c.q.dims) and not c.p.get("sum"):
             model = _loaded(c, in_place=i)
@@ -120,9 +162,15 @@ def test_in_place(c: Case) -> None:
             np.testing.assert_array_equal(model.output(0), _oracle(c))
 
 
-@pytest.mark.parametrize("c", [c for c in CASES if "weights" in c.blobs], ids=lambda c: c.name)
-def test_fast_claim(c: Case) -> None:
+@_each([c for c in CASES if "weights" in c.blobs])
+def test_fast_claim(cases: list[Case]) -> None:
     """C grants FAST exactly where the host does, and the bytes do not change with it."""
+    for c in cases:
+        with _told(c):
+            _fast_claim(c)
+
+
+def _fast_claim(c: Case) -> None:
     data = codec.encode(model_of(c))
     if check.fast_is_true(c.blobs):
         model = engine.NativeModel(patched(data, flags=0))

@@ -61,18 +61,21 @@ class _Problem:
             reads = tuple(dict.fromkeys(storage(i) for i in active))
             shared = tuple(storage(i) for i in donors(g, n, places))
             self.steps.append(_Step(reads, storage(n.outputs[0]), shared, needs))
+        kept = {storage(o) for o in g.outputs}
         self.readers = [0] * len(self.sizes)  # bitmask of the steps that read each storage
         self.writers = [0] * len(self.sizes)  # and of those that write it: several where it is joined from parts
         for k, s in enumerate(self.steps):
             self.writers[s.write] |= 1 << k
             for r in s.reads:
                 self.readers[r] |= 1 << k
-        self.kept = {storage(o) for o in g.outputs}
+        self.users = [r | w for r, w in zip(self.readers, self.writers, strict=True)]
+        for o in kept:
+            self.users[o] = -1  # also steps that there are not: it never dies
         self.all_done = (1 << len(self.steps)) - 1
 
     def dies(self, storage: int, done: int) -> bool:
         """No step outside `done` reads or writes it, and it is no model output."""
-        return storage not in self.kept and not (self.readers[storage] | self.writers[storage]) & ~done
+        return not self.users[storage] & ~done
 
     def is_live(self, storage: int, done: int) -> bool:
         """A model input, or a part of it was written."""
@@ -80,14 +83,16 @@ class _Problem:
 
     def run(self, k: int, done: int, live: int) -> tuple[int, int]:
         """Step k on top of `done` with `live` bytes: (bytes in use while it runs, bytes live behind it)."""
-        s = self.steps[k]
-        after = done | 1 << k
-        dying = [r for r in s.reads if self.dies(r, after)]
+        s, rest = self.steps[k], ~(done | 1 << k)
+        dying = [r for r in s.reads if not self.users[r] & rest]
         out = 0 if self.is_live(s.write, done) else self.sizes[s.write]
-        shared = any(r in dying for r in s.in_place)
-        during = live + (0 if shared else out)
-        behind = live + out - sum(self.sizes[r] for r in dying)
-        if s.write not in dying and self.dies(s.write, after):  # nobody reads it
+        during = behind = live + out
+        if dying:
+            if any(r in dying for r in s.in_place):
+                during = live
+            for r in dying:
+                behind -= self.sizes[r]
+        if s.write not in dying and self.dies(s.write, ~rest):  # nobody reads it
             behind -= self.sizes[s.write]
         return during, behind
 
@@ -119,7 +124,8 @@ def _search(problem: _Problem) -> list[int] | None:
     queue: list[tuple[int, int, int, int, int]] = [(start, 0, next(serial), 0, start)]
     came_from: dict[int, tuple[int, int]] = {}
     best = {0: start}
-    visited: set[int] = set()
+    followers = [[j for j, s in enumerate(problem.steps) if s.needs >> k & 1] for k in range(len(problem.steps))]
+    ready: dict[int, int] = {}  # by set that was visited: bitmask of the steps that can run next
     while queue:
         most, _, _, done, live = heapq.heappop(queue)
         if done == problem.all_done:
@@ -128,17 +134,29 @@ def _search(problem: _Problem) -> list[int] | None:
                 done, k = came_from[done]
                 order.append(k)
             return order[::-1]
-        if done in visited:
+        if done in ready:
             continue
-        visited.add(done)
-        if len(visited) > SEARCH_STATES:
+        if done:
+            before, k = came_from[done]
+            waiting, news = ready[before] & ~(1 << k), followers[k]
+        else:
+            waiting, news = 0, list(range(len(problem.steps)))
+        for j in news:
+            if not problem.steps[j].needs & ~done:
+                waiting |= 1 << j
+        ready[done] = waiting
+        if len(ready) > SEARCH_STATES:
             return None
-        for k, s in enumerate(problem.steps):
-            if done >> k & 1 or s.needs & ~done:
+        while waiting:
+            step = waiting & -waiting  # in the file's order
+            waiting ^= step
+            k, after = step.bit_length() - 1, done | step
+            known = best.get(after, 1 << 62)
+            if known <= most:  # so many orders lead to one set that most of them end here
                 continue
             during, behind = problem.run(k, done, live)
-            after, reached = done | 1 << k, max(most, during)
-            if reached < best.get(after, 1 << 62):
+            reached = max(most, during)
+            if reached < known:
                 best[after] = reached
                 came_from[after] = (done, k)
                 # Among equal peaks, the set with more steps done first: it reaches the end without detours.
