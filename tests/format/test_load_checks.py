@@ -12,7 +12,7 @@ from mica import engine
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.codec import FormatError, ModelFile, StepRecord, TensorRecord
-from mica.format.schema import HEADER, STEP
+from mica.format.schema import HEADER, STEP, TENSOR
 from mica.format.weights import CODES, CODES4, LAYOUTS, Layout
 from mica.format.weights import ROWS as ROWS_LAYOUT
 
@@ -149,3 +149,15 @@ def test_the_shifts_of_fast(flags: int, shift: int) -> None:
     place = data.index(np.full(ROWS, 9, np.int8).tobytes(), data.index(np.full(ROWS, 2**30, np.int32).tobytes()))
     data[place + ROWS - 1] = shift
     assert ("claims FAST" in judged(data)) == (flags == 1 and shift in (0, 23))
+
+
+def test_dimensions_beyond_the_rank() -> None:
+    """Are 1, and the message says so, for the first of them as well."""
+    data, _ = layer(ROWS_LAYOUT, 4)
+    sections = codec._sections(bytes(data), codec.unpack_record(HEADER, bytes(data), 0))
+    dims = sections["TENSORS"].offset + codec.field_offset(TENSOR, "dims")
+    for k in (4, 5):
+        changed = bytearray(data)
+        changed[dims + 4 * k] = 2
+        with pytest.raises(FormatError, match=r"a dimension: found 2, expected 1 \("):
+            engine.load(codec.with_crc(bytes(changed)))

@@ -25,6 +25,9 @@ SETS: dict[str, tuple[str, ...]] = {
         *("tests/device/test_push.py", "tests/device/test_romfs.py", "tests/device/test_slots.py", "-k"),
         "test_files or broke_off or romfs and not lengths_at or slots and not power_cut",
     ),
+    "pictures": ("tests/kernels/test_picture.py", "tests/format/test_picture_fuzz.py"),
+    "tokens": ("tests/format/test_tokens.py",),
+    "fleet": ("tests/fleet/test_hostile.py", "tests/fleet/test_fleet_push.py", "tests/fleet/test_fleet_rom.py"),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }
 

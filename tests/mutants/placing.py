@@ -17,6 +17,12 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
     "slots": (("firmware/mica/slots.py", "slots"), ("firmware/mica/remote_push.py", "push")),
     "push": (("host_tools/mica/link/push.py", "push"), ("host_tools/mica/images/romfs.py", "push")),
 }  # fmt: skip
+# Files of an area that other tests are about.
+OTHERS = {
+    "usermod_c/kernels/picture.c": "pictures",
+    "usermod_c/runtime/tokens.c": "tokens",
+    **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("fleet", "fleet_push", "fleet_rom", "mqtt")), "fleet"),
+}
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 COMPARISON = re.compile(r"(?<![-<>=!+*/&|^%])(<=|>=|==|!=|<|>)(?![<>=])")
 CONSTANT = re.compile(r"(?<![\w.])\d+(?=[uU]?(?![\w.]))")
@@ -98,7 +104,7 @@ def places(root: Path, seed: int, count: int) -> list[Place]:
             for path in sorted(root.glob(glob)):
                 file = path.relative_to(root).as_posix()
                 find = python_places if path.suffix == ".py" else c_places
-                for place in find(file, path.read_text(encoding="utf-8"), tests):
+                for place in find(file, path.read_text(encoding="utf-8"), OTHERS.get(file, tests)):
                     by_kind.setdefault(place.kind, []).append(place)
         areas.append(by_kind)
     kinds = ("comparison", "constant", "statement")

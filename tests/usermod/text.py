@@ -80,6 +80,8 @@ fails(mica.generate, m, "a" * 60)
 fails(mica.generate, m, "he", temperature=-1)
 fails(mica.generate, m, "he", temperature=10.5)
 fails(mica.generate, m, "he", top_k=99)
+print(len(mica.complete(m, "he", 3, top_k=m._m.tokens()[0])) > 0)  # all of them
+m.reset()
 fails(mica.generate, m, "he", seed=-1)
 fails(mica.generate, m, "he", stop="")
 g = mica.generate(m, "he")
