@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import mutants
 import placing
@@ -29,13 +29,14 @@ def test_equivalents_have_their_place() -> None:
         assert e["before"] in lines and e["after"] != e["before"] and len(e["reason"]) > 40, e
 
 
-def test_argmax() -> None:
+def test_places() -> None:
     """One seed, the same places; each area and kind has its share; another seed, others."""
     first, again, other = placing.places(ROOT, 1, 8), placing.places(ROOT, 1, 8), placing.places(ROOT, 2, 8)
     assert first == again and first != other
     assert {p.kind for p in first[:12]} == {"comparison", "constant", "statement"}
-    sets = [{tests for _, tests in globs} for globs in placing.AREAS.values()]
-    assert all(first[i].tests in sets[i % 4] for i in range(8))
+    areas = list(placing.AREAS.values())
+    assert all(any(PurePath(first[i].file).match(glob) for glob, _ in areas[i % 4]) for i in range(8))
+    assert all(p.tests == placing.OTHERS[p.file] for p in placing.places(ROOT, 3, 40) if p.file in placing.OTHERS)
 
 
 def test_code_only() -> None:
