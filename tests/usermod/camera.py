@@ -57,6 +57,14 @@ class Reader(Driver):
         return self.capture(buffer)
 
 
+class Giver(Driver):
+    """Gives back the buffer that it has filled."""
+
+    def capture(self, buffer):
+        super().capture(buffer)
+        return buffer
+
+
 def show(frame):
     print(len(frame[0]), frame[1:])
 
@@ -66,7 +74,7 @@ for size in (48, 96, 144):
     show(Esp32(Camera(bytes(size))).frame())
 show(OpenMV(Sensor(96), "yuyv").frame())
 show(Esp32(Camera(bytes(32)), 4, 4, "rgb565le").frame())
-for driver in (Driver(None), Driver(96), Reader(96)):
+for driver in (Driver(None), Driver(96), Reader(96), Giver(None)):
     camera = Buffered(driver, 8, 6, "rgb565be")
     frame = camera.frame()
     show(frame)
