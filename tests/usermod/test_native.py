@@ -351,7 +351,7 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """The shifts and the conversion of 64 bits that GCC calls there, the latter on Cortex-M0 as well, give what Python and numpy say."""
+    """The shifts, the swap of bytes and the conversion that GCC calls there, the last on Cortex-M0 as well, give what Python and numpy say."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name", "-DL2F=mica_floatdisf"]
@@ -367,6 +367,9 @@ def test_library_for_windows(tmp_path: Path) -> None:
             value = kind(x).value
             expected = kind(value << i % 64).value if name == "ashldi3" else value >> i % 64
             assert function(value, i % 64) == expected, (name, value, i % 64)
+    code.mica_bswapsi2.restype, code.mica_bswapsi2.argtypes = ctypes.c_uint32, [ctypes.c_uint32]
+    for x in numbers:
+        assert code.mica_bswapsi2(x % 2**32) == int.from_bytes((x % 2**32).to_bytes(4, "little"), "big"), x
     code.mica_floatdisf.restype, code.mica_floatdisf.argtypes = ctypes.c_float, [ctypes.c_int64]
     for x in numbers:
         assert code.mica_floatdisf(x) == np.int64(x).astype(np.float32), x

@@ -46,3 +46,11 @@ int64_t LIBGCC(ashrdi3)(int64_t x, int n) {
     uint64_t flip = 0 - (uint64_t)(x < 0);
     return (int64_t)(LIBGCC(lshrdi3)((uint64_t)x ^ flip, n) ^ flip);
 }
+
+uint32_t LIBGCC(bswapsi2)(uint32_t x);
+
+uint32_t LIBGCC(bswapsi2)(uint32_t x) {
+    volatile uint32_t low = x << 16; // in one expression the compiler sees a swap of bytes, and calls this function for it
+    const uint32_t halves = low | x >> 16;
+    return (halves & 0x00FF00FF) << 8 | (halves >> 8 & 0x00FF00FF);
+}
