@@ -20,17 +20,6 @@ from mica.toolchain.build import build
 
 DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 
-# A board that takes 20 ms longer than it needs.
-SLOW = """
-import json, time, mica.fleet
-class Slow(mica.fleet.Agent):
-    def compute(self, model, inputs):
-        time.sleep_ms(20)
-        return super().compute(model, inputs)
-with open("fleet.json") as f:
-    Slow(json.load(f)).work()
-"""
-
 Join = Callable[..., Member]
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, SLOW, Join, free_port
+from conftest import DEMO, Join, free_port
+from outages import SLOW
 
 from mica.cli.main import main
 from mica.errors import MicaError

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import DEMO, SLOW, Join
+from conftest import DEMO, Join
+from outages import SLOW
 from test_coordinator import QUICK, Trouble, dies, hangs, sound
 from test_fleet_mqtt import random_samples, wait_until
 
