@@ -17,6 +17,23 @@ void *memcpy(void *restrict to, const void *restrict from, size_t n) {
     return to;
 }
 
+int memcmp(const void *a, const void *b, size_t n) {
+    const unsigned char *x = a, *y = b;
+    size_t i = 0;
+    while (i < n && x[i] == y[i]) {
+        i++;
+    }
+    return i < n ? (int)x[i] - (int)y[i] : 0;
+}
+
+size_t strlen(const char *s) {
+    size_t n = 0;
+    while (s[n]) {
+        n++;
+    }
+    return n;
+}
+
 void *memset(void *to, int c, size_t n) {
     for (size_t i = 0; i < n; i++) {
         ((volatile uint8_t *)to)[i] = (uint8_t)c;
