@@ -26,7 +26,10 @@ def mend(model: onnx.ModelProto) -> bool:
     missing = [t for t in g.initializer if t.name not in listed] if model.ir_version <= CONSTANTS_ARE_INPUTS else []
     g.input.extend(helper.make_tensor_value_info(t.name, t.data_type, list(t.dims)) for t in missing)
     if untyped:
-        inferred = {v.name: v for v in infer_shapes(model).graph.output if v.HasField("type")}
+        try:
+            inferred = {v.name: v for v in infer_shapes(model).graph.output if v.HasField("type")}
+        except (RuntimeError, ValueError):  # the checker says what is wrong
+            return bool(idle or missing)
         for o in untyped:
             o.CopyFrom(inferred.get(o.name, o))
     return bool(untyped or idle or missing)
