@@ -9,6 +9,8 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 
+from mica.link import serial_board
+
 PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
 
 # The program that was sent, and where to write -> what it prints, then b"\x04", its exception, b"\x04>".
@@ -17,11 +19,13 @@ Reply = Callable[[str], "bytes | Iterator[bytes]"]
 
 class FakeBoard:
     """`port` is its name. `reply(program)` gives what the program prints, an exception of it behind b"\\x04"; an iterator is
-    written piece by piece until the host interrupts. The first `late` prompts come together with the one after them."""
+    written piece by piece until the host interrupts. The first `late` prompts come together with the one after them.
+    With `looks`, it is in a transfer at first: in a piece of 256 bytes, and it takes what has come only so often (seconds)."""
 
-    def __init__(self, reply: Reply, late: int = 0) -> None:
+    def __init__(self, reply: Reply, late: int = 0, looks: float = 0.0) -> None:
         self.reply = reply
         self._late = late
+        self._looks = looks
         self.written = 0
         self._ours, theirs = os.openpty()
         tty.setraw(theirs)
@@ -62,9 +66,24 @@ class FakeBoard:
             data = data[n:]
         return True
 
+    def _finish_transfer(self) -> None:
+        """Take pieces until one does not begin for as long as a board would wait."""
+        have, last = 0, time.monotonic()
+        while self._going and (have or time.monotonic() - last < serial_board._PATIENCE):
+            time.sleep(self._looks)
+            new = self._read()
+            if new:
+                last = time.monotonic()
+            have += len(new)
+            self._write(b"+" * (have // 256))
+            have %= 256
+        self._write(b"\x04Traceback: OSError: no data\r\n\x04>")
+
     def _run(self) -> None:
         program, late = b"", 0
         with contextlib.suppress(OSError):
+            if self._looks:
+                self._finish_transfer()
             while self._going:
                 program += self._read()
                 if program[:1] == b"\x04":  # a soft reset

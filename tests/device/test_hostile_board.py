@@ -187,6 +187,12 @@ def test_an_answer_that_trickles(hasty: None) -> None:
             board.exec("x", 0.2)
 
 
+def hello(program: str) -> bytes:
+    """What a board prints that knows one thing to say, and the word by which the host finds its place."""
+    word = re.fullmatch(r"print\('([0-9a-f]{16})'\)", program)
+    return word[1].encode() + b"\r\n" if word else b"hello"
+
+
 def test_prompts_that_come_late(hasty: None) -> None:
     """A board on a busy computer answers each time it was asked, when nobody waits any more: the second prompt was taken for the
     end of a soft reset, and what came of that for the board's answer to the first program."""
@@ -194,12 +200,19 @@ def test_prompts_that_come_late(hasty: None) -> None:
 
     def reply(program: str) -> bytes:
         asked.append(program)
-        said = re.fullmatch(r"print\('([0-9a-f]{16})'\)", program)
-        return said[1].encode() + b"\r\n" if said else b"hello"
+        return hello(program)
 
     with FakeBoard(reply, late=1) as fake, SerialBoard(fake.port) as board:
         assert board.exec("x") == b"hello" and board.exec("y") == b"hello"
     assert asked[1:] == ["x", "y"]
+
+
+def test_a_slow_board_left_in_a_transfer(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What filled its piece on a busy computer began the next one, which nothing filled: no MicroPython answered."""
+    monkeypatch.setattr(serial_board, "_PATIENCE", 0.7)
+    monkeypatch.setattr(serial_board, "_ANSWER", 1.5)
+    with FakeBoard(hello, looks=0.4) as fake, SerialBoard(fake.port, reset=False) as board:
+        assert board.exec("x") == b"hello"
 
 
 def test_an_exception_without_end(hasty: None) -> None:

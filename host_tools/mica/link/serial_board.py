@@ -189,9 +189,37 @@ class _RawRepl(SerialTransport):
             self.serial.write(b"\x03")
             time.sleep(0.002)
             if self.serial.inWaiting() and b"+" in self.serial.read_some():
-                time.sleep(_PATIENCE + 0.5)
+                break
+        else:
+            if not self._asks_for_more(_ANSWER / 2):
+                return False
+        if self._given_up():
+            return True
+        # What was still on its way to a slow board has begun the next piece. How many bytes that one lacks is found by
+        # halves, with time for each answer.
+        least, most = 1, _PIECE
+        while least < most:
+            middle = (least + most) // 2
+            self.serial.write(b"\x03" * middle)
+            if self._asks_for_more(_ANSWER / 2):
+                least, most = _PIECE - middle + least, _PIECE
+            else:
+                least, most = 1, most - middle
+        self.serial.write(b"\x03" * most)
+        return self._given_up()
+
+    def _asks_for_more(self, seconds: float) -> bool:
+        """Whether the board asks for the next piece in this time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if b"+" in self.serial.read_some():
                 return True
         return False
+
+    def _given_up(self) -> bool:
+        """Whether the program on the board ends, as it does when no next piece comes."""
+        seconds = _ANSWER + _PATIENCE
+        return self.read_until(1, b"\x04>", timeout=seconds, timeout_overall=seconds).endswith(b"\x04>")
 
     def restart(self) -> bool:
         """Soft-reset from within the raw REPL."""
