@@ -38,6 +38,12 @@ def test_crc32_is_zlibs() -> None:
             assert crc32(0, word.ctypes.data, 4) == zlib.crc32(word.tobytes())
 
 
+def test_another_kind_of_file() -> None:
+    """It is told by its first word, which needs no place."""
+    with pytest.raises(FormatError, match=r"^not a .mica file: found 1179403647, expected 1094928717; give a file"):
+        engine.load(b"\x7fELF" + bytes(200))
+
+
 def layer(layout: Layout, k: int, bias: int = 0, flags: int = 1) -> tuple[bytearray, int]:
     """A file of one layer with ROWS outputs that claims FAST, and where its weights begin: 1, 2, 3 and so on."""
     dense = layout is not ROWS_LAYOUT

@@ -28,6 +28,8 @@ SETS: dict[str, tuple[str, ...]] = {
     "pictures": ("tests/kernels/test_picture.py", "tests/format/test_picture_fuzz.py"),
     "tokens": ("tests/format/test_tokens.py",),
     "fleet": ("tests/fleet/test_hostile.py", "tests/fleet/test_fleet_push.py", "tests/fleet/test_fleet_rom.py"),
+    "sound": ("tests/e2e/test_listen.py",),
+    "motion": ("tests/e2e/test_watch.py",),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }
 

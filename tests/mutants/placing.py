@@ -22,6 +22,8 @@ OTHERS = {
     "usermod_c/kernels/picture.c": "pictures",
     "usermod_c/runtime/tokens.c": "tokens",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("fleet", "fleet_push", "fleet_rom", "mqtt")), "fleet"),
+    **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),
+    **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("motion", "analog")), "motion"),
 }
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 COMPARISON = re.compile(r"(?<![-<>=!+*/&|^%])(<=|>=|==|!=|<|>)(?![<>=])")
