@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from attention_model import attention_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model, window
 from test_load_checks import verdicts
@@ -70,6 +71,21 @@ def test_rank_6() -> None:
             m.run()
             results.append(m.output(0))
         np.testing.assert_array_equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("mult_c", 2**31 // 65025 - 163, "mult_c or mult_s is negative or too large"),
+        ("mult_c", 2**31 // 65025 - 164, ""),
+        ("inner", 3, "the rotations do not divide the rows"),
+        ("act_min", 127, ""),
+    ],
+)
+def test_a_rotation(name: str, value: int, reason: str, judged: Callable[[ModelFile], str]) -> None:
+    model = attention_model()
+    model.steps[0].params[name] = value
+    assert reason in (said := judged(model)) and bool(said) == bool(reason), said
 
 
 def place(data: bytes, table: str, index: int, field: str) -> int:
