@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
 import zlib
+from pathlib import Path
 
+import c_build
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ from mica.format.schema import HEADER, STEP, TENSOR
 from mica.format.weights import CODES, CODES4, LAYOUTS, Layout
 from mica.format.weights import ROWS as ROWS_LAYOUT
 
+ROOT = Path(__file__).resolve().parents[2]
 ROWS = 3
 MARK = 7654321  # a bias, to find its place
 
@@ -36,6 +40,25 @@ def test_crc32_is_zlibs() -> None:
             word = np.zeros(1, np.uint32)
             word.view(np.uint8)[place] = byte
             assert crc32(0, word.ctypes.data, 4) == zlib.crc32(word.tobytes())
+
+
+def test_crc32_reads_words_where_words_are(tmp_path: Path) -> None:
+    """A Cortex-M0+ has no others. What the compiler's check of alignment sees, this processor would bear."""
+    lines = (
+        "#include <stdalign.h>",
+        '#include "mica.h"',
+        "int main(void) {",
+        "    static alignas(16) const unsigned char data[32] = {1, 2, 3};",
+        "    for (int i = 0; i < 16; ++i) { if (mica_crc32(0, data + i, 16) == 0) { return 1; } }",
+        "    return 0;",
+        "}",
+    )
+    source, program = tmp_path / "main.c", tmp_path / "main"
+    source.write_text("\n".join(lines), encoding="utf-8")
+    c = ROOT / "usermod_c"
+    flags = ("-std=c11", "-O1", "-fsanitize=alignment", "-fno-sanitize-recover=all", f"-I{c / 'include'}")
+    subprocess.run([c_build.gcc(), *flags, source, c / "runtime" / "crc32.c", "-o", program], check=True)
+    subprocess.run([program], check=True)
 
 
 def test_another_kind_of_file() -> None:
