@@ -92,6 +92,21 @@ def test_c_and_python_agree(method: str, flags: int) -> None:
     assert spelled > 60
 
 
+@needs_engine
+@pytest.mark.parametrize(
+    ("lead", "length"),
+    [(0xBF, 1), (0xC0, 2), (0xDF, 2), (0xE0, 3), (0xEF, 3), (0xF0, 4), (0xF7, 4), (0xF8, 1), (0xFF, 1)],
+)
+def test_where_a_character_ends(lead: int, length: int) -> None:
+    """Merges begin with whole characters where there are pieces of them; what joins two pieces costs too much here."""
+    text = bytes([lead, 0x81, 0x82, 0x83])
+    pieces = (*(text[:n] for n in (1, 2, 3, 4)), *(bytes([b]) for b in text[1:]))
+    t = listed(Tokens(pieces, "MERGES", (NEVER,) * len(pieces), begin=0, end=3, position=1))
+    expected = [length - 1, *range(3 + length, 7)]
+    assert tokens.encode(t, text) == expected
+    assert engine.NativeModel(codec.encode(language_model(t))).encode(text) == expected
+
+
 def test_least_costs() -> None:
     """UNIGRAM, against all ways of taking a text apart."""
     t = vocabulary("UNIGRAM", 3, letters="ab", most=12)

@@ -20,6 +20,7 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
 # Files of an area that other tests are about.
 OTHERS = {
     "usermod_c/kernels/picture.c": "pictures",
+    "usermod_c/runtime/encode.c": "tokens",
     "usermod_c/runtime/tokens.c": "tokens",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("fleet", "fleet_push", "fleet_rom", "mqtt")), "fleet"),
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),
