@@ -17,6 +17,7 @@ import enum
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mica.errors import MicaError
 
@@ -36,8 +37,7 @@ class Status(enum.IntEnum):
     FAILED = 4  # the run raised an exception
 
 
-@dataclass(frozen=True, order=True)
-class Key:
+class Key(NamedTuple):
     """What a request is, however often it is asked: its first right answer counts."""
 
     job: int
