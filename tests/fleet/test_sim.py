@@ -34,6 +34,24 @@ def test_boards_that_die_lose_nothing() -> None:
         assert report.p99 < 0.25 and report.rate > 0.7 * 400
 
 
+def test_a_model_in_parts_is_as_fast_as_its_slowest_part() -> None:
+    plan = Plan([0.034, 0.023, 0.009], 300, parts=True)
+    report = Simulation(plan).run()
+    assert (report.answered, report.lost, report.wrong) == (300, 0, 0) and report.counts["sent"] == 900
+    assert report.rate == pytest.approx(1 / (0.034 + plan.overhead), rel=0.02)
+    report = Simulation(Plan([0.034, 0.023, 0.009], 200, parts=True, kill_every=1.0)).run()
+    assert (report.lost, report.wrong) == (0, 0) and report.counts["lost_boards"] > 3
+
+
+def test_a_broker_that_is_away_loses_nothing() -> None:
+    """Without a session in each birth all boards stood still here."""
+    quiet = Simulation(Plan([0.02] * 8, 2000)).run()
+    report = Simulation(Plan([0.02] * 8, 2000, restart=(1.0, 1.0))).run()
+    assert (report.lost, report.wrong, report.failed) == (0, 0, 0)
+    assert report.counts["asked_again"] <= 2 * 8 + 2
+    assert quiet.seconds + 0.9 < report.seconds < quiet.seconds + 3.0 and report.longest < 4.0
+
+
 def test_a_board_that_hangs_costs_itself() -> None:
     report = Simulation(Plan([0.02] * 4, 800, hang=[(0, 1.0, 1e9)])).run()
     assert report.lost == 0 and report.rate > 0.95 * 150

@@ -20,7 +20,7 @@ from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
 from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
-from mica.fleet.stages import Route, Stages
+from mica.fleet.stages import UNDER_WAY, Route, Stages
 from mica.fleet.wire import Key
 from mica.link.board import Say
 from mica.run.host import HostRunner
@@ -31,7 +31,6 @@ OpenLinks = Callable[[Events], Sequence[Link]]
 _PATIENCE = 120.0  # seconds for a first board to be there
 _STALLED = 60.0  # seconds without a board at work, or without an answer
 _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
-_UNDER_WAY = 16  # samples that are between parts, and 4 more a board
 
 
 class FleetRunner(Runner):
@@ -105,7 +104,7 @@ class FleetRunner(Runner):
         while True:
             now = time.monotonic()
             # What is between two parts is kept here, so there are not more of those than boards have use for.
-            while waiting and (len(self._route) == 1 or stages.under_way < _UNDER_WAY + 4 * self._dispatcher.known):
+            while waiting and (len(self._route) == 1 or stages.under_way < UNDER_WAY + 4 * self._dispatcher.known):
                 sample, inputs = waiting.popleft()
                 actions += stages.begin(now, sample, joined(inputs))
             self._do(actions, failed)

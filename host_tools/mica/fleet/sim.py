@@ -18,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica.fleet.sim_returns import returns
+from mica.fleet.stages import UNDER_WAY
 from mica.fleet.wire import Answer, Key, Request, Status
 
 Event = Callable[..., None]
@@ -39,7 +41,10 @@ class Plan:
     kill_every: float = 0.0  # a random board loses power so often
     revive: float = 1.0  # and is back after so long
     start: float = 0.12  # from power to the first request
+    begin: float = 0.0  # when the requests come
     hang: Sequence[tuple[int, float, float]] = ()  # (board, from, until): it stops, and goes on
+    parts: bool = False  # each board has a part of one model, in order; a request passes all of them
+    restart: tuple[float, float] | None = None  # the broker dies then, and is away for so long
     liars: Sequence[int] = ()
     seed: int = 0
     settings: Settings = field(default_factory=Settings)
@@ -84,6 +89,8 @@ def right_answer(inputs: bytes) -> bytes:
 
 class Simulation:
     def __init__(self, plan: Plan) -> None:
+        if plan.parts and plan.liars:
+            raise ValueError("what is withdrawn of a model in parts is not simulated")
         self.plan = plan
         self.now = 0.0
         self.dispatcher = Dispatcher(plan.settings, plan.seed)
@@ -102,8 +109,8 @@ class Simulation:
         self._inbox: deque[tuple[float, Event, tuple[Any, ...]]] = deque()
         self._coordinator_free = 0.0
         self._broker_free = 0.0
-        self._broker_up = True
-        self._born = 0
+        self._submitted = 0
+        self._broker_back = 0.0  # until then it is away
         self._tick_at: float | None = None
 
     def run(self, give_up: float = 60.0) -> Report:
@@ -120,11 +127,14 @@ class Simulation:
         p = self.plan
         for board in self._boards:
             self._power(board)
-        for seq in range(p.requests):
-            key = Key(1, seq)
-            self._do(self.dispatcher.submit(0.0, key, _MODEL, seq.to_bytes(4, "little")))
+        if p.begin:
+            self._at(p.begin, self._submit)
+        else:
+            self._submit()
         if p.kill_every:
             self._at(p.start + p.kill_every, self._kill)
+        if p.restart is not None:
+            self._at(p.restart[0], self._broker_dies)
         for number, begin, end in p.hang:
             self._at(begin, self._hang, self._boards[number], True)
             self._at(end, self._hang, self._boards[number], False)
@@ -135,7 +145,7 @@ class Simulation:
             self._answers,
             self._failed,
         )
-        progress, done = 0.0, 0
+        progress, done = p.begin, 0
         while (events or inbox) and (len(answers) + len(failed) < p.requests or dispatcher.audits_open()):
             if inbox and (not events or inbox[0][0] <= events[0][0]):
                 self.now, event, given = inbox.popleft()
@@ -150,9 +160,9 @@ class Simulation:
 
     def _report(self, end: float) -> Report:
         p = self.plan
-        seconds = max(end - p.start, 1e-9)
+        seconds = max(end - max(p.start, p.begin), 1e-9)
         latencies = sorted(self._latency.values()) or [0.0]
-        wrong = sum(1 for k, y in self._answers.items() if y != right_answer(k.seq.to_bytes(4, "little")))
+        wrong = sum(1 for k, y in self._answers.items() if y != self._right(k.seq))
 
         def at(share: float) -> float:
             return latencies[min(len(latencies) - 1, int(share * len(latencies)))]
@@ -170,6 +180,12 @@ class Simulation:
             counts=dict(self.dispatcher.counts),
             quarantined=self._quarantined,
         )
+
+    def _right(self, seq: int) -> bytes:
+        y = seq.to_bytes(4, "little")
+        for _ in range(len(self._boards) if self.plan.parts else 1):
+            y = right_answer(y)
+        return y
 
     # ---- events
 
@@ -189,6 +205,9 @@ class Simulation:
                     if request.key not in self._first:
                         self._first[request.key] = self.now
                     self._send(self._by_name[name], request)
+                case Done(key, outputs, _) if self.plan.parts and key.stage + 1 < len(self._boards):
+                    after = Key(key.job, key.seq, key.stage + 1)
+                    actions += self.dispatcher.submit(self.now, after, _MODEL + after.stage, outputs)
                 case Done(key, outputs, _):
                     self._answers[key] = outputs
                     if key not in self._latency:
@@ -201,10 +220,22 @@ class Simulation:
                     self._at(self.now + _AUDIT, self._audit, action)
                 case Quarantined(name, _):
                     self._quarantined.append(name)
+        if self._submitted and self.plan.parts:
+            self._submit()
         due = self.dispatcher.next_due()
         if due is not None and (self._tick_at is None or (due < self._tick_at and self.now < self._tick_at)):
             self._tick_at = max(due, self.now)
             self._at(self._tick_at, self._tick, self._tick_at)
+
+    def _submit(self) -> None:
+        """All requests; of a model in parts as many as boards have use for (coordinator.py)."""
+        p = self.plan
+        while self._submitted < p.requests and (
+            not p.parts or self._submitted - len(self._answers) < UNDER_WAY + 4 * len(self._boards)
+        ):
+            seq = self._submitted
+            self._submitted += 1
+            self._do(self.dispatcher.submit(self.now, Key(1, seq), _MODEL, seq.to_bytes(4, "little")))
 
     def _audit(self, audit: Audit) -> None:
         self._do(self.dispatcher.audited(self.now, audit.key, right_answer(audit.inputs)))
@@ -225,7 +256,7 @@ class Simulation:
 
     def _send(self, b: _Board, request: Request) -> None:
         """It is on its way, and the board works on what it gets in the order of coming."""
-        if b.up and self._broker_up:
+        if b.up and self.now >= self._broker_back:
             b.free_at = max(self._broker() + self.plan.hop, b.free_at) + b.seconds + self.plan.overhead
             self._at(b.free_at, self._finish, b, request, b.boot, b.session)
 
@@ -254,12 +285,16 @@ class Simulation:
         self._at(self.now + self.plan.start, self._ready, b, b.boot, b.session)
 
     def _ready(self, b: _Board, boot: int, session: int) -> None:
+        if self.now < self._broker_back:
+            self._at(self._broker_back, self._ready, b, boot, session)
+            return
         b.up = True
         b.free_at = 0.0
         self._coordinator(self.plan.coordinator, self._birth, b.name, boot, session)
 
     def _birth(self, name: str, boot: int, session: int) -> None:
-        self._do(self.dispatcher.birth(self.now, name, boot, session, [_MODEL]))
+        model = _MODEL + (self._by_name[name].number if self.plan.parts else 0)
+        self._do(self.dispatcher.birth(self.now, name, boot, session, [model]))
 
     def _death(self, name: str, boot: int, session: int) -> None:
         self._do(self.dispatcher.death(self.now, name, boot, session))
@@ -272,6 +307,21 @@ class Simulation:
             self._coordinator(self.plan.coordinator, self._death, b.name, b.boot, b.session)
             self._at(self.now + self.plan.revive, self._power, b)
         self._at(self.now + self.plan.kill_every, self._kill)
+
+    def _broker_dies(self) -> None:
+        """What is on its way is lost. Boards live on, and come back as they can, each with its next session."""
+        assert self.plan.restart is not None
+        self._broker_back = self.now + self.plan.restart[1]
+        away = [b for b in self._boards if b.up]
+        self._random.shuffle(away)
+        for b, seconds in zip(away, returns(len(away), self.plan.restart[1], coordinator=0.0), strict=False):
+            b.session += 1
+            b.free_at = 0.0
+            self._at(self._broker_back + seconds, self._back, b, b.boot, b.session)
+
+    def _back(self, b: _Board, boot: int, session: int) -> None:
+        if b.up and b.boot == boot:
+            self._coordinator(self.plan.coordinator, self._birth, b.name, boot, session)
 
     def _hang(self, b: _Board, hung: bool) -> None:
         b.hung = hung
