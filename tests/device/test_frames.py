@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 
 import pytest
+from fake_board import FakeBoard
 
 from mica.link import frames, on_board
 from mica.link.board import BoardError
 from mica.link.frames import Exchange, Frame, decode
+from mica.link.serial_board import SerialBoard
 
 Spoil = Callable[[bytes], bytes]
 
@@ -286,3 +288,33 @@ def test_random_frames_never_give_an_answer_of_another_size() -> None:
         e.begin(bytes(64))
         with contextlib.suppress(BoardError):
             assert len(e.finish()) == 10
+
+
+def fake(frames_say: Callable[[], bytes | Iterator[bytes]]) -> FakeBoard:
+    return FakeBoard(lambda program: frames_say() if "_mica_frames" in program else b"fine\n")
+
+
+def test_a_board_without_what_frames_need_is_asked_by_programs() -> None:
+    """An older firmware, or one without the room."""
+    for error in (b"AttributeError: no readline", b"MemoryError: memory allocation failed"):
+        with fake(lambda said=b"\x04Traceback\r\n" + error: said) as there, SerialBoard(there.port) as board:
+            assert board.exchange("m", 64, 10) is None
+            assert board.exec("x") == b"fine\n"
+
+
+def test_a_board_that_lies_is_interrupted_and_can_be_asked_again() -> None:
+    def says() -> Iterator[bytes]:
+        yield HELLO
+        while True:
+            time.sleep(0.05)
+            yield right(7)
+
+    with fake(says) as there, SerialBoard(there.port) as board:
+        e = board.exchange("m", 64, 10)
+        assert e is not None
+        e.begin(bytes(64))
+        with pytest.raises(BoardError, match="that nobody asked for"):
+            e.finish()
+        assert not e.open and board.exec("x") == b"fine\n"
+        with pytest.raises(BoardError, match="has ended"):
+            e.begin(bytes(64))
