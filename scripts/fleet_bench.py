@@ -143,10 +143,9 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
 
 
 def simulated(case: Case) -> float:
-    """What `mica fleet sim` says of the rate; of a model in parts, which it does not know, what `mica fleet cut` says."""
-    if case.parts:
-        return case.ideal
-    plan = Plan([ms / 1000 for ms in case.ms], case.requests, kill_every=case.kill_every, seed=case.seed)
+    """What the simulator says of the rate."""
+    seconds = [ms / 1000 for ms in case.ms]
+    plan = Plan(seconds, case.requests, kill_every=case.kill_every, seed=case.seed, parts=bool(case.parts))
     return Simulation(plan).run().rate
 
 

@@ -111,4 +111,4 @@ def test_sim(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fleet", "sim", "--boards", "8", "--ms", "20", "--requests", "500", "--kill-every", "0.5"]) == 0
     assert "boards lost 2" in capsys.readouterr().out
     assert main(["fleet", "sim", "--boards", "0"]) == 1
-    assert "expected 1 to 100,000 boards" in capsys.readouterr().err
+    assert "expected 1 to 1,000,000 boards" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from typing import Any
 from mica.cli import fleet_cut, target, text
 from mica.errors import MicaError
 
-_MOST_BOARDS = 100_000
+_MOST_BOARDS = 1_000_000
 _MOST_REQUESTS = 12_000  # unless more are asked for, or 2 for each board are more
 
 JSON_KEYS = (

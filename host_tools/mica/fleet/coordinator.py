@@ -5,6 +5,7 @@ A FleetRunner is a fleet as a target like any other: `mica eval M D --on fleet:.
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import secrets
 import threading
@@ -19,7 +20,7 @@ from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
 from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
-from mica.fleet.stages import Route, Stages
+from mica.fleet.stages import UNDER_WAY, Route, Stages
 from mica.fleet.wire import Key
 from mica.link.board import Say
 from mica.run.host import HostRunner
@@ -30,7 +31,6 @@ OpenLinks = Callable[[Events], Sequence[Link]]
 _PATIENCE = 120.0  # seconds for a first board to be there
 _STALLED = 60.0  # seconds without a board at work, or without an answer
 _NOWHERE = 5.0  # seconds with boards at work, none of which has the model
-_UNDER_WAY = 16  # samples that are between parts, and 4 more a board
 
 
 class FleetRunner(Runner):
@@ -104,9 +104,7 @@ class FleetRunner(Runner):
         while True:
             now = time.monotonic()
             # What is between two parts is kept here, so there are not more of those than boards have use for.
-            while waiting and (
-                len(self._route) == 1 or stages.under_way < _UNDER_WAY + 4 * len(self._dispatcher.boards())
-            ):
+            while waiting and (len(self._route) == 1 or stages.under_way < UNDER_WAY + 4 * self._dispatcher.known):
                 sample, inputs = waiting.popleft()
                 actions += stages.begin(now, sample, joined(inputs))
             self._do(actions, failed)
@@ -135,28 +133,27 @@ class FleetRunner(Runner):
             self._journal.write(kind, self._in_journal(sample), content)
 
     def _check_progress(self, idle: float, begun: bool) -> None:
-        states = self._dispatcher.boards()
+        states = self._dispatcher.states
         never = [crc for crc in self._route.crcs if crc not in self._had]
-        if idle > _NOWHERE and never and "up" in states.values():
+        if idle > _NOWHERE and never and states["up"]:
             why = "".join(f"; {name}: {reason}" for name, reason in self._reasons.items())
             raise MicaError(f"{self.target}: no board has {self._route.named(never[0])} (CRC-32 {never[0]:08x}){why}")
-        if states and all(s == "quarantined" for s in states.values()):
-            raise MicaError(f"{self.target}: every board is in quarantine: {', '.join(states)} answered wrongly")
+        if 0 < self._dispatcher.known == states["quarantined"]:
+            names = ", ".join(self._dispatcher.boards())
+            raise MicaError(f"{self.target}: every board is in quarantine: {names} answered wrongly")
         if idle > (_STALLED if begun else _PATIENCE):
             why = "; ".join(f"{name}: {reason}" for name, reason in self._reasons.items()) or "no board answers"
             raise MicaError(f"{self.target}: nothing for {idle:.0f} s ({why})")
 
     def _next(self, seconds: float) -> list[Action]:
-        """Wait for an event, and take all that are there."""
+        """Wait for an event, and take all that are there by then."""
         actions: list[Action] = []
-        try:
-            event: Event | None = self._events.get(timeout=seconds) if seconds else self._events.get_nowait()
-        except queue.Empty:
-            event = None
-        while event is not None:
-            actions += self._event(event)
-            event = None if self._events.empty() else self._events.get()
-        return actions + self._dispatcher.tick(time.monotonic())
+        with contextlib.suppress(queue.Empty):
+            actions += self._event(self._events.get(timeout=seconds) if seconds else self._events.get_nowait())
+        there, heard = self._events.qsize(), time.monotonic()
+        for _ in range(there):
+            actions += self._event(self._events.get())
+        return actions + self._dispatcher.tick(heard)
 
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
@@ -187,8 +184,9 @@ class FleetRunner(Runner):
                 return self._dispatcher.answer(now, name, answer)
 
     def _do(self, actions: list[Action], failed: dict[Key, str]) -> None:
-        while actions:
-            actions += self._one(actions.pop(0), failed)
+        for action in actions:  # which grows meanwhile
+            actions += self._one(action, failed)
+        actions.clear()
 
     def _one(self, action: Action, failed: dict[Key, str]) -> list[Action]:
         """What there is to do because of it."""

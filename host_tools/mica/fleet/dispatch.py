@@ -148,6 +148,7 @@ class _Board:
     unaudited: set[Key] = field(default_factory=set)
     alone: bool = False  # it holds a request that two boards did not survive
     places: list[OrderedDict[str, None]] = field(default_factory=list)  # lists of free boards that it stands in
+    state: str = ""  # as counted in Dispatcher.states
 
 
 class _Latencies:
@@ -187,11 +188,17 @@ class _Model:
 
 class Dispatcher:
     """Gives requests to boards. Every method takes the time in seconds, of any clock that only goes forward, and returns what
-    is to be done. `counts` are for people: sent, answers, duplicates, asked_again, late, lost_boards, old_wills, audits."""
+    is to be done. `counts` are for people: sent, answers, duplicates, asked_again, late, lost_boards, old_wills, audits.
+
+    No event costs more the more boards there are, but for the heaps' log n. `states`: how many boards are up, down, suspect or quarantined;
+    `changes` grows with each change of one.
+    """
 
     def __init__(self, settings: Settings | None = None, seed: int = 0) -> None:
         self.settings = settings or Settings()
         self.counts: Counter[str] = Counter()
+        self.states: Counter[str] = Counter()
+        self.changes = 0
         self._random = random.Random(seed)
         self._boards: dict[str, _Board] = {}
         self._works: dict[Key, _Work] = {}
@@ -297,7 +304,8 @@ class Dispatcher:
         return actions + self._pump(now)
 
     def tick(self, now: float) -> list[Action]:
-        """The time is now. Call it when `next_due` says so; more often does no harm."""
+        """The time is now. Call it when `next_due` says so; more often does no harm. A caller that has a queue of events gives the time up to which
+        it has taken all of them, or what has been answered would be late."""
         while self._leases and self._leases[0][0] <= now:
             _, _, name, key, attempt = heapq.heappop(self._leases)
             b = self._boards[name]
@@ -327,9 +335,15 @@ class Dispatcher:
 
     def next_due(self) -> float | None:
         """When `tick` has something to do, unless another event comes first; None for never."""
-        times = [heap[0][0] for heap in (self._leases, self._wakes) if heap]
-        times += [due for m in self._models.values() if (due := self._hedge_due(m)) is not None]
-        return min(times, default=None)
+        while self._leases and (self._leases[0][3], self._leases[0][4]) not in self._boards[self._leases[0][2]].held:
+            heapq.heappop(self._leases)  # answered
+        found = self._leases[0][0] if self._leases else None
+        if self._wakes and (found is None or self._wakes[0][0] < found):
+            found = self._wakes[0][0]
+        for m in self._models.values():
+            if (due := self._hedge_due(m)) is not None and (found is None or due < found):
+                found = due
+        return found
 
     # ---- what people and commands ask
 
@@ -373,10 +387,12 @@ class Dispatcher:
     def boards(self) -> dict[str, str]:
         """Name -> up, down, suspect or quarantined."""
 
-        def state(b: _Board) -> str:
-            return "quarantined" if b.quarantined else "down" if not b.up else "suspect" if b.suspect else "up"
+        return {name: b.state for name, b in self._boards.items()}
 
-        return {name: state(b) for name, b in self._boards.items()}
+    @property
+    def known(self) -> int:
+        """How many boards there are, in any state."""
+        return len(self._boards)
 
     def load(self, board: str) -> int:
         """How many requests the board holds."""
@@ -506,6 +522,12 @@ class Dispatcher:
 
     def _place(self, b: _Board, now: float) -> None:
         """Put the board where the free ones are, by its load; or nowhere."""
+        state = "quarantined" if b.quarantined else "down" if not b.up else "suspect" if b.suspect else "up"
+        if state != b.state:
+            self.states[b.state] -= bool(b.state)
+            self.states[state] += 1
+            b.state = state
+            self.changes += 1
         for place in b.places:
             place.pop(b.name, None)
         b.places = []

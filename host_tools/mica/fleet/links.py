@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -65,6 +66,9 @@ class Broken:
 
 Event = Birth | Death | Answered | Unreachable | Broken
 Events = queue.SimpleQueue[Event]
+
+
+_NEXT = 0.003  # seconds that a request is waited for while the board is at work
 
 
 class Link(abc.ABC):
@@ -132,21 +136,37 @@ class RunnerLink(Link):
                 return
 
     def _work(self, runner: Runner, model: int) -> None:
-        while (request := self._requests.get()) is not None:
-            begun = time.monotonic()
-            status, data = Status.OK, b""
-            if request.model != model:
-                status = Status.NO_MODEL
-            else:
+        under_way: deque[tuple[Request, float]] = deque()
+        idle = 0.0  # since when the board has been
+        while True:
+            while len(under_way) < runner.ahead:
+                try:
+                    # The next one comes at once with the answer to the last, where there is one.
+                    request = self._requests.get(timeout=_NEXT if under_way else None)
+                except queue.Empty:
+                    break
+                if request is None:
+                    return
+                if request.model != model:
+                    self._answer(request, Status.NO_MODEL, b"", 0.0)
+                    continue
                 try:
                     inputs = split(runner.model, runner.model.inputs, request.inputs)
                 except ValueError as e:
-                    status, data = Status.BAD_REQUEST, str(e).encode()
-                else:
-                    data = joined(runner.run([inputs])[0])
-            us = int((time.monotonic() - begun) * 1e6) & 0xFFFFFFFF
-            answer = Answer(request.key, request.model, request.attempt, status, self._boot, us, data)
-            self._events.put(Answered(self.name, answer))
+                    self._answer(request, Status.BAD_REQUEST, str(e).encode(), 0.0)
+                    continue
+                under_way.append((request, time.monotonic()))
+                runner.begin(inputs)
+            request, begun = under_way.popleft()
+            data = joined(runner.finish())
+            now = time.monotonic()
+            self._answer(request, Status.OK, data, now - max(begun, idle))
+            idle = now
+
+    def _answer(self, request: Request, status: Status, data: bytes, seconds: float) -> None:
+        us = int(seconds * 1e6) & 0xFFFFFFFF
+        answer = Answer(request.key, request.model, request.attempt, status, self._boot, us, data)
+        self._events.put(Answered(self.name, answer))
 
 
 def joined(arrays: Sequence[np.ndarray]) -> bytes:

@@ -126,8 +126,8 @@ class Fleet:
         if not actions:
             raise MicaError(f"no board of {self.site.fleet} is up", todo=f"mica fleet doctor {self.site.path.stem}")
         reason, wave = "", 0
-        seen = dict.fromkeys(wanted, BoardState.QUEUED)
         while True:
+            say_to: list[str] = []
             for action in actions:
                 match action:
                     case Tell(board):
@@ -136,19 +136,26 @@ class Fleet:
                             changes = any(wanted[board][name] != crc for name, crc in back[board].items())
                             if remember and changes:  # a push that goes on keeps its beginning
                                 self.store.before[board] = back[board]
-                        told[board] = self._tell(board, wanted[board])
+                        told[board] = self.store.tell(board, wanted[board])
+                        say_to.append(board)
                     case Restore(board):
                         free = [name for name in wanted[board] if name not in back[board]]
-                        told[board] = self._tell(board, back[board], free)
+                        told[board] = self.store.tell(board, back[board], free)
+                        say_to.append(board)
                     case Ended(reason):
                         pass
+            if say_to:
+                self.store.save()  # before it is said: no generation is given twice
+            for board in say_to:
+                self._say(board)
             if rollout.wave != wave:
                 wave = rollout.wave
                 say(f"wave {wave} of {len(terms.waves)}")
-            for board, (board_state, why) in rollout.states().items():
-                if board_state is not seen[board] and board_state is not BoardState.IN_PROGRESS:
+            for board in sorted(rollout.changed):
+                board_state, why = rollout.state(board)
+                if board_state is not BoardState.IN_PROGRESS:
                     say(f"{board} {board_state}{': ' + printable(why) if why else ''}")
-                seen[board] = board_state
+            rollout.changed.clear()
             if rollout.ended:
                 if reason:
                     self._wait_for({board: told[board] for board in back}, say)
@@ -164,12 +171,6 @@ class Fleet:
                     actions += rollout.up(now, board, what.up)
                 elif what.generation == told.get(board) or (what.verdict == "refused" and board in told):
                     actions += rollout.verdict(now, board, what.verdict, what.reason)
-
-    def _tell(self, board: str, names: Names, free: Sequence[str] = ()) -> int:
-        generation = self.store.tell(board, names, free)
-        self.store.save()  # before it is said: no generation is given twice
-        self._say(board)
-        return generation
 
     def _wait_for(self, told: dict[str, int], say: Say) -> None:
         """Boards that went back: for those that are there, not for ever."""

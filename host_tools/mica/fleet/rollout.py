@@ -14,7 +14,9 @@ it may be the model that keeps it from coming back. Where a rollout is stopped, 
 from __future__ import annotations
 
 import enum
+import heapq
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -97,33 +99,48 @@ class Ended:
 Action = Tell | Restore | Ended
 
 
-@dataclass
+@dataclass(slots=True)
 class _Board:
-    up: bool
+    name: str
+    number: int  # in the order of telling
+    up: bool = False
     state: State = State.QUEUED
-    told: float = 0.0
     tries: int = 0
     reason: str = ""
 
 
 class Rollout:
-    """Of one generation. Every method takes the time in seconds and returns what is to be done."""
+    """Of one generation. Every method takes the time in seconds and returns what is to be done. `changed`: boards whose state is another since the
+    caller last emptied it. An event costs what it changes, not what boards there are."""
 
     def __init__(self, boards: Iterable[str], terms: Terms) -> None:
         """Boards that take part, in the order in which they are told; until `up` says so they are off."""
         self.terms = terms
-        self._boards = {name: _Board(False) for name in boards}
+        self._boards = {name: _Board(name, number) for number, name in enumerate(boards)}
+        self._in_order = list(self._boards.values())
         self._targets = terms.targets(len(self._boards))
         self._wave = 0
         self._next_tell = 0.0
+        self._states = Counter({State.QUEUED: len(self._boards)})
+        self._told = 0  # boards, ever
+        self._open_up = 0  # boards that are there and at it
+        self._ready: list[int] = []  # heap of numbers; some are not ready any more
+        self._due: list[tuple[float, int, int]] = []  # heap of time-out, number, try; likewise
+        self._failed: list[int] = []  # numbers of those that may be told again
+        self.changed: set[str] = set()
         self.ended = False
 
     # ---- events
 
     def up(self, now: float, board: str, is_up: bool) -> list[Action]:
         """A board has come or gone."""
-        if board in self._boards:
-            self._boards[board].up = is_up
+        b = self._boards.get(board)
+        if b is not None and b.up != is_up:
+            b.up = is_up
+            if b.state is State.IN_PROGRESS:
+                self._open_up += 1 if is_up else -1
+            elif b.state is State.QUEUED and is_up:
+                heapq.heappush(self._ready, b.number)
         return self.tick(now)
 
     def verdict(self, now: float, board: str, verdict: str, reason: str = "") -> list[Action]:
@@ -132,10 +149,9 @@ class Rollout:
         if b is None or b.state is not State.IN_PROGRESS:
             return []
         if verdict == "confirmed":
-            b.state = State.SUCCEEDED
+            self._becomes(b, State.SUCCEEDED)
         elif verdict in ("rejected", "refused"):
-            b.state = State.FAILED if verdict == "rejected" else State.REJECTED
-            b.reason = reason
+            self._becomes(b, State.FAILED if verdict == "rejected" else State.REJECTED, reason)
         return self.tick(now)
 
     def tick(self, now: float) -> list[Action]:
@@ -143,11 +159,14 @@ class Rollout:
         actions: list[Action] = []
         if self.ended:
             return actions
-        for name, b in self._boards.items():
-            if b.state is State.IN_PROGRESS and now - b.told >= self.terms.timeout:
-                b.state, b.reason = State.TIMED_OUT, f"nothing for {self.terms.timeout:g} s"
-            if b.state in (State.FAILED, State.TIMED_OUT) and b.tries <= self.terms.retry:
-                actions += self._tell(now, name)
+        while self._due and self._due[0][0] <= now:
+            _, number, tries = heapq.heappop(self._due)
+            b = self._in_order[number]
+            if b.state is State.IN_PROGRESS and b.tries == tries:
+                self._becomes(b, State.TIMED_OUT, f"nothing for {self.terms.timeout:g} s")
+        again, self._failed = sorted(self._failed), []
+        for number in again:
+            actions.append(self._tell(now, self._in_order[number]))
         while not self.ended:
             over = self._wave_is_over(now, actions)
             if reason := self._gate(over):
@@ -156,9 +175,9 @@ class Rollout:
                 return actions
             self._wave += 1
             if self._wave == len(self._targets):
-                # Those that are off, and those that the waves left out.
+                # Those that are off, and those that the waves left out; nobody waits for them.
                 if self._targets[-1] == len(self._boards):
-                    actions += [a for n, b in self._boards.items() if b.state is State.QUEUED for a in self._leave(n)]
+                    actions += [Tell(b.name) for b in self._in_order if b.state is State.QUEUED]
                 self.ended = True
                 actions.append(Ended(""))
         return actions
@@ -167,16 +186,21 @@ class Rollout:
         """When `tick` has something to do, unless another event comes first; None for never."""
         if self.ended:
             return None
-        times = [b.told + self.terms.timeout for b in self._boards.values() if b.state is State.IN_PROGRESS]
-        if self._told() < self._targets[self._wave] and any(self._ready(b) for b in self._boards.values()):
-            times.append(self._next_tell)
-        return min(times, default=None)
+        while self._due and not self._at_it(*self._due[0][1:]):
+            heapq.heappop(self._due)
+        found = self._due[0][0] if self._due else None
+        if self._told < self._targets[self._wave] and self._first_ready() is not None:
+            found = self._next_tell if found is None else min(found, self._next_tell)
+        return found
 
     # ---- what people ask
 
     def states(self) -> dict[str, tuple[State, str]]:
         """Name -> state, and the reason of a failure."""
         return {name: (b.state, b.reason) for name, b in self._boards.items()}
+
+    def state(self, board: str) -> tuple[State, str]:
+        return self._boards[board].state, self._boards[board].reason
 
     @property
     def wave(self) -> int:
@@ -185,55 +209,63 @@ class Rollout:
 
     # ---- inside
 
-    def _ready(self, b: _Board) -> bool:
-        return b.up and b.state is State.QUEUED
+    def _becomes(self, b: _Board, state: State, reason: str = "") -> None:
+        if b.up:
+            self._open_up += (state is State.IN_PROGRESS) - (b.state is State.IN_PROGRESS)
+        self._states[b.state] -= 1
+        self._states[state] += 1
+        b.state, b.reason = state, reason
+        self.changed.add(b.name)
+        if state in (State.FAILED, State.TIMED_OUT) and b.tries <= self.terms.retry:
+            self._failed.append(b.number)
 
-    def _told(self) -> int:
-        return sum(1 for b in self._boards.values() if b.tries)
+    def _at_it(self, number: int, tries: int) -> bool:
+        b = self._in_order[number]
+        return b.state is State.IN_PROGRESS and b.tries == tries
 
-    def _tell(self, now: float, name: str) -> list[Action]:
-        b = self._boards[name]
-        b.state, b.told, b.reason = State.IN_PROGRESS, now, ""
+    def _first_ready(self) -> _Board | None:
+        """The first board that is there and was not told yet."""
+        while self._ready:
+            b = self._in_order[self._ready[0]]
+            if b.up and b.state is State.QUEUED:
+                return b
+            heapq.heappop(self._ready)
+        return None
+
+    def _tell(self, now: float, b: _Board) -> Tell:
+        self._told += not b.tries
         b.tries += 1
-        return [Tell(name)]
-
-    def _leave(self, name: str) -> list[Action]:
-        """Nobody waits for this one."""
-        return [Tell(name)]
+        self._becomes(b, State.IN_PROGRESS)
+        heapq.heappush(self._due, (now + self.terms.timeout, b.number, b.tries))
+        return Tell(b.name)
 
     def _wave_is_over(self, now: float, actions: list[Action]) -> bool:
         """Tells who is to be told in this wave, as far as the rate allows."""
-        missing = self._targets[self._wave] - self._told()
-        for name, b in self._boards.items():
-            if missing > 0 and self._ready(b):
-                if self.terms.rate and now < self._next_tell:
-                    return False
-                if self.terms.rate:
-                    self._next_tell = now + 60.0 / self.terms.rate
-                actions += self._tell(now, name)
-                missing -= 1
-        open_ones = [b for b in self._boards.values() if b.state is State.IN_PROGRESS]
-        if any(b.up for b in open_ones):
+        while self._told < self._targets[self._wave] and (b := self._first_ready()) is not None:
+            if self.terms.rate and now < self._next_tell:
+                return False
+            if self.terms.rate:
+                self._next_tell = now + 60.0 / self.terms.rate
+            actions.append(self._tell(now, b))
+        if self._open_up:
             return False
-        told = self._told()
-        answered = told - len(open_ones)
-        return answered > 0 and len(open_ones) <= self.terms.abort * told
+        at_it = self._states[State.IN_PROGRESS]
+        return self._told > at_it and at_it <= self.terms.abort * self._told
 
     def _gate(self, over: bool) -> str:
         """Why the rollout is to be stopped; "" where it is not."""
-        states = [b.state for b in self._boards.values()]
-        bad = sum(1 for s in states if s in _BAD)
-        executed = bad + states.count(State.SUCCEEDED)
+        bad = sum(self._states[s] for s in _BAD)
+        executed = bad + self._states[State.SUCCEEDED]
         if bad and (over or executed >= self.terms.least) and bad > self.terms.abort * executed:
             return f"{bad} of {executed} boards failed in wave {self.wave}, more than {100 * self.terms.abort:g} %"
         return ""
 
     def _stop(self, reason: str) -> list[Action]:
         actions: list[Action] = []
-        for name, b in self._boards.items():
+        for b in self._in_order:
             if b.state is State.IN_PROGRESS:
-                b.state = State.CANCELED
+                self._becomes(b, State.CANCELED, b.reason)
             if b.tries:
-                actions.append(Restore(name))
+                actions.append(Restore(b.name))
         self.ended = True
         return [*actions, Ended(reason)]

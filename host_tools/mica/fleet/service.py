@@ -152,22 +152,25 @@ class Service:
         return [name for name, state in states.items() if state in ("up", "suspect") and crc in has.get(name, ())]
 
     def _live(self) -> None:
+        changes = -1
         try:
             while not self._closing.is_set():
                 now = time.monotonic()
                 due = self._dispatcher.next_due()
                 actions: list[Action] = []
                 with contextlib.suppress(queue.Empty):
-                    event: Event | None = self._events.get(
-                        timeout=1.0 if due is None else min(1.0, max(0.0, due - now))
+                    actions += self._event(
+                        self._events.get(timeout=1.0 if due is None else min(1.0, max(0.0, due - now)))
                     )
-                    while event is not None:
-                        actions += self._event(event)
-                        event = None if self._events.empty() else self._events.get()
-                self._states = self._dispatcher.boards()
+                there, now = self._events.qsize(), time.monotonic()
+                for _ in range(there):
+                    actions += self._event(self._events.get())
+                if changes != self._dispatcher.changes:
+                    changes = self._dispatcher.changes
+                    self._states = self._dispatcher.boards()
                 while not self._letters.empty():
                     actions += self._letter(self._letters.get())
-                self._do(actions + self._dispatcher.tick(time.monotonic()))
+                self._do(actions + self._dispatcher.tick(now))
                 if self._failure:
                     break
         finally:
@@ -241,8 +244,8 @@ class Service:
 
     def _do(self, actions: list[Action]) -> None:
         finished: list[int] = []
-        while actions:
-            actions += self._one(actions.pop(0), finished)
+        for action in actions:  # which grows meanwhile
+            actions += self._one(action, finished)
         for sample in finished:  # after the audits of this turn
             asked = self._asked.get(sample)
             if asked is not None and asked.result is not None:

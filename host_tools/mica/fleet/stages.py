@@ -55,6 +55,7 @@ class _Trip:
     used: set[Key] = field(default_factory=set)
 
 
+UNDER_WAY = 16  # samples that may be between parts, and 4 more a board
 _FRESH = 1 << 31  # numbers of requests that are made once more; samples have smaller ones
 
 

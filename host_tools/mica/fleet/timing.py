@@ -65,7 +65,7 @@ class TimedRunner(FleetRunner):
         return super()._event(event)
 
     def boards_up(self) -> int:
-        return sum(state == "up" for state in self._dispatcher.boards().values())
+        return self._dispatcher.states["up"]
 
     def _one(self, action: Action, failed: dict[Key, str]) -> list[Action]:
         now = time.monotonic()

@@ -8,7 +8,7 @@
 that wakes up late drops what nobody waits for. `free` is how many more requests the board's queue takes. `boot` is a random
 number that the board draws when it starts. The CRC-32 is of the header before it and of all that follows it. Inputs and
 outputs lie as in the model's tensors, one after the other; a status other than OK has a text (UTF-8) in place of outputs.
-The links of today hand requests on within one process; the bytes are for links by MQTT and by a framed serial line.
+Links to boards at a cable hand requests on within one process, and have frames of their own (link/frames.py); these bytes are for links by MQTT.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import enum
 import struct
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mica.errors import MicaError
 
@@ -36,8 +37,7 @@ class Status(enum.IntEnum):
     FAILED = 4  # the run raised an exception
 
 
-@dataclass(frozen=True, order=True)
-class Key:
+class Key(NamedTuple):
     """What a request is, however often it is asked: its first right answer counts."""
 
     job: int

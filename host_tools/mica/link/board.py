@@ -3,6 +3,8 @@
 `targets.open_board` opens one by its name.
 """
 
+from __future__ import annotations
+
 import abc
 import base64
 import binascii
@@ -10,6 +12,7 @@ import re
 import time
 from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
 from mica.errors import MicaError
 from mica.link import on_board
@@ -39,6 +42,19 @@ class BoardError(MicaError):
         super().__init__(printable(found), todo=printable(todo))
         self.exception = exception
         self.traceback = traceback
+
+
+class Exchange(Protocol):
+    """Requests that a board answers in turn. Every method raises BoardError, which ends it."""
+
+    def begin(self, inputs: bytes) -> None: ...
+
+    def finish(self) -> bytes:
+        """The answer to the first that has none."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it goes on."""
 
 
 class _Enough(Exception):
@@ -115,6 +131,11 @@ class Link(abc.ABC):
             raise BoardError(f"{self.name}: {expr} was damaged on its way", todo="try again")
         return data
 
+    def exchange(self, model: str, size: int, answer_size: int) -> Exchange | None:
+        """Have a model, given by an expression, answer requests of so many bytes in frames; ended by whatever else the board is asked to do. None where
+        this link or this board does not do it."""
+        return None
+
     @abc.abstractmethod
     def soft_reset(self) -> None:
         """Start MicroPython again: an empty heap, no variables; files stay."""
@@ -123,7 +144,7 @@ class Link(abc.ABC):
     def close(self) -> None:
         """Let go of the board; an emulated one ends. May be called twice."""
 
-    def __enter__(self) -> "Link":
+    def __enter__(self) -> Link:
         return self
 
     def __exit__(

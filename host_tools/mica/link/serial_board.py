@@ -8,14 +8,17 @@ import secrets
 import select
 import time
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from mpremote.transport import TransportError
 from mpremote.transport_serial import SerialTransport
 
-from mica.link import on_board
+from mica.errors import MicaError
+from mica.link import frames, on_board
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Link, PutProgress, board_exception, check_name
 from mica.link.ports import check_port, explain_failure
+
+_T = TypeVar("_T")
 
 _PROMPT = b"raw REPL; CTRL-B to exit\r\n>"
 _ANSWER = 3.0  # seconds for a REPL to answer that is there and idle
@@ -234,6 +237,7 @@ class SerialBoard(Link):
         self.name = name or port
         self.port = port
         self._repl: _RawRepl | None = None
+        self._exchange: _Exchange | None = None
         check_port(port)
         try:
             repl = _RawRepl(port)
@@ -265,9 +269,26 @@ class SerialBoard(Link):
             )
 
     def _open_repl(self) -> _RawRepl:
+        """With nothing running on the board."""
         if self._repl is None:
             raise BoardError(f"{self.name} is closed")
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.end()
         return self._repl
+
+    def exchange(self, model: str, size: int, answer_size: int) -> "_Exchange | None":
+        repl = self._open_repl()
+        with self._guarded():
+            repl.send_program(on_board.call("frames", on_board.Expression(model), size, frames.ROOM))
+            self._exchange = _Exchange(self, repl, frames.Exchange(repl.serial, self.name, size, answer_size))
+            try:
+                self._exchange.ready()
+            except BoardError as error:
+                if error.exception in ("AttributeError", "ImportError", "MemoryError"):
+                    return None  # an older firmware, or one without the room
+                raise
+        return self._exchange
 
     def exec_follow(self, code: str, on_data: Callable[[bytes], object], timeout: float | None = SILENCE) -> None:
         repl = self._open_repl()
@@ -315,13 +336,21 @@ class SerialBoard(Link):
         return repl
 
     def close(self) -> None:
-        repl, self._repl = self._repl, None
+        repl, exchange = self._repl, self._exchange
+        if exchange is not None:
+            with contextlib.suppress(OSError, MicaError):
+                self._open_repl()
+        self._repl = None
         if repl is not None:
             with contextlib.suppress(OSError):
                 if repl.in_raw_repl:
                     repl.exit_raw_repl()
             with contextlib.suppress(OSError):
                 repl.close()
+
+    def _alive(self) -> contextlib.AbstractContextManager[None]:
+        """Around what is asked of the board: an emulator says so when it has ended."""
+        return contextlib.nullcontext()
 
     def _rest(self) -> bytes:
         """What comes up to the next end of a part, without it: a result of ours, or an exception."""
@@ -352,6 +381,53 @@ class SerialBoard(Link):
             with contextlib.suppress(Exception):
                 self._open_repl().raw_repl()
             raise
+
+
+class _Exchange:
+    """Frames over the board's line (frames.py), with the raw REPL before and after."""
+
+    def __init__(self, board: SerialBoard, repl: _RawRepl, inner: frames.Exchange) -> None:
+        self._board, self._repl, self._inner = board, repl, inner
+        self.open = True
+
+    def begin(self, inputs: bytes) -> None:
+        self._do(lambda: self._inner.begin(inputs))
+
+    def finish(self) -> bytes:
+        return self._do(self._inner.finish)
+
+    def ready(self) -> None:
+        self._do(self._inner.ready)
+
+    def end(self) -> None:
+        """Back to the prompt."""
+        self.open = False
+        try:
+            self._inner.end()
+            end = self._repl.read_until(1, b"\x04", timeout=_ANSWER) + self._repl.read_until(
+                1, b"\x04", timeout=_ANSWER
+            )
+            if end.endswith(b"\x04"):
+                return
+        except OSError as error:
+            raise BoardError(f"{self._board.name}: the connection broke ({error})", todo="was it unplugged?") from None
+        if not self._repl.raw_repl():
+            raise BoardError(f"{self._board.name} does not react", todo="press its reset button")
+
+    def _do(self, what: Callable[[], _T]) -> _T:
+        if not self.open:
+            raise BoardError(f"{self._board.name}: the program that takes requests has ended")
+        with self._board._alive(), self._board._guarded():
+            try:
+                return what()
+            except BaseException as error:
+                self.open, self._board._exchange = False, None
+                if self._inner.ended:
+                    if text := self._board._rest():
+                        raise board_exception(text.decode(errors="replace")) from None
+                elif isinstance(error, BoardError) and not self._repl.raw_repl():
+                    raise error.then("and it does not react: press its reset button") from None
+                raise
 
 
 class _LineEnds:

@@ -14,7 +14,7 @@ from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of
-from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Say
+from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say
 from mica.link.diagnosis import check_board, out_of_memory
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
@@ -26,7 +26,9 @@ EVALUATE_BYTES = 16 * 1024  # inputs sent to the board at once: fits any board's
 
 
 class BoardRunner(Runner):
-    """A model loaded on a board. Raises MicaError where the board, its firmware or its memory does not do."""
+    """A model loaded on a board. `ahead`: two, so that the next sample is there when one ends. Raises MicaError where the board, its firmware or its memory does not do."""
+
+    ahead = 2
 
     def __init__(
         self,
@@ -39,6 +41,8 @@ class BoardRunner(Runner):
         custom: CustomOps = NO_CUSTOM,
     ) -> None:
         super().__init__(data, target)
+        self._exchange: Exchange | None = None
+        self._framed = True  # whether the board takes frames, as far as it is known
         self.facts = emulated_boards().get(target)
         self.icount = icount
         self.board = open_board(
@@ -114,6 +118,29 @@ class BoardRunner(Runner):
                 raise self._damaged()
             results += [self._split(row) for row in rows]
         return results
+
+    def begin(self, inputs: Inputs) -> None:
+        frames = self._frames()
+        if frames is None:
+            super().begin(inputs)
+        else:
+            frames.begin(b"".join(np.ascontiguousarray(a).tobytes() for a in inputs))
+
+    def finish(self) -> list[np.ndarray]:
+        if self._begun or self._exchange is None:
+            return super().finish()
+        return self._split(self._exchange.finish())
+
+    def _frames(self) -> Exchange | None:
+        """A program on the board that takes one sample after the other; None for boards without, and models whose answers depend on what ran before."""
+        if self._exchange is not None and self._exchange.open:
+            return self._exchange
+        if self.model.state_bytes or not self._framed:
+            return None
+        sizes = [sum(self.model.tensors[t].bytes for t in ids) for ids in (self.model.inputs, self.model.outputs)]
+        self._exchange = self.board.exchange("remote.model", *sizes)
+        self._framed = self._exchange is not None
+        return self._exchange
 
     def _split(self, row: bytes) -> list[np.ndarray]:
         outputs, at = [], 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -43,10 +44,23 @@ class Runner(abc.ABC):
         self.data = data
         self.target = target
         self.model: ModelFile = codec.decode(data)
+        self._begun: deque[Inputs] = deque()
 
     @abc.abstractmethod
     def run(self, samples: Sequence[Inputs]) -> list[list[np.ndarray]]:
         """Outputs of each sample: int8, int32 where an ArgMax makes them."""
+
+    # One after the other, for callers that have the next sample before the answer to the last
+
+    ahead = 1  # samples that it is worth to begin before the first is finished
+
+    def begin(self, inputs: Inputs) -> None:
+        """Hand on a sample; not for models with state."""
+        self._begun.append(inputs)
+
+    def finish(self) -> list[np.ndarray]:
+        """The outputs of the first that was begun and not finished."""
+        return self.run([self._begun.popleft()])[0]
 
     @abc.abstractmethod
     def layer_hashes(self, inputs: Inputs) -> list[int]:

@@ -1,0 +1,211 @@
+"""Writes host_tools/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (`mica fleet sim` and the real Rollout).
+
+To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. The pictures are drawn from the
+page's tables. --most N leaves rows of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
+what the simulators say today, and the pictures what the tables give.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+from mica.fleet.dispatch import Settings
+from mica.fleet.rollout import Terms
+from mica.fleet.sim import Plan, Simulation
+from mica.fleet.sim_returns import returns
+from mica.fleet.sim_rollout import Push, roll_out
+from mica.report.curves import Curve, Curves, draw
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "host_tools" / "FLEETS.md"
+CHECKED = {"rate": 1000}  # boards; of other tables the first row
+SHARES = (1, 10, 25, 50, 75, 90, 95, 97, 100)  # per cent
+LONGEST = 120.0  # seconds that a return is followed
+
+Row = list[str]
+Table = dict[int, Row]  # by the number of boards
+
+
+def number(x: float) -> str:
+    return f"{x:,.0f}" if x >= 100 else f"{x:.1f}" if x >= 10 else f"{x:.2f}"
+
+
+def limits(boards: int) -> Row:
+    """Requests a second without a broker's or coordinator's cost, with the broker's, and with both."""
+    cells = [number(boards / 0.1)]
+    for coordinator in (0.0, Plan([], 0).coordinator):
+        n = min(max(20 * boards, 200), 20_000)
+        begin = 1.0 + boards * coordinator
+        plan = Plan([0.1] * boards, n, coordinator=coordinator, begin=begin, settings=Settings(audit=0, first_audits=0))
+        cells.append(number(Simulation(plan).run().rate))
+    return cells
+
+
+def reached(times: Sequence[float], boards: int) -> Row:
+    """Seconds at which each of SHARES was reached; - for never."""
+    counts = [max(1, math.ceil(boards * share / 100)) for share in SHARES]
+    return [number(times[n - 1]) if n <= len(times) else "-" for n in counts]
+
+
+def rollout(boards: int) -> Row:
+    return reached(roll_out(Push(boards)).reached, boards)
+
+
+def stopped(boards: int) -> Row:
+    at_once = roll_out(Push(boards, bad=0.05))
+    slowly = roll_out(Push(boards, bad=0.05, terms=Terms(rate=6000)))
+    return [f"{at_once.touched:,}", number(at_once.seconds), f"{slowly.touched:,}", number(slowly.seconds)]
+
+
+def comeback(boards: int) -> Row:
+    return reached(returns(boards, most=LONGEST), boards)
+
+
+SHARE_NAMES = tuple(f"{share} %" for share in SHARES)
+MANY = (10_000, 100_000, 1_000_000)
+# Heading, columns, numbers of boards, and what gives a row.
+TABLES: tuple[tuple[str, tuple[str, ...], tuple[int, ...], Callable[[int], Row]], ...] = (
+    ("rate", ("boards alone", "and the broker", "and the coordinator"), (10, 100, 1000, 3000, *MANY), limits),
+    ("return", SHARE_NAMES, (*MANY[:2], 200_000, MANY[2]), comeback),
+    ("rollout", SHARE_NAMES, MANY, rollout),
+    ("stopped", ("boards that were told", "seconds", "told with `--rate 6000`", "seconds"), MANY, stopped),
+)
+
+
+def as_number(cell: str) -> float | None:
+    return None if cell == "-" else float(cell.replace(",", ""))
+
+
+def shares(table: Table) -> list[Curve]:
+    found = []
+    for boards, row in table.items():
+        points = [(t, float(s)) for cell, s in zip(row, SHARES, strict=True) if (t := as_number(cell)) is not None]
+        found.append(Curve(f"{boards:,} boards", points))
+    return found
+
+
+def pictures(tables: dict[str, Table]) -> dict[str, str]:
+    """File name -> SVG."""
+    rate = tables["rate"]
+    lines = [
+        Curve(name, [(float(n), as_number(row[k]) or 0.0) for n, row in rate.items()])
+        for k, name in enumerate(TABLES[0][1])
+    ]
+    return {
+        "fleet_rate.svg": draw(Curves("Requests a second, boards of 100 ms", "boards", "requests a second", lines)),
+        "fleet_return.svg": draw(
+            Curves(
+                "Boards that are back after the broker was away for 1 s",
+                "seconds",
+                "% of boards",
+                shares(tables["return"]),
+                False,
+            )
+        ),
+        "fleet_rollout.svg": draw(
+            Curves("Boards that have a new model of 48 kB", "seconds", "% of boards", shares(tables["rollout"]), False)
+        ),
+    }
+
+
+TEXT = """# Fleets of up to a million boards
+
+Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`mica/fleet/sim.py`,
+`sim_returns.py`, `sim_rollout.py`), with what was measured with mosquitto and up to 16 processes on one core: 12 us of the broker for a message, 58 us for a
+connection with its birth, and 80 us of the coordinator for an event. What real boards add is their radio.
+
+## The limits of one broker and one coordinator
+
+Requests a second of boards that take 100 ms, from the first to the last answer of 20 each, or of 20,000. The coordinator, a program in Python, is the first limit; one for each fleet or model is the way on. A broker alone passes on
+some 40,000 requests a second, two messages each.
+
+{rate}
+![Requests a second against the number of boards](fleet_rate.svg)
+
+## All boards come back at once
+
+The broker was away for one second; seconds from its start until the coordinator knows so many of the boards. An agent waits 250 ms and as much again at random, doubled up to
+8 s, and gives up after 5 s without an answer. One mosquitto, which takes some 17,000 connections a second, gets 100,000 boards back in 8 s, which is what the coordinator takes. Where
+more boards try than it serves in those 5 s, it works for boards that have given up (it is assumed that they cost it as much as others): 200,000 take 29 s where the coordinator alone needs 16, and of a million only the first are back after {longest:.0f} s (-).
+So many want several brokers, or a fleet for each.
+
+{return}
+![Share of boards that are back, over time](fleet_return.svg)
+
+## A rollout
+
+A model of 48 kB for boards that take 50 kB/s, by a broker that sends 100 MB/s, in waves of 1, 10 % and 100 %; 2 % of the boards are off, and get it when they come. Seconds until so many have it:
+
+{rollout}
+![Share of boards that have the model, over time](fleet_rollout.svg)
+
+A model that fails on 5 % of the boards is stopped by the gate, which looks at the first 20 answers. The whole second wave has been told by then, unless a rate (here 6,000 boards a
+minute) keeps it back:
+
+{stopped}"""
+
+
+def table_text(name: str, tables: dict[str, Table]) -> str:
+    columns = next(c for n, c, _, _ in TABLES if n == name)
+    lines = ["| boards | " + " | ".join(columns) + " |", "| ---: |" + " ---: |" * len(columns)]
+    return "\n".join(lines + [f"| {n:,} | " + " | ".join(row) + " |" for n, row in tables[name].items()]) + "\n"
+
+
+def page(tables: dict[str, Table]) -> str:
+    return TEXT.format(longest=LONGEST, **{name: table_text(name, tables) for name, *_ in TABLES})
+
+
+def read() -> dict[str, Table]:
+    """The tables of the page as it is."""
+    found: list[Table] = []
+    for block in re.findall(r"(?:^\|.*\n)+", PAGE.read_text(encoding="utf-8"), flags=re.M):
+        rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+        found.append({int(first.replace(",", "")): rest for first, *rest in rows})
+    return {name: table for (name, *_), table in zip(TABLES, found, strict=True)}
+
+
+def tables_of(
+    most: dict[str, int], old: dict[str, Table], say: Callable[..., object] = lambda *_: None
+) -> dict[str, Table]:
+    """Rows of up to so many boards as they are today, the others as they were."""
+    found: dict[str, Table] = {}
+    for name, _, sizes, row in TABLES:
+        found[name] = {}
+        for n in sizes:
+            found[name][n] = row(n) if n <= most.get(name, MANY[0]) else old[name][n]
+            say(name, n, *found[name][n])
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="scripts/fleet_pictures", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only compare")
+    parser.add_argument("--most", type=int, default=MANY[-1], metavar="N", help="simulate fleets of up to N boards")
+    args = parser.parse_args()
+    old = read() if args.check or args.most < MANY[-1] else {}
+    if args.check:
+        tables = tables_of(CHECKED, old)
+    else:
+        tables = tables_of({name: args.most for name, *_ in TABLES}, old, partial(print, file=sys.stderr, flush=True))
+    files = {PAGE.name: page(tables), **pictures(tables)}
+    if args.check:
+        wrong = [name for name, text in files.items() if PAGE.with_name(name).read_text(encoding="utf-8") != text]
+        if wrong:
+            print(
+                f"fleet_pictures: {', '.join(wrong)}: not what the simulators give today; run scripts/fleet_pictures",
+                file=sys.stderr,
+            )
+        return 1 if wrong else 0
+    for name, text in files.items():
+        PAGE.with_name(name).write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
