@@ -283,18 +283,18 @@ static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, boo
 
 // Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a time, and
 // sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them, room: of all.
-// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written.
-static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room) {
+// least: cycles beside those of the products: the weights are unpacked once for a tile, a channel begun for each part; sums are read
+// and written.
+static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room, uint64_t *least) {
     const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
-    uint64_t least;
-    if (words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room) {
-        return 0;
-    }
     if (whole > room) {
-        least = (uint64_t)groups * out_c * (42 * words);
+        *least = (uint64_t)groups * out_c * (42 * words);
     } else {
         const uint32_t tiles = (groups + room / whole - 1) / (room / whole);
-        least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
+        *least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
+    }
+    if (words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room) {
+        return 0;
     }
     uint32_t best = 0;
     for (uint32_t n = parts < 2 ? 2 : parts; n <= 8 && n <= words; ++n) {
@@ -302,14 +302,24 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
         if (most && part < words) {
             const uint64_t takes = (uint64_t)((groups + most - 1) / most) * out_c * (18 * words + 150 * n)
                 + (uint64_t)groups * n * (30 * out_c + 800);
-            if (takes < least) {
-                least = takes;
+            if (takes < *least) {
+                *least = takes;
                 best = part;
             }
         }
     }
     return best;
 }
+
+#ifndef MICA_WITHOUT_TWINS
+// What this file's way takes in all, in eights of cycles, to within a few percent where one pixel beside another is no edge.
+static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t words, uint64_t takes) {
+    const uint32_t total = rows * w->out_w, groups = total / 4 + (total % 4 < 3 ? total % 4 : 1);
+    takes /= 8;
+    return (takes < UINT32_MAX / 2 ? (uint32_t)takes : UINT32_MAX / 2) + groups * (w->out_c * (5 * words + 17) + 12 * words)
+        + rows * w->kernel_h * 170 + 50;
+}
+#endif
 
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
@@ -337,8 +347,14 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
     }
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
-    const uint32_t narrow = total >= 4 && room > patch_bytes
-        ? narrow_words(p, words, total / 4, group_bytes, room - patch_bytes) : 0;
+    uint64_t takes = 0;
+    const uint32_t narrow = total >= 4
+        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, &takes) : 0;
+#ifndef MICA_WITHOUT_TWINS
+    if (!codes && mica_conv2d_twins_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes))) {
+        return;
+    }
+#endif
     if (narrow) {
         group_bytes = 32 * narrow + 16 * w->out_c;
     }
