@@ -41,7 +41,8 @@ SLIPS = [
     ("twins.S", "add r4, sp, #F_REQUANT", "add r4, sp, #F_REQUANT\n    adds r0, #1"),
     ("conv2d_twins.c", "second = 3 * kind", "second = 2 * kind"),
     ("conv2d_twins.c", "mica_fill(outside, p->x_zero", "mica_fill(outside, 0"),
-    ("conv2d_twins.c", ": rows - cut.rows;", ": rows - 1u;"),
+    ("conv2d_twins.c", ": rows - cut->rows;", ": rows - 1u;"),
+    ("conv2d_twins.c", "? 0 : sums;", "? 0 : 0;"),
 ]
 
 

@@ -3,8 +3,9 @@
 // without FAST and codes are not.
 //
 // A lane is two neighbouring columns of the output, `rows` rows high; four lanes are a group, whose input is a plane of words for each
-// of both products. Bytes of scratch: 32 for each input channel and row of the input of a group, 32 for each row of its output
-// and 16; and a pixel outside the image.
+// of both products. Channels go in parts, as the weights of one have to fit the stack. Bytes of scratch: 32 for each input channel and
+// row of the input of a group, 32 for each row of its output and 16; and a pixel outside the image. Where that is
+// too much, words of one part at a time, and sums of all output channels.
 #include "kernels.h"
 #if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_TWINS)
 
@@ -12,27 +13,33 @@
 #include "shape.h"
 
 #define LEAST 6000  // eights of cycles: of less not even the choice would pay
+#define LARGE 64000  // from here on it pays to look at parts that are filled in alone as well
+#define LEAST_PART 8  // channels of such a part
 
-// How outputs are cut into lanes and tiles.
+// How outputs are cut into lanes and tiles, and channels into parts.
 typedef struct {
     uint32_t pairs;           // columns of lanes; the last one may overlap the one before
     uint32_t rows;            // of the output, of each lane; the last segment of a column may overlap the one before
     uint32_t in_rows;         // of the input, of each lane
     uint32_t lanes, groups;   // of all; the last group may have its last lane more than once
     uint32_t most;            // groups of a tile
+    uint32_t parts, part;     // parts of the input's channels, and channels of one
+    uint32_t filled;          // channels whose words are in scratch at a time: of one part, or of all
 } cut_t;
 
 // What a cut takes, in eights of cycles: within a few percent of what is counted (tests/bench/test_winograd.py).
-static uint32_t cost(const mica_window_t *w, const cut_t *c, uint32_t parts) {
+static uint32_t cost(const mica_window_t *w, const cut_t *c) {
     const uint32_t tiles = (c->groups + c->most - 1) / c->most, words = (uint32_t)w->kernel_h * w->in_c;
-    const uint32_t group = w->out_c * (c->rows * (6 * words + 33 + 18 * parts) + 14 * parts) + c->in_rows * (10u * w->in_c + 26) + 300;
-    return c->groups * group + tiles * (w->out_c * (11 * words / 4 + 53 * parts) + 60) + 200;
+    const uint32_t group = w->out_c * (c->rows * (6 * words + 33 + 18 * c->parts) + 14 * c->parts)
+        + c->in_rows * (10u * w->in_c + (c->filled == w->in_c ? 26 : 78 * c->parts)) + 300;
+    return c->groups * group + tiles * (w->out_c * (11 * words / 4 + 53 * c->parts) + 60) + 200;
 }
 
-// The cheapest cut of `rows` rows that fits.
-static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, uint32_t parts, uint32_t limit, cut_t *best) {
-    cut_t c = { .pairs = (w->out_w + 1u) / 2 };
+// The cheapest height of lanes that fits, of `rows` rows; below *limit.
+static bool choose_rows(const mica_window_t *w, uint32_t rows, uint32_t room, cut_t c, uint32_t *limit, cut_t *best) {
     bool found = false;
+    const uint32_t sums = c.filled == w->in_c ? 32 : 32u * w->out_c;
+    c.rows = 0;
     for (uint32_t segments = 1; segments <= rows; ++segments) {
         const uint32_t height = (rows + segments - 1) / segments;
         if (height == c.rows) {
@@ -40,19 +47,35 @@ static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, uint32_
         }
         c.rows = height;
         c.in_rows = (height - 1) * w->stride_h + w->kernel_h;
-        const uint64_t bytes = (uint64_t)32 * w->in_c * c.in_rows + 32 * height + 16;
+        const uint64_t bytes = (uint64_t)32 * c.filled * c.in_rows + (uint64_t)sums * height + 16;
         if (bytes > room) {
             continue;
         }
         c.most = room / (uint32_t)bytes;
         c.lanes = c.pairs * ((rows + height - 1) / height);
         c.groups = (c.lanes + 3) / 4;
-        const uint32_t takes = cost(w, &c, parts);
-        if (takes < limit) {
-            limit = takes;
+        const uint32_t takes = cost(w, &c);
+        if (takes < *limit) {
+            *limit = takes;
             *best = c;
             found = true;
         }
+    }
+    return found;
+}
+
+// The cheapest cut; false: none takes less than `limit`.
+static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, uint32_t limit, cut_t *best) {
+    const uint32_t most = MICA_TWINS_WORDS / w->kernel_h, parts = (w->in_c + most - 1) / most;
+    cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .part = (w->in_c + parts - 1) / parts, .filled = w->in_c };
+    const bool large = limit >= LARGE;
+    bool found = choose_rows(w, rows, room, c, &limit, best);
+    for (c.parts = parts < 2 ? 2 : parts; large && c.parts <= 4 * parts && (!found || best->groups > best->most); c.parts *= 2) {
+        c.part = c.filled = (w->in_c + c.parts - 1) / c.parts;
+        if (c.part < LEAST_PART) {
+            break;
+        }
+        found |= choose_rows(w, rows, room, c, &limit, best);
     }
     return found;
 }
@@ -92,6 +115,14 @@ static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const i
     }
 }
 
+// The first output of a lane.
+static void find(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32_t lane, uint32_t *oy, uint32_t *ox) {
+    lane = lane < cut->lanes ? lane : cut->lanes - 1;
+    const uint32_t segment = lane / cut->pairs, y = segment * cut->rows, x = (lane - segment * cut->pairs) * 2;
+    *oy = y + cut->rows <= rows ? y : rows - cut->rows;
+    *ox = x + 2 <= w->out_w ? x : w->out_w - 2u;
+}
+
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct) {
     const mica_window_t *w = &p->win;
@@ -105,10 +136,9 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
         || scratch_bytes <= outside_bytes || direct < LEAST) {
         return false;
     }
-    const uint32_t most_c = MICA_TWINS_WORDS / w->kernel_h, parts = (in_c + most_c - 1) / most_c, part = (in_c + parts - 1) / parts;
     const uint32_t room = (uint32_t)(scratch_bytes - outside_bytes) / 4 * 4;
     cut_t cut;
-    if (!choose(w, rows, room, parts, direct, &cut)) {
+    if (!choose(w, rows, room, direct, &cut)) {
         return false;
     }
     uint32_t groups = cut.groups, tiles = (groups + cut.most - 1) / cut.most;
@@ -130,17 +160,15 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
     const uint32_t row_bytes = mica_row_bytes(ch->layout, 3 * w->kernel_h * in_c), plane_rows = 4 * cut.in_rows;  // words of a channel
     int8_t *const y = p->y + (size_t)row_begin * w->out_w * out_c;
     for (uint32_t at = 0; tiles; --tiles) {  // as few as fit, of about the same size
-        const uint32_t n = (groups + tiles - 1) / tiles;
+        const uint32_t n = (groups + tiles - 1) / tiles, sums = 8 * n * cut.rows;
+        int32_t *const first_sums = (int32_t *)scratch + n * 2 * plane_rows * cut.filled;
+        mica_twins_places_t *places = (mica_twins_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
         args.groups = n;
-        args.sums = (int32_t *)scratch + n * 2 * plane_rows * in_c;
-        mica_twins_places_t *places = (mica_twins_places_t *)(void *)(args.sums + 8 * n * cut.rows);
         args.places = places;
         const int8_t *before = y;
         for (uint32_t i = 0; i < 4 * n; ++i) {
-            const uint32_t lane = at + i < cut.lanes ? at + i : cut.lanes - 1, segment = lane / cut.pairs;
-            uint32_t oy = segment * cut.rows, ox = (lane - segment * cut.pairs) * 2;
-            oy = oy + cut.rows <= rows ? oy : rows - cut.rows;
-            ox = ox + 2 <= w->out_w ? ox : w->out_w - 2u;
+            uint32_t oy, ox;
+            find(&cut, w, rows, at + i, &oy, &ox);
             int8_t *place = y + (size_t)(oy * w->out_w + ox) * out_c;
             if (i % 4 == 0) {
                 places[i / 4].y = place;
@@ -148,31 +176,40 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
                 places[i / 4].lanes[i % 4 - 1] = (int32_t)(place - before) + (int32_t)(2 * out_c);
             }
             before = place;
-            const int32_t iy = (int32_t)(row_begin + oy) * w->stride_h - w->pad_top, ix = (int32_t)ox - w->pad_left;
-            for (uint32_t c = 0; c < in_c; c += part) {
-                const uint32_t channels = in_c - c < part ? in_c - c : part;
-                uint32_t *to = (uint32_t *)scratch + n * 2 * plane_rows * c + i / 4 * 2 * plane_rows * channels + i % 4;
-                put(p, to, plane_rows * channels, outside, iy, ix, cut.in_rows, c, channels);
-            }
         }
-        for (uint32_t o = 0; o < out_c; ++o) {
-            args.bias = ch->bias[o];
-            args.mult = ch->mult[o];
-            args.shift = (uint32_t)ch->shift[o];
-            args.y_offset = o + out_c;
-            args.flags = 2;
-            for (uint32_t c = 0; c < in_c; c += args.channels) {
-                args.channels = in_c - c < part ? in_c - c : part;
-                args.weights = ch->weights + (size_t)row_bytes * o + c;
-                args.x = (uint32_t *)scratch + n * 2 * plane_rows * c;
-                args.next = next * (int32_t)args.channels;
-                args.next_group = (int32_t)(4 * plane_rows * args.channels);
-                args.first = 0;
-                mica_armv6m_twins(&args);
-                args.x += plane_rows * args.channels;
-                args.first = (int32_t)(2 * in_c);
-                args.flags = c + args.channels < in_c ? 3 : 1;
-                mica_armv6m_twins(&args);
+        for (uint32_t from = 0; from < in_c; from += cut.filled) {
+            const uint32_t to = in_c - from < cut.filled ? in_c : from + cut.filled;
+            for (uint32_t i = 0; i < 4 * n; ++i) {
+                uint32_t oy, ox;
+                find(&cut, w, rows, at + i, &oy, &ox);
+                const int32_t iy = (int32_t)(row_begin + oy) * w->stride_h - w->pad_top, ix = (int32_t)ox - w->pad_left;
+                for (uint32_t c = from; c < to; c += cut.part) {
+                    const uint32_t channels = to - c < cut.part ? to - c : cut.part;
+                    uint32_t *words = (uint32_t *)scratch + n * 2 * plane_rows * (c - from) + i / 4 * 2 * plane_rows * channels + i % 4;
+                    put(p, words, plane_rows * channels, outside, iy, ix, cut.in_rows, c, channels);
+                }
+            }
+            args.sums = first_sums;
+            for (uint32_t o = 0; o < out_c; ++o) {
+                args.bias = ch->bias[o];
+                args.mult = ch->mult[o];
+                args.shift = (uint32_t)ch->shift[o];
+                args.y_offset = o + out_c;
+                for (uint32_t c = from; c < to; c += args.channels) {
+                    args.channels = to - c < cut.part ? to - c : cut.part;
+                    args.weights = ch->weights + (size_t)row_bytes * o + c;
+                    args.x = (uint32_t *)scratch + n * 2 * plane_rows * (c - from);
+                    args.next = next * (int32_t)args.channels;
+                    args.next_group = (int32_t)(4 * plane_rows * args.channels);
+                    args.first = 0;
+                    args.flags = c ? 3 : 2;
+                    mica_armv6m_twins(&args);
+                    args.x += plane_rows * args.channels;
+                    args.first = (int32_t)(2 * in_c);
+                    args.flags = c + args.channels < in_c ? 3 : 1;
+                    mica_armv6m_twins(&args);
+                }
+                args.sums += cut.filled == in_c ? 0 : sums;
             }
         }
         at += 4 * n;

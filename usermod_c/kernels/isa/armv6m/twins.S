@@ -10,6 +10,7 @@
 // A call is one of the two lines above for one output channel: sums of both outputs go from one call to the next, of the
 // first U and T for four pairs of twins, side by side or anywhere ("lanes"). Their words are interleaved in one stream, in which
 // rows follow one another: the next row of outputs begins a row of words later.
+#ifndef MICA_WITHOUT_TWINS
 #include "hot.inc"
 
     .equ PAIRS, 96              // MICA_TWINS_WORDS: what the loop is unrolled for
@@ -406,3 +407,4 @@ words_row:
     bne words_row
     pop {r4-r7, pc}
     .size mica_armv6m_twins_words, . - mica_armv6m_twins_words
+#endif
