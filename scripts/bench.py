@@ -192,7 +192,9 @@ def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     """Bytes of each function that computes: kernels, and what they call in their instruction set's folder."""
     names = bare_metal.text_bytes(core, program)
     ours = {
-        k: v for k, v in names.items() if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd)", k)
+        k: v
+        for k, v in names.items()
+        if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd|conv2d_twins)", k)
     }
     return {
         k: v

@@ -75,7 +75,10 @@ MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has 
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
 CODED_LEAST = 512  # weights of a layer that takes codes (quantise/lowbits.py)
-PLAIN = ("-DMICA_WITHOUT_WINOGRAD",)  # a program that has nothing but the ways that all cores have
+PLAIN = (
+    "-DMICA_WITHOUT_WINOGRAD",
+    "-DMICA_WITHOUT_TWINS",
+)  # a program that has nothing but the ways that all cores have
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -382,6 +385,20 @@ def winograds() -> Iterator[Job]:
                 yield job
 
 
+def twins() -> Iterator[Job]:
+    """Convolutions whose neighbouring outputs share products on some cores."""
+    rng = np.random.default_rng(9)
+    for i in range(60):
+        h, w = (int(rng.choice((2, 4, 5, 7, 8, 12, 16, 24, 32))) for _ in "hw")
+        cin, cout = int(rng.choice((1, 3, 4, 8, 12, 16, 24, 32, 48, 64))), int(rng.choice((3, 4, 8, 10, 16, 32, 48)))
+        kernel = (int(rng.choice((3, 3, 3, 2, 5))), 3)
+        layer = layers.Layer(f"twins {i}", "conv", (h, w, cin), cout, {}, kernel)
+        if layer.macs <= MOST_MACS // 2:
+            job = layers.job(layer, "", BOARD, int(rng.choice((2, 4, 6, 8, 12, 16, 32))) << 10)
+            if (codec.decode(job.data).arena_bytes or 0) + (job.scratch or 0) <= MOST_ARENA:
+                yield job
+
+
 # --- measuring ----------------------------------------------------------------------------------------------------------
 
 
@@ -407,13 +424,15 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
 
 def ways(core: Core) -> list[Sample]:
     """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
-    jobs = list(winograds())
+    way, made = ("twins", twins) if core.isa == "armv6m" else ("winograd", winograds)
+    jobs = list(made())
     found = []
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
         model = codec.decode(job.data)
         if chosen.counts[0] < 0.98 * plain.counts[0]:
-            _, (kind, counts) = features.of_step(model, model.steps[0], chosen.scratch_bytes)
-            found.append(Sample(job.name, kind, counts, chosen.counts[0]))
+            kinds = dict(features.of_step(model, model.steps[0], chosen.scratch_bytes))
+            kind = f"conv2d_s8 {way}"
+            found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
     return found
 
 

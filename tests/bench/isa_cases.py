@@ -173,6 +173,28 @@ def winograds() -> Iterator[Job]:
                 yield job(scratch)
 
 
+def twins() -> Iterator[Job]:
+    """Windows three columns wide of stride 1: lanes of two columns and some rows, of which the last overlap where sizes are odd."""
+    shapes = [
+        # H, W, Cin, Cout, rows of the kernel, pad begin, pad end
+        (9, 8, 4, 3, 3, (1, 1), (1, 1)),
+        (7, 9, 5, 2, 3, (1, 0), (0, 1)),
+        (5, 2, 3, 4, 2, (0, 1), (1, 2)),
+        (12, 3, 1, 3, 3, (1, 1), (1, 1)),
+        (6, 5, 33, 2, 3, (1, 1), (1, 1)),  # 99 words: two parts
+        (4, 4, 66, 2, 3, (2, 3), (2, 1)),  # three, windows that see one column
+        (8, 6, 7, 3, 5, (2, 1), (2, 1)),
+        (3, 7, 2, 3, 7, (4, 1), (4, 1)),  # rows of the kernel beyond the plane
+    ]
+    for i, (h, w, cin, cout, rows, pad, end) in enumerate(shapes):
+        for kind in ("", "fine", "extreme", "limits"):
+            clamps = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
+            job = _convolution(kind, clamps, h, w, cin, cout, (rows, 3), 1, pad, end, 1)
+            least = 32 * cin * rows + 48 + cin + 4  # a group of lanes one row high
+            for scratch in (None,) if kind == "limits" else (None, least, 2 * least, 5 * least):
+                yield job(scratch)
+
+
 def _convolution(  # type: ignore[no-untyped-def]
     kind: str, clamps: tuple[int, int, int], h: int, w: int, cin: int, cout: int, k, s: int, pad, end, dil: int
 ) -> Callable[..., Job]:

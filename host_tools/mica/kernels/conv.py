@@ -24,6 +24,7 @@ from mica.kernels.base import (
     Tensors,
     weights_macs,
 )
+from mica.kernels.conv_ways import conv2d_ways
 from mica.kernels.counts import elements, is_fast
 from mica.kernels.integers import Output, dot, finish
 from mica.kernels.rules import act, image, per_channel, require
@@ -113,31 +114,6 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "window" if in_words else "window odd", counts
 
 
-def _conv2d_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Winograd's F(2x2,3x3): tiles of 2x2 outputs, of which a pass transforms as many as fit, and all weights in each."""
-    p, cin, (_, oh, ow, cout) = step.params, xs[0].dims[3], y.dims
-    shape = [p[f"{name}_{axis}"] for name in ("kernel", "stride", "dilation") for axis in "hw"]
-    large = cin >= 16 and cin % 4 == 0 and cout >= 4 and oh >= 2 and ow >= 2
-    if shape != [3, 3, 1, 1, 1, 1] or p["groups"] != 1 or not large or not is_fast(step) or step.unpacking:
-        return ()
-    most = (scratch - 144 * cin - 1088) // (32 * cin)  # tiles; 32 bytes of each input channel
-    if most < 4:
-        return ()
-    tiles, fours = -(-oh // 2) * -(-ow // 2), -(-cout // 4)
-    passes = -(-tiles // most)
-    w = windows_of(step, xs[0], y)
-    counts = {
-        "out": float(tiles * fours),
-        "mac": float(tiles * fours * cin),
-        "tile": float(tiles),
-        "patch": float(tiles * cin),
-        "edge_patch": float((w.count - w.whole) * cin),
-        "row": float(passes * fours),
-        "weight": float(passes * fours * cin),
-    }
-    return (("winograd", counts),)
-
-
 CONV2D = Kernel(
     id=1,
     name="conv2d_s8",
@@ -156,7 +132,7 @@ CONV2D = Kernel(
     macs=weights_macs,
     scratch=_conv2d_scratch,
     counts=_conv2d_counts,
-    ways=_conv2d_ways,
+    ways=conv2d_ways,
 )
 
 

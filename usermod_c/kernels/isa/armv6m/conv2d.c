@@ -283,11 +283,13 @@ static void fill(const tile_t *t, uint32_t pixels, int32_t *oy, int32_t *ox, boo
 
 // Words of the parts in which patches are done where scratch holds few of them whole: the stream of a part of them at a time, and
 // sums of all channels, 16 bytes a group each. 0: whole patches take less. whole: bytes of a group of them, room: of all.
-// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written.
-static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room) {
+// Cycles: the weights are unpacked once for a tile, a channel begun for each part; sums are read and written. takes: what of the chosen
+// way is not the products themselves, null where nobody asks.
+static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t groups, uint32_t whole, uint32_t room, uint64_t *takes) {
     const uint32_t out_c = p->win.out_c, parts = (words + MICA_GEMM_WORDS - 1) / MICA_GEMM_WORDS;
+    const bool sure = words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room;
     uint64_t least;
-    if (words <= 16 || whole * 8 <= room || (uint64_t)whole * groups <= room) {
+    if (sure && takes == NULL) {
         return 0;
     }
     if (whole > room) {
@@ -297,19 +299,32 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
         least = (uint64_t)tiles * out_c * (18 * words + 150 * parts) + (parts > 1 ? (uint64_t)groups * out_c * parts * 30 : 0);
     }
     uint32_t best = 0;
-    for (uint32_t n = parts < 2 ? 2 : parts; n <= 8 && n <= words; ++n) {
+    for (uint32_t n = parts < 2 ? 2 : parts; !sure && n <= 8 && n <= words; ++n) {
         const uint32_t part = ((words + n - 1) / n + 1) & ~1u, bytes = 32 * part + 16 * out_c, most = room / bytes;
         if (most && part < words) {
-            const uint64_t takes = (uint64_t)((groups + most - 1) / most) * out_c * (18 * words + 150 * n)
+            const uint64_t cycles = (uint64_t)((groups + most - 1) / most) * out_c * (18 * words + 150 * n)
                 + (uint64_t)groups * n * (30 * out_c + 800);
-            if (takes < least) {
-                least = takes;
+            if (cycles < least) {
+                least = cycles;
                 best = part;
             }
         }
     }
+    if (takes != NULL) {
+        *takes = least;
+    }
     return best;
 }
+
+#ifndef MICA_WITHOUT_TWINS
+// What this file's way takes in all, in eights of cycles, to within a few percent where one pixel beside another is no edge.
+static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t words, uint64_t takes) {
+    const uint32_t total = rows * w->out_w, groups = total / 4 + (total % 4 < 3 ? total % 4 : 1);
+    takes /= 8;
+    return (takes < UINT32_MAX / 2 ? (uint32_t)takes : UINT32_MAX / 2) + groups * (w->out_c * (5 * words + 17) + 9 * words)
+        + rows * w->kernel_h * 170 + 50;
+}
+#endif
 
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
@@ -337,8 +352,19 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         scratch = (uint32_t *)scratch + MICA_CODE_PAIRS;
     }
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
-    const uint32_t narrow = total >= 4 && room > patch_bytes
-        ? narrow_words(p, words, total / 4, group_bytes, room - patch_bytes) : 0;
+    uint64_t takes = 0;
+#ifndef MICA_WITHOUT_TWINS
+    const bool twins = w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1 && total >= 4 && !codes;
+#else
+    const bool twins = false;
+#endif
+    const uint32_t narrow = total >= 4 && (twins || room > patch_bytes)
+        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, twins ? &takes : NULL) : 0;
+#ifndef MICA_WITHOUT_TWINS
+    if (twins && mica_conv2d_twins_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes))) {
+        return;
+    }
+#endif
     if (narrow) {
         group_bytes = 32 * narrow + 16 * w->out_c;
     }

@@ -45,6 +45,45 @@ void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
 
+#define MICA_TWINS_WORDS 96  // of a channel's weights in one call
+
+// Where the outputs of four lanes lie: the first, and from behind the second output of a lane, less a pixel's channels, to the next one's.
+typedef struct {
+    int8_t *y;
+    int32_t lanes[3];
+} mica_twins_places_t;
+
+// What mica_armv6m_twins works on: one output channel. Its offsets stand in twins.S.
+typedef struct {
+    const uint32_t *x;        // of each group, row and channel of the input a word of each lane
+    uint32_t groups;
+    uint32_t rows;            // of the output, of each group
+    int32_t next;             // bytes from behind what a row of the output reads to what the next one does
+    int32_t next_group;       // the same behind a group's last row
+    int32_t *sums;            // eight for each row of a group
+    uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
+    const int8_t *weights;
+    int32_t first, second;    // each word is weights[first] + weights[second] * 2^16
+    uint32_t kernel_rows, channels;  // their product is 1 to MICA_TWINS_WORDS
+    uint32_t weights_pitch;   // from row to row of the kernel
+    int32_t bias, mult;
+    uint32_t shift;
+    const mica_twins_places_t *places;
+    uint32_t y_offset;        // of the second output of the channel
+    int32_t back;             // from the second to the first
+    uint32_t pitch;           // from row to row of y
+    int32_t zero;             // y_zero - act_min
+    uint32_t range;           // act_max - act_min
+    int32_t low;              // act_min
+} mica_twins_t;
+
+void mica_armv6m_twins(const mica_twins_t *args);
+void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
+    int32_t pitch);
+// The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
+bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
+    uint32_t direct);
+
 // Two rows of the output of a depthwise convolution.
 typedef struct {
     int32_t row[5];           // where rows of x begin, from the first that the strip reads; with stride 1 four of them

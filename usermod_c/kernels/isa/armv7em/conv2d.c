@@ -19,54 +19,73 @@ typedef struct {
     bool direct;           // rows of patches inside the image are words, wherever they lie
 } source_t;
 
-// `rows` rows of n bytes, of any alignment, side by side.
-static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint32_t pitch) {
-    for (; rows; --rows, x += pitch) {
-        const int8_t *from = x, *end = x + (n & ~3u);
-        for (; from != end; from += 4, to += 4) {
-            __builtin_memcpy(to, from, 4);
+// `rows` rows of n bytes, of any alignment, n >= 1, `pitch` apart, to rows `to_pitch` apart.
+static void gather(int8_t *to, const int8_t *x, uint32_t n, uint32_t rows, uint32_t pitch, uint32_t to_pitch) {
+    if (n < 4) {
+        for (; rows; --rows, x += pitch, to += to_pitch) {
+            to[0] = x[0];
+            to[n / 2] = x[n / 2];
+            to[n - 1] = x[n - 1];
         }
-        if (n & 2) {
-            __builtin_memcpy(to, from, 2);
-            from += 2;
-            to += 2;
+        return;
+    }
+    const uint32_t last = n - 4;  // the last word overlaps the one before
+    if (n <= 12) {  // what first layers have
+        const uint32_t middle = n <= 8 ? last : 4;
+        for (; rows; --rows, x += pitch, to += to_pitch) {
+            uint32_t a, b, c;
+            __builtin_memcpy(&a, x, 4);
+            __builtin_memcpy(&b, x + middle, 4);
+            __builtin_memcpy(&c, x + last, 4);
+            __builtin_memcpy(to, &a, 4);
+            __builtin_memcpy(to + middle, &b, 4);
+            __builtin_memcpy(to + last, &c, 4);
         }
-        if (n & 1) {
-            *to++ = *from;
+        return;
+    }
+    for (; rows; --rows, x += pitch, to += to_pitch) {
+        for (uint32_t i = 0; i < last; i += 4) {
+            __builtin_memcpy(to + i, x + i, 4);
         }
+        __builtin_memcpy(to + last, x + last, 4);
     }
 }
 
-// The patch of one pixel as bytes; what lies outside the image is x_zero. Behind it are zeros, against weights that are 0.
+// The patch of one pixel as bytes; what lies outside the image is x_zero. Behind it, up to a word, are zeros: weights there are 0, but
+// codes may be any.
 static void patch(const mica_conv2d_s8_t *p, int32_t iy, int32_t ix, int8_t *to) {
     const mica_window_t *w = &p->win;
-    int32_t in_c = w->in_c, kx0, kx1;
-    uint32_t row = (uint32_t)w->kernel_w * w->in_c;
+    int32_t in_c = w->in_c, kx0, kx1, ky0, ky1;
+    uint32_t row = (uint32_t)w->kernel_w * w->in_c, pitch = (uint32_t)w->dilation_h * w->in_w * w->in_c;
     if (iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h && ix + w->kernel_w <= w->in_w && w->dilation_w == 1) {
-        gather(to, p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, (uint32_t)w->dilation_h * w->in_w * w->in_c);
+        gather(to, p->x + (iy * w->in_w + ix) * in_c, row, w->kernel_h, pitch, row);
         return;
     }
     mica_taps(ix, w->in_w, w->kernel_w, w->dilation_w, &kx0, &kx1);
-    uint32_t before = (uint32_t)(kx0 * in_c), inside = (uint32_t)((kx1 - kx0) * in_c);
-    for (int32_t ky = 0; ky < w->kernel_h; ++ky, iy += w->dilation_h) {
-        if (iy < 0 || iy >= w->in_h || inside == 0) {
-            mica_fill(to, p->x_zero, row);
-            to += row;
-            continue;
+    mica_taps(iy, w->in_h, w->kernel_h, w->dilation_h, &ky0, &ky1);
+    mica_word_t *fill = (mica_word_t *)(void *)to, outside = 0x01010101u * (uint8_t)p->x_zero;
+    const uint32_t bytes = row * w->kernel_h;
+    for (mica_word_t *end = fill + bytes / 4; fill != end;) {
+        *fill++ = outside;
+    }
+    if (bytes % 4) {
+        *fill = outside >> (32 - 8 * (bytes % 4));
+    }
+    if (kx0 >= kx1 || ky0 >= ky1) {
+        return;
+    }
+    to += (uint32_t)ky0 * row + (uint32_t)(kx0 * in_c);
+    const int8_t *x = p->x + ((iy + ky0 * w->dilation_h) * w->in_w + ix + kx0 * w->dilation_w) * in_c;
+    if (w->dilation_w == 1) {
+        gather(to, x, (uint32_t)((kx1 - kx0) * in_c), (uint32_t)(ky1 - ky0), pitch, row);
+        return;
+    }
+    for (; ky0 < ky1; ++ky0, to += row, x += pitch) {
+        const int8_t *from = x;
+        int8_t *at = to;
+        for (int32_t kx = kx0; kx < kx1; ++kx, from += w->dilation_w * in_c, at += in_c) {
+            mica_copy(at, from, (uint32_t)in_c);
         }
-        mica_fill(to, p->x_zero, before);
-        to += before;
-        const int8_t *x = p->x + (iy * w->in_w + ix + kx0 * w->dilation_w) * in_c;
-        if (w->dilation_w == 1) {
-            gather(to, x, inside, 1, 0);
-            to += inside;
-        } else {
-            for (int32_t kx = kx0; kx < kx1; ++kx, x += w->dilation_w * in_c, to += in_c) {
-                mica_copy(to, x, (uint32_t)in_c);
-            }
-        }
-        mica_fill(to, p->x_zero, row - before - inside);
-        to += row - before - inside;
     }
 }
 
@@ -95,7 +114,18 @@ static void unpack_copies(const source_t *s, int32_t oy, int32_t ox, uint32_t pi
     while (pixels) {
         uint32_t n = pixels < PATCHES ? pixels : PATCHES;
         int8_t *to = s->patches;
-        for (uint32_t i = 0; i < n; ++i, to += patch_bytes) {
+        // Those that lie inside the image, side by side.
+        uint32_t inside = 0;
+        if (w->dilation_w == 1 && iy >= 0 && ix >= 0 && iy + (w->kernel_h - 1) * w->dilation_h < w->in_h
+            && ix + (int32_t)(n - 1) * w->stride_w + w->kernel_w <= w->in_w && ox + (int32_t)n < w->out_w) {
+            const int8_t *x = s->p->x + (iy * w->in_w + ix) * w->in_c;
+            for (; inside < n; ++inside, to += patch_bytes, x += w->stride_w * w->in_c) {
+                gather(to, x, s->row_bytes, w->kernel_h, (uint32_t)w->dilation_h * w->in_w * w->in_c, s->row_bytes);
+            }
+            ix += (int32_t)n * w->stride_w;
+            ox += (int32_t)n;
+        }
+        for (uint32_t i = inside; i < n; ++i, to += patch_bytes) {
             patch(s->p, iy, ix, to);
             ix += w->stride_w;
             if (++ox == w->out_w) {

@@ -1,0 +1,105 @@
+"""Ways of a convolution that some cores have beside the one of all, and what each of them depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mica.kernels.base import Cost, Step, Tensor, Tensors
+from mica.kernels.counts import is_fast
+from mica.kernels.windows import windows_of
+
+TWINS_WORDS = 96  # of a channel's weights that are done in one part: MICA_TWINS_WORDS of kernels/isa/armv6m/kernels.h
+
+LEAST_PART = 8  # channels of a part whose words are in scratch alone
+
+
+def conv2d_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+    """Those that take a step: 8-bit weights, claims with FAST, one group."""
+    if step.params["groups"] != 1 or not is_fast(step) or step.unpacking:
+        return ()
+    ways = (_winograd(step, xs, y, scratch), _twins(step, xs, y, scratch))
+    return tuple(way for way in ways if way)
+
+
+def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
+    """Winograd's F(2x2,3x3): tiles of 2x2 outputs, of which a pass transforms as many as fit, and all weights in each."""
+    p, cin, (_, oh, ow, cout) = step.params, xs[0].dims[3], y.dims
+    shape = [p[f"{name}_{axis}"] for name in ("kernel", "stride", "dilation") for axis in "hw"]
+    large = cin >= 16 and cin % 4 == 0 and cout >= 4 and oh >= 2 and ow >= 2
+    if shape != [3, 3, 1, 1, 1, 1] or not large:
+        return None
+    most = (scratch - 144 * cin - 1088) // (32 * cin)  # tiles; 32 bytes of each input channel
+    if most < 4:
+        return None
+    tiles, fours = -(-oh // 2) * -(-ow // 2), -(-cout // 4)
+    passes = -(-tiles // most)
+    w = windows_of(step, xs[0], y)
+    return "winograd", {
+        "out": float(tiles * fours),
+        "mac": float(tiles * fours * cin),
+        "tile": float(tiles),
+        "patch": float(tiles * cin),
+        "edge_patch": float((w.count - w.whole) * cin),
+        "row": float(passes * fours),
+        "weight": float(passes * fours * cin),
+    }
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How twins are cut: lanes of two columns, `rows` high, in groups of four, of which a tile is as many as fit; channels in parts."""
+
+    rows: int
+    in_rows: int
+    groups: int
+    tiles: int
+    parts: int
+    alone: bool  # words of one part at a time, and sums of all output channels
+
+
+def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Iterator[_Cut]:
+    (_, _, _, cin), (_, oh, ow, cout), p = xs[0].dims, y.dims, step.params
+    room, most_part = scratch - -(-cin // 4) * 4, TWINS_WORDS // p["kernel_h"]
+    parts = -(-cin // most_part)
+    alone = [n for n in (max(2, parts) * 2**i for i in range(3)) if n <= 4 * parts and -(-cin // n) >= LEAST_PART]
+    pairs = -(-ow // 2)
+    for rows in sorted({-(-oh // n) for n in range(1, oh + 1)}, reverse=True):
+        in_rows = (rows - 1) * p["stride_h"] + p["kernel_h"]
+        groups = -(-pairs * -(-oh // rows) // 4)
+        most = room // (32 * cin * in_rows + 32 * rows + 16)
+        if most >= 1:
+            yield _Cut(rows, in_rows, groups, -(-groups // most), parts, False)
+        for n in alone:
+            most = room // (32 * -(-cin // n) * in_rows + 32 * cout * rows + 16)
+            if most >= 1:
+                yield _Cut(rows, in_rows, groups, -(-groups // most), n, True)
+
+
+def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
+    """Two neighbouring outputs that share products: three multiply-accumulates with one multiplication."""
+    p, cin, (_, _, ow, cout) = step.params, xs[0].dims[3], y.dims
+    along = [p["kernel_w"], p["stride_w"], p["dilation_h"], p["dilation_w"]]
+    if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= TWINS_WORDS or ow < 2:
+        return None
+    words = p["kernel_h"] * cin
+
+    def cycles(c: _Cut) -> float:  # as in kernels/isa/armv6m/conv2d_twins.c
+        calls = 78 * c.parts if c.alone else 26
+        group = cout * (c.rows * (6 * words + 33 + 18 * c.parts) + 14 * c.parts) + c.in_rows * (10 * cin + calls) + 300
+        return c.groups * group + c.tiles * (cout * (2.75 * words + 53 * c.parts) + 60)
+
+    c = min(_cuts(step, xs, y, scratch), key=cycles, default=None)
+    if c is None:
+        return None
+    return "twins", {
+        "out": float(c.groups * c.rows * cout),  # eight of them
+        "out_part": float(c.groups * c.rows * cout * c.parts),
+        "mac": float(c.groups * c.rows * cout * words),
+        "group_part": float(c.groups * cout * c.parts),
+        "patch": float(c.groups * c.in_rows * cin),
+        "patch_row": float(c.groups * c.in_rows * (c.parts if c.alone else 1)),
+        "group": float(c.groups),
+        "row": float(c.tiles * cout * c.parts),
+        "weight": float(c.tiles * cout * words),
+    }
