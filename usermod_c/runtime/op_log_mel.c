@@ -44,8 +44,8 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
         }
         load_constants(r, p);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what));
+    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what))) {
+        mica_log_mel_s8_prepare(p);
     }
     return r->err->status;
 }
