@@ -21,6 +21,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import pickle
@@ -75,7 +76,10 @@ MOST_ARENA = 150_000  # bytes of tensors and scratch that the smallest core has 
 MOST_STEPS = 150  # the program's room for the engine's tables
 MOST_MACS = 6_000_000
 CODED_LEAST = 512  # weights of a layer that takes codes (quantise/lowbits.py)
-PLAIN = ("-DMICA_WITHOUT_WINOGRAD",)  # a program that has nothing but the ways that all cores have
+PLAIN = (
+    "-DMICA_WITHOUT_WINOGRAD",
+    "-DMICA_WITHOUT_LINES",
+)  # a program that has nothing but the ways that all cores have
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
@@ -382,6 +386,32 @@ def winograds() -> Iterator[Job]:
                 yield job
 
 
+def lines() -> Iterator[Job]:
+    """Depthwise convolutions along a line, which some cores compute channel by channel."""
+    rng = np.random.default_rng(9)
+
+    def pick(*options: int) -> int:
+        return int(rng.choice(options))
+
+    for i in range(60):
+        k, s, c = pick(1, 3, 3, 5, 8, 9, 10, 16), pick(1, 1, 2), pick(4, 8, 12, 16, 24, 40, 64, 96, 128)
+        n = k + pick(1, 2, 4, 7, 12, 16, 23, 32)
+        shape = (n, 1, c) if i % 3 else (pick(1, 1, 2, 4), n, c)
+        job = layers.job(layers.Layer(f"line {i}", "dw", shape, c, {}, (k, 1) if i % 3 else (1, k), s), "", BOARD)
+        if i % 2 and i % 3:
+            yield job
+            continue
+        model = codec.decode(job.data)  # without what lies outside
+        step, y = model.steps[0], model.tensors[1]
+        step.params |= {"pad_top": 0, "pad_left": 0}
+        rows, columns = (
+            -(-(size - kernel + 1) // s)
+            for size, kernel in zip(shape, (step.params["kernel_h"], step.params["kernel_w"]), strict=False)
+        )
+        model.tensors[1] = dataclasses.replace(y, dims=(1, rows, columns, c))
+        yield dataclasses.replace(job, data=bare_metal.for_board(model, BOARD))
+
+
 # --- measuring ----------------------------------------------------------------------------------------------------------
 
 
@@ -407,7 +437,7 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
 
 def ways(core: Core) -> list[Sample]:
     """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
-    jobs = list(winograds())
+    jobs = [*winograds(), *lines()]
     found = []
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
         model = codec.decode(job.data)
