@@ -342,6 +342,83 @@ INLINE void means_by_columns(kind_t kind, bool colour, const uint8_t *row, const
     }
 }
 
+typedef uint16_t __attribute__((may_alias)) half_t;
+
+// The same of frames whose colours have bytes of their own: sums of bytes, one uint16 each, from the first pixel's on, of CHROMA from
+// its pair's. odd: that pixel's place in the pair.
+INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
+    const form_t *f, int8_t *out) {
+    uint32_t over = *part;
+    for (; n != 0; n--, out += colour ? f->pixel : 1) {
+        over += b->rest;
+        const uint32_t more = over >= b->of;
+        over -= more ? b->of : 0;
+        const uint32_t nx = b->nx + more, reciprocal = b->reciprocals[more];
+        uint32_t s0 = 0, s1 = 0, s2 = 0;
+        if (kind == TRIPLES) {
+            for (const half_t *end = sums + 3 * nx; sums != end; sums += 3) {
+                s0 += sums[0];
+                s1 += sums[1];
+                s2 += sums[2];
+            }
+            if (f->first != 0) {
+                const uint32_t red = s2;
+                s2 = s0;
+                s0 = red;
+            }
+        } else {
+            uint32_t left = nx;
+            const half_t *y = sums + f->first, *u = sums + f->second;
+            if (odd != 0) {
+                s0 = y[2];
+                s1 = u[0];
+                s2 = u[2];
+                y += 4;
+                u += 4;
+                left--;
+            }
+            for (; left >= 2; left -= 2, y += 4, u += 4) {
+                s0 += y[0] + y[2];
+                s1 += 2u * u[0];
+                s2 += 2u * u[2];
+            }
+            odd = left;
+            if (left != 0) {
+                s0 += y[0];
+                s1 += u[0];
+                s2 += u[2];
+            }
+            sums = y - f->first;
+        }
+        const sum_t s = { s0 * reciprocal >> 19, s1 * reciprocal >> 19, s2 * reciprocal >> 19 };
+        store(kind, colour, s, f, out);
+    }
+    *part = over;
+}
+
+// A box that is too wide for `columns` goes pixel after pixel.
+INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+    const uint32_t size = pixel_bytes(kind), pair = kind == CHROMA ? 1 : 0;
+    const uint32_t most = (2 * COLUMNS - 8) / (size * (b->nx + (b->rest != 0)));
+    uint32_t columns[COLUMNS];
+    uint32_t x = b->x, part = 0;
+    if (most == 0) {
+        means(kind, colour, row, b, f, out);
+        return;
+    }
+    for (uint32_t left = b->of; left != 0;) {
+        const uint32_t n = most < left ? most : left;
+        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of;
+        const uint32_t begin = (x & ~pair) * size, first = begin & ~3u, end = ((behind + pair) & ~pair) * size;
+        sum_columns(BYTES, row + first, b->stride, b->ny, (end - first + 3) / 4, f, columns);
+        const uint8_t *sums = (const uint8_t *)columns + 2 * (begin - first);
+        means_of_bytes(kind, colour, (const half_t *)(const void *)sums, x & pair, n, &part, b, f, out);
+        out += n * (colour ? f->pixel : 1);
+        left -= n;
+        x = behind;
+    }
+}
+
 typedef void means_t(bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
 
 // ---- One function for each kind of frame
@@ -372,6 +449,13 @@ COLUMNS_OF(bytes, BYTES, false)
 COLUMNS_OF(pairs, PAIRS, false)
 COLUMNS_OF(words, WORDS, colour)
 COLUMNS_OF(swapped, SWAPPED, colour)
+#define BYTES_OF(name, kind, coloured) \
+    static void columns_##name(bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+        (void)colour; \
+        means_by_bytes(kind, coloured, row, b, f, out); \
+    }
+BYTES_OF(triples, TRIPLES, colour)
+BYTES_OF(chroma, CHROMA, true)
 
 // ---- Which, and how
 
@@ -420,6 +504,10 @@ static means_t *columns_of(kind_t kind) {
             return columns_words;
         case SWAPPED:
             return columns_swapped;
+        case TRIPLES:
+            return columns_triples;
+        case CHROMA:
+            return columns_chroma;
         default:
             return NULL;
     }
