@@ -240,11 +240,11 @@ static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b
 
 // ---- Area, of frames that are read four bytes at a time: columns first, then boxes of them
 
-// Sums of `ny` rows, one for each column, of `n` words of the frame each: uint16 for what has a byte, FIELDS for 565.
-INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint32_t ny, uint32_t n, const form_t *f, uint32_t *to) {
-    const uint32_t down = kind == PAIRS ? 8 * f->first : 0;
-    for (const uint8_t *column = frame, *end = frame + ny * stride; n != 0; n--, column += 4, end += 4) {
-        const uint8_t *p = column;
+// Sums of rows that take `bytes` together, one for each column, of words of the frame: uint16 for what has a byte, FIELDS for 565. `down`:
+// where the byte of a PAIR lies. Functions of their own, so that all of it has registers.
+INLINE void sum_columns(kind_t kind, const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) {
+    const uint8_t *end = p + bytes;
+    do {
         uint32_t even = 0, odd = 0;
         do {
             uint32_t v = *(const mica_word_t *)(const void *)p;
@@ -260,6 +260,8 @@ INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint
                 odd += (v >> 16 | v << 16) & FIELDS;
             }
         } while (p != end);
+        p = p - bytes + 4;
+        end += 4;
         if (kind == BYTES) {
             to[0] = (even & 0xffff) | odd << 16;
             to[1] = even >> 16 | (odd & 0xffff0000);
@@ -272,6 +274,34 @@ INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint
             to[kind != SWAPPED] = odd ^ greens;
             to += 2;
         }
+    } while (to != to_end);
+}
+
+#define SUMS_OF(name, kind) \
+    static __attribute__((noinline)) void sum_##name( \
+        const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) { \
+        sum_columns(kind, p, stride, bytes, down, to, to_end); \
+    }
+SUMS_OF(bytes, BYTES)
+SUMS_OF(pairs, PAIRS)
+SUMS_OF(words, WORDS)
+SUMS_OF(swapped, SWAPPED)
+
+// The sums of `n` words, more than none.
+INLINE void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
+    const uint32_t bytes = b->ny * b->stride;
+    switch (kind) {
+        case PAIRS:
+            sum_pairs(row, b->stride, bytes, 8 * f->first, to, to + n);
+            break;
+        case WORDS:
+            sum_words(row, b->stride, bytes, 0, to, to + 2 * n);
+            break;
+        case SWAPPED:
+            sum_swapped(row, b->stride, bytes, 0, to, to + 2 * n);
+            break;
+        default:
+            sum_bytes(row, b->stride, bytes, 0, to, to + 2 * n);
     }
 }
 
@@ -334,7 +364,7 @@ INLINE void means_by_columns(kind_t kind, bool colour, const uint8_t *row, const
     for (uint32_t left = b->of; left != 0;) {
         const uint32_t n = most < left ? most : left;
         const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x & ~(word - 1);
-        sum_columns(kind, row + first * size, b->stride, b->ny, (behind - first + word - 1) / word, f, columns);
+        sum(kind, row + first * size, b, (behind - first + word - 1) / word, f, columns);
         means_of(kind, colour, (const uint8_t *)columns + (x - first) * (packed(kind) ? 4 : 2), n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
         left -= n;
@@ -410,7 +440,7 @@ INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const b
         const uint32_t n = most < left ? most : left;
         const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of;
         const uint32_t begin = (x & ~pair) * size, first = begin & ~3u, end = ((behind + pair) & ~pair) * size;
-        sum_columns(BYTES, row + first, b->stride, b->ny, (end - first + 3) / 4, f, columns);
+        sum(BYTES, row + first, b, (end - first + 3) / 4, f, columns);
         const uint8_t *sums = (const uint8_t *)columns + 2 * (begin - first);
         means_of_bytes(kind, colour, (const half_t *)(const void *)sums, x & pair, n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
