@@ -288,7 +288,7 @@ SUMS_OF(words, WORDS)
 SUMS_OF(swapped, SWAPPED)
 
 // The sums of `n` words, more than none.
-INLINE void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
+static void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
     const uint32_t bytes = b->ny * b->stride;
     switch (kind) {
         case PAIRS:
@@ -356,16 +356,17 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
     *part = over;
 }
 
-INLINE void means_by_columns(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
-    const uint32_t size = pixel_bytes(kind), word = 4 / size; // pixels of a word
+// like: of the kinds that have the same columns, the one whose loops are taken.
+INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+    const uint32_t size = pixel_bytes(kind), places = size == 1 ? 2 : 1; // pixels of a word: 2^places
     const uint32_t most = (COLUMNS - 4) / (b->nx + (b->rest != 0));
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
     for (uint32_t left = b->of; left != 0;) {
         const uint32_t n = most < left ? most : left;
-        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x & ~(word - 1);
-        sum(kind, row + first * size, b, (behind - first + word - 1) / word, f, columns);
-        means_of(kind, colour, (const uint8_t *)columns + (x - first) * (packed(kind) ? 4 : 2), n, &part, b, f, out);
+        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x >> places << places;
+        sum(kind, row + first * size, b, (behind - first + (1u << places) - 1) >> places, f, columns);
+        means_of(like, colour, (const uint8_t *)columns + (x - first) * (packed(like) ? 4 : 2), n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
         left -= n;
         x = behind;
@@ -449,7 +450,7 @@ INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const b
     }
 }
 
-typedef void means_t(bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
+typedef void means_t(kind_t, bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
 
 // ---- One function for each kind of frame
 
@@ -470,22 +471,16 @@ BETWEEN(halves_colour, HALVES, true)
 BETWEEN(triples_colour, TRIPLES, true)
 BETWEEN(chroma_colour, CHROMA, true)
 
-#define COLUMNS_OF(name, kind, coloured) \
-    static void columns_##name(bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+#define COLUMNS_OF(name, means) \
+    static void columns_##name(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+        (void)kind; \
         (void)colour; \
-        means_by_columns(kind, coloured, row, b, f, out); \
+        means; \
     }
-COLUMNS_OF(bytes, BYTES, false)
-COLUMNS_OF(pairs, PAIRS, false)
-COLUMNS_OF(words, WORDS, colour)
-COLUMNS_OF(swapped, SWAPPED, colour)
-#define BYTES_OF(name, kind, coloured) \
-    static void columns_##name(bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
-        (void)colour; \
-        means_by_bytes(kind, coloured, row, b, f, out); \
-    }
-BYTES_OF(triples, TRIPLES, colour)
-BYTES_OF(chroma, CHROMA, true)
+COLUMNS_OF(single, means_by_columns(kind, BYTES, false, row, b, f, out))
+COLUMNS_OF(packed, means_by_columns(kind, WORDS, colour, row, b, f, out))
+COLUMNS_OF(triples, means_by_bytes(TRIPLES, colour, row, b, f, out))
+COLUMNS_OF(chroma, means_by_bytes(CHROMA, true, row, b, f, out))
 
 // ---- Which, and how
 
@@ -527,13 +522,11 @@ static between_t *between_of(kind_t kind, bool colour) {
 static means_t *columns_of(kind_t kind) {
     switch (kind) {
         case BYTES:
-            return columns_bytes;
         case PAIRS:
-            return columns_pairs;
+            return columns_single;
         case WORDS:
-            return columns_words;
         case SWAPPED:
-            return columns_swapped;
+            return columns_packed;
         case TRIPLES:
             return columns_triples;
         case CHROMA:
@@ -647,7 +640,7 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
         }
         const uint8_t *row = j->frame + (p->y + first) * j->stride;
         if (words && fast != NULL && (!packed(j->kind) || ny <= FIELDS_ROOM)) {
-            fast(j->colour, row - inside, &b, &j->form, out);
+            fast(j->kind, j->colour, row - inside, &b, &j->form, out);
         } else {
             means(j->kind, j->colour, row, &b, &j->form, out);
         }
