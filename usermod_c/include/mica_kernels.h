@@ -698,10 +698,10 @@ typedef struct {
     const uint16_t *gains;  // [n_gains]
     const int16_t *dct;       // [out_n, bands]
     const int32_t *bias;      // [out_n]
-    uint32_t samples, frames, n_gains;
+    uint32_t n_gains;
     int32_t floor;
     int32_t mult;
-    uint16_t pad;
+    uint16_t samples, frames, pad;
     uint16_t frame, hop, fft, bands, out_n, preemphasis;
     uint16_t bin_begin, bin_end;  // those bins that a filter holds
     int8_t floor_exponent;
