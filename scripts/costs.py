@@ -21,6 +21,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import json
 import pickle
@@ -78,6 +79,7 @@ CODED_LEAST = 512  # weights of a layer that takes codes (quantise/lowbits.py)
 PLAIN = (
     "-DMICA_WITHOUT_WINOGRAD",
     "-DMICA_WITHOUT_TWINS",
+    "-DMICA_WITHOUT_LINES",
 )  # a program that has nothing but the ways that all cores have
 MOST_ELEMENTS = 2000  # of the input of a made-up step
 PART = 60  # models in one start of an emulator
@@ -399,6 +401,32 @@ def twins() -> Iterator[Job]:
                 yield job
 
 
+def lines() -> Iterator[Job]:
+    """Depthwise convolutions along a line, which some cores compute channel by channel."""
+    rng = np.random.default_rng(9)
+
+    def pick(*options: int) -> int:
+        return int(rng.choice(options))
+
+    for i in range(60):
+        k, s, c = pick(1, 3, 3, 5, 8, 9, 10, 16), pick(1, 1, 2), pick(4, 8, 12, 16, 24, 40, 64, 96, 128)
+        n = k + pick(1, 2, 4, 7, 12, 16, 23, 32)
+        shape = (n, 1, c) if i % 3 else (pick(1, 1, 2, 4), n, c)
+        job = layers.job(layers.Layer(f"line {i}", "dw", shape, c, {}, (k, 1) if i % 3 else (1, k), s), "", BOARD)
+        if i % 2 and i % 3:
+            yield job
+            continue
+        model = codec.decode(job.data)  # without what lies outside
+        step, y = model.steps[0], model.tensors[1]
+        step.params |= {"pad_top": 0, "pad_left": 0}
+        rows, columns = (
+            -(-(size - kernel + 1) // s)
+            for size, kernel in zip(shape, (step.params["kernel_h"], step.params["kernel_w"]), strict=False)
+        )
+        model.tensors[1] = dataclasses.replace(y, dims=(1, rows, columns, c))
+        yield dataclasses.replace(job, data=bare_metal.for_board(model, BOARD))
+
+
 # --- measuring ----------------------------------------------------------------------------------------------------------
 
 
@@ -425,13 +453,13 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
 def ways(core: Core) -> list[Sample]:
     """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
     way, made = ("twins", twins) if core.isa == "armv6m" else ("winograd", winograds)
-    jobs = list(made())
+    jobs = [*made(), *lines()]
     found = []
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
         model = codec.decode(job.data)
         if chosen.counts[0] < 0.98 * plain.counts[0]:
             kinds = dict(features.of_step(model, model.steps[0], chosen.scratch_bytes))
-            kind = f"conv2d_s8 {way}"
+            kind = f"conv2d_s8 {way}" if f"conv2d_s8 {way}" in kinds else list(kinds)[-1]
             found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
     return found
 

@@ -252,6 +252,16 @@ def depthwise() -> Iterator[Job]:
         *((6, 5, c, 1, (5, 4), (s, s), (2, 1), (2, 3)) for c, s in ((6, 1), (8, 2))),
         (2, 2, 8, 1, (5, 5), (1, 1), (2, 2), (2, 2)),  # no window inside the plane
         (3, 3, 6, 1, (2, 2), (2, 2), (4, 4), (3, 3)),  # windows that see nothing of it
+        # Along a line: down it, with edges, in steps; across it; with as many taps as a Cortex-M0+ takes at once, and one more.
+        *(
+            (14, 1, c, 1, (k, 1), (s, 1), (n, 0), (n, 0))
+            for c, k, s, n in ((8, 5, 1, 0), (5, 3, 3, 1), (3, 1, 1, 0), (6, 2, 2, 4))
+        ),
+        *((19, 1, c, 1, (k, 1), (1, 1), (0, 0), (0, 0)) for c, k in ((5, 16), (4, 17), (4, 18), (4, 16))),
+        *(
+            (h, 14, c, 1, (1, k), (s, s), (0, 0), (0, 0))
+            for h, c, k, s in ((1, 6, 5, 2), (3, 4, 4, 1), (4, 7, 13, 1), (5, 4, 3, 2))
+        ),
     ]
     for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
         kind = ("", "fine", "extreme", "limits")[i % 4]

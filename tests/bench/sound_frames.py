@@ -40,6 +40,7 @@ def swept() -> Iterator[tuple[str, int]]:
         frame = fft if k % 2 else fft * 7 // 10
         kind = "mfcc:coefs=8," if k % 3 == 1 else "logmel:"
         more = ",preemphasis=0.97" if k % 4 in (1, 2) else ""
+        more += ",fmax=4000" if k % 5 in (0, 1) else ""
         yield f"{kind}frame={frame},hop={frame // 2},fft={fft},power={power},mels={mels},floor=1e-6{more}", 1 + k % 2
     for fft, mels in ((n, n // k) for n in (128, 256, 512, 1024) for k in (32, 25, 16)):
         yield f"pcan:frame={fft * 3 // 4},hop={fft // 2},fft={fft},mels={mels},fmin=125", 1 + mels % 3

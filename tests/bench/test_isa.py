@@ -60,6 +60,8 @@ SLIPS = [
         "    .if \\single\n    adds r0, #1\n    .endif\n    .ifeq \\single\n    adds r1",
     ),
     ("m0plus-qemu", "depthwise.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "lsrs r1, r1, #2\n    adds r3, r3, r1"),
+    ("m0plus-qemu", "line.S", "subs r1, r1, r3\n    ldr r4", "adds r1, r1, r3\n    ldr r4"),  # where the first tap lies
+    ("m0plus-qemu", "line.S", "lsrs r1, r1, #1\n    adds r3, r3, r1", "adds r3, r3, r1"),
     ("m0plus-qemu", "dense.S", "adcs r5, r3", "adds r5, r5, r3"),
     ("m0plus-qemu", "dense.S", "adcs r0, r4\n    lsrs", "adds r0, r0, r4\n    lsrs"),
     ("m0plus-qemu", "sum.S", "add r4, r10", "add r4, r10\n    adds r4, #1"),

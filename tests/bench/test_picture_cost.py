@@ -16,6 +16,8 @@ MOST = {
     # Not asked for, and not to be lost.
     "160 x 120 rgb565be to rgb, bilinear": 150,
     "320 x 240 rgb565be to grey, area": 28,
+    "320 x 240 rgb888 to rgb, area": 40,
+    "320 x 240 yuyv to rgb, area": 44,
 }
 
 

@@ -28,6 +28,8 @@ def sound(rng: Rng, n: int, kind: str) -> Array:
         return x
     if kind == "quiet":
         return rng.integers(-1, 2, n).astype(np.int16)
+    if kind == "noise":
+        return rng.integers(-1000, 1000, n).astype(np.int16)
     size = 10.0 ** rng.uniform(0.5, 4.4)
     x = size * (np.sin(0.05 * t) + 0.3 * rng.standard_normal(n)) * np.exp(-3 * t / n)
     return np.clip(np.rint(x), -32768, 32767).astype(np.int16)
@@ -43,6 +45,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
     if kind == "full":
         window = rng.choice(np.array([-32767, 32767]), p["frame"])
         first, width = np.zeros(p["bands"], np.int64), np.full(p["bands"], bins)
+    if kind == "deaf":
+        width[:] = 0
     n = int(width.sum())
     p["gains"] = n
     gains = np.full(n, 65535) if kind == "full" else rng.integers(0, 65536, n)
@@ -53,6 +57,8 @@ def tables(rng: Rng, p: dict[str, int], columns: int, kind: str = "") -> dict[st
         dct = rng.integers(-ends, ends + 1, (columns, p["bands"]))
         if kind == "full":
             dct = np.full((columns, p["bands"]), ends)
+    if kind == "skew":  # no circle's
+        angle = angle + 0.01
     bias = rng.integers(-(2**22), 2**22, columns) if kind != "full" else np.full(columns, audio.BIAS_LIMIT - 1)
     return {
         "window": window.astype(np.int16),
@@ -74,7 +80,9 @@ def audio_cases() -> Iterator[Case]:
         (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
         (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full")),
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
-        (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full")),
+        (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full", "quiet")),
+        (240, 240, 1, 256, 6, 6, audio.POWER, 0, ("skew", "deaf", "quiet", "click")),
+        (72, 72, 1, 128, 6, 3, audio.DCT, 31744, ("skew", "deaf", "quiet", "silence")),
         (101, 60, 40, 64, 3, 3, audio.POWER | audio.BEFORE, 31744, ("", "ends")),
         (400, 61, 40, 64, 7, 7, audio.POWER | mirror, 0, ("", "ends", "quiet", "full"), 30, 11),
         (90, 64, 16, 64, 5, 3, audio.DCT | audio.PEAK | audio.PAD, 0, ("", "ends", "full"), 32, 6),

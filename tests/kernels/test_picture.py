@@ -37,6 +37,8 @@ SIZES = (
     ((140, 70), (5, 1, 133, 69), (2, 2)),  # more rows than the sum of a 565 pixel has room for
     ((300, 12), (1, 0, 299, 12), (140, 5)),  # more columns than are summed at once
     ((256, 128), (0, 0, 256, 128), (2, 1)),
+    ((344, 8), (1, 0, 340, 8), (4, 2)),  # of three bytes as many columns as are summed at once
+    ((344, 8), (0, 0, 344, 8), (4, 2)),  # and one more
 )
 
 

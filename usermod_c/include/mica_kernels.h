@@ -687,6 +687,7 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
 #define MICA_LOG_MEL_BEFORE 16  // the first sample is only the one before the first frame
 #define MICA_LOG_MEL_PAD 32     // frames begin `pad` samples before x, and may end behind it: zeros lie there
 #define MICA_LOG_MEL_MIRROR 64  // or x mirrored at its first and last sample
+#define MICA_LOG_MEL_CIRCLE 128  // not in files: the twiddles are as symmetric as a circle, and [0] is 1
 #define MICA_LOG_MEL_MOST_POINTS 2048
 typedef struct {
     const int16_t *x;
@@ -697,11 +698,12 @@ typedef struct {
     const uint16_t *gains;  // [n_gains]
     const int16_t *dct;       // [out_n, bands]
     const int32_t *bias;      // [out_n]
-    uint32_t samples, frames, n_gains;
+    uint32_t n_gains;
     int32_t floor;
     int32_t mult;
-    uint16_t pad;
+    uint16_t samples, frames, pad;
     uint16_t frame, hop, fft, bands, out_n, preemphasis;
+    uint16_t bin_begin, bin_end;  // those bins that a filter holds
     int8_t floor_exponent;
     int8_t shift;
     int8_t y_zero;
@@ -714,6 +716,8 @@ size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p);
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
+// Of constants that are checked: which bins are needed, and the flag circle.
+void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p);
 
 // ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
 //   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1, t]; y int8 [heads, m, e]

@@ -5,31 +5,33 @@
 #include "mica_kernels.h"
 
 // `bits` are those that all numbers v, or ~v where v is negative, have together; or any number with as many bits where there are more than 15.
-// s: places to shift to the right, halves up, before anything else. z: half complex numbers.
+// s: places to shift to the right, halves up, before anything else, at least 0. z: half complex numbers.
 typedef struct {
-    // Of the frame from x[begin] on, after pre-emphasis, exactly.
-    uint32_t (*sample_bits)(const mica_log_mel_s8_t *p, uint32_t begin);
-    // The frame times the window into z, two by two, in bit-reversed order, and zeros behind it. s may be negative. Returns bits.
-    uint32_t (*take)(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s);
+    // The frame from x[begin] on times the window into z, two by two, in bit-reversed order, and zeros behind it. Returns bits.
+    uint32_t (*take)(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t *exponent);
     // The two first stages of a transform. Returns bits.
     uint32_t (*first)(int32_t *z, uint32_t half, int32_t s);
     // The stage of butterflies h apart. s <= 4. Returns bits.
     uint32_t (*stage)(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s);
     // From bins k and half - k of the complex numbers to eight times those of the real ones, but for bin 0. Returns bits.
     uint32_t (*split)(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s);
-    // Of bins 1 to half - 1 the squares of their sizes, one word each, in their place.
-    void (*squares)(int32_t *z, uint32_t half, int32_t s);
+    // Of bins k to end - 1 the squares of their sizes, one word each: z[k] and so on in place of z[2k], z[2k + 1]. 0 < k <= end <= half.
+    void (*squares)(int32_t *z, uint32_t k, uint32_t end, int32_t s);
     // Roots of v in their place, by the table of SPEC.md.
     void (*roots)(uint32_t *v, uint32_t n, const uint32_t *table);
     // The sum of products / 2^16.
     uint64_t (*band)(const uint32_t *bins, const uint16_t *gains, uint32_t n);
-    // A feature as int8.
-    int8_t (*round)(const mica_log_mel_s8_t *p, int32_t v);
+    // sum(log * dct) / 2^11, rounded down, the logarithms being less than 2^23 in magnitude.
+    int32_t (*dct)(const int32_t *log, const int16_t *dct, uint32_t n);
+    // Columns c to c + n - 1 of a row y, v being those of the first.
+    void (*round)(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y);
 } mica_log_mel_loops_t;
 
 extern const mica_log_mel_loops_t mica_log_mel_loops;  // in C
 
-// The loop `take` from pair k on. Returns the bits of those.
+// Of the samples from x[begin + i] to the frame's end, after pre-emphasis. Returns bits, exactly.
+uint32_t mica_log_mel_sample_bits_from(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i);
+// Pairs of the frame from pair k on, shifted by s and times the window, into z. Returns their bits.
 uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t k);
 
 void mica_log_mel_s8_with(

@@ -240,11 +240,11 @@ static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b
 
 // ---- Area, of frames that are read four bytes at a time: columns first, then boxes of them
 
-// Sums of `ny` rows, one for each column, of `n` words of the frame each: uint16 for what has a byte, FIELDS for 565.
-INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint32_t ny, uint32_t n, const form_t *f, uint32_t *to) {
-    const uint32_t down = kind == PAIRS ? 8 * f->first : 0;
-    for (const uint8_t *column = frame, *end = frame + ny * stride; n != 0; n--, column += 4, end += 4) {
-        const uint8_t *p = column;
+// Sums of rows that take `bytes` together, one for each column, of words of the frame: uint16 for what has a byte, FIELDS for 565. `down`:
+// where the byte of a PAIR lies. Functions of their own, so that all of it has registers.
+INLINE void sum_columns(kind_t kind, const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) {
+    const uint8_t *end = p + bytes;
+    do {
         uint32_t even = 0, odd = 0;
         do {
             uint32_t v = *(const mica_word_t *)(const void *)p;
@@ -260,6 +260,8 @@ INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint
                 odd += (v >> 16 | v << 16) & FIELDS;
             }
         } while (p != end);
+        p = p - bytes + 4;
+        end += 4;
         if (kind == BYTES) {
             to[0] = (even & 0xffff) | odd << 16;
             to[1] = even >> 16 | (odd & 0xffff0000);
@@ -272,6 +274,34 @@ INLINE void sum_columns(kind_t kind, const uint8_t *frame, uint32_t stride, uint
             to[kind != SWAPPED] = odd ^ greens;
             to += 2;
         }
+    } while (to != to_end);
+}
+
+#define SUMS_OF(name, kind) \
+    static __attribute__((noinline)) void sum_##name( \
+        const uint8_t *p, uint32_t stride, uint32_t bytes, uint32_t down, uint32_t *to, const uint32_t *to_end) { \
+        sum_columns(kind, p, stride, bytes, down, to, to_end); \
+    }
+SUMS_OF(bytes, BYTES)
+SUMS_OF(pairs, PAIRS)
+SUMS_OF(words, WORDS)
+SUMS_OF(swapped, SWAPPED)
+
+// The sums of `n` words, more than none.
+static void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
+    const uint32_t bytes = b->ny * b->stride;
+    switch (kind) {
+        case PAIRS:
+            sum_pairs(row, b->stride, bytes, 8 * f->first, to, to + n);
+            break;
+        case WORDS:
+            sum_words(row, b->stride, bytes, 0, to, to + 2 * n);
+            break;
+        case SWAPPED:
+            sum_swapped(row, b->stride, bytes, 0, to, to + 2 * n);
+            break;
+        default:
+            sum_bytes(row, b->stride, bytes, 0, to, to + 2 * n);
     }
 }
 
@@ -326,23 +356,101 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
     *part = over;
 }
 
-INLINE void means_by_columns(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
-    const uint32_t size = pixel_bytes(kind), word = 4 / size; // pixels of a word
+// like: of the kinds that have the same columns, the one whose loops are taken.
+INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+    const uint32_t size = pixel_bytes(kind), places = size == 1 ? 2 : 1; // pixels of a word: 2^places
     const uint32_t most = (COLUMNS - 4) / (b->nx + (b->rest != 0));
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
     for (uint32_t left = b->of; left != 0;) {
         const uint32_t n = most < left ? most : left;
-        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x & ~(word - 1);
-        sum_columns(kind, row + first * size, b->stride, b->ny, (behind - first + word - 1) / word, f, columns);
-        means_of(kind, colour, (const uint8_t *)columns + (x - first) * (packed(kind) ? 4 : 2), n, &part, b, f, out);
+        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x >> places << places;
+        sum(kind, row + first * size, b, (behind - first + (1u << places) - 1) >> places, f, columns);
+        means_of(like, colour, (const uint8_t *)columns + (x - first) * (packed(like) ? 4 : 2), n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
         left -= n;
         x = behind;
     }
 }
 
-typedef void means_t(bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
+typedef uint16_t __attribute__((may_alias)) half_t;
+
+// The same of frames whose colours have bytes of their own: sums of bytes, one uint16 each, from the first pixel's on, of CHROMA from
+// its pair's. odd: that pixel's place in the pair.
+INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
+    const form_t *f, int8_t *out) {
+    uint32_t over = *part;
+    for (; n != 0; n--, out += colour ? f->pixel : 1) {
+        over += b->rest;
+        const uint32_t more = over >= b->of;
+        over -= more ? b->of : 0;
+        const uint32_t nx = b->nx + more, reciprocal = b->reciprocals[more];
+        uint32_t s0 = 0, s1 = 0, s2 = 0;
+        if (kind == TRIPLES) {
+            for (const half_t *end = sums + 3 * nx; sums != end; sums += 3) {
+                s0 += sums[0];
+                s1 += sums[1];
+                s2 += sums[2];
+            }
+            if (f->first != 0) {
+                const uint32_t red = s2;
+                s2 = s0;
+                s0 = red;
+            }
+        } else {
+            uint32_t left = nx;
+            const half_t *y = sums + f->first, *u = sums + f->second;
+            if (odd != 0) {
+                s0 = y[2];
+                s1 = u[0];
+                s2 = u[2];
+                y += 4;
+                u += 4;
+                left--;
+            }
+            for (; left >= 2; left -= 2, y += 4, u += 4) {
+                s0 += y[0] + y[2];
+                s1 += 2u * u[0];
+                s2 += 2u * u[2];
+            }
+            odd = left;
+            if (left != 0) {
+                s0 += y[0];
+                s1 += u[0];
+                s2 += u[2];
+            }
+            sums = y - f->first;
+        }
+        const sum_t s = { s0 * reciprocal >> 19, s1 * reciprocal >> 19, s2 * reciprocal >> 19 };
+        store(kind, colour, s, f, out);
+    }
+    *part = over;
+}
+
+// A box that is too wide for `columns` goes pixel after pixel.
+INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
+    const uint32_t size = pixel_bytes(kind), pair = kind == CHROMA ? 1 : 0;
+    const uint32_t most = (2 * COLUMNS - 8) / (size * (b->nx + (b->rest != 0)));
+    uint32_t columns[COLUMNS];
+    uint32_t x = b->x, part = 0;
+    if (most == 0) {
+        means(kind, colour, row, b, f, out);
+        return;
+    }
+    for (uint32_t left = b->of; left != 0;) {
+        const uint32_t n = most < left ? most : left;
+        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of;
+        const uint32_t begin = (x & ~pair) * size, first = begin & ~3u, end = ((behind + pair) & ~pair) * size;
+        sum(BYTES, row + first, b, (end - first + 3) / 4, f, columns);
+        const uint8_t *sums = (const uint8_t *)columns + 2 * (begin - first);
+        means_of_bytes(kind, colour, (const half_t *)(const void *)sums, x & pair, n, &part, b, f, out);
+        out += n * (colour ? f->pixel : 1);
+        left -= n;
+        x = behind;
+    }
+}
+
+typedef void means_t(kind_t, bool, const uint8_t *, const boxes_t *, const form_t *, int8_t *);
 
 // ---- One function for each kind of frame
 
@@ -363,15 +471,16 @@ BETWEEN(halves_colour, HALVES, true)
 BETWEEN(triples_colour, TRIPLES, true)
 BETWEEN(chroma_colour, CHROMA, true)
 
-#define COLUMNS_OF(name, kind, coloured) \
-    static void columns_##name(bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+#define COLUMNS_OF(name, means) \
+    static void columns_##name(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) { \
+        (void)kind; \
         (void)colour; \
-        means_by_columns(kind, coloured, row, b, f, out); \
+        means; \
     }
-COLUMNS_OF(bytes, BYTES, false)
-COLUMNS_OF(pairs, PAIRS, false)
-COLUMNS_OF(words, WORDS, colour)
-COLUMNS_OF(swapped, SWAPPED, colour)
+COLUMNS_OF(single, means_by_columns(kind, BYTES, false, row, b, f, out))
+COLUMNS_OF(packed, means_by_columns(kind, WORDS, colour, row, b, f, out))
+COLUMNS_OF(triples, means_by_bytes(TRIPLES, colour, row, b, f, out))
+COLUMNS_OF(chroma, means_by_bytes(CHROMA, true, row, b, f, out))
 
 // ---- Which, and how
 
@@ -413,13 +522,15 @@ static between_t *between_of(kind_t kind, bool colour) {
 static means_t *columns_of(kind_t kind) {
     switch (kind) {
         case BYTES:
-            return columns_bytes;
         case PAIRS:
-            return columns_pairs;
+            return columns_single;
         case WORDS:
-            return columns_words;
         case SWAPPED:
-            return columns_swapped;
+            return columns_packed;
+        case TRIPLES:
+            return columns_triples;
+        case CHROMA:
+            return columns_chroma;
         default:
             return NULL;
     }
@@ -529,7 +640,7 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
         }
         const uint8_t *row = j->frame + (p->y + first) * j->stride;
         if (words && fast != NULL && (!packed(j->kind) || ny <= FIELDS_ROOM)) {
-            fast(j->colour, row - inside, &b, &j->form, out);
+            fast(j->kind, j->colour, row - inside, &b, &j->form, out);
         } else {
             means(j->kind, j->colour, row, &b, &j->form, out);
         }

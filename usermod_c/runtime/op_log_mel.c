@@ -17,11 +17,11 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     s->run = run;
     p->y = r->y.data;
     p->x = r->x[0].data;
-    p->samples = mica_load_sound(r, &r->x[0], 1);
+    p->samples = (uint16_t)mica_load_sound(r, &r->x[0], 1);
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
     }
-    p->frames = r->y.dims[r->y.rank - 2];
+    p->frames = (uint16_t)r->y.dims[r->y.rank - 2];
     p->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
     p->y_zero = (int8_t)r->y.zero_point;
     p->frame = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FRAME, 1, MICA_MAX_DIM);
@@ -44,8 +44,8 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
         }
         load_constants(r, p);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what));
+    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what))) {
+        mica_log_mel_s8_prepare(p);
     }
     return r->err->status;
 }

@@ -278,10 +278,14 @@ def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     frames, points = y.dims[-2], p["fft"]
     kind = "power" if p["flags"] & POWER else "size"
+    held = step.blobs["filters"].astype(np.int64)
+    held = held[held[:, 1] > 0]
+    bins = int(held.sum(axis=1).max() - held[:, 0].min()) if len(held) else 0
     return kind, {
         "sample": float(frames * p["frame"]),
         "turn": float(frames * points * (points.bit_length() - 1)),
         "point": float(frames * points),
+        "bin": float(frames * bins),
         "gain": float(frames * p["gains"]),
         "band": float(frames * p["bands"]),
         "product": float(elements(y) * (p["bands"] if p["flags"] & DCT else 1)),

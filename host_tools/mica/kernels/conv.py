@@ -195,6 +195,26 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
+def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+    """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole."""
+    p, (_, _, iw, ic), (_, oh, ow, c) = step.params, xs[0].dims, y.dims
+    taps, w = p["kernel_h"] * p["kernel_w"], windows_of(step, xs[0], y)
+    down = iw == ow == p["kernel_w"] == 1 and p["pad_left"] == 0 and w.whole > 1
+    across = p["kernel_h"] == 1 and p["pad_top"] == 0 and ow > 1 and w.whole == w.count
+    if not (down or across) or taps > 16 or ic != c or not is_fast(step) or step.unpacking:
+        return ()
+    edges = w.count - w.whole
+    counts = {
+        "channel": float(c if down else c * oh),
+        "weight": float((c if down else c * oh) * taps),
+        "out": float(w.count * c),
+        "mac": float(w.whole * taps * c),
+        "edge": float(edges * c),
+        "edge_mac": float(edges * taps * c),
+    }
+    return (("line", counts),)
+
+
 DEPTHWISE_CONV2D = Kernel(
     id=2,
     name="depthwise_conv2d_s8",
@@ -211,6 +231,7 @@ DEPTHWISE_CONV2D = Kernel(
     macs=weights_macs,
     scratch=_depthwise_scratch,
     counts=_depthwise_counts,
+    ways=_depthwise_ways,
 )
 
 

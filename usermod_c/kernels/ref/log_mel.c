@@ -48,7 +48,7 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
     }
     *what = "the frames are not those of the samples";
     const uint32_t first = first_sample(p);
-    if (!p->hop || !p->frames || !p->samples || p->samples > MICA_MAX_BYTES / 2) {
+    if (!p->hop || !p->frames || !p->samples) {
         return MICA_ERR_SHAPE;
     }
     if (p->flags & MICA_LOG_MEL_PAD) {
@@ -139,6 +139,44 @@ mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const 
     return MICA_OK;
 }
 
+// Whether factor 0 is 1, and all others are those of the first eighth with parts swapped and negated.
+static bool is_circle(const mica_log_mel_s8_t *p) {
+    const uint32_t quarter = p->fft / 4u;
+    const int16_t *low = p->twiddles, *high = low + 2 * quarter, *back = high;
+    bool circle = low[0] == 1 << 14 && low[1] == 0;
+    for (uint32_t k = 0; k <= quarter; ++k, low += 2, high += 2, back -= 2) {
+        circle = circle && low[0] == high[1] && low[1] == -high[0] && low[0] == back[1] && low[1] == back[0];
+    }
+    return circle;
+}
+
+static uint32_t smaller(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// Filter b: its bins are within those that there are whatever the table says, which may be in flash that has changed since it was checked.
+typedef struct {
+    uint32_t begin, end;
+} filter_t;
+
+static filter_t filter(const mica_log_mel_s8_t *p, uint32_t b) {
+    const uint32_t bins = p->fft / 2u + 1, begin = smaller(p->filters[2 * b], bins);
+    return (filter_t){begin, begin + smaller(p->filters[2 * b + 1], bins - begin)};
+}
+
+void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p) {
+    p->bin_begin = (uint16_t)(p->fft / 2u + 1);
+    p->bin_end = 0;
+    for (uint32_t b = 0; b < p->bands; ++b) {
+        const filter_t one = filter(p, b);
+        if (one.begin < one.end) {
+            p->bin_begin = (uint16_t)smaller(p->bin_begin, one.begin);
+            p->bin_end = one.end > p->bin_end ? (uint16_t)one.end : p->bin_end;
+        }
+    }
+    p->flags |= is_circle(p) ? MICA_LOG_MEL_CIRCLE : 0;
+}
+
 // How many bits v has.
 static int32_t bit_length(uint32_t v) {
     static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
@@ -212,20 +250,15 @@ static int32_t sample(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i) {
 // Sample i with 15 bits and a sign, times the window: less than 2^30.
 static int32_t windowed(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i, int32_t s) {
     const int32_t v = sample(p, begin, i);
-    return (s > 0 ? ((v >> (s - 1)) + 1) >> 1 : v * (1 << -s)) * p->window[i];
+    return (s > 0 ? ((v >> (s - 1)) + 1) >> 1 : v) * p->window[i];
 }
 
-// Bits of the frame's samples.
-static uint32_t sample_bits(const mica_log_mel_s8_t *p, uint32_t begin) {
+uint32_t mica_log_mel_sample_bits_from(const mica_log_mel_s8_t *p, uint32_t begin, uint32_t i) {
     uint32_t all = 0;
-    for (uint32_t i = 0; i < p->frame; ++i) {
+    for (; i < p->frame; ++i) {
         all |= bits_of(sample(p, begin, i));
     }
     return all;
-}
-
-static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s) {
-    return mica_log_mel_take_from(p, begin, z, s, 0);
 }
 
 uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t k) {
@@ -246,6 +279,26 @@ uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int3
         j |= bit;
     }
     return used;
+}
+
+static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t *exponent) {
+    if (p->preemphasis) {
+        const int32_t s = excess(mica_log_mel_sample_bits_from(p, begin, 0), 15);
+        *exponent = s - 30;
+        return mica_log_mel_take_from(p, begin, z, s, 0);
+    }
+    // Samples are to have 15 bits, but where products have 16 as they are, the shift behind the window makes up for that.
+    const uint32_t used = mica_log_mel_take_from(p, begin, z, 0, 0);
+    if (bit_length(used) >= PART_BITS) {
+        *exponent = -15;
+        return used;
+    }
+    const int32_t up = 15 - bit_length(mica_log_mel_sample_bits_from(p, begin, 0));
+    for (uint32_t i = 0; i < p->fft; ++i) {
+        z[i] *= 1 << up;
+    }
+    *exponent = -up - 15;
+    return used << up;
 }
 
 // The two first stages at once. Takes the bits of z and returns those that it then has.
@@ -332,29 +385,32 @@ static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_
     return used;
 }
 
-static void squares(int32_t *z, uint32_t half, int32_t s) {
+static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
     uint32_t *bins = (uint32_t *)z;
-    for (uint32_t k = 1; k < half; ++k) {
+    for (; k < end; ++k) {
         bins[k] = square_of(z[2 * k], s) + square_of(z[2 * k + 1], s);
     }
 }
 
-// Bins 0 to half, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
-static int32_t spectrum(
-    const mica_log_mel_loops_t *loops, const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t used, bool power) {
+// Of the bins that filters hold, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
+static int32_t spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t used) {
+    const uint32_t half = p->fft / 2u, begin = p->bin_begin, bins_end = p->bin_end;
     int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;
     const int32_t head = down(z[0], s), tail = down(z[1], s);
     z[0] = (head + tail) * 8;  // of bins 0 and half only these parts are left
     z[1] = (head - tail) * 8;
-    used = bits_of(z[0]) | bits_of(z[1]) | loops->split(twiddles, z, half, s);
+    used = bits_of(z[0]) | bits_of(z[1]) | loops->split(p->twiddles, z, half, s);
     s = excess(used, BIN_BITS);
     uint32_t *bins = (uint32_t *)z;
     const uint32_t end = square_of(z[1], s);
     bins[0] = square_of(z[0], s);
-    loops->squares(z, half, s);
+    const uint32_t first = begin ? begin : 1, last = smaller(bins_end, half);
+    if (first < last) {
+        loops->squares(z, first, last, s);
+    }
     bins[half] = end;
-    if (!power) {
-        loops->roots(bins, half + 1, roots);
+    if (!(p->flags & MICA_LOG_MEL_POWER) && begin < bins_end) {
+        loops->roots(bins + begin, bins_end - begin, roots);
     }
     return exponent + s;
 }
@@ -375,15 +431,23 @@ static void take_roots(uint32_t *v, uint32_t n, const uint32_t *table) {
     }
 }
 
-static int8_t rounded(const mica_log_mel_s8_t *p, int32_t v) {
-    return mica_requant_s8(v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+static void rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y) {
+    for (const uint32_t end = c + n; c < end; ++c) {
+        y[c] = mica_requant_s8(*v++ + p->bias[c], p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
+    }
 }
 
-const mica_log_mel_loops_t mica_log_mel_loops = {sample_bits, take, first, stage, split, squares, take_roots, band, rounded};
-
-static uint32_t smaller(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
+static int32_t dct_of(const int32_t *log, const int16_t *dct, uint32_t n) {
+    int32_t high = 0, low = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+        high += (log[i] >> 12) * dct[i];
+        low += (log[i] & 0xfff) * dct[i];
+    }
+    return high * 2 + (low >> 11);
 }
+
+const mica_log_mel_loops_t mica_log_mel_loops = {
+    take, first, stage, split, squares, take_roots, band, dct_of, rounded};
 
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
 static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, const uint32_t *bins, int32_t exponent,
@@ -398,34 +462,25 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
     }
     exponent += much;
     const uint16_t *gain = p->gains;
+    const bool limit = p->flags & MICA_LOG_MEL_LIMIT;
+    const int32_t more = exponent * 65536 - minus;
     uint32_t gains = p->n_gains;
-    for (uint32_t b = 0; b < p->bands; ++b) {
-        // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
-        const uint32_t first = smaller(p->filters[2 * b], p->fft / 2u + 1);
-        const uint32_t width = smaller(smaller(p->filters[2 * b + 1], p->fft / 2u + 1 - first), gains);
-        uint64_t sum = loops->band(bins + first, gain, width);
+    for (uint32_t b = 0, bands = p->bands; b < bands; ++b) {
+        const filter_t one = filter(p, b);
+        const uint32_t width = smaller(one.end - one.begin, gains);
+        uint64_t sum = loops->band(bins + one.begin, gain, width);
         gain += width;
         gains -= width;
         if (much) {
             sum = much < 64 ? sum >> much : 0;
         }
-        if (p->flags & MICA_LOG_MEL_LIMIT) {
+        if (limit) {
             sum = sum < floor ? floor : sum;
         } else {
             sum += floor;
         }
-        log[b] = log2_of(sum ? sum : 1) + exponent * 65536 - minus;
+        log[b] = log2_of(sum ? sum : 1) + more;
     }
-}
-
-// sum(log * dct) / 2^11, rounded down, the logarithms being less than 2^23 in magnitude.
-static int32_t dct_of(const int32_t *log, const int16_t *dct, uint32_t n) {
-    int32_t high = 0, low = 0;
-    for (uint32_t i = 0; i < n; ++i) {
-        high += (log[i] >> 12) * dct[i];
-        low += (log[i] & 0xfff) * dct[i];
-    }
-    return high * 2 + (low >> 11);
 }
 
 // The samples of frame r, which lies partly outside of x, one behind the other.
@@ -470,17 +525,19 @@ void mica_log_mel_s8_with(
                 begin = 0;
             }
         }
-        const int32_t places = p->preemphasis ? 15 : 0, n = bit_length(loops->sample_bits(p, begin));
-        const int32_t s = (n > places ? n : places) - 15;
-        uint32_t used = loops->take(p, begin, z, s);
-        int32_t exponent = s - 15 - places;
+        int32_t exponent;
+        uint32_t used = loops->take(p, begin, z, &exponent);
         exponent += transform(loops, p->twiddles, z, half, &used);
-        exponent += spectrum(loops, p->twiddles, z, half, used, power);
+        exponent += spectrum(p, loops, z, used);
         take_logs(p, loops, (const uint32_t *)z, power ? 2 * exponent : exponent - 8, floor, minus, log);
         int8_t *y = p->y + (size_t)r * p->out_n;
+        if (!(p->flags & MICA_LOG_MEL_DCT)) {
+            loops->round(p, log, 0, p->out_n, y);
+            continue;
+        }
         for (uint32_t c = 0; c < p->out_n; ++c) {
-            const int32_t v = p->flags & MICA_LOG_MEL_DCT ? dct_of(log, p->dct + (size_t)c * p->bands, p->bands) : log[c];
-            y[c] = loops->round(p, v + p->bias[c]);
+            const int32_t v = loops->dct(log, p->dct + (size_t)c * p->bands, p->bands);
+            loops->round(p, &v, c, 1, y);
         }
     }
 }

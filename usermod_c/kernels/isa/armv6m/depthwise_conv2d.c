@@ -1,10 +1,75 @@
-// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S); all else goes to c32.
+// Depthwise convolution on a Cortex-M0+: 3x3 taps with stride 1 or 2 (depthwise.S), and those along a line (line.S); all else goes to
+// c32.
 // Bytes of scratch: 12 for each column of the padded image, 24 for every second row of the output.
 #include "kernels.h"
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
 
 #include "requant.h"
 #include "shape.h"
+
+#ifndef MICA_WITHOUT_LINES
+// Where windows lie along a line, and none has taps outside: outputs [begin, end) of it, all of them where there are others than rows.
+typedef struct {
+    uint32_t begin, end;
+} line_t;
+
+static line_t inside_of(uint32_t in, uint32_t out, uint32_t pad, uint32_t stride, uint32_t reach) {
+    const uint32_t begin = (pad + stride - 1) / stride, end = in + pad < reach ? 0 : (in + pad - reach) / stride + 1;
+    return (line_t){begin < out ? begin : out, end < out ? end : out};
+}
+
+// Outputs one behind the other from x on.
+static void line(const mica_depthwise_conv2d_s8_t *p, const int8_t *x, int8_t *y, uint32_t taps, uint32_t tap, uint32_t step, uint32_t n) {
+    const mica_channels_t *ch = &p->ch;
+    mica_line_t args = {
+        .x = x,
+        .y = y,
+        .weights = ch->weights,
+        .bias = ch->bias,
+        .mult = ch->mult,
+        .shift = ch->shift,
+        .channels = p->win.out_c,
+        .taps = taps,
+        .tap = tap,
+        .step = step,
+        .count = n,
+        .pitch = p->win.out_c,
+        .zero = ch->y_zero - ch->act_min,
+        .range = (uint32_t)(ch->act_max - ch->act_min),
+        .low = ch->act_min,
+    };
+    mica_armv6m_line(&args);
+}
+
+// Rows [begin, end) along a line, down or across. Returns which of them are done; of few outputs none, since each channel begins with its weights.
+static line_t lines(const mica_depthwise_conv2d_s8_t *p, uint32_t begin, uint32_t end) {
+    const mica_window_t *w = &p->win;
+    const uint32_t c = w->in_c;
+    if (w->in_w == 1 && w->out_w == 1 && w->kernel_w == 1 && w->pad_left == 0 && w->kernel_h <= MICA_LINE_TAPS) {
+        const uint32_t tap = w->dilation_h * c, reach = (w->kernel_h - 1u) * w->dilation_h + 1;
+        line_t done = inside_of(w->in_h, w->out_h, w->pad_top, w->stride_h, reach);
+        done.begin = done.begin > begin ? done.begin : begin;
+        done.end = done.end < end ? done.end : end;
+        if (done.begin + 1 < done.end) {
+            const int8_t *x = p->x + (size_t)(done.begin * w->stride_h - w->pad_top) * c;
+            line(p, x, p->y + (size_t)done.begin * c, w->kernel_h, tap, w->stride_h * c, done.end - done.begin);
+            return done;
+        }
+    } else if (w->kernel_h == 1 && w->pad_top == 0 && (w->out_h - 1u) * w->stride_h < w->in_h && w->out_w > 1
+        && w->kernel_w <= MICA_LINE_TAPS) {
+        const uint32_t tap = w->dilation_w * c, reach = (w->kernel_w - 1u) * w->dilation_w + 1;
+        const line_t all = inside_of(w->in_w, w->out_w, w->pad_left, w->stride_w, reach);
+        if (all.begin == 0 && all.end == w->out_w) {
+            for (uint32_t row = begin; row < end; ++row) {
+                const int8_t *x = p->x + (size_t)row * w->stride_h * w->in_w * c;
+                line(p, x, p->y + (size_t)row * w->out_w * c, w->kernel_w, tap, w->stride_w * c, w->out_w);
+            }
+            return (line_t){begin, end};
+        }
+    }
+    return (line_t){begin, begin};
+}
+#endif
 
 void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
@@ -16,7 +81,19 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
     if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2
         || w->dilation_h != 1 || w->dilation_w != 1 || w->in_c != w->out_c || rows == 0 || inside == 0
         || (uint64_t)12 * columns + (uint64_t)sizeof(mica_strip_t) * strips > scratch_bytes) {
-        mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+        #ifndef MICA_WITHOUT_LINES
+        line_t done = {row_begin, row_begin};
+        if (ch->fast && ch->layout == MICA_LAYOUT_PLAIN && w->in_c == w->out_c && row_begin < row_end) {
+            done = lines(p, row_begin, row_end);
+        }
+        if (row_begin < done.begin) {
+            mica_depthwise_conv2d_s8_c32(p, row_begin, done.begin, scratch, scratch_bytes);
+        }
+        row_begin = done.end;
+        #endif
+        if (row_begin < row_end) {
+            mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
+        }
         return;
     }
     int32_t pitch = (int32_t)w->out_w * w->out_c;

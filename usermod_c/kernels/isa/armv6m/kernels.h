@@ -205,39 +205,66 @@ typedef struct {
 void mica_armv6m_ranks(const mica_rank_t *args);
 void mica_ranks_s8_armv6m(const mica_ranks_s8_t *p, MICA_KERNEL_ARGS);
 
-// What mica_armv6m_stage works on, in the order in which spectrum.S reads it.
+#define MICA_LINE_TAPS 16
+
+// What mica_armv6m_line works on, channel after channel: `count` outputs along a line. Its offsets stand in line.S.
+typedef struct {
+    const int8_t *x;          // the first output's first tap
+    int8_t *y;
+    const int8_t *weights;
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    uint32_t channels;
+    uint32_t taps;            // 1 to MICA_LINE_TAPS
+    uint32_t tap;             // bytes from tap to tap
+    uint32_t step;            // bytes of x from output to output
+    uint32_t count;           // more than 0
+    uint32_t pitch;           // bytes of y from output to output
+    int32_t zero;             // y_zero - low
+    uint32_t range;           // act_max - low
+    int32_t low;              // act_min
+} mica_line_t;
+
+void mica_armv6m_line(mica_line_t *args);
+
+// What mica_armv6m_stage works on, in the order in which spectrum.S reads it. The factors are those of a circle (MICA_LOG_MEL_CIRCLE).
 typedef struct {
     int32_t *q;               // the second part of the first butterfly
     const int16_t *twiddles;  // on a multiple of 4
-    uint32_t step;            // bytes from factor to factor; of one block 8 or 16
-    uint32_t factors;
-    int32_t to_p, to_q;       // bytes from behind q to p, and from behind p to q
+    uint32_t step;            // bytes from factor to factor
     uint32_t bound;           // a power of two
     const int32_t *end;       // where the q behind the first factor's last would be
-    uint32_t shift;           // 0 to 4
-    uint32_t one_block;       // each factor serves one butterfly
+    uint32_t shift;           // 0 to 4; with one block not 2 or 3
+    int32_t apart;            // bytes from p to q
 } mica_stage_t;
 
-// The same of mica_armv6m_take.
+// The same of mica_armv6m_block: one block of butterflies, a factor for each.
 typedef struct {
-    const int16_t *x_end, *window_end;
-    int32_t *z;
-    int32_t minus_bytes;      // of the samples; a multiple of 8
-    uint32_t place;           // 2 * half
-    int32_t shift;            // to the left; with pre-emphasis one less than to the right
-    int32_t preemphasis;
-    int32_t before;           // the sample before the first
-} mica_take_t;
+    int32_t *q;
+    const int16_t *twiddles;
+    uint32_t bound;
+    uint32_t step;
+    int32_t back;             // half of the bytes from p to q, negative
+    const int32_t *end;       // behind the first half of the block's second half
+    uint32_t shift;           // 2 or 3
+} mica_block_t;
 
+// A frame of samples, a multiple of eight, into the places of z: times the window; with pre-emphasis; times the window there. All return the
+// bits of what they wrote.
 // Bounds are powers of two that all numbers v have to keep, -bound <= v < bound; one that does not doubles the bound, which is returned.
-uint32_t mica_armv6m_sample_bits(const int16_t *x_end, int32_t minus_bytes, int32_t preemphasis, int32_t before);
-uint32_t mica_armv6m_take(const mica_take_t *args);
+uint32_t mica_armv6m_take(const int16_t *x_end, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half);
+uint32_t mica_armv6m_steep(const int16_t *x_end, int32_t preemphasis, int32_t *z, int32_t minus_bytes, uint32_t half, int32_t before);
+uint32_t mica_armv6m_window(int32_t shift, const int16_t *window_end, int32_t *z, int32_t minus_bytes, uint32_t half);
+uint32_t mica_armv6m_loudest(const int16_t *pairs, const int16_t *end);
+void mica_armv6m_raise(int32_t *z, const int32_t *end, uint32_t up);
 uint32_t mica_armv6m_first(int32_t *z, const int32_t *end, uint32_t shift, uint32_t bound);
 uint32_t mica_armv6m_stage(const mica_stage_t *args);
+uint32_t mica_armv6m_block(const mica_block_t *args);
 uint32_t mica_armv6m_split(int32_t *z, uint32_t half, const int16_t *twiddles, uint32_t shift, uint32_t bound);
 void mica_armv6m_squares(const int32_t *z, uint32_t *bins, const uint32_t *end, uint32_t shift);
 void mica_armv6m_roots(uint32_t *v, const uint32_t *end, const uint32_t *table);
-void mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n, uint64_t *sum);
+uint64_t mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n);
+int32_t mica_armv6m_dct(const int32_t *log, const int16_t *dct, uint32_t n);
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
 
 // What mica_armv6m_weights works on, in the order in which attention.S reads it.

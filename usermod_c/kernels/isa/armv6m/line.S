@@ -1,0 +1,142 @@
+// Depthwise convolution along a line: taps one behind the other, as in networks for sound and other signals. Channel after channel,
+// whose weights lie on the stack as words; a tap takes 7 cycles, what is left of an output 41.
+#include "hot.inc"
+
+    .equ MOST, 16               // taps; MICA_LINE_TAPS
+    .equ F_BIAS, 4 * MOST       // behind the weights
+    .equ F_BACK, F_BIAS + 4     // from behind a window to the next
+    .equ F_CODE, F_BIAS + 8     // as many taps as there are
+    .equ F_END, F_BIAS + 12     // r1 behind the last output
+    .equ F_ARGS, F_BIAS + 16
+    .equ FRAME, F_BIAS + 20
+
+// mica_line_t in kernels.h.
+    .equ A_X, 0
+    .equ A_Y, 4
+    .equ A_WEIGHTS, 8
+    .equ A_BIAS, 12
+    .equ A_MULT, 16
+    .equ A_SHIFT, 20
+    .equ A_CHANNELS, 24
+    .equ A_TAPS, 28
+    .equ A_TAP, 32
+    .equ A_STEP, 36
+    .equ A_COUNT, 40
+    .equ A_PITCH, 44
+    .equ A_ZERO, 48
+    .equ A_RANGE, 52
+    .equ A_LOW, 56
+
+// void mica_armv6m_line(mica_line_t *args)
+    .global mica_armv6m_line
+    .type mica_armv6m_line, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_line:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r4-r7}
+    sub sp, #FRAME
+    str r0, [sp, #F_ARGS]
+    ldr r1, [r0, #A_TAPS]
+    ldr r2, [r0, #A_TAP]
+    ldr r3, [r0, #A_STEP]
+    muls r2, r1, r2
+    subs r3, r3, r2
+    str r3, [sp, #F_BACK]
+    movs r2, #10                // bytes of a tap's code
+    muls r1, r2, r1
+    adr r2, line_done
+    subs r2, r2, r1
+    adds r2, #1
+    str r2, [sp, #F_CODE]
+    ldr r1, [r0, #A_LOW]
+    mov r8, r1
+    ldr r1, [r0, #A_RANGE]
+    mov r10, r1
+    ldr r1, [r0, #A_PITCH]
+    mov lr, r1
+line_channel:
+    ldr r1, [r0, #A_WEIGHTS]
+    ldr r2, [r0, #A_TAPS]
+    mov r3, sp
+    movs r5, #0
+1:  ldrsb r4, [r1, r5]
+    stm r3!, {r4}
+    adds r1, #1
+    subs r2, #1
+    bne 1b
+    str r1, [r0, #A_WEIGHTS]
+    ldr r1, [r0, #A_BIAS]
+    ldm r1!, {r2}
+    str r1, [r0, #A_BIAS]
+    str r2, [sp, #F_BIAS]
+    ldr r1, [r0, #A_MULT]
+    ldm r1!, {r7}
+    str r1, [r0, #A_MULT]
+    uxth r6, r7
+    lsrs r7, r7, #16
+    ldr r1, [r0, #A_SHIFT]
+    ldrb r2, [r1]
+    adds r1, #1
+    str r1, [r0, #A_SHIFT]
+    mov r11, r2
+    ldr r3, [r0, #A_ZERO]
+    lsls r3, r3, r2
+    movs r1, #1
+    lsls r1, r1, r2
+    lsrs r1, r1, #1
+    adds r3, r3, r1
+    mov r9, r3
+    ldr r1, [r0, #A_Y]
+    mov r12, r1
+    adds r1, #1
+    str r1, [r0, #A_Y]
+    ldr r1, [r0, #A_X]
+    adds r2, r1, #1
+    str r2, [r0, #A_X]
+    ldr r3, [r0, #A_TAP]
+    subs r1, r1, r3
+    ldr r4, [r0, #A_STEP]
+    ldr r5, [r0, #A_COUNT]
+    muls r4, r5, r4
+    adds r4, r4, r1
+    str r4, [sp, #F_END]
+line_output:
+    ldr r0, [sp, #F_BIAS]
+    mov r2, sp
+    ldr r4, [sp, #F_CODE]
+    bx r4
+    .balign 4
+    .rept MOST
+    ldrsb r4, [r1, r3]
+    adds r1, r1, r3
+    ldm r2!, {r5}
+    muls r4, r5, r4
+    adds r0, r0, r4
+    .endr
+line_done:
+    MICA_REQUANT r0, line
+    ldr r4, [sp, #F_BACK]
+    adds r1, r1, r4
+    ldr r4, [sp, #F_END]
+    cmp r1, r4
+    bne line_output
+    ldr r0, [sp, #F_ARGS]
+    ldr r1, [r0, #A_CHANNELS]
+    subs r1, #1
+    str r1, [r0, #A_CHANNELS]
+    beq 1f
+    b line_channel
+1:  add sp, #FRAME
+    pop {r4-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+    MICA_SATURATE line
+    .size mica_armv6m_line, . - mica_armv6m_line
