@@ -2,13 +2,13 @@
 
 All that may (`lowbits.candidates`), or a choice: each is tried alone, and what it adds to the noise of the outputs, for each byte
 that it saves, is its place in a queue. The errors of different layers are about independent, so their noise adds up. From the
-front of the queue as many layers are taken as a file of a given size needs, or as the outputs may lose; the loss is then
-measured, on samples that had no part in the fit.
+front of the queue as many layers are taken as a file of a given size needs, those at the end given back where that leaves room, or
+as many as the outputs may lose; the loss is then measured, on samples that had no part in the fit. Before any of them comes a head that can be its embedding's table (`share_table.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
-from mica.quantise import lowbits, simulate
+from mica.quantise import lowbits, share_table, simulate
 from mica.quantise.calibrate import Progress, Samples
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
@@ -24,6 +24,7 @@ from mica.reference import functions
 
 WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
 FEWEST, MOST = 4, 64  # samples of such a run
+SLACK = 64  # bytes by which what a layer saves may be off: filling between constants
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ def apply(
     size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
     alone. Raises MicaError where no choice is small enough, or there is nothing to choose by.
     """
+    tuned = _shared(tuned, samples, bits, size, measured)
     names = lowbits.candidates(tuned.exact)
     if not names:
         if bits.size is not None and size(tuned) > bits.size:
@@ -64,6 +66,23 @@ def apply(
         names = _chosen(tuned, samples, names, bits, size, every)
         return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done))
     return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)))
+
+
+def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
+    """With a head in its embedding's table, where the file has to become smaller and the outputs do not lose too much by it."""
+    if bits.size is not None and size(tuned) <= bits.size:
+        return tuned
+    made = share_table.run(tuned)
+    if bits.loss is not None and measured:
+        held = thin(samples, MOST)
+        before, after = (
+            simulate.noise(t.exact, [(t.graph, choose_quants(t.exact, t.ranges))], held)[0] for t in (tuned, made)
+        )
+        if after > before + bits.loss:
+            return tuned
+    if tuned.unseen is not None:
+        made = replace(made, unseen=replace(tuned.unseen, tuned=share_table.run(tuned.unseen.tuned)))
+    return made
 
 
 class _Fitted:
@@ -98,7 +117,10 @@ def _chosen(
     held = thin(held, min(max(WORK // max(macs(tuned.exact) * len(names), 1), FEWEST), MOST))
     queue, every = _queue(tuned, fit, held, names, told)
     if bits.size is not None:
-        return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
+        saves = {name: saved(tuned.exact, name) for name in queue}
+        return smallest(
+            queue, saves, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size
+        )
     loss = bits.loss or 0.0
     quants = choose_quants(tuned.exact, tuned.ranges)
     before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
@@ -133,8 +155,10 @@ def saved(g: Graph, name: str) -> int:
     return ROWS.total(rows, k) - CODES4.total(rows, k)
 
 
-def _smallest(queue: list[str], size: Callable[[Sequence[str]], int], limit: int) -> list[str]:
-    """As few layers as the limit needs."""
+def smallest(
+    queue: Sequence[str], saves: Mapping[str, int], size: Callable[[Sequence[str]], int], limit: int
+) -> list[str]:
+    """As few layers as the limit needs. saves: about how many bytes each of them saves; size: what a file takes with these."""
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:
@@ -143,7 +167,14 @@ def _smallest(queue: list[str], size: Callable[[Sequence[str]], int], limit: int
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if size(queue[:middle]) <= limit else (middle + 1, high)
-    return queue[:low]
+    chosen = list(queue[:low])
+    # The last one may have saved more than was missing; what is left serves the layers that lose most.
+    now = size(chosen)
+    for name in reversed(queue[:low]):
+        rest = [n for n in chosen if n != name]
+        if now + saves[name] - SLACK <= limit and (without := size(rest)) <= limit:
+            chosen, now = rest, without
+    return chosen
 
 
 def _too_large(least: int, limit: int) -> MicaError:

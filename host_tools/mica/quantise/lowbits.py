@@ -24,6 +24,7 @@ from mica.format.weights import CODE_BITS, CODES, INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise import moments, rounding, simulate
 from mica.quantise.calibrate import Samples
+from mica.quantise.kernels.common import OFFSET_TABLE
 from mica.quantise.kernels.linear import weight_scales
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, copy, macs, thin
@@ -49,7 +50,8 @@ def _nobody() -> None:
 
 def candidates(g: Graph) -> list[str]:
     """Layers that four bits may serve, by the names of their outputs, in order."""
-    return [n.outputs[0] for n in g.nodes if n.op in OPS and all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
+    nodes = [n for n in g.nodes if n.op in OPS and not n.attrs.get(OFFSET_TABLE)]
+    return [n.outputs[0] for n in nodes if all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
 
 
 def _large(g: Graph, node: Node) -> bool:
