@@ -145,7 +145,7 @@ def compile_model(
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
             layers = None if progress is None else (lambda done, of: progress("four bits", done, of))
-            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured, layers)
+            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured, layers, ties)
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None

@@ -16,14 +16,16 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
-from mica.quantise import lowbits, share_table, simulate
+from mica.quantise import chains, lowbits, share_table, simulate
 from mica.quantise.calibrate import Progress, Samples
+from mica.quantise.chains import Chain, Tie
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
 from mica.reference import functions
 
 WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
 FEWEST, MOST = 4, 64  # samples of such a run
+IN_A_ROW = 96  # at most, of models with states
 SLACK = 64  # bytes by which what a layer saves may be off: filling between constants
 
 
@@ -45,11 +47,13 @@ def apply(
     size: Callable[[Tuned], int],
     measured: bool,
     progress: Progress | None = None,
+    ties: Sequence[Tie] = (),
 ) -> Tuned:
     """The network with some of its weights in four bits, and with it the one that quality is measured on.
 
     size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
-    alone. Raises MicaError where no choice is small enough, or there is nothing to choose by.
+    alone. ties: (state, what it becomes); the samples are then consecutive runs.
+    Raises MicaError where no choice is small enough, or there is nothing to choose by.
     """
     tuned = _shared(tuned, samples, bits, size, measured)
     names = lowbits.candidates(tuned.exact)
@@ -63,9 +67,9 @@ def apply(
                 "--weights auto measures what layers lose", todo="give real samples with --calib, without --plain"
             )
         every = _Fitted(progress, 3 * len(names))
-        names = _chosen(tuned, samples, names, bits, size, every)
-        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done))
-    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)))
+        names = _chosen(tuned, samples, names, bits, size, every, ties)
+        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done), ties)
+    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)), ties)
 
 
 def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
@@ -97,37 +101,56 @@ class _Fitted:
             self.progress(min(self.done, self.of), self.of)
 
 
-def _with(tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted) -> Tuned:
+def _with(
+    tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted, ties: Sequence[Tie]
+) -> Tuned:
     if not names:
         return tuned
+    chain = Chain(ties, samples)
     unseen = tuned.unseen
     if unseen is not None:
         held = {id(s) for s in unseen.samples}
         rest = [s for s in samples if id(s) not in held] or samples
-        few = lowbits.run(unseen.tuned, rest, names, told) if measured else lowbits.nearest(unseen.tuned, names)
+        few = lowbits.run(unseen.tuned, rest, names, told, chain) if measured else lowbits.nearest(unseen.tuned, names)
         unseen = replace(unseen, tuned=few)
-    made = lowbits.run(tuned, samples, names, told) if measured else lowbits.nearest(tuned, names)
+    made = lowbits.run(tuned, samples, names, told, chain) if measured else lowbits.nearest(tuned, names)
     return replace(made, unseen=unseen)
 
 
 def _chosen(
-    tuned: Tuned, samples: Samples, names: Sequence[str], bits: Bits, size: Callable[[Tuned], int], told: _Fitted
+    tuned: Tuned,
+    samples: Samples,
+    names: Sequence[str],
+    bits: Bits,
+    size: Callable[[Tuned], int],
+    told: _Fitted,
+    ties: Sequence[Tie],
 ) -> list[str]:
+    runs = WORK // max(macs(tuned.exact) * len(names), 1)
     fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
-    held = thin(held, min(max(WORK // max(macs(tuned.exact) * len(names), 1), FEWEST), MOST))
-    queue, every = _queue(tuned, fit, held, names, told)
+    held = thin(held, min(max(runs, FEWEST), MOST))
+    row = min(max(runs, FEWEST), IN_A_ROW) if ties else 0
+    chained = 0 < row <= len(samples) // 2
+    if chained:  # all states are 0 before the first
+        held, fit = samples[:row], samples[row:]
+    quants = choose_quants(tuned.exact, tuned.ranges)
+
+    def noise(graphs: Sequence[Graph]) -> list[float]:
+        tried = [(g, quants) for g in graphs]
+        return chains.noise(tuned.exact, tried, held, ties) if chained else simulate.noise(tuned.exact, tried, held)
+
+    queue, every = _queue(tuned, fit, noise, names, told)
     if bits.size is not None:
         saves = {name: saved(tuned.exact, name) for name in queue}
         return smallest(
             queue, saves, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size
         )
     loss = bits.loss or 0.0
-    quants = choose_quants(tuned.exact, tuned.ranges)
-    before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
+    before = noise([tuned.graph])[0]
 
     def sound(n: int) -> bool:
-        made = lowbits.run(tuned, fit, queue[:n], told).graph
-        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= before + loss
+        made = lowbits.run(tuned, fit, queue[:n], told, Chain(ties, samples)).graph
+        return noise([made])[0] <= before + loss
 
     low, high = 0, len(queue)
     while low < high:  # the longest part that is sound
@@ -136,12 +159,13 @@ def _chosen(
     return queue[:low]
 
 
-def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str], told: _Fitted) -> tuple[list[str], Graph]:
+def _queue(
+    tuned: Tuned, fit: Samples, noise: Callable[[Sequence[Graph]], list[float]], names: Sequence[str], told: _Fitted
+) -> tuple[list[str], Graph]:
     """Layers by the noise that each adds for a byte that it saves, the least first; and the network with all of them."""
-    quants = choose_quants(tuned.exact, tuned.ranges)
     every = lowbits.each_alone(tuned, fit, names, told)
-    tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
-    power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
+    found = noise([tuned.graph, *(lowbits.only(tuned, every, [name]) for name in names)])
+    power = functions.exp(np.array(found) * (simulate.LN10 / 10))
     added = {
         name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)
     }

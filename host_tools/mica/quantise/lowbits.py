@@ -24,6 +24,7 @@ from mica.format.weights import CODE_BITS, CODES, INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise import moments, rounding, simulate
 from mica.quantise.calibrate import Samples
+from mica.quantise.chains import ALONE, Chain
 from mica.quantise.kernels.common import OFFSET_TABLE
 from mica.quantise.kernels.linear import weight_scales
 from mica.quantise.params import choose_quants
@@ -60,14 +61,14 @@ def _large(g: Graph, node: Node) -> bool:
     return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
 
 
-def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody) -> Tuned:
+def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody, chain: Chain = ALONE) -> Tuned:
     """The network with the chosen layers in four bits, each fitted to what those before it deliver. told: after each of them."""
-    return replace(tuned, graph=_walk(tuned, samples, chosen, True, told))
+    return replace(tuned, graph=_walk(tuned, samples, chosen, chain, told))
 
 
 def each_alone(tuned: Tuned, samples: Samples, names: Collection[str], told: Told = _nobody) -> Graph:
     """The named layers, each fitted as if all others had eight bits: to be taken out with `only`. told: after each of them."""
-    return _walk(tuned, samples, names, False, told)
+    return _walk(tuned, samples, names, None, told)
 
 
 def only(tuned: Tuned, g: Graph, names: Collection[str]) -> Graph:
@@ -94,12 +95,14 @@ def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
 # ---- one layer after the other ---------------------------------------------------------------------------------------------
 
 
-def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: bool, told: Told) -> Graph:
-    """The graph with the chosen layers in four bits. in_sequence: those behind a layer read what it then delivers."""
+def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], chain: Chain | None, told: Told) -> Graph:
+    """The graph with the chosen layers in four bits. chain: those behind a layer read what it then delivers, those of the next
+    run too where it hands on a state; None: what it delivered before."""
     samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
     quants = choose_quants(tuned.exact, tuned.ranges)
     g = copy(tuned.graph)
     last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
+    handed_on = chain.written_first(g) if chain is not None else {}
     real = [{i: np.asarray(v, np.float32) for i, v in s.items()} for s in samples]
     seen = [simulate.started(tuned.exact, s, quants) for s in real]
     for k, (node, model) in enumerate(zip(g.nodes, tuned.exact.nodes, strict=True)):
@@ -116,9 +119,12 @@ def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: 
             corrected = halves[0].merged(halves[1]).corrected(rows, fitted[0] * fitted[1][:, None], bias)
             node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
             told()
-        for a, b in zip(real, seen, strict=True):
+        for t, (a, b) in enumerate(zip(real, seen, strict=True)):
             simulate.step(tuned.exact, model, a)
-            simulate.step(g, node if in_sequence else before, b, quants)
+            simulate.step(g, before if chain is None else node, b, quants)
+            if name in handed_on and chain is not None and t + 1 < len(samples) and chain.follows(*samples[t : t + 2]):
+                state = handed_on[name]
+                seen[t + 1][state] = b[name].reshape(seen[t + 1][state].shape)
             for value in {*node.inputs, *node.outputs}:
                 if last.get(value, -1) <= k:
                     a.pop(value, None)
