@@ -53,6 +53,9 @@ def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
     together = chains.noise(g, tried, samples, TIES)
     assert together[1] > alone[1] + 3
     assert together[0] < together[1] - 3
+    apart, handed_on = (chains.added(g, [g, coarse], samples, ties) for ties in ([], TIES))
+    assert apart[0] == handed_on[0] == 0.0  # the same weights
+    assert 0 < 2 * apart[1] < handed_on[1]
 
 
 def test_states_are_handed_on(tmp_path: Path) -> None:

@@ -64,3 +64,25 @@ def noise(
             state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
     decibels = 10 / simulate.LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
     return [float(d) for d in decibels.mean(axis=1)]
+
+
+def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence[Tie]) -> list[float]:
+    """What a change of weights adds to the noise: mean over the watched values of the squared difference, against their squares.
+
+    With exact activations. Rounded ones would be rounded otherwise wherever something before them changed: noise of another
+    making, and more of it the earlier the layer is. ties: as in `noise`; without them each sample is a run by itself.
+    """
+    names = simulate.watched(exact)
+    ends = {*names, *(result for _, result in ties)}
+    difference, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
+    states: list[dict[str, np.ndarray]] = [{} for _ in tried]
+    for sample in samples:
+        inputs = batch.inputs([sample])
+        known = dict(batch.stream(exact, inputs))
+        expected = [known[name].astype(np.float64) for name in names]
+        size += [float(np.sum(w**2)) for w in expected]
+        for d, state, g in zip(difference, states, tried, strict=True):
+            found = {name: y for name, y in batch.stream(g, {**inputs, **state}) if name in ends}
+            d += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, expected, strict=True)]
+            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
+    return [float(d) for d in (difference / np.maximum(size, 1e-30)).mean(axis=1)]

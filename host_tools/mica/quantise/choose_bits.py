@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
@@ -21,7 +19,6 @@ from mica.quantise.calibrate import Progress, Samples
 from mica.quantise.chains import Chain, Tie
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
-from mica.reference import functions
 
 WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
 FEWEST, MOST = 4, 64  # samples of such a run
@@ -126,6 +123,7 @@ def _chosen(
     told: _Fitted,
     ties: Sequence[Tie],
 ) -> list[str]:
+    chain = Chain(ties, samples)
     runs = WORK // max(macs(tuned.exact) * len(names), 1)
     fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
     held = thin(held, min(max(runs, FEWEST), MOST))
@@ -133,43 +131,35 @@ def _chosen(
     chained = 0 < row <= len(samples) // 2
     if chained:  # all states are 0 before the first
         held, fit = samples[:row], samples[row:]
-    quants = choose_quants(tuned.exact, tuned.ranges)
-
-    def noise(graphs: Sequence[Graph]) -> list[float]:
-        tried = [(g, quants) for g in graphs]
-        return chains.noise(tuned.exact, tried, held, ties) if chained else simulate.noise(tuned.exact, tried, held)
-
-    queue, every = _queue(tuned, fit, noise, names, told)
+    every = lowbits.each_alone(tuned, fit, names, told, chain)
+    each = [lowbits.only(replace(tuned, graph=tuned.exact), every, [name]) for name in names]
+    added = chains.added(tuned.exact, each, held, ties if chained else ())
+    cost = {name: a / saved(tuned.exact, name) for name, a in zip(names, added, strict=True)}
+    queue = sorted(names, key=lambda name: (cost[name], names.index(name)))
     if bits.size is not None:
         saves = {name: saved(tuned.exact, name) for name in queue}
         return smallest(
             queue, saves, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size
         )
     loss = bits.loss or 0.0
-    before = noise([tuned.graph])[0]
+    quants = choose_quants(tuned.exact, tuned.ranges)
+
+    def noise(g: Graph) -> float:
+        tried = [(g, quants)]
+        if chained:
+            return chains.noise(tuned.exact, tried, held, ties)[0]
+        return simulate.noise(tuned.exact, tried, held)[0]
+
+    before = noise(tuned.graph)
 
     def sound(n: int) -> bool:
-        made = lowbits.run(tuned, fit, queue[:n], told, Chain(ties, samples)).graph
-        return noise([made])[0] <= before + loss
+        return noise(lowbits.run(tuned, fit, queue[:n], told, chain).graph) <= before + loss
 
     low, high = 0, len(queue)
     while low < high:  # the longest part that is sound
         middle = (low + high + 1) // 2
         low, high = (middle, high) if sound(middle) else (low, middle - 1)
     return queue[:low]
-
-
-def _queue(
-    tuned: Tuned, fit: Samples, noise: Callable[[Sequence[Graph]], list[float]], names: Sequence[str], told: _Fitted
-) -> tuple[list[str], Graph]:
-    """Layers by the noise that each adds for a byte that it saves, the least first; and the network with all of them."""
-    every = lowbits.each_alone(tuned, fit, names, told)
-    found = noise([tuned.graph, *(lowbits.only(tuned, every, [name]) for name in names)])
-    power = functions.exp(np.array(found) * (simulate.LN10 / 10))
-    added = {
-        name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)
-    }
-    return sorted(names, key=lambda name: (added[name], names.index(name))), every
 
 
 def saved(g: Graph, name: str) -> int:
