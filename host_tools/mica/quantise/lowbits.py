@@ -123,11 +123,11 @@ def _walk(
                 half.add(a[x], b[x])
             rows, bias = _rows(tuned.exact, model)
             if name in chosen:
-                _set(g, node, *fit(rows, bias, *halves, quants[x], quants[name], ridges))
+                _set(g, node, *fit(rows, bias, halves[0], halves[1], quants[x], quants[name], ridges))
                 some = True
                 told()
             elif not node.attrs.get(OFFSET_TABLE):
-                again = fit_again(rows, _rows(g, node)[0], bias, *halves, quants[x], quants[name], ridges)
+                again = fit_again(rows, _rows(g, node)[0], bias, halves[0], halves[1], quants[x], quants[name], ridges)
                 if again is not None:
                     rounding.set_weights(g, node, *again)
             corrected = halves[0].merged(halves[1]).corrected(rows, _rows(g, node)[0], bias)
