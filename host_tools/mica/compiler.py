@@ -145,7 +145,10 @@ def compile_model(
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
             layers = None if progress is None else (lambda done, of: progress("four bits", done, of))
-            tuned = with_bits(tuned, samples, bits, lambda t: len(trial(t, facts)[1]), measured, layers)
+            handed_on = ties if step is None else []
+            tuned = with_bits(
+                tuned, samples, bits, lambda t: _file_bytes(t, facts, handed_on, tokens), measured, layers, ties
+            )
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
@@ -210,6 +213,18 @@ def trial(tuned: Tuned, metadata: Mapping[str, str] | None = None) -> tuple[Mode
     integer = quantise(tuned.graph, tuned.ranges)
     model = pack(integer, apart(integer), metadata or {})
     return model, encode(model)
+
+
+def _file_bytes(tuned: Tuned, facts: Mapping[str, str], ties: Sequence[StateLink], tokens: Tokens | None) -> int:
+    """What the file will take, but for the order of strips."""
+    integer = quantise(tuned.graph, tuned.ranges)
+    hold(integer, ties)
+    model = pack(integer, apart(integer), facts)
+    if ties:
+        model = with_state(model, ties)
+    if tokens is not None:
+        model = with_tokens(model, tokens)
+    return len(encode(model))
 
 
 def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT, say_least: bool = True) -> Compiled:

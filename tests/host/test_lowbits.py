@@ -5,25 +5,27 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import exports
 import numpy as np
 import pytest
 from nets import Net
+from onnx import TensorProto
 
 import mica.demo
 from mica import engine
 from mica.calibration import load_calibration
 from mica.cli.main import main
 from mica.compiler import Compiled, compile_model
+from mica.errors import MicaError
 from mica.format.codec import FormatError, decode, encode
 from mica.format.values import quantise_input
 from mica.format.weights import CODES, CODES4
 from mica.importer import import_onnx
 from mica.quantise import lowbits
-from mica.quantise.choose_bits import Bits
+from mica.quantise.choose_bits import Bits, smallest
 from mica.reference.executor import ReferenceModel
 from mica.run import evaluation
 from mica.run.host import HostRunner
@@ -115,6 +117,22 @@ def test_auto(net: tuple[Path, dict[str, np.ndarray]]) -> None:
     assert made(Bits(loss=100.0))[1] == 2
 
 
+def test_room_that_is_left() -> None:
+    """The last layer of the queue saves more than is missing: those that lose most get eight bits again, as far as there is room."""
+    saves = {"a": 100, "b": 1000, "c": 90, "d": 5000}
+
+    def size(part: Sequence[str]) -> int:
+        return 10_000 - sum(saves[name] for name in part)
+
+    assert smallest("abcd", saves, size, 10_000) == []
+    assert smallest("abcd", saves, size, 9_000) == ["b"]
+    assert smallest("abcd", saves, size, 5_100) == ["d"]
+    assert smallest("abcd", saves, size, 4_950) == ["a", "d"]
+    assert smallest("abcd", saves, size, 3_810) == ["a", "b", "c", "d"]
+    with pytest.raises(MicaError, match="smallest file is 3,810"):
+        smallest("abcd", saves, size, 3_809)
+
+
 def test_options(net: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, samples = net
     np.savez(tmp_path / "x.npz", **samples)
@@ -141,6 +159,37 @@ def test_options(net: tuple[Path, dict[str, np.ndarray]], tmp_path: Path, capsys
     assert [row["weight_bits"] for row in result["layers"] if row["weight_bits"]] == [4, 4, 8, 8]
     data = (tmp_path / "m.mica").read_bytes()
     assert "--weights 4" in decode(data).metadata["command"]
+
+
+def test_a_head_in_its_embedding(tmp_path: Path) -> None:
+    """Their table is once in the file, in eight bits, if it has to become smaller; the engine computes what numpy does."""
+    net = Net(seed=5)
+    table = net.random(96, 16)
+    x = net.add("Gather", table, net.input([1], "token", TensorProto.INT64), axis=0)
+    x = net.add("Relu", net.add("Gemm", x, net.random(48, 16), net.random(48), transB=1))
+    x = net.add("Gemm", x, net.random(16, 48), net.random(16), transB=1)
+    net.output(net.add("MatMul", x, net.add("Transpose", table, perm=[1, 0])))
+    path = net.save(tmp_path)
+    samples = {"token": np.arange(0, 96, 6, dtype=np.float32).reshape(16, 1)}
+    eight = compile_model(path, samples)
+    four = compile_model(path, samples, bits=Bits())
+    size = compile_model(path, samples, bits=Bits(size=len(eight.data) - 600))
+    loss = compile_model(path, samples, bits=Bits(loss=40.0))
+    for packed in (four, size, loss):
+        head = packed.model.steps[-1]
+        embedding = next(s for s in packed.model.steps if s.kernel == "embedding_s8")
+        np.testing.assert_array_equal(embedding.blobs["table"] ^ -128, head.blobs["weights"])
+        assert len(packed.data) <= len(eight.data) - 600
+        assert encode(decode(packed.data)) == packed.data
+        loaded, expected = engine.load(packed.data), ReferenceModel(packed.data)
+        for token in range(0, 96, 19):
+            for model in (loaded, expected):
+                model.set_input(0, np.array([token], np.int32))
+                model.run()
+            np.testing.assert_array_equal(loaded.output(0), expected.output(0))
+    assert sum(s.layout == CODES4.code for s in size.model.steps) == 0
+    assert compile_model(path, samples, bits=Bits(size=len(eight.data))).data == eight.data
+    assert [s.layout == CODES4.code for s in four.model.steps if "weights" in s.blobs] == [True, True, False]
 
 
 def test_digits() -> None:

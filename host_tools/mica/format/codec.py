@@ -19,7 +19,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import check, names, order, schema, tokens
 from mica.format.schema import Field
-from mica.format.weights import INT8, LAYOUT_BY_CODE, PLAIN
+from mica.format.weights import INT8, LAYOUT_BY_CODE, OFFSET_ROWS, PLAIN
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
@@ -236,14 +236,43 @@ class _Data:
     def __init__(self) -> None:
         self.data = bytearray()
         self.at: dict[tuple[bytes, int], int] = {}
+        self.shared: list[bytes] = []  # tables that are a step's weights as well: they lie where weights may
 
     def add(self, b: bytes, align: int) -> int:
+        align = schema.ALIGN if b in self.shared else align
         key = (b if len(b) <= 64 else hashlib.blake2b(b).digest(), align)
         if key not in self.at:
             self.data += bytes(-len(self.data) % align)
             self.at[key] = len(self.data)
             self.data += b
         return self.at[key]
+
+
+def _tables_of_heads(model: ModelFile) -> list[bytes]:
+    """Tables of embeddings that are the weights of some step, byte for byte."""
+    tables = [np.asarray(s.blobs["table"]) for s in model.steps if s.kernel == "embedding_s8"]
+    found = []
+    for s in model.steps if tables else ():
+        weights = s.blobs.get("weights")
+        if weights is None or s.layout != OFFSET_ROWS.code:
+            continue
+        for table in tables:
+            if table.shape == weights.shape and table.dtype == weights.dtype == np.int8:
+                b = OFFSET_ROWS.stored(weights.tobytes(), len(weights))
+                if b == table.tobytes():
+                    found.append(b)
+    return found
+
+
+def _stored(s: StepRecord, name: str, kind: str, what: str) -> bytes:
+    """A constant as the file has it."""
+    b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
+    if name == "weights":
+        layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
+        if fault := layout.fault(s.blobs[name]):
+            raise FormatError(f"{what}: {fault}")
+        b = layout.stored(b, len(s.blobs[name]))
+    return b
 
 
 def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
@@ -305,6 +334,7 @@ def encode(model: ModelFile) -> bytes:
 
     steps = bytearray()
     kernels = [0, 0, 0, 0]
+    data.shared = _tables_of_heads(model)
     for i, s in enumerate(model.steps):
         what = f"step {i} ({s.name})"
         k = KERNEL_BY_NAME.get(s.kernel)
@@ -314,12 +344,7 @@ def encode(model: ModelFile) -> bytes:
             raise FormatError(f"{what}: {s.kernel} has other parameters or constants: {', '.join(sorted(unknown))}")
         blobs: list[int] = []
         for name, kind in k.blobs:
-            b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
-            if name == "weights":
-                layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
-                if fault := layout.fault(s.blobs[name]):
-                    raise FormatError(f"{what}: {fault}")
-                b = layout.stored(b, len(s.blobs[name]))
+            b = _stored(s, name, kind, what)
             blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
         params = [int(s.params.get(name, 0)) for name in k.params]
         kernels[k.id // 32] |= 1 << k.id % 32

@@ -2,28 +2,28 @@
 
 All that may (`lowbits.candidates`), or a choice: each is tried alone, and what it adds to the noise of the outputs, for each byte
 that it saves, is its place in a queue. The errors of different layers are about independent, so their noise adds up. From the
-front of the queue as many layers are taken as a file of a given size needs, or as the outputs may lose; the loss is then
-measured, on samples that had no part in the fit.
+front of the queue as many layers are taken as a file of a given size needs, those at the end given back where that leaves room, or
+as many as the outputs may lose; the loss is then measured, on samples that had no part in the fit. Before any of them comes a head that can be its embedding's table (`share_table.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
-from mica.quantise import lowbits, simulate
+from mica.quantise import chains, lowbits, share_table, simulate
 from mica.quantise.calibrate import Progress, Samples
+from mica.quantise.chains import Chain, Tie
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
-from mica.reference import functions
 
 WORK = 3_000_000_000  # multiplications of all runs that ask for one layer each
 FEWEST, MOST = 4, 64  # samples of such a run
+IN_A_ROW = 96  # at most, of models with states
+SLACK = 64  # bytes by which what a layer saves may be off: filling between constants
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,15 @@ def apply(
     size: Callable[[Tuned], int],
     measured: bool,
     progress: Progress | None = None,
+    ties: Sequence[Tie] = (),
 ) -> Tuned:
     """The network with some of its weights in four bits, and with it the one that quality is measured on.
 
     size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
-    alone. Raises MicaError where no choice is small enough, or there is nothing to choose by.
+    alone. ties: (state, what it becomes); the samples are then consecutive runs.
+    Raises MicaError where no choice is small enough, or there is nothing to choose by.
     """
+    tuned = _shared(tuned, samples, bits, size, measured)
     names = lowbits.candidates(tuned.exact)
     if not names:
         if bits.size is not None and size(tuned) > bits.size:
@@ -61,9 +64,26 @@ def apply(
                 "--weights auto measures what layers lose", todo="give real samples with --calib, without --plain"
             )
         every = _Fitted(progress, 3 * len(names))
-        names = _chosen(tuned, samples, names, bits, size, every)
-        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done))
-    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)))
+        names = _chosen(tuned, samples, names, bits, size, every, ties)
+        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done), ties)
+    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)), ties)
+
+
+def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
+    """With a head in its embedding's table, where the file has to become smaller and the outputs do not lose too much by it."""
+    if bits.size is not None and size(tuned) <= bits.size:
+        return tuned
+    made = share_table.run(tuned)
+    if bits.loss is not None and measured:
+        held = thin(samples, MOST)
+        before, after = (
+            simulate.noise(t.exact, [(t.graph, choose_quants(t.exact, t.ranges))], held)[0] for t in (tuned, made)
+        )
+        if after > before + bits.loss:
+            return tuned
+    if tuned.unseen is not None:
+        made = replace(made, unseen=replace(tuned.unseen, tuned=share_table.run(tuned.unseen.tuned)))
+    return made
 
 
 class _Fitted:
@@ -78,52 +98,68 @@ class _Fitted:
             self.progress(min(self.done, self.of), self.of)
 
 
-def _with(tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted) -> Tuned:
+def _with(
+    tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted, ties: Sequence[Tie]
+) -> Tuned:
     if not names:
         return tuned
+    chain = Chain(ties, samples)
     unseen = tuned.unseen
     if unseen is not None:
         held = {id(s) for s in unseen.samples}
         rest = [s for s in samples if id(s) not in held] or samples
-        few = lowbits.run(unseen.tuned, rest, names, told) if measured else lowbits.nearest(unseen.tuned, names)
+        few = lowbits.run(unseen.tuned, rest, names, told, chain) if measured else lowbits.nearest(unseen.tuned, names)
         unseen = replace(unseen, tuned=few)
-    made = lowbits.run(tuned, samples, names, told) if measured else lowbits.nearest(tuned, names)
+    made = lowbits.run(tuned, samples, names, told, chain) if measured else lowbits.nearest(tuned, names)
     return replace(made, unseen=unseen)
 
 
 def _chosen(
-    tuned: Tuned, samples: Samples, names: Sequence[str], bits: Bits, size: Callable[[Tuned], int], told: _Fitted
+    tuned: Tuned,
+    samples: Samples,
+    names: Sequence[str],
+    bits: Bits,
+    size: Callable[[Tuned], int],
+    told: _Fitted,
+    ties: Sequence[Tie],
 ) -> list[str]:
+    chain = Chain(ties, samples)
+    runs = WORK // max(macs(tuned.exact) * len(names), 1)
     fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
-    held = thin(held, min(max(WORK // max(macs(tuned.exact) * len(names), 1), FEWEST), MOST))
-    queue, every = _queue(tuned, fit, held, names, told)
+    held = thin(held, min(max(runs, FEWEST), MOST))
+    row = min(max(runs, FEWEST), IN_A_ROW) if ties else 0
+    chained = 0 < row <= len(samples) // 2
+    if chained:  # all states are 0 before the first
+        held, fit = samples[:row], samples[row:]
+    every = lowbits.each_alone(tuned, fit, names, told, chain)
+    each = [lowbits.only(replace(tuned, graph=tuned.exact), every, [name]) for name in names]
+    added = chains.added(tuned.exact, each, held, ties if chained else ())
+    cost = {name: a / saved(tuned.exact, name) for name, a in zip(names, added, strict=True)}
+    queue = sorted(names, key=lambda name: (cost[name], names.index(name)))
     if bits.size is not None:
-        return _smallest(queue, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size)
+        saves = {name: saved(tuned.exact, name) for name in queue}
+        return smallest(
+            queue, saves, lambda part: size(replace(tuned, graph=lowbits.only(tuned, every, part))), bits.size
+        )
     loss = bits.loss or 0.0
     quants = choose_quants(tuned.exact, tuned.ranges)
-    before = simulate.noise(tuned.exact, [(tuned.graph, quants)], held)[0]
+
+    def noise(g: Graph) -> float:
+        tried = [(g, quants)]
+        if chained:
+            return chains.noise(tuned.exact, tried, held, ties)[0]
+        return simulate.noise(tuned.exact, tried, held)[0]
+
+    before = noise(tuned.graph)
 
     def sound(n: int) -> bool:
-        made = lowbits.run(tuned, fit, queue[:n], told).graph
-        return simulate.noise(tuned.exact, [(made, quants)], held)[0] <= before + loss
+        return noise(lowbits.run(tuned, fit, queue[:n], told, chain).graph) <= before + loss
 
     low, high = 0, len(queue)
     while low < high:  # the longest part that is sound
         middle = (low + high + 1) // 2
         low, high = (middle, high) if sound(middle) else (low, middle - 1)
     return queue[:low]
-
-
-def _queue(tuned: Tuned, fit: Samples, held: Samples, names: Sequence[str], told: _Fitted) -> tuple[list[str], Graph]:
-    """Layers by the noise that each adds for a byte that it saves, the least first; and the network with all of them."""
-    quants = choose_quants(tuned.exact, tuned.ranges)
-    every = lowbits.each_alone(tuned, fit, names, told)
-    tried = [(tuned.graph, quants), *((lowbits.only(tuned, every, [name]), quants) for name in names)]
-    power = functions.exp(np.array(simulate.noise(tuned.exact, tried, held)) * (simulate.LN10 / 10))
-    added = {
-        name: max(float(p - power[0]), 0.0) / saved(tuned.exact, name) for name, p in zip(names, power[1:], strict=True)
-    }
-    return sorted(names, key=lambda name: (added[name], names.index(name))), every
 
 
 def saved(g: Graph, name: str) -> int:
@@ -133,8 +169,10 @@ def saved(g: Graph, name: str) -> int:
     return ROWS.total(rows, k) - CODES4.total(rows, k)
 
 
-def _smallest(queue: list[str], size: Callable[[Sequence[str]], int], limit: int) -> list[str]:
-    """As few layers as the limit needs."""
+def smallest(
+    queue: Sequence[str], saves: Mapping[str, int], size: Callable[[Sequence[str]], int], limit: int
+) -> list[str]:
+    """As few layers as the limit needs. saves: about how many bytes each of them saves; size: what a file takes with these."""
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:
@@ -143,7 +181,14 @@ def _smallest(queue: list[str], size: Callable[[Sequence[str]], int], limit: int
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if size(queue[:middle]) <= limit else (middle + 1, high)
-    return queue[:low]
+    chosen = list(queue[:low])
+    # The last one may have saved more than was missing; what is left serves the layers that lose most.
+    now = size(chosen)
+    for name in reversed(queue[:low]):
+        rest = [n for n in chosen if n != name]
+        if now + saves[name] - SLACK <= limit and (without := size(rest)) <= limit:
+            chosen, now = rest, without
+    return chosen
 
 
 def _too_large(least: int, limit: int) -> MicaError:

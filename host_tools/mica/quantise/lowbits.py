@@ -7,7 +7,7 @@ their steps, rounded to int8. Layers are fitted in sequence. What a layer reads 
 exact x; so its weights first become those with the least squared error of W xq against w x (a ridge regression, which
 leaves weights alone that the samples say nothing of), and are then rounded to the table one by one, errors handed on (`rounding.in_turn`).
 How much of both serves a layer, held-out samples say: it is fitted to one half of them and measured on the other, and
-the winner is made of all. The bias takes up the shift of the mean.
+the winner is made of all. The bias takes up the shift of the mean. Layers of eight bits behind them are fitted likewise.
 
 Every weight is again an int8 times a step, so nothing behind this file but the codec knows of it.
 """
@@ -15,7 +15,7 @@ Every weight is again an int8 times a step, so nothing behind this file but the 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,8 @@ from mica.format.weights import CODE_BITS, CODES, INT8
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise import moments, rounding, simulate
 from mica.quantise.calibrate import Samples
+from mica.quantise.chains import ALONE, Chain
+from mica.quantise.kernels.common import OFFSET_TABLE
 from mica.quantise.kernels.linear import weight_scales
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, copy, macs, thin
@@ -35,11 +37,13 @@ NARROW = 8  # numbers or channels, through which all goes that is behind: such a
 WORK = 1_500_000_000  # multiplications of one run over the samples
 FEWEST = 8  # samples, where there are so many
 DAMPINGS = (0.02, 0.2, 1.0)  # of rounding one by one, in units of the mean variance
-RIDGES = (None, 0.1, 1.0)  # likewise: how little samples move a weight before it is rounded; None: not at all
+RIDGES = (None, 0.1, 1.0, 10.0)  # likewise: how little samples move a weight before it is rounded; None: not at all
+IN_A_ROW = (None, 1.0, 10.0)  # of consecutive runs, one like the next: they would speak for less than that
 FINE = 2.0**12  # parts of a step in which exact inputs are counted
 ROUNDS = 40  # of the k-means
 
 Told = Callable[[], None]
+Ridges = Sequence[float | None]
 Integers = tuple[np.ndarray, np.ndarray]  # int8 weights as floats [Cout, K]; their steps [Cout]
 
 
@@ -49,7 +53,8 @@ def _nobody() -> None:
 
 def candidates(g: Graph) -> list[str]:
     """Layers that four bits may serve, by the names of their outputs, in order."""
-    return [n.outputs[0] for n in g.nodes if n.op in OPS and all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
+    nodes = [n for n in g.nodes if n.op in OPS and not n.attrs.get(OFFSET_TABLE)]
+    return [n.outputs[0] for n in nodes if all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
 
 
 def _large(g: Graph, node: Node) -> bool:
@@ -58,14 +63,16 @@ def _large(g: Graph, node: Node) -> bool:
     return w.size >= LEAST and min(w.shape[0], w.size // w.shape[0]) > NARROW
 
 
-def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody) -> Tuned:
+def run(tuned: Tuned, samples: Samples, chosen: Collection[str], told: Told = _nobody, chain: Chain = ALONE) -> Tuned:
     """The network with the chosen layers in four bits, each fitted to what those before it deliver. told: after each of them."""
-    return replace(tuned, graph=_walk(tuned, samples, chosen, True, told))
+    return replace(tuned, graph=_walk(tuned, samples, chosen, chain, told))
 
 
-def each_alone(tuned: Tuned, samples: Samples, names: Collection[str], told: Told = _nobody) -> Graph:
+def each_alone(
+    tuned: Tuned, samples: Samples, names: Collection[str], told: Told = _nobody, chain: Chain = ALONE
+) -> Graph:
     """The named layers, each fitted as if all others had eight bits: to be taken out with `only`. told: after each of them."""
-    return _walk(tuned, samples, names, False, told)
+    return _walk(tuned, samples, names, chain, told, alone=True)
 
 
 def only(tuned: Tuned, g: Graph, names: Collection[str]) -> Graph:
@@ -92,36 +99,57 @@ def nearest(tuned: Tuned, chosen: Collection[str]) -> Tuned:
 # ---- one layer after the other ---------------------------------------------------------------------------------------------
 
 
-def _walk(tuned: Tuned, samples: Samples, chosen: Collection[str], in_sequence: bool, told: Told) -> Graph:
-    """The graph with the chosen layers in four bits. in_sequence: those behind a layer read what it then delivers."""
+def _walk(
+    tuned: Tuned, samples: Samples, chosen: Collection[str], chain: Chain, told: Told, alone: bool = False
+) -> Graph:
+    """The graph with the chosen layers in four bits. Those behind a layer read what it then delivers, those of the next run too
+    where it hands on a state. alone: what it delivered before."""
     samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
     quants = choose_quants(tuned.exact, tuned.ranges)
     g = copy(tuned.graph)
     last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
+    ridges = IN_A_ROW if chain.ties else RIDGES
+    some = False  # layers in four bits were met
+    handed_on = {} if alone else chain.written_first(g)
     real = [{i: np.asarray(v, np.float32) for i, v in s.items()} for s in samples]
     seen = [simulate.started(tuned.exact, s, quants) for s in real]
     for k, (node, model) in enumerate(zip(g.nodes, tuned.exact.nodes, strict=True)):
         name = node.outputs[0]
         before = Node(node.op, node.name, list(node.inputs), list(node.outputs), dict(node.attrs))
-        if name in chosen:
+        if name in chosen or (not alone and some and _refitted(tuned.exact, model)):
             x = node.inputs[0]
             halves = [Pairs(g, node, quants[x]) for _ in range(2)]
             for half, a, b in zip(itertools.cycle(halves), real, seen, strict=False):
                 half.add(a[x], b[x])
             rows, bias = _rows(tuned.exact, model)
-            fitted = fit(rows, bias, halves[0], halves[1], quants[x], quants[name])
-            _set(g, node, *fitted)
-            corrected = halves[0].merged(halves[1]).corrected(rows, fitted[0] * fitted[1][:, None], bias)
+            if name in chosen:
+                _set(g, node, *fit(rows, bias, halves[0], halves[1], quants[x], quants[name], ridges))
+                some = True
+                told()
+            elif not node.attrs.get(OFFSET_TABLE):
+                again = fit_again(rows, _rows(g, node)[0], bias, halves[0], halves[1], quants[x], quants[name], ridges)
+                if again is not None:
+                    rounding.set_weights(g, node, *again)
+            corrected = halves[0].merged(halves[1]).corrected(rows, _rows(g, node)[0], bias)
             node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
-            told()
-        for a, b in zip(real, seen, strict=True):
+        for t, (a, b) in enumerate(zip(real, seen, strict=True)):
             simulate.step(tuned.exact, model, a)
-            simulate.step(g, node if in_sequence else before, b, quants)
+            simulate.step(g, before if alone else node, b, quants)
+            if name in handed_on and t + 1 < len(samples) and chain.follows(*samples[t : t + 2]):
+                state = handed_on[name]
+                seen[t + 1][state] = b[name].reshape(seen[t + 1][state].shape)
             for value in {*node.inputs, *node.outputs}:
                 if last.get(value, -1) <= k:
                     a.pop(value, None)
                     b.pop(value, None)
     return g
+
+
+def _refitted(g: Graph, node: Node) -> bool:
+    """Whether a layer of eight bits may be fitted to what layers of four deliver: its weights are the compiler's to choose."""
+    if node.op not in OPS or node.attrs.get("weight_steps") is not None:
+        return False
+    return all(g.is_const(i) and bool(np.all(np.isfinite(np.asarray(g.data(i))))) for i in node.inputs[1:])
 
 
 def _rows(g: Graph, node: Node) -> tuple[np.ndarray, np.ndarray]:
@@ -231,10 +259,12 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
 # ---- one layer -------------------------------------------------------------------------------------------------------------
 
 
-def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant) -> Integers:
+def fit(
+    rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant, ridges: Ridges = RIDGES
+) -> Integers:
     """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all."""
     first, second, whole = (_Maker(rows, bias, m, qx, qy) for m in (a.moments(), b.moments(), a.merged(b).moments()))
-    if 2 * len(RIDGES) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK:
+    if 2 * len(ridges) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK:
         return whole.nearest(DAMPINGS[-1])
 
     def error(ridge: float | None, damping: float) -> float:
@@ -244,7 +274,26 @@ def fit(rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Q
             found += held.moments.error(rows, q * steps[:, None])
         return found
 
-    return whole.in_turn(*min(itertools.product(RIDGES, DAMPINGS), key=lambda c: error(*c)))
+    return whole.in_turn(*min(itertools.product(ridges, DAMPINGS), key=lambda c: error(*c)))
+
+
+def fit_again(
+    rows: np.ndarray, rounded: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant, ridges: Ridges
+) -> Integers | None:
+    """The same for int8 weights; None where those that there are (`rounded`) have the least error."""
+    first, second, whole = (_Maker(rows, bias, m, qx, qy) for m in (a.moments(), b.moments(), a.merged(b).moments()))
+    moved = [ridge for ridge in ridges if ridge is not None]
+    if 2 * len(moved) * rows.size * rows.shape[1] > rounding.MAX_WORK:
+        return None
+    errors = [sum(m.moments.error(rows, rounded) for m in (first, second))]
+    for ridge in moved:
+        found = 0.0
+        for maker, held in ((first, second), (second, first)):
+            q, steps = maker.eight(ridge)
+            found += held.moments.error(rows, q * steps[:, None])
+        errors.append(found)
+    best = int(np.argmin(errors))
+    return whole.eight(moved[best - 1]) if best > 0 else None
 
 
 class _Maker:
@@ -262,14 +311,26 @@ class _Maker:
 
     def in_turn(self, ridge: float | None, damping: float) -> Integers:
         """One by one, errors handed on, after the weights were moved by the ridge regression."""
+        wanted = self._moved(ridge)
+        steps, _, to_table = self._table(wanted, damping)
+        return rounding.in_turn(wanted, steps[None], self._turn(damping), to_table)[0, 0], steps
+
+    def eight(self, ridge: float) -> Integers:
+        """Int8 weights, likewise."""
+        wanted = self._moved(ridge)
+        steps = weight_scales(wanted, self.bias, self.qx, self.qy)
+        return rounding.in_turn(wanted, steps[None], self._turn(DAMPINGS[-1]))[0, 0], steps
+
+    def _moved(self, ridge: float | None) -> np.ndarray:
         if ridge not in self._wanted:
             assert ridge is not None
             self._wanted[ridge] = self.moments.target(self.rows, ridge)
+        return self._wanted[ridge]
+
+    def _turn(self, damping: float) -> rounding.Turns:
         if damping not in self._turns:
             self._turns[damping] = rounding.turns(self.moments.covariance, [damping])
-        wanted = self._wanted[ridge]
-        steps, _, to_table = self._table(wanted, damping)
-        return rounding.in_turn(wanted, steps[None], self._turns[damping], to_table)[0, 0], steps
+        return self._turns[damping]
 
     def _table(self, wanted: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, rounding.ToIntegers]:
         c = self.moments.covariance

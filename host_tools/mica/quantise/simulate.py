@@ -90,14 +90,14 @@ def noise(
             size += of_one
         inputs = batch.inputs(part)
         for e, (g, quants) in zip(error, tried, strict=True):
-            found = _ends(g, inputs, quants, names)
+            found = ends(g, inputs, quants, names)
             for of_one in np.transpose([batch.squares(found[name] - w) for name, w in zip(names, real, strict=True)]):
                 e += of_one
     decibels = 10 / LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
     return [float(d) for d in decibels.mean(axis=1)]
 
 
-def _ends(g: Graph, inputs: Batch, quants: Mapping[str, Quant], names: Sequence[str]) -> Batch:
+def ends(g: Graph, inputs: Batch, quants: Mapping[str, Quant], names: Sequence[str]) -> Batch:
     """The named activations of some samples, as their integers stand for them."""
     values = started(g, inputs, quants)
     last = {i: k for k, node in enumerate(g.nodes) for i in node.inputs} | dict.fromkeys(names, len(g.nodes))

@@ -52,13 +52,30 @@ typedef struct {
     int32_t centre, scale, shift;
 } row_t;
 
+// Sum of (x - zero)^2, at most 255 * 255 * 65535 < 2^32.
+static inline uint32_t sum_squares(const int8_t *x, uint32_t n, int32_t zero) {
+    uint32_t sum = 0;
+    const int8_t *end = x + n, *fours = x + (n & ~3u);
+    for (; x != fours; x += 4) {
+        const int32_t a = x[0] - zero, b = x[1] - zero, c = x[2] - zero, d = x[3] - zero;
+        sum += (uint32_t)(a * a) + (uint32_t)(b * b) + (uint32_t)(c * c) + (uint32_t)(d * d);
+    }
+    for (; x != end; ++x) {
+        const int32_t v = *x - zero;
+        sum += (uint32_t)(v * v);
+    }
+    return sum;
+}
+
 static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
     int32_t sum = 0, zero = p->mode == MICA_NORM_DEVIATION ? 0 : p->x_zero;
-    uint32_t squares = 0, absolute = 0;  // at most 255 * 255 * 65535 < 2^32
-    for (uint32_t i = 0; i < p->n; ++i) {
+    uint32_t squares = 0, absolute = 0;
+    if (p->mode != MICA_NORM_ABSOLUTE) {
+        squares = sum_squares(x, p->n, zero);
+    }
+    for (uint32_t i = 0; p->mode != MICA_NORM_SQUARES && i < p->n; ++i) {
         int32_t v = x[i] - zero;
         sum += v;
-        squares += (uint32_t)(v * v);
         absolute += (uint32_t)(v < 0 ? -v : v);
     }
     uint64_t spread = squares;
@@ -71,6 +88,9 @@ static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
     spread = (spread << 14) + p->epsilon;
     if (spread == 0) {
         return row;
+    }
+    for (; spread >> 54 == 0; spread <<= 8) {
+        row.shift += 4;
     }
     for (; spread >> 62 == 0; spread <<= 2) {
         ++row.shift;
@@ -96,10 +116,11 @@ static inline int8_t finish(const affine_t *a, int32_t normal, int32_t gamma, in
 static void narrow(const affine_t *a, const row_t *r, const int32_t *gamma, const int32_t *beta, uint32_t step, const int8_t *x,
     int8_t *y, uint32_t n) {
     const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
-    const int32_t factor = a->factor, centre = r->centre, scale = r->scale;
+    // Each of these products may need more than 32 bits; what is left of them does not.
+    const uint32_t factor = (uint32_t)a->factor * (uint32_t)r->scale, centre = (uint32_t)r->centre * (uint32_t)r->scale;
     for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
-        int32_t d = (factor * x[i] - centre) * scale;
-        y[i] = finish(a, (int32_t)((uint32_t)d << left) >> right, *gamma, *beta);
+        uint32_t d = factor * (uint32_t)x[i] - centre;
+        y[i] = finish(a, (int32_t)(d << left) >> right, *gamma, *beta);
     }
 }
 
@@ -115,7 +136,7 @@ static void wide(const affine_t *a, const row_t *r, const int32_t *gamma, const 
 void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
-    const uint32_t n = p->n, inner = p->inner, parts = n / inner;
+    const uint32_t n = p->n, inner = p->inner, parts = inner == 1 ? n : n / inner;
     const affine_t a = {
         .factor = p->mode == MICA_NORM_DEVIATION ? (int32_t)n : 1,
         .half = (1 << p->shift) >> 1,
@@ -129,9 +150,12 @@ void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     const int8_t *x = p->x + (size_t)row_begin * n;
     int8_t *y = p->y + (size_t)row_begin * n;
 
+    // The first channel of a row; parts divides the channels.
+    uint32_t first = row_begin == 0 ? 0 : (uint32_t)((uint64_t)row_begin * parts % p->channels);
     for (uint32_t row = row_begin; row < row_end; ++row) {
         const row_t r = measure(p, x);
-        uint32_t c = (uint32_t)((uint64_t)row * parts % p->channels);
+        uint32_t c = first;
+        first = first + parts < p->channels ? first + parts : 0;
         for (uint32_t done = 0; done < n; done += many, ++c, x += many, y += many) {
             (fits ? narrow : wide)(&a, &r, p->gamma + c, p->beta + c, step, x, y, many);
         }

@@ -10,6 +10,7 @@ from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import KERNEL_BY_NAME
 
+OFFSET_TABLE = "offset_table"  # of an Embedding and a FullyConnected: table and weights are the same bytes of the file
 # (float graph, integer graph to append to, node): raises ValueError with the reason where it cannot be done.
 StepQuantiser = Callable[[Graph, Graph, Node], None]
 

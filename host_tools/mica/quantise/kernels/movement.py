@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from mica.format.schema import MAX_RANK
+from mica.format.values import HIGH, LOW
 from mica.ir import strided_copy
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.resize import RESIZE_MOST, RESIZE_ONE
-from mica.quantise.kernels.common import emit, quant
+from mica.quantise.kernels.common import OFFSET_TABLE, emit, quant
 
 PAD_MODES = {"constant": 0, "edge": 1, "reflect": 2, "wrap": 3}
 
@@ -125,8 +126,18 @@ def _embedding(g: Graph, out: Graph, node: Node) -> None:
     x, table = node.inputs
     data = g.data(table)
     assert data is not None
-    q = quant(out, node.outputs[0])
-    emit(out, node, "embedding_s8", [x], [q.quantise(data)], {"rows": len(data)})
+    y = node.outputs[0]
+    q = quant(out, y)
+    if not node.attrs.get(OFFSET_TABLE):
+        emit(out, node, "embedding_s8", [x], [q.quantise(data)], {"rows": len(data)})
+        return
+    # As `offset_rows` has them, which flips the highest bit of each byte; a table of 256 entries flips it back.
+    name = out.new_value(f"{y}.offset", g.value(y).shape, "int8")
+    out.value(name).quant = q
+    offset = q.quantise(data) ^ np.int8(LOW)
+    emit(out, Node("", node.name, [x], [name]), "embedding_s8", [x], [offset], {"rows": len(data)})
+    levels = np.arange(LOW, HIGH + 1).astype(np.int8) ^ np.int8(LOW)
+    emit(out, Node("", node.name, [name], [y]), "lut_s8", [name], [levels], {})
 
 
 STEPS = {

@@ -1,0 +1,88 @@
+"""Models with states: what a run writes wrongly, later runs read.
+
+    sample t + 1: states as the float model leaves them  =>  states as the quantised model left them at sample t
+
+Samples of such a model are consecutive runs, and carry the float states that they meet (`passes/streaming.py`). That serves
+for ranges. An error in a key is another matter: it is in every answer that reads the cache while the key is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mica.ir.graph import Graph, Quant
+from mica.quantise import simulate
+from mica.quantise.calibrate import Runs, Samples
+from mica.reference import batch, functions
+
+Tie = tuple[str, str]  # (state, what it becomes)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Which of the samples are consecutive, and what a run hands on to the next one."""
+
+    ties: Sequence[Tie] = ()
+    samples: Samples = ()
+    _places: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._places.update({id(sample): k for k, sample in enumerate(self.samples)})
+
+    def follows(self, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> bool:
+        """Whether `after` is the run behind `before`."""
+        return self._places[id(after)] == self._places[id(before)] + 1
+
+    def written_first(self, g: Graph) -> dict[str, str]:
+        """What states become -> the state, of those that nothing reads before they are written: layer after layer can hand them on."""
+        makers = {o: k for k, node in enumerate(g.nodes) for o in node.outputs}
+        first = {i: k for k, node in reversed(list(enumerate(g.nodes))) for i in node.inputs}
+        return {r: s for s, r in self.ties if r in makers and first.get(s, len(g.nodes)) >= makers[r]}
+
+
+ALONE = Chain()
+
+
+def noise(
+    exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, ties: Sequence[Tie]
+) -> list[float]:
+    """As `simulate.noise`, of consecutive samples from the first one on, whose states are what the graph made of those before."""
+    names = [n for n in simulate.watched(exact) if all(n in quants for _, quants in tried)]
+    ends = [*names, *(result for _, result in ties)]
+    error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
+    states: list[dict[str, np.ndarray]] = [{} for _ in tried]
+    for sample in samples:
+        ((_, expected),) = Runs(exact, room=0)([sample], names)
+        real = [expected[name].astype(np.float64) for name in names]
+        size += [float(np.sum(w**2)) for w in real]
+        for e, state, (g, quants) in zip(error, states, tried, strict=True):
+            found = simulate.ends(g, {**batch.inputs([sample]), **state}, quants, ends)
+            e += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, real, strict=True)]
+            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
+    decibels = 10 / simulate.LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
+    return [float(d) for d in decibels.mean(axis=1)]
+
+
+def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence[Tie]) -> list[float]:
+    """What a change of weights adds to the noise: mean over the watched values of the squared difference, against their squares.
+
+    With exact activations. Rounded ones would be rounded otherwise wherever something before them changed: noise of another
+    making, and more of it the earlier the layer is. ties: as in `noise`; without them each sample is a run by itself.
+    """
+    names = simulate.watched(exact)
+    ends = {*names, *(result for _, result in ties)}
+    difference, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
+    states: list[dict[str, np.ndarray]] = [{} for _ in tried]
+    for sample in samples:
+        inputs = batch.inputs([sample])
+        known = dict(batch.stream(exact, inputs))
+        expected = [known[name].astype(np.float64) for name in names]
+        size += [float(np.sum(w**2)) for w in expected]
+        for d, state, g in zip(difference, states, tried, strict=True):
+            found = {name: y for name, y in batch.stream(g, {**inputs, **state}) if name in ends}
+            d += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, expected, strict=True)]
+            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
+    return [float(d) for d in (difference / np.maximum(size, 1e-30)).mean(axis=1)]

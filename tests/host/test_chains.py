@@ -1,0 +1,83 @@
+"""Samples of models with states: what a quantised run writes wrongly, the next ones read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from nets import Net
+
+from mica.importer import import_onnx
+from mica.ir.graph import Graph
+from mica.passes import pipeline, streaming
+from mica.quantise import chains, lowbits, simulate
+from mica.quantise.calibrate import calibrate
+from mica.quantise.chains import ALONE, Chain
+from mica.quantise.params import choose_quants
+from mica.quantise.tune import PLAIN, Tuned, copy
+
+N = 32
+TIES = [("s", "s_after")]
+Samples = list[dict[str, np.ndarray]]
+
+
+def _sums(folder: Path, forgets: bool) -> tuple[Graph, Samples]:
+    """s_after = s + x @ W, or 0.9 * s + x @ W; y = s_after @ V."""
+    net = Net(seed=6)
+    x, s = net.input([1, N], "x"), net.input([1, N], "s")
+    s = net.add("Mul", s, net.const(0.9)) if forgets else s
+    s = net.add("Add", s, net.add("MatMul", x, net.random(N, N, scale=0.1)), outputs=["s_after"])
+    net.output(net.add("MatMul", s, net.random(N, N, scale=0.1), outputs=["y"]))
+    net.output("s_after")
+    g = pipeline.run(import_onnx(net.save(folder)))
+    rng = np.random.default_rng(7)
+    samples: Samples = [{"x": rng.standard_normal((1, N)).astype(np.float32)} for _ in range(24)]
+    streaming.play(g, samples, TIES)
+    return g, samples
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
+    """Without ties the noise is that of each sample alone; with them it is what a run after the other comes to."""
+    g, samples = _sums(tmp_path, forgets)
+    quants = choose_quants(g, calibrate(g, samples))
+    coarse = copy(g)
+    for node in coarse.nodes:
+        if node.op == "FullyConnected":
+            w = np.asarray(g.data(node.inputs[1]))
+            node.inputs[1] = coarse.new_const("coarse", np.float32(0.1) * np.rint(w / np.float32(0.1)))
+    tried = [(g, quants), (coarse, quants)]
+    alone = simulate.noise(g, tried, samples)
+    np.testing.assert_allclose(chains.noise(g, tried, samples, []), alone, atol=1e-6)
+    together = chains.noise(g, tried, samples, TIES)
+    assert together[1] > alone[1] + 3
+    assert together[0] < together[1] - 3
+    apart, handed_on = (chains.added(g, [g, coarse], samples, ties) for ties in ([], TIES))
+    assert apart[0] == handed_on[0] == 0.0  # the same weights
+    assert 0 < 2 * apart[1] < handed_on[1]
+
+
+def test_states_are_handed_on(tmp_path: Path) -> None:
+    """Layer after layer, where nothing reads a state before it is written, and from a sample to the one behind it."""
+    g, samples = _sums(tmp_path, True)
+    assert Chain(TIES, samples).written_first(g) == {}
+    g, samples = _sums(tmp_path, False)
+    chain = Chain(TIES, samples)
+    assert chain.written_first(g) == {"s_after": "s"} and ALONE.written_first(g) == {}
+    assert chain.follows(samples[3], samples[4])
+    assert not chain.follows(samples[3], samples[5]) and not chain.follows(samples[4], samples[3])
+    tuned = Tuned(g, g, calibrate(g, samples), {}, PLAIN)
+    names = lowbits.candidates(g)
+    assert len(names) == 2
+
+    def weights(part: Samples, by: Chain) -> list[np.ndarray]:
+        made = lowbits.run(tuned, part, names, chain=by).graph
+        return [np.asarray(made.data(n.inputs[1])) for n in made.nodes if n.op == "FullyConnected"]
+
+    apart, together = weights(samples, ALONE), weights(samples, chain)
+    np.testing.assert_array_equal(apart[0], together[0])
+    assert np.any(apart[1] != together[1])
+    broken = samples[0::2]
+    for a, b in zip(weights(broken, ALONE), weights(broken, chain), strict=True):
+        np.testing.assert_array_equal(a, b)
