@@ -72,10 +72,9 @@ class Moments:
 class Adder:
     """Adds up what one linear node reads. Several patches have most of their numbers in common, so these are rounded first."""
 
-    def __init__(self, g: Graph, node: Node, quant: Quant, with_covariance: bool) -> None:
-        self.places = Places(g, node)
-        groups, taps = shape(g, node)
-        self.result = Moments(groups, taps, quant, with_covariance)
+    def __init__(self, places: Places | Rows, quant: Quant, with_covariance: bool) -> None:
+        self.places = places
+        self.result = Moments(places.groups, places.taps, quant, with_covariance)
         self.waiting: list[np.ndarray] = []
 
     def add(self, x: np.ndarray) -> None:
@@ -109,11 +108,30 @@ class Adder:
         return self.result
 
 
+class Rows:
+    """An array whose rows [n, K] are the patches."""
+
+    groups = 1
+
+    def __init__(self, n: int, taps: int) -> None:
+        self.channels = self.taps = taps
+        self.at = np.arange(n)
+
+    def patches(self, x: np.ndarray, outside: int) -> np.ndarray:
+        """x [n, K] -> [1, n, K]."""
+        return x[None]
+
+    def sums(self, x: np.ndarray, outside: int) -> np.ndarray:
+        """Of x [samples, n, K]: [1, K]."""
+        return np.asarray(x.sum(axis=(0, 1), dtype=np.float64)[None])
+
+
 class Places:
     """Where the patches of a linear node lie in its input, MAX_PATCHES at most, evenly spread over the picture."""
 
     def __init__(self, g: Graph, node: Node) -> None:
-        self.groups, taps = shape(g, node)
+        self.groups, self.taps = shape(g, node)
+        taps = self.taps
         x = g.value(node.inputs[0]).shape
         if node.op == "FullyConnected":
             self.channels, self.inputs = taps, int(np.prod(x, dtype=np.int64)) // taps
@@ -184,7 +202,7 @@ def measure(
         if known is not None and (name, quant) in known:
             result[name] = known[name, quant]
         else:
-            adders[name] = Adder(g, node, quant, entries <= left)
+            adders[name] = Adder(Places(g, node), quant, entries <= left)
         left -= entries if entries <= left else 0
     needed = [node for node in nodes if node.outputs[0] in adders]
     for _, values in (runs or Runs(g, room=0))(samples, {n.inputs[0] for n in needed}) if needed else ():

@@ -28,7 +28,7 @@ import numpy as np
 
 from mica.errors import MicaError
 from mica.ir.graph import Graph, Node, Quant
-from mica.quantise import equalise, moments, ranges, rounding, simulate
+from mica.quantise import equalise, moments, ranges, rounding, rounding_recurrent, simulate
 from mica.quantise.calibrate import Progress, Runs, Samples, observe
 from mica.quantise.histogram import Histogram, Range
 from mica.quantise.methods import METHODS
@@ -112,7 +112,7 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     if macs(g) > MAX_MACS:
         return _large(g, samples, simple, progress)
     samples = thin(samples, _number(g, ALL, 32, len(samples)))
-    recipes = [r for r in RECIPES if method == AUTO or not r.auto]
+    recipes = [r for r in _in_order(g) if method == AUTO or not r.auto]
     work = macs(g) * len(samples)
     folds = 2 if work <= TWICE else 1
     batch.keep_memory()
@@ -136,6 +136,12 @@ def tune(g: Graph, samples: Samples, method: str = AUTO, full: bool = True, prog
     tuned = _Bench(floats, simple).build(recipes[best])
     stages.end()
     return replace(tuned, tried=f"best of {len(recipes)} on {len(samples)} samples", unseen=unseen)
+
+
+def _in_order(g: Graph) -> list[Recipe]:
+    """The recipes, the first of those that are as good wins: the simpler one. With recurrent layers `plain` comes last: errors of
+    their weights add up over time steps, and sequences may be longer than those of the samples."""
+    return sorted(RECIPES, key=lambda r: r is PLAIN) if rounding_recurrent.nodes(g) else list(RECIPES)
 
 
 def _ranges_only(g: Graph, samples: Samples, method: str, tried: str, stages: _Stages) -> Tuned:
@@ -172,11 +178,10 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
     stages = _Stages(progress, len(samples) + 3 * n)
     found, some = _found(g, samples, method, rest, held, stages)
     quants = choose_quants(g, some)
-    plain = Tuned(rounding.plain(copy(g), quants), g, some, dict.fromkeys(some, method), PLAIN)
+    plain = Tuned(_plain(g, quants), g, some, dict.fromkeys(some, method), PLAIN)
     noise = simulate.noise(g, [(plain.graph, choose_quants(plain.graph, some))], others)
     stages.next(n // 2)
-    a, b = (moments.measure(g, part, quants) for part in (fit[0::2], fit[1::2]))
-    rounded = replace(plain, graph=rounding.run(copy(g), a, b, quants), recipe=ROUNDED)
+    rounded = replace(plain, graph=_rounded(g, (fit[0::2], fit[1::2]), quants), recipe=ROUNDED)
     stages.next(n // 2)
     noise += simulate.noise(g, [(rounded.graph, choose_quants(rounded.graph, some))], others)
     stages.next(n)
@@ -186,10 +191,28 @@ def _large(g: Graph, samples: Samples, method: str, progress: Progress | None) -
         stages.end()
         return Tuned(g, g, found, plain.methods, PLAIN, tried, Unseen(plain, others))
     quants = choose_quants(g, found)
-    a, b = (moments.measure(g, part, quants) for part in (fit, others))
-    graph = rounding.run(copy(g), a, b, quants)
+    graph = _rounded(g, (fit, others), quants)
     stages.end()
     return Tuned(graph, g, found, plain.methods, ROUNDED, tried, Unseen(rounded, others))
+
+
+def _plain(g: Graph, quants: Mapping[str, Quant]) -> Graph:
+    """Weights to the nearest integers."""
+    return rounding_recurrent.plain(rounding.plain(copy(g), quants), quants)
+
+
+def _rounded(g: Graph, halves: Sequence[Samples], quants: Mapping[str, Quant]) -> Graph:
+    """Weights by their effect."""
+    a, b = (moments.measure(g, part, quants) for part in halves)
+    return _recurrent(rounding.run(copy(g), a, b, quants), g, halves, quants, None)
+
+
+def _recurrent(
+    rounded: Graph, exact: Graph, halves: Sequence[Samples], quants: Mapping[str, Quant], runs: Runs | None
+) -> Graph:
+    """Likewise those of recurrent layers."""
+    a, b = (rounding_recurrent.measure(exact, part, quants, runs) for part in halves)
+    return rounding_recurrent.run(rounded, a, b, quants)
 
 
 def _noise(built: Sequence[Tuned], samples: Samples, runs: Callable[[Graph], Runs]) -> np.ndarray:
@@ -289,13 +312,14 @@ class _Bench:
         found, methods = found | self.grids, methods | dict.fromkeys(self.grids, "grid")
         quants = choose_quants(exact, found)
         if not recipe.round:
-            return Tuned(rounding.plain(copy(exact), quants), exact, found, methods, recipe)
+            return Tuned(_plain(exact, quants), exact, found, methods, recipe)
         measured = []
         for k, part in enumerate(self.measured):
             known = self._moments.setdefault((k, id(exact)), {})
             measured.append(moments.measure(exact, part, quants, self.runs(exact), known))
         known_choices = self._choices.setdefault(id(exact), {})
         graph = rounding.run(copy(exact), measured[0], measured[1], quants, known_choices)
+        graph = _recurrent(graph, exact, self.measured, quants, self.runs(exact))
         return Tuned(graph, exact, found, methods, recipe)
 
 

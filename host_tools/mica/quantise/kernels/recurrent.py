@@ -8,6 +8,7 @@ that of an LSTM comes room for half as much again as the calibration saw.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from mica.kernels.recurrent import STATE_MOST
 from mica.quantise.groups import real_range
 from mica.quantise.histogram import Range
 from mica.quantise.kernels.common import emit, quant
+from mica.quantise.kernels.linear import given_integers
 from mica.quantise.kernels.movement import requantised
 from mica.quantise.multiplier import quantise_multiplier
 from mica.quantise.params import from_range
@@ -154,17 +156,12 @@ def _constants(
         raise ValueError("weights or bias hold NaN or infinity")
     units = r.shape[1]
     gates = len(r) // units
+    given = node.attrs.get("weight_steps", (None, None))
     steps = np.full(gates, reaches.get("gate", reaches["candidate"]))
     steps[-1] = reaches["candidate"]
     steps = np.repeat(steps / 32768, units)  # of the argument of each row's function
-    own = np.zeros(len(r), bool)
-    if node.attrs["cell"] == "gru_after":
-        own[2 * units :] = True  # its recurrent bias is multiplied by the reset gate; elsewhere both are one
-    parts = [
-        _part(w, np.where(own, bias, bias + recurrent_bias), qx, 128),
-        _part(r, np.where(own, recurrent_bias, 0.0), Quant(qy.scale / FINE, 0), STATE_MOST),
-    ]
-    factors = np.stack([scale / steps for _, _, scale in parts])
+    made = [part.quantised(k) for part, k in zip(parts(g, node, qx, qy), given, strict=True)]
+    factors = np.stack([scale / steps for _, _, scale in made])
     peep = peep * (unit / steps[:units])
     with_peepholes = node.attrs["cell"] == "lstm" and bool(np.any(peep))
     largest = factors.max(axis=0)
@@ -179,27 +176,66 @@ def _constants(
         if np.any(np.rint(largest * 2.0**shifts) >= MOST_FACTOR):
             raise ValueError(f"a scale ratio of {largest.max():.3g} is too large to compute with")
     scaled = np.rint(factors * 2.0**shifts)
-    terms = [parts[0][1], parts[1][1], scaled.reshape(-1)]
+    terms = [made[0][1], made[1][1], scaled.reshape(-1)]
     if with_peepholes:
         terms.append(np.rint(peep * 2.0 ** shifts[: 3 * units].reshape(3, units)).reshape(-1))
-    matrix = np.concatenate([parts[0][0], parts[1][0]], axis=1)
+    matrix = np.concatenate([made[0][0], made[1][0]], axis=1)
     return np.concatenate(terms).astype(np.int32), matrix.astype(np.int8), shifts.astype(np.int8), with_peepholes
 
 
-def _part(w: np.ndarray, bias: np.ndarray, q: Quant, most: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(integers, bias with the zero point folded in, real value of one step of the product) of each row.
+@dataclass(frozen=True)
+class Part:
+    """One of the two products of a layer: its weights [G*H, K], its bias [G*H], the scale of what is multiplied."""
 
-    most: largest integer that the weights meet. Rows so long that their sum could leave the int32 get coarser weights.
-    """
-    scale = np.maximum(np.abs(w).max(axis=1) / INT8.largest, np.abs(bias) / (q.scale * MOST_BIAS))
-    scale = np.maximum(scale, most * (np.abs(w).sum(axis=1)) / MOST_SUM)
-    scale = np.where(scale > 0, scale, 1.0)
-    integers = INT8.round(w / scale[:, None])
-    folded = np.rint(bias / (q.scale * scale)) - q.zero_point * integers.sum(axis=1)
-    reach_of_sum = np.abs(folded) + most * np.abs(integers).sum(axis=1)
-    if np.any(reach_of_sum >= 2.0**31):
-        raise ValueError(f"sums of row {int(np.argmax(reach_of_sum))} do not fit 32 bits; its layer is too wide")
-    return integers, folded, q.scale * scale
+    weights: np.ndarray
+    bias: np.ndarray
+    q: Quant
+    most: int  # largest integer that the weights meet
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Of each row's weights: the largest weight becomes the type's largest. Rows so long that their sum could leave the int32
+        get coarser weights."""
+        scale = np.abs(self.weights).max(axis=1) / INT8.largest
+        scale = np.maximum(scale, np.abs(self.bias) / (self.q.scale * MOST_BIAS))
+        scale = np.maximum(scale, self.most * (np.abs(self.weights).sum(axis=1)) / MOST_SUM)
+        return np.where(scale > 0, scale, 1.0)
+
+    def folded(self, steps: np.ndarray, integers: np.ndarray) -> np.ndarray:
+        """The bias in steps of the product, with the zero point in it."""
+        return np.asarray(np.rint(self.bias / (self.q.scale * steps)) - self.q.zero_point * integers.sum(axis=1))
+
+    def sums(self, steps: np.ndarray, integers: np.ndarray) -> np.ndarray:
+        """How large the sum of each row can be."""
+        return np.asarray(np.abs(self.folded(steps, integers)) + self.most * np.abs(integers).sum(axis=1))
+
+    def fits(self, steps: np.ndarray, integers: np.ndarray) -> bool:
+        """Whether no sum leaves the int32."""
+        return bool(np.all(self.sums(steps, integers) < 2.0**31))
+
+    def quantised(self, steps: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(integers, folded bias, real value of one step of the product) of each row; steps: where the weights have them."""
+        if steps is None:
+            steps = self.steps
+            integers = INT8.round(self.weights / steps[:, None])
+        else:
+            integers = given_integers(self.weights, steps).astype(np.float64)
+        if not self.fits(steps, integers):
+            worst = int(np.argmax(self.sums(steps, integers)))
+            raise ValueError(f"sums of row {worst} do not fit 32 bits; its layer is too wide")
+        return integers, self.folded(steps, integers), self.q.scale * steps
+
+
+def parts(g: Graph, node: Node, qx: Quant, qy: Quant) -> list[Part]:
+    """What x is multiplied with, and what the hidden state is. qy: of the hidden states that leave the layer."""
+    w, r, bias, recurrent_bias, _ = (np.asarray(g.data(i), np.float64) for i in node.inputs[-5:])
+    own = np.zeros(len(r), bool)
+    if node.attrs["cell"] == "gru_after":
+        own[2 * r.shape[1] :] = True  # its recurrent bias is multiplied by the reset gate; elsewhere both are one
+    return [
+        Part(w, np.where(own, bias, bias + recurrent_bias), qx, 128),
+        Part(r, np.where(own, recurrent_bias, 0.0), Quant(qy.scale / FINE, 0), STATE_MOST),
+    ]
 
 
 STEPS = {"Recurrent": _recurrent}
