@@ -29,6 +29,7 @@ from mica.run.host import HostRunner
 from mica.toolchain.build import build
 
 RUN, WANT, OTHER, CHUNK = range(4)
+OUT, HAVE = 2, 3  # of what the agent says: its topic's place in the list of _PROGRAM
 _FLEET_KEY = "5a" * 32
 
 _PROGRAM = """
@@ -51,7 +52,8 @@ class Wire:
     def publish(self, topic, message, retain=False, qos=0):
         if isinstance(message, str):
             message = message.encode()
-        said.write(struct.pack("<BI", ord(topic[-1]), len(message)) + message)
+        kind = ("state", "stat", "out", "have").index(topic.rsplit("/", 1)[1])
+        said.write(struct.pack("<BI", kind, len(message)) + message)
     def check_msg(self):
         p = agent._pusher
         if agent._todo or p._letter is not None:
@@ -71,6 +73,7 @@ class Wire:
         self.heard((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
 with open("fleet.json") as f:
     agent = mica.fleet.Agent(json.load(f), Wire())
+mica.fleet._STAT_MS = 100  # it tells how it does as it would in a long run
 agent.work()
 """
 
@@ -200,11 +203,11 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
         kind, size = struct.unpack_from("<BI", said, at)
         message = said[at + 5 : at + 5 + size]
         at += 5 + size
-        if kind == ord("t"):  # out
+        if kind == OUT:
             found = decode_answer(message)
             assert found.key not in answers, f"{found.key} was answered twice; {what}"
             answers[found.key] = found
-        elif kind == ord("e") and not message.startswith((b"up ", b"down ")):
+        elif kind == HAVE:
             haves += parse_have(message).verdict in ("refused", "rejected", "confirmed", "fetching")
     for key, (status, outputs) in plan.answers.items():
         found = answers.pop(key, None)  # type: ignore[assignment]

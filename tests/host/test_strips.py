@@ -135,6 +135,15 @@ def test_random_chains_are_the_same_by_rows(tmp_path: Path, first: int) -> None:
     assert found >= 2, "hardly a plan had strips"
 
 
+@pytest.mark.parametrize(("seed", "ram"), [(2461, 3112), (2391, 3006)])
+def test_a_limit_above_the_least_has_a_plan(tmp_path: Path, seed: int, ram: int) -> None:
+    """The cheapest cuts do not lie within it, and the next step down goes below what any cuts take."""
+    net = compiled(Chain(seed), tmp_path, seed)
+    assert least(net) < ram < net.plan.arena_bytes + SCRATCH_LEAST
+    plan = plan_within(net.integer, net.plan, ram, FULL, PRICE)
+    assert plan.arena_bytes + SCRATCH_LEAST <= ram and plan.strips
+
+
 def test_a_tensor_read_in_another_shape_ends_a_strip(tmp_path: Path) -> None:
     """One channel in both layouts is the same bytes: Add reads Conv's output by another name, and by whole pictures as rows."""
     net = compiled(Chain(1795369267), tmp_path, 1)

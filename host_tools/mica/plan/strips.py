@@ -25,7 +25,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format.codec import StepRecord, TensorRecord, step_flags
 from mica.format.order import BY_WINDOW, CALL_COST, Call, Strip, call_dims, can_stream, is_image, moves
-from mica.format.schema import FEED
+from mica.format.schema import ALIGN, FEED
 from mica.ir.graph import Graph, Node
 from mica.ir.weight_layout import layout_of
 from mica.kernels import KERNEL_BY_NAME
@@ -699,10 +699,15 @@ def refusal(g: Graph, plan: Plan, ram: int, price: Price, fed: str | None = None
 def _within(planner: Planner, ram: int, scratch: int) -> tuple[float, list[Segment], list[_Item]] | None:
     """The cheapest cuts with `scratch`, and where everything lies; None where they take more than `ram`."""
     limit = room = ram - scratch
+    above = 0  # the least limit whose cuts were not placed within `room`
+    peak = 0  # of these cuts
     for _ in range(PLACINGS):
         found = planner.cheapest(limit, scratch)
         if found is None:
-            return None
+            if above - limit < ALIGN:
+                return None
+            limit = peak if limit < peak < above else (limit + above) // 2  # the last step down was too long
+            continue
         cost, cuts = found
         if (expected := planner.scratch(cuts, scratch)) > ram - room:  # a smallest tile that is larger
             limit -= expected - (ram - room)
@@ -711,7 +716,8 @@ def _within(planner: Planner, ram: int, scratch: int) -> tuple[float, list[Segme
         size, items = _place(planner.net, cuts, room)
         if size <= room:
             return cost, cuts, items
-        limit = min(limit, max(seg.peak for seg in cuts)) - (size - room)
+        above, peak = limit, max(seg.peak for seg in cuts)
+        limit = min(limit, peak) - (size - room)
     return None
 
 
