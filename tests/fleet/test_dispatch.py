@@ -179,6 +179,23 @@ def test_a_request_that_kills_boards_is_set_aside() -> None:
     assert [h.work.key.seq for h in d._boards["a"].held.values()] == [1]
 
 
+def test_where_boards_die_of_other_things_a_request_has_more_chances() -> None:
+    """Of two boards both are lost again and again: what they are at work on is set aside at the eighth time, not at the third."""
+    d = fleet("ab")
+    submit(d, 40)
+    (work,) = (h.work for h in d._boards["a"].held.values() if h.work.key.seq == 0)
+    failed: list[Action] = []
+    for boot in range(2, 12):
+        at = next(b.name for b in d._boards.values() if any(h.work is work for h in b.held.values()))
+        other = "b" if at == "a" else "a"
+        failed += [a for a in d.birth(0.1 * boot, other, boot, 1, [MODEL]) if isinstance(a, Failed)]
+        failed += [a for a in d.birth(0.1 * boot, at, boot, 1, [MODEL]) if isinstance(a, Failed)]
+        if failed:
+            break
+    reason = "set aside: 8 boards were lost while they worked on it"
+    assert failed == [Failed(Key(1, 1), reason), Failed(Key(1, 0), reason)]
+
+
 def test_busy_boards_are_asked_later_and_a_board_without_the_model_never() -> None:
     d = fleet("a")
     first = submit(d, 1)

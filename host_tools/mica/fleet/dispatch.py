@@ -87,7 +87,8 @@ class Settings:
     audit: float = 0.01
     first_audits: int = 3  # of each board, whatever `audit` says
     late_leases: int = 3  # until a board is suspect, and gets one request at a time
-    deaths: int = 3  # boards lost while they worked on one request: it is set aside
+    deaths: int = 3  # boards lost while they worked on one request: it is set aside, if it lost them; for each board that was
+    most_deaths: int = 8  # lost on something else meanwhile one more is allowed, up to so many
     failures: int = 3  # answers that say FAILED or BAD_REQUEST
     busy_seconds: float = 0.05  # until a board that was busy is asked again
 
@@ -116,7 +117,8 @@ class _Work:
     outputs: bytes | None = None
     by: str = ""
     given_up: bool = False
-    deaths: int = 0
+    deaths: int = 0  # boards lost that were at work on it
+    crashes: int = -1  # boards that the fleet had lost when it was first sent
     failures: int = 0
     last_text: str = ""
     others: dict[str, bytes] = field(default_factory=dict)  # later answers that differ, until the audit
@@ -197,6 +199,7 @@ class Dispatcher:
     def __init__(self, settings: Settings | None = None, seed: int = 0) -> None:
         self.settings = settings or Settings()
         self.counts: Counter[str] = Counter()
+        self._crashes = 0  # boards lost, whatever they were at work on
         self.states: Counter[str] = Counter()
         self.changes = 0
         self._random = random.Random(seed)
@@ -426,7 +429,9 @@ class Dispatcher:
         return [Failed(work.key, reason)]
 
     def _lose(self, b: _Board, crashed: bool) -> list[Action]:
-        """All that the board held is asked again. It was at work on the oldest: if it crashed, that one is to blame."""
+        """All that the board held is asked again. It was at work on the oldest: if it crashed, that one is to blame, unless boards
+        crash without it as well."""
+        self._crashes += crashed
         held, b.held, b.alone = list(b.held.values()), {}, False
         actions: list[Action] = []
         for k, h in enumerate(held):
@@ -438,7 +443,8 @@ class Dispatcher:
                 continue
             if k == 0 and crashed:
                 work.deaths += 1
-                if work.deaths >= self.settings.deaths:
+                others = self._crashes - work.crashes - work.deaths
+                if work.deaths >= min(self.settings.deaths + others, self.settings.most_deaths):
                     actions += self._give_up(work, f"set aside: {work.deaths} boards were lost while they worked on it")
                     continue
             if not work.asked:
@@ -551,6 +557,8 @@ class Dispatcher:
 
     def _send(self, now: float, b: _Board, work: _Work) -> Send:
         work.attempts = (work.attempts + 1) & 0xFFFF
+        if work.crashes < 0:
+            work.crashes = self._crashes
         held = _Held(work, work.attempts, now, self._lease_seconds(work))
         m = self._model(work.model)
         m.once.pop(work.key, None)
