@@ -10,6 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+SILENT = 600  # seconds until a board is taken to hang; a busy computer has been silent for two minutes
 sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 
 from usermod_models import golden, golden_state, small, two
@@ -31,7 +32,7 @@ def trouble(board: Link, script: str, seed: int, rounds: int, threads: bool = Tr
     text = (HERE / f"board_{script}.py").read_text()
     try:
         board.exec(f"seed, rounds, threads = {seed}, {rounds}, {threads}")
-        return [int(n) for n in board.exec(text, timeout=120).decode().split("\n")[-2].split()]
+        return [int(n) for n in board.exec(text, timeout=SILENT).decode().split("\n")[-2].split()]
     except BoardError as e:
         raise AssertionError(f"{script}, seed {seed}, on {board.name}:\n{e.traceback or e}") from None
 
@@ -87,7 +88,7 @@ def cores(board: Link, seed: int, runs: int) -> dict[str, int]:
         if last == "loop":
             said = _interrupted_when_done(board, text, seed)
         else:
-            said = board.exec(text, timeout=60)
+            said = board.exec(text, timeout=SILENT)
         figures = [int(n) for n in said.decode().split("\n")[-2].split()]
         board.soft_reset()
     except BoardError as e:
@@ -110,5 +111,5 @@ def _interrupted_when_done(board: Link, text: str, seed: int) -> bytes:
             raise _Enough
 
     with contextlib.suppress(_Enough):
-        board.exec_follow(text, feed, timeout=60)
+        board.exec_follow(text, feed, timeout=SILENT)
     return bytes(said)
