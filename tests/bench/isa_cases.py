@@ -262,16 +262,19 @@ def depthwise() -> Iterator[Job]:
             (h, 14, c, 1, (1, k), (s, s), (0, 0), (0, 0))
             for h, c, k, s in ((1, 6, 5, 2), (3, 4, 4, 1), (4, 7, 13, 1), (5, 4, 3, 2))
         ),
+        # And in steps of as many as there are between two taps, so that windows share what they read all the same.
+        *((17, 1, c, 1, (4, 1), (d, 1), (n, 0), (0, 0), d) for c, d, n in ((4, 2, 0), (5, 3, 2), (4, 2, 3))),
     ]
-    for i, (h, w, c, m, k, s, pad, end) in enumerate(shapes):
+    for i, (h, w, c, m, k, s, pad, end, *apart) in enumerate(shapes):
+        d = apart[0] if apart else 1
         kind = ("", "fine", "extreme", "limits")[i % 4]
         low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "limits" else CLAMPS[0]
         c = 24 if kind == "limits" else c
-        dims = (1, _windows(h, k[0], s[0], pad[0], end[0], 1), _windows(w, k[1], s[1], pad[1], end[1], 1), c * m)
-        name = f"depthwise {h}x{w}x{c} x{m} {k} s{s} pad {pad} {end} {kind} clamp {low} {high}"
+        dims = (1, _windows(h, k[0], s[0], pad[0], end[0], d), _windows(w, k[1], s[1], pad[1], end[1], 1), c * m)
+        name = f"depthwise {h}x{w}x{c} x{m} {k} s{s} d{d} pad {pad} {end} {kind} clamp {low} {high}"
         rng = _rng(name)
         matrix = _weights(rng, (c * m, *k), kind)
-        p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s[0], "stride_w": s[1], "dilation_h": 1, "dilation_w": 1}
+        p = {"kernel_h": k[0], "kernel_w": k[1], "stride_h": s[0], "stride_w": s[1], "dilation_h": d, "dilation_w": 1}
         p |= {"pad_top": pad[0], "pad_left": pad[1], "act_min": low, "act_max": high}
         blobs = {"weights": matrix} | _constants(rng, matrix, kind)
         x = _data(rng, (1, h, w, c), kind)

@@ -87,7 +87,9 @@ class Settings:
     audit: float = 0.01
     first_audits: int = 3  # of each board, whatever `audit` says
     late_leases: int = 3  # until a board is suspect, and gets one request at a time
-    deaths: int = 3  # boards lost while they worked on one request: it is set aside, if it lost them; for each board that was
+    deaths: int = (
+        3  # boards lost while they worked on one request: it is set aside, if it lost them; for each board that was
+    )
     most_deaths: int = 8  # lost on something else meanwhile one more is allowed, up to so many
     failures: int = 3  # answers that say FAILED or BAD_REQUEST
     busy_seconds: float = 0.05  # until a board that was busy is asked again

@@ -196,7 +196,8 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
 
 
 def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole."""
+    """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole, two at once where
+    they follow one another by one tap."""
     p, (_, _, iw, ic), (_, oh, ow, c) = step.params, xs[0].dims, y.dims
     taps, w = p["kernel_h"] * p["kernel_w"], windows_of(step, xs[0], y)
     down = iw == ow == p["kernel_w"] == 1 and p["pad_left"] == 0 and w.whole > 1
@@ -204,11 +205,15 @@ def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequenc
     if not (down or across) or taps > 16 or ic != c or not is_fast(step) or step.unpacking:
         return ()
     edges = w.count - w.whole
+    in_row = p["stride_h" if down else "stride_w"] == p["dilation_h" if down else "dilation_w"]
+    pairs = (w.whole // 2 if down else oh * (ow // 2)) if in_row else 0
     counts = {
         "channel": float(c if down else c * oh),
         "weight": float((c if down else c * oh) * taps),
-        "out": float(w.count * c),
-        "mac": float(w.whole * taps * c),
+        "out": float((w.count - 2 * pairs) * c),
+        "mac": float((w.whole - 2 * pairs) * taps * c),
+        "pair": float(pairs * c),
+        "pair_mac": float(pairs * taps * c),
         "edge": float(edges * c),
         "edge_mac": float(edges * taps * c),
     }
