@@ -1,6 +1,7 @@
 """Motion: from the rows of a sensor, six numbers each, to events.
 
     sensor = mica.motion.MPU6050(I2C(0, sda=Pin(4), scl=Pin(5), freq=400_000), rate=100)
+    sensor = mica.motion.MPU6500(SPI(0, 1_000_000, sck=Pin(2), mosi=Pin(3), miso=Pin(4)), cs=Pin(5), rate=100)
     for event in mica.motion.watch(model, sensor):       # or: async for
         print(event.label, event.score, event.ms)
 
@@ -15,7 +16,6 @@ from time import sleep_ms, ticks_diff, ticks_ms
 
 from mica.audio import Event, Listener
 
-_FIFO = 1024  # bytes
 _ROW = 12
 _BURST = 20  # rows of a reading
 
@@ -26,33 +26,43 @@ class MPU6050:
     axes = 6
 
     def __init__(self, i2c, rate=100, address=0x68):
+        self._i2c, self._address = i2c, address
+        self._begin(rate)
+
+    def _put(self, register, value):
+        self._i2c.writeto_mem(self._address, register, bytes([value]))
+
+    def _get(self, register, buffer):
+        self._i2c.readfrom_mem_into(self._address, register, buffer)
+
+    def _begin(self, rate):
         if not 4 <= rate <= 1000 or 1000 % rate:
             raise ValueError(f"rate is {rate}; a divisor of 1000 from 4 to 1000 is expected")
         self.rate = rate
-        self._i2c, self._address = i2c, address
         self._raw = memoryview(bytearray(_ROW * _BURST))
         self._count = bytearray(2)
         # Awake; 188 Hz filter, which makes its clock 1 kHz; 2 g and 250 degrees a second.
         for register, value in ((0x6B, 0), (0x1A, 1), (0x19, 1000 // rate - 1), (0x1B, 0), (0x1C, 0), (0x23, 0x78)):
             self._put(register, value)
+        self._get(0x75, self._count)
+        if self._count[0] in (0, 0xFF):
+            raise OSError("no motion sensor answers: is it connected, at these pins?")
+        self._most = 1024 if self._count[0] == 0x68 else 512  # bytes of its FIFO
         self._empty()
-
-    def _put(self, register, value):
-        self._i2c.writeto_mem(self._address, register, bytes([value]))
 
     def _empty(self):
         self._put(0x6A, 0x04)
         self._put(0x6A, 0x40)
 
     def read(self, buffer, at, most):
-        self._i2c.readfrom_mem_into(self._address, 0x72, self._count)
+        self._get(0x72, self._count)
         there = self._count[0] << 8 | self._count[1]
-        if there >= _FIFO:  # what is in it does not begin with a row
+        if there >= self._most:  # what is in it does not begin with a row
             self._empty()
             return -1
         n = min(there // _ROW, most, _BURST)
         if n:
-            self._i2c.readfrom_mem_into(self._address, 0x74, self._raw[: _ROW * n])
+            self._get(0x74, self._raw[: _ROW * n])
             for i in range(n):
                 row = unpack_from(">6h", self._raw, _ROW * i)
                 k = 6 * (at + i)
@@ -60,6 +70,30 @@ class MPU6050:
                     buffer[k] = v
                     k += 1
         return n
+
+
+class MPU6500(MPU6050):
+    """The same, or an MPU9250, at SPI: at most 1 MHz, mode 0 or 3; cs is its pin."""
+
+    def __init__(self, spi, cs, rate=100):
+        self._spi, self._cs = spi, cs
+        cs.init(cs.OUT, value=1)
+        self._begin(rate)
+
+    def _put(self, register, value):
+        self._cs(0)
+        try:
+            self._spi.write(bytes((register, value)))
+        finally:
+            self._cs(1)
+
+    def _get(self, register, buffer):
+        self._cs(0)
+        try:
+            self._spi.write(bytes((register | 0x80,)))
+            self._spi.readinto(buffer)
+        finally:
+            self._cs(1)
 
 
 class Rows:

@@ -1,4 +1,4 @@
-"""The virtual Pico's analogue pin and motion sensor: machine.ADC and machine.I2C of the firmware, in the board's time, with the numbers of a file."""
+"""The virtual Pico's analogue pin and motion sensor: machine.ADC, machine.I2C and machine.SPI of the firmware, in the board's time, with the numbers of a file."""
 
 from __future__ import annotations
 
@@ -149,6 +149,62 @@ print(unpack('>H', get(0x72, 2))[0], get(0x3A)[0] & 0x10, get(0x3A)[0] & 0x10)
     assert board.emulator.notes() == ["motion sensor: wave.npz has ended, after 0.60 s: it lies still"]
 
 
+@pytest.fixture(scope="module")
+def at_spi(moves: np.ndarray, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedBoard]:
+    folder = tmp_path_factory.mktemp("spi")
+    np.savez(folder / "wave.npz", x=moves[None], rate=100)
+    wired = sensor_files.imu(f"{folder / 'wave.npz'},sck=10,mosi=11,miso=12,cs=13")
+    with open_board("RPI_PICO@emu", sensors=Sensors({"imu": wired})) as board:
+        assert isinstance(board, EmulatedBoard)
+        yield board
+
+
+def test_recorded_moves_at_spi(at_spi: EmulatedBoard, moves: np.ndarray, tmp_path: Path) -> None:
+    """An MPU6500: the same rows; nobody answers at the other bus, or to another chip select."""
+    words = "mpu6500,id=1,sck=10,mosi=11,miso=12,cs={}"
+    ((_, x),) = recorder.record(at_spi, recorder.imu(words.format(13)), tmp_path, 1, 0.5, 100)
+    np.testing.assert_array_equal(x, moves[:50])
+    for other in (words.format(15), "mpu6500,sck=2,mosi=3,miso=4,cs=5"):
+        with pytest.raises(Exception, match="is the sensor connected, at these pins"):
+            next(recorder.record(at_spi, recorder.imu(other), tmp_path, 1, 0.05, 100))
+
+
+def test_rows_of_its_fifo_at_spi(at_spi: EmulatedBoard, moves: np.ndarray) -> None:
+    """mica.motion.MPU6500: row after row, also a burst by DMA; half of an MPU6050's FIFO, whose end is told; a byte takes its time."""
+    code = """
+from array import array
+from machine import Pin, SPI
+from time import sleep_ms, ticks_diff, ticks_us
+import mica.motion
+s = SPI(1, 1_000_000, sck=Pin(10), mosi=Pin(11), miso=Pin(12))
+try:
+    mica.motion.MPU6500(s, Pin(14))
+except OSError as e:
+    print(e)
+sensor = mica.motion.MPU6500(s, Pin(13), rate=100)
+x = array("h", bytes(12 * 60))
+sleep_ms(205)
+n = sensor.read(x, 0, 60)
+sleep_ms(50)
+n += sensor.read(x, n, 60)
+print(n, [x[6 * i] for i in range(n)], list(x[6:12]))
+raw = bytearray(14)
+t = ticks_us()
+sensor._get(0x3B, raw)
+print(ticks_diff(ticks_us(), t))
+sleep_ms(420)
+print(sensor.read(x, 0, 60), sensor.read(x, 0, 60))
+"""
+    missing, rows, took, full = at_spi.exec(code).decode().splitlines()
+    assert missing == "no motion sensor answers: is it connected, at these pins?"
+    n, rest = rows.split(" ", 1)
+    first, second = ast.literal_eval(rest.replace("] [", "], ["))
+    assert int(n) in (24, 25) and first == [256 * (1 + i) for i in range(int(n))]
+    assert second == moves[2].tolist()
+    assert 15 * 8 < int(took) < 15 * 8 + 200
+    assert full == "-1 0"
+
+
 def test_pins_by_hand(board: EmulatedBoard, moves: np.ndarray) -> None:
     """scan() finds it, and SoftI2C reads and writes; the bus's own block goes on afterwards."""
     code = """
@@ -185,6 +241,9 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.n
         ("--imu", f"{good},sda=3,scl=4", "are no two pins of one I2C; expected sda even and scl odd"),
         ("--imu", f"{good},sda=4,scl=7", "are no two pins of one I2C"),
         ("--imu", f"{good},addr=0x20", "addr=0x20; expected 0x68 or 0x69"),
+        ("--imu", f"{good},sck=2,mosi=3,miso=8", "miso=8 are no three pins of one SPI; expected such as sck=2"),
+        ("--imu", f"{good},sck=3,mosi=2", "are no three pins of one SPI"),
+        ("--imu", f"{good},cs=4", "one pin for two wires"),
         ("--imu", str(flat), "x has int16 [60]; expected int16 [1, n, 6], as mica record --imu writes it"),
         ("--imu", str(odd), "its rate is 0; expected 1 to 8000"),
         ("--imu", str(wav), "not an .npz or .npy file"),

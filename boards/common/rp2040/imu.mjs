@@ -1,12 +1,12 @@
-// A motion sensor at an I2C bus, as an MPU6050: the registers that programs read acceleration and rotation by, and its FIFO. What it measures
-// is a recording, which begins when the sensor is woken; at its end it lies still. A byte takes the bus its time.
+// A motion sensor, as an MPU6050 at an I2C bus or an MPU6500 at SPI: the registers that programs read acceleration and rotation by, and its FIFO. What
+// it measures is a recording, which begins when the sensor is woken; at its end it lies still. A byte takes the bus its time.
 
+import { Chosen } from './spi.mjs';
 import { Wires } from './wires.mjs';
 
 const I2C = 3; // function of a pin
 const ROW = 6; // numbers: acceleration x y z, rotation x y z, at the ranges after power-on
 const TEMPERATURE = 0; // 36.53 degrees
-const FIFO_BYTES = 1024;
 const BITS = 9; // of a byte on the bus, its acknowledgement too
 
 const R_TX_EMPTY = 1 << 4; // of the I2C block
@@ -30,18 +30,31 @@ const USE_FIFO = 0x40;
 const FIFO_RESET = 0x04;
 const OVERFLOW = 0x10;
 
+const MPU6050 = { known: 0x68, fifo: 1024 }; // what WHO_AM_I has, and bytes
+const MPU6500 = { known: 0x70, fifo: 512 };
+
 export class MotionSensor {
-  // sensor: {name, rate, sda, scl, addr}; samples: Int16Array, rows of six; tell(line): for the user.
+  // sensor: {name, rate, sda, scl, addr} or {name, rate, sck, mosi, miso, cs}; samples: Int16Array, rows of six; tell(line): for the user.
   constructor(rp2040, sensor, samples, tell) {
     Object.assign(this, { rp2040, sensor, samples, tell });
     this.clock = rp2040.clock;
-    this.bus = rp2040.i2c[(sensor.sda >> 1) & 1];
+    this.kind = 'cs' in sensor ? MPU6500 : MPU6050;
+    this.pointer = null; // register; null: the next byte written says which
+    this.reset();
+    if (this.kind === MPU6500) {
+      new Chosen(rp2040, sensor, this);
+    } else {
+      this.connect();
+    }
+  }
+
+  connect() {
+    const { rp2040, sensor } = this;
+    const bus = rp2040.i2c[(sensor.sda >> 1) & 1];
+    this.bus = bus;
     this.alarm = this.clock.createAlarm(() => this.done());
     this.done = () => {};
     this.there = false; // whether this sensor is spoken to
-    this.pointer = null; // register; null: the next byte written says which
-    this.reset();
-    const { bus } = this;
     bus.onConnect = (address) => {
       this.there = address === sensor.addr && this.wired();
       this.later(() => bus.completeConnect(this.there));
@@ -56,6 +69,12 @@ export class MotionSensor {
     };
     bus.onReadByte = () => this.later(() => bus.completeRead(this.read()));
     new Wires(rp2040, sensor.sda, sensor.scl, this);
+  }
+
+  // Where the next byte is read from, or goes to.
+  point(register) {
+    this.pointer = register;
+    this.kept = register;
   }
 
   // Of wires that a program drives by hand.
@@ -78,7 +97,7 @@ export class MotionSensor {
   reset() {
     this.registers = new Uint8Array(128);
     this.registers[PWR_MGMT_1] = SLEEP;
-    this.registers[WHO_AM_I] = 0x68;
+    this.registers[WHO_AM_I] = this.kind.known;
     this.kept = 0; // the register that is read next
     this.begun = this.clock.nanos;
     this.fifo = [];
@@ -89,8 +108,7 @@ export class MotionSensor {
 
   write(byte) {
     if (this.pointer === null) {
-      this.pointer = byte & 0x7f;
-      this.kept = this.pointer;
+      this.point(byte & 0x7f);
       return;
     }
     this.fill();
@@ -182,7 +200,7 @@ export class MotionSensor {
       return;
     }
     // Of what was written over, nothing can be read.
-    this.taken = Math.max(this.taken, due - FIFO_BYTES);
+    this.taken = Math.max(this.taken, due - this.kind.fifo);
     while (this.taken < due) {
       this.taken++;
       const all = bytesOf(this.row(this.counted + this.taken * this.period));
@@ -193,8 +211,8 @@ export class MotionSensor {
         }
       }
     }
-    if (this.fifo.length > FIFO_BYTES) {
-      this.fifo = this.fifo.slice(-FIFO_BYTES);
+    if (this.fifo.length > this.kind.fifo) {
+      this.fifo = this.fifo.slice(-this.kind.fifo);
       registers[INT_STATUS] |= OVERFLOW;
     }
   }

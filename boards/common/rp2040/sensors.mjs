@@ -1,7 +1,8 @@
 // What is wired to the virtual Pico, by the description that run.mjs is given:
 //     {"i2s": {"file": int16 samples, "name": ..., "rate": 16000, "sck": 16, "ws": 17, "sd": 18},
 //      "adc": {"file": int16 samples, "name": ..., "rate": 1000, "pin": 26},
-//      "imu": {"file": rows of six int16, "name": ..., "rate": 100, "sda": 4, "scl": 5, "addr": 104}}
+//      "imu": {"file": rows of six int16, "name": ..., "rate": 100, "sda": 4, "scl": 5, "addr": 104}} or
+//             {..., "sck": 2, "mosi": 3, "miso": 4, "cs": 5}
 // Files are read once; after a reset the same sensors are at the new chip.
 
 import fs from 'node:fs';

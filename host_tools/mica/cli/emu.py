@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--imu",
-        metavar="NPZ[,sda=N,scl=N,addr=N]",
-        help="the virtual Pico's MPU6050 moves like this; at pins 4 and 5 and address 0x68 where nothing else is said",
+        metavar="NPZ[,sda=N,scl=N,addr=N|,sck=N,mosi=N,miso=N,cs=N]",
+        help="the virtual Pico's MPU6050 moves like this; at pins 4 and 5 and address 0x68 where nothing else is said. An MPU6500 with sck=2,mosi=3,miso=4,cs=5",
     )
 
 

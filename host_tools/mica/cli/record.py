@@ -26,7 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--i2s", metavar="sck=N,ws=N,sd=N", help="a microphone at these pins; more words: id=0, bits=16 or 32"
     )
     sensor.add_argument("--adc", metavar="PIN", help="an analogue pin, such as one with a vibration sensor")
-    sensor.add_argument("--imu", metavar="mpu6050,sda=N,scl=N", help="a motion sensor; more words: id=0, addr=0x68")
+    sensor.add_argument(
+        "--imu",
+        metavar="mpu6050,sda=N,scl=N",
+        help="a motion sensor; more words: id=0, addr=0x68. At SPI: mpu6500,sck=N,mosi=N,miso=N,cs=N",
+    )
     parser.add_argument("--label", metavar="NAME", required=True, help="what is recorded: the folder of the files")
     parser.add_argument("-o", "--output", metavar="FOLDER", required=True, help="where the label's folder is")
     parser.add_argument("--seconds", metavar="S", type=float, default=1.0, help="of a clip (1)")

@@ -26,7 +26,11 @@ from mica.run.microphone import Microphone
 WAKE_MS = 100  # of a microphone, whose first samples are none
 TRIES = 3  # to fetch a clip
 _NUMBERED = re.compile(r"(\d{4,9})\.(?:wav|npz)")
-_IMU = "expected mpu6050,sda=N,scl=N and perhaps id=N, addr=0x68"
+_IMU = {  # the words of each sensor, in the order of record_motion, with what they are where they are not said
+    "mpu6050": {"id": 0, "sda": None, "scl": None, "addr": 0x68},
+    "mpu6500": {"id": 0, "sck": None, "mosi": None, "miso": None, "cs": None},
+}
+_IMU_TODO = "expected mpu6050,sda=N,scl=N and perhaps id=N, addr=0x68; or mpu6500,sck=N,mosi=N,miso=N,cs=N"
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Sensor:
 
     what: str
     program: str
-    arguments: Callable[[int, int], tuple[int, ...]]  # (samples, samples a second)
+    arguments: Callable[[int, int], tuple[object, ...]]  # (samples, samples a second)
     columns: int = 1
 
 
@@ -57,24 +61,21 @@ def adc(text: str) -> Sensor:
 
 
 def imu(text: str) -> Sensor:
-    """`mpu6050,sda=4,scl=5`. Raises MicaError."""
+    """`mpu6050,sda=4,scl=5`, at I2C, or `mpu6500,sck=2,mosi=3,miso=4,cs=5`, at SPI. Raises MicaError."""
     kind, *words = text.split(",")
-    values = {"id": 0, "addr": 0x68}
+    if kind not in _IMU:
+        raise MicaError(f"--imu {text}", todo=_IMU_TODO)
+    values = dict(_IMU[kind])
     for word in words:
         key, _, value = word.partition("=")
         try:
             values[key] = int(value, 0)
         except ValueError:
-            raise MicaError(f"--imu {text}: '{word}'", todo=_IMU) from None
-    if kind != "mpu6050" or set(values) != {"id", "addr", "sda", "scl"} or min(values.values()) < 0:
-        raise MicaError(f"--imu {text}", todo=_IMU)
-    v = values
-    return Sensor(
-        "motion sensor",
-        "record_mpu6050",
-        lambda n, rate: (v["id"], v["sda"], v["scl"], v["addr"], n, 1_000_000 // rate),
-        6,
-    )
+            raise MicaError(f"--imu {text}: '{word}'", todo=_IMU_TODO) from None
+    wires = tuple(v for v in values.values() if v is not None and v >= 0)
+    if values.keys() != _IMU[kind].keys() or len(wires) < len(values):
+        raise MicaError(f"--imu {text}", todo=_IMU_TODO)
+    return Sensor("motion sensor", "record_motion", lambda n, rate: (wires, n, 1_000_000 // rate), 6)
 
 
 def clip(board: Link, sensor: Sensor, n: int, rate: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from mica.link.sensors import Wired
 PINS = 29  # the highest
 ANALOGUE = (26, 27, 28)
 AXES = 6
+SPI_WIRES = {"sck": 2, "mosi": 3, "miso": 4, "cs": 5}
 _WORD = re.compile(r",([a-z0-9]+)=([^,=]*)$")
 
 
@@ -66,14 +67,8 @@ def adc(text: str) -> Wired:
     return Wired({"name": path.name, "rate": rate, **values}, samples)
 
 
-def imu(text: str) -> Wired:
-    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording. Raises MicaError.
-
-    The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts; rate, of rows a second.
-    """
-    path, values = words(text, "--imu", {"sda": 4, "scl": 5, "addr": 0x68})
-    wires = {k: values[k] for k in ("sda", "scl")}
-    pins("--imu", wires)
+def _at_i2c(values: dict[str, int]) -> None:
+    pins("--imu", {k: values[k] for k in ("sda", "scl")})
     if values["sda"] % 2 or not values["scl"] % 2 or (values["sda"] ^ values["scl"]) & 2:
         raise MicaError(
             f"--imu: sda={values['sda']}, scl={values['scl']} are no two pins of one I2C",
@@ -81,6 +76,27 @@ def imu(text: str) -> Wired:
         )
     if values["addr"] not in (0x68, 0x69):
         raise MicaError(f"--imu: addr={values['addr']:#x}", todo="expected 0x68 or 0x69, as an MPU6050 has")
+
+
+def _at_spi(values: dict[str, int]) -> None:
+    pins("--imu", values)
+    wires = [values[k] for k in SPI_WIRES if k != "cs"]
+    if [pin % 4 for pin in wires] != [2, 3, 0] or len({pin >> 3 & 1 for pin in wires}) > 1:
+        raise MicaError(
+            f"--imu: {', '.join(f'{k}={values[k]}' for k in SPI_WIRES if k != 'cs')} are no three pins of one SPI",
+            todo="expected such as sck=2,mosi=3,miso=4, or sck=10,mosi=11,miso=12",
+        )
+
+
+def imu(text: str) -> Wired:
+    """`wave.npz`, or `wave.npz,sda=4,scl=5,addr=0x68`: an MPU6050 that moves as this recording; `wave.npz,sck=2,mosi=3,miso=4,cs=5`: an
+    MPU6500 at SPI. Raises MicaError.
+
+    The file is one of `mica record --imu`: x int16 [1, n, 6] or [n, 6], acceleration and rotation in counts; rate, of rows a second.
+    """
+    at_spi = re.search(r",(sck|mosi|miso|cs)=", text) is not None
+    path, values = words(text, "--imu", SPI_WIRES if at_spi else {"sda": 4, "scl": 5, "addr": 0x68})
+    (_at_spi if at_spi else _at_i2c)(values)
     arrays = calibration.read_arrays(path)
     x, rate = arrays.get("x", np.zeros(0)), arrays.get("rate", np.array(100))
     if x.ndim == 3 and len(x) == 1:
