@@ -245,7 +245,7 @@ def test_mip_install(served: str, digits: bytes) -> None:
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
         install = ["mip", "install", "--target", "/lib", f"{served}/armv7m.json"]
         command = [sys.executable, "-m", "mpremote", "connect", emulator.port, *install]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         with SerialBoard(emulator.port, name="MPS2_AN385") as board:
             board.exec("import sys\nsys.path.append('/lib')")
@@ -258,7 +258,7 @@ def test_install_chooses(package: Path, digits: bytes) -> None:
     """install.py takes the engine that the firmware loads, from the mounted folder by the real mpremote, and on the unix port."""
     with start_emulator(load_board("MPS2_AN385"), stock_image("MPS2_AN385"), keep_flash=False) as emulator:
         command = [sys.executable, "-m", "mpremote", "connect", emulator.port, "mount", package, "run", package / "install.py"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         assert ": /lib/_mica.mpy" in done.stdout
         with SerialBoard(emulator.port, name="MPS2_AN385") as board:
