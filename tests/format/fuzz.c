@@ -11,13 +11,14 @@
 
 #include <dirent.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MAP_BITS 16
 #define MOST_FILES 4096
 #define MOST_CHANGES 6
-#define SLOW_SECONDS 30  // a file may describe long loops, but not endless ones
+#define SLOW_SECONDS 30  // of the processor: a file may describe long loops, but not endless ones
 
 typedef struct {
     uint8_t *data;
@@ -175,7 +176,8 @@ static bool reaches_new(const file_t *f) {
     current = *f;
     memset(hits, 0, sizeof(hits));
     before = 0;
-    alarm(SLOW_SECONDS);
+    const struct itimerval limit = {.it_value = {.tv_sec = SLOW_SECONDS}};
+    setitimer(ITIMER_VIRTUAL, &limit, NULL);
     n_loaded += try_file(copy, f->len, text, sizeof(text)) == MICA_OK;
     ++n_inputs;
     free(copy);
@@ -225,7 +227,7 @@ int main(int argc, char **argv) {
     const time_t end = atoi(argv[4]) ? time(NULL) + atoi(argv[4]) : 0;
     __sanitizer_set_death_callback(died);
     before_exit = died;
-    signal(SIGALRM, slow);
+    signal(SIGVTALRM, slow);
     read_seeds();
     if (n_corpus == 0) {
         return 2;
