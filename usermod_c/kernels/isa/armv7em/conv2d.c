@@ -266,15 +266,17 @@ static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint3
     } else {
         mica_dsp_weights(ch->weights + o * row, row, words, w + 4);
     }
-    for (uint32_t i = 0; i < 4; ++i) {
-        int32_t bias = ch->bias[o + i];
-        if (mica_dsp_requant(ch, o + i, (mica_dsp_requant_t *)(void *)w_end + i)) {
-            bias *= 2;
-            for (uint32_t *pair = w + 4 + i; pair < w_end; pair += 4) {
+    const mica_dsp_requants_t args = {
+        .bias = ch->bias + o, .mult = ch->mult + o, .shift = ch->shift + o, .rounding = 2 * ch->y_zero + 1, .start = w,
+        .to = (mica_dsp_requant_t *)(void *)w_end,
+    };
+    for (uint32_t doubled = mica_dsp_requants(&args); doubled; doubled >>= 1, ++w) {
+        if (doubled & 1) {
+            *w *= 2;
+            for (uint32_t *pair = w + 4; pair < w_end; pair += 4) {
                 *pair = mica_dsp_doubled(*pair);
             }
         }
-        w[i] = (uint32_t)bias;
     }
 }
 

@@ -55,11 +55,13 @@ void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_
     const uint32_t outside = 0x01010101u * (uint8_t)p->x_zero, lead = first % 2, begin = first / 2 * 8 + lead;
     int8_t *y = p->y + (size_t)row_begin * pitch;
     mica_dsp_rows_t build = {
-        .step = channels, .height = w->in_h, .pitch = (uint32_t)w->in_w * channels, .lead = lead, .outside = &outside,
-        .columns = inside - lead, .band = 4 * band,
+        .to = bands, .row = 0, .x = p->x, .step = channels, .height = w->in_h, .pitch = (uint32_t)w->in_w * channels, .lead = lead,
+        .outside = &outside, .columns = inside - lead, .band = 4 * band, .bands = held,
     };
-    mica_dsp_depthwise_t args = { .step = channels, .pitch = pitch, .windows = w->out_w, .taps = taps };
-    void (*const run)(const mica_dsp_depthwise_t *) = stride == 1 ? mica_dsp_depthwise1 : mica_dsp_depthwise2;
+    mica_dsp_depthwise_t args = {
+        .a = bands, .b = bands, .y = y, .step = channels, .pitch = pitch, .windows = w->out_w, .strips = strips, .last = pitch,
+        .taps = taps,
+    };
     const uint32_t down = stride == 1 ? 2 * pitch : pitch;  // from strip to strip
     for (uint32_t c = 0;;) {
         const mica_dsp_constants_t constants = {
@@ -79,7 +81,11 @@ void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_
             args.strips = left < held - 1 ? left : held - 1;
             left -= args.strips;
             args.last = left == 0 && rows % 2 ? 0 : pitch;
-            run(&args);
+            if (stride == 1) {
+                mica_dsp_depthwise1(&args);
+            } else {
+                mica_dsp_depthwise2(&args);
+            }
             if (left == 0) {
                 break;
             }

@@ -170,15 +170,8 @@ words1_end:
 
 // void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to)
 // Four rows of weights, `row` bytes apart, as pairs: of each word (w0, w2) of the four, then (w1, w3).
-    .section .text.mica_dsp_weights, "ax", %progbits
-    .global mica_dsp_weights
-    .type mica_dsp_weights, %function
-    .balign 4
-    .thumb_func
-mica_dsp_weights:
-    push {r4-r11, lr}
-    add r12, r1, r1, lsl #1
-1:  ldr r5, [r0, r1]
+.macro WORD_OF_FOUR
+    ldr r5, [r0, r1]
     ldr r6, [r0, r1, lsl #1]
     ldr r7, [r0, r12]
     ldr r4, [r0], #4
@@ -191,10 +184,54 @@ mica_dsp_weights:
     sxtb16 r6, r6
     sxtb16 r7, r7
     stm r3!, {r4-r11}
+.endm
+
+    .section .text.mica_dsp_weights, "ax", %progbits
+    .global mica_dsp_weights
+    .type mica_dsp_weights, %function
+    .balign 4
+    .thumb_func
+mica_dsp_weights:
+    push {r4-r11, lr}
+    add r12, r1, r1, lsl #1
+    lsrs r2, r2, #1
+    bcc 1f
+    WORD_OF_FOUR
+    beq 2f
+1:  WORD_OF_FOUR
+    WORD_OF_FOUR
     subs r2, #1
     bne 1b
-    pop {r4-r11, pc}
+2:  pop {r4-r11, pc}
     .size mica_dsp_weights, . - mica_dsp_weights
+
+// uint32_t mica_dsp_requants(const mica_dsp_requants_t *args)
+// The constants of four channels: how their sums are requantised, and where they begin.
+    .section .text.mica_dsp_requants, "ax", %progbits
+    .global mica_dsp_requants
+    .type mica_dsp_requants, %function
+    .balign 4
+    .thumb_func
+mica_dsp_requants:
+    push {r4-r11, lr}
+    ldm r0, {r1-r6}             // bias, mult, shift, rounding, start, to
+    ldm r1, {r8-r11}
+    stm r5, {r8-r11}
+    mov r12, r3
+    movs r0, #0
+    .irp bit, 1, 2, 4, 8
+    ldrsb r7, [r12], #1
+    ldr r1, [r2], #4
+    subs r7, #1
+    bne 1f
+    movs r7, #1
+    adds r0, #\bit
+1:  sub r8, r7, #1
+    lsl r3, r4, r8
+    stm r6!, {r1, r3, r7}
+    .endr
+    pop {r4-r11, pc}
+    .size mica_dsp_requants, . - mica_dsp_requants
 
 // void mica_dsp_unpack(const mica_dsp_unpack_t *args)
 // Patches of pairs of pixels as a stream: of each word of four elements (x0, x2) of both pixels, then (x1, x3).

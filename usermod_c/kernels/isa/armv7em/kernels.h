@@ -19,6 +19,16 @@ typedef struct {
     int32_t mult, round, shift;
 } mica_dsp_requant_t;
 
+// Where the constants of four channels come from and go to. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA
+// drops: a channel that has less is told by its bit, and its weights and bias have to be doubled.
+typedef struct {
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    int32_t rounding;           // 2 y_zero + 1
+    uint32_t *start;            // four sums
+    mica_dsp_requant_t *to;     // four
+} mica_dsp_requants_t;
+
 // Pairs of channels for one pair of pixels.
 typedef struct {
     const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: the first pixel's patch, behind which is the second's
@@ -116,20 +126,9 @@ void mica_dsp_gemm1(const mica_dsp_gemm_t *args);  // of the first pixel of the 
 void mica_dsp_thin(const mica_dsp_thin_t *args);
 void mica_dsp_thin_bytes(const mica_dsp_thin_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
+uint32_t mica_dsp_requants(const mica_dsp_requants_t *args);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
 void mica_dsp_unpack27(const mica_dsp_unpack27_t *args);
-
-// The constants of channel o. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA drops: where the channel has
-// less, true is returned, and its weights and bias have to be doubled.
-static inline bool mica_dsp_requant(const mica_channels_t *ch, uint32_t o, mica_dsp_requant_t *to) {
-    int32_t shift = ch->shift[o] - 1;
-    bool doubled = shift == 0;
-    shift += doubled;
-    to->mult = ch->mult[o];
-    to->round = (1 << (shift - 1)) + ch->y_zero * (1 << shift);
-    to->shift = shift;
-    return doubled;
-}
 
 // As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
 // goes in doubled.
