@@ -10,6 +10,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --core m0plus        one core; the others stay as they are
     scripts/costs --classic            only what classic models consist of: features, trees, vectors; all else stays as it is
     scripts/costs --codes              only steps whose weights are codes of four bits
+    scripts/costs --windows            only convolutions that fast kernels take
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
     scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
@@ -263,6 +264,41 @@ def coded() -> list[Job]:
     return [job for job in isa_cases.in_codes(jobs) if _takes(codec.decode(job.data))]
 
 
+def window_layers() -> Iterator[layers.Layer]:
+    """More convolutions: pictures of three channels, planes of few columns, pixels of every number, much and little scratch."""
+    rng = np.random.default_rng(17)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    for i in range(50):
+        h, w = pick(5, 8, 12, 20, 31, 48, 64), pick(6, 9, 16, 24, 33, 48, 64)
+        k = pick((3, 3), (3, 3), (3, 3), (5, 5), (10, 4))
+        cin = pick(3, 3, 3, 1) if k == (3, 3) else pick(1, 2, 3)
+        yield layers.Layer(f"first {i}", "conv", (h, w, cin), pick(4, 8, 8, 16, 24, 64), {}, k, pick(1, 2))
+    for i in range(50):
+        h, w = pick(1, 2, 3, 4, 5, 6, 8, 12, 24), pick(3, 4, 5, 6, 9, 12, 24)
+        cin, cout = pick(8, 16, 32, 64, 128, 256), pick(4, 8, 12, 16, 32, 64, 128, 256)
+        yield layers.Layer(f"window {i}", "conv", (h, w, cin), cout, {}, pick((1, 1), (1, 1), (3, 3)), pick(1, 1, 2))
+    for i in range(50):  # patches that are no words
+        h, w, k = pick(1, 3, 4, 8, 12, 16), pick(3, 4, 5, 8, 10, 16), pick((1, 1), (3, 3), (5, 5), (1, 3), (2, 2))
+        cin, cout = pick(1, 2, 3, 5, 6, 10, 18, 25, 50), pick(1, 2, 3, 5, 8, 10, 16, 32, 64)
+        yield layers.Layer(f"odd {i}", "conv", (h, w, cin), cout, {}, k if i % 2 else (1, 1), pick(1, 1, 2))
+    for i in range(90):
+        h, w = pick(2, 3, 5, 6, 8, 12, 24, 25, 32, 48), pick(3, 4, 5, 6, 7, 10, 12, 16, 24, 31, 48)
+        c = pick(4, 6, 8, 16, 32, 64, 128, 256)
+        yield layers.Layer(f"band {i}", "dw", (h, w, c), c, {}, (3, 3), pick(1, 1, 2))
+
+
+def windowed() -> list[Job]:
+    """Convolutions of eight bits that fast kernels take, depthwise ones with the scratch of a whole model as well."""
+    jobs = []
+    for i, x in enumerate((*swept_layers(), *window_layers())):
+        if x.kind in ("conv", "dw"):
+            jobs.append(layers.job(x, "", BOARD, (None, None, 4096, 16384)[i % 4] if x.kind == "dw" else None))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def sounds() -> list[Job]:
     """Front ends of sound, of many sizes."""
     jobs = []
@@ -359,6 +395,7 @@ def corpus() -> list[Job]:
         jobs.append(Job(name, data, [bare_metal.random_input(model.tensors[i], rng) for i in model.inputs]))
     jobs = [
         *(job for job in jobs if _takes(codec.decode(job.data))),
+        *(job for job in windowed() if not job.name.startswith(("conv ", "dw "))),
         *coded(),
         *classic(),
         *sounds(),
@@ -649,12 +686,15 @@ def _of(*rooms: Iterable[Kernel]) -> Callable[[str], bool]:
     return lambda kind: kind.split()[0] in names
 
 
+WINDOWS = {f"conv2d_s8 {kind}" for kind in ("pointwise", "pointwise odd", "window", "window odd")}
+WINDOWS |= {f"depthwise_conv2d_s8 3x3 s{stride}" for stride in (1, 2)}
 # By the option that asks for it.
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "places": Part(places, _of((TOP_K, PICK))),
+    "windows": Part(windowed, lambda kind: kind in WINDOWS),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),
 }
 
@@ -666,6 +706,7 @@ def main() -> int:
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--classic", action="store_true", help="only what classic models consist of")
     only.add_argument("--codes", action="store_true", help="only steps with weights of four bits")
+    only.add_argument("--windows", action="store_true", help="only convolutions that fast kernels take")
     only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     only.add_argument("--sound", action="store_true", help="only front ends of sound")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")

@@ -139,6 +139,11 @@ def convolutions() -> Iterator[Job]:
         (3, 4, 4, 6, (1, 1), 1, (2, 3), (1, 2), 1),  # windows that see nothing of it
         (11, 13, 12, 7, (3, 3), 1, (1, 1), (1, 1), 1),
         (9, 9, 20, 9, (3, 3), 2, (0, 0), (1, 1), 1),
+        # Words of a patch around those that are unrolled, pairs of pixels and one alone.
+        *((1, 3, 4 * n, 5, (1, 1), 1, (0, 0), (0, 0), 1) for n in (1, 2, 3, 4, 5, 16, 17, 18, 33)),
+        # Three channels: pixels inside and at the edges, rows of an odd number of them, tiles that begin within a row.
+        *((h, w, 3, 5, (3, 3), s, (1, 1), (1, 1), 1) for h, w, s in ((5, 7, 1), (4, 12, 1), (7, 12, 2), (5, 11, 2))),
+        *((h, w, 3, 6, (3, 3), s, (0, 0), (0, 0), 1) for h, w, s in ((3, 3, 1), (4, 6, 1), (7, 9, 2), (3, 13, 3))),
     ]
     for i, (h, w, cin, cout, k, s, pad, end, dil) in enumerate(shapes):
         for kind in ("", "fine", "extreme", "limits"):
@@ -283,6 +288,41 @@ def depthwise() -> Iterator[Job]:
             yield one_step(f"{name} scratch {scratch}", "depthwise_conv2d_s8", [x], dims, zeros, p, blobs, scratch)
 
 
+def depthwise_bands() -> Iterator[Job]:
+    """3x3 over planes of some rows, whole and band by band; sums that a kernel may just double and those that it may not."""
+    shapes = [
+        # H, W, C, stride, pad begin, pad end
+        (9, 9, 5, 1, (1, 1), (1, 1)),
+        (6, 12, 8, 1, (1, 1), (1, 1)),
+        (7, 4, 7, 1, (0, 1), (1, 0)),
+        (4, 3, 4, 1, (1, 0), (1, 0)),
+        (9, 13, 6, 2, (1, 1), (1, 1)),
+        (8, 8, 9, 2, (0, 0), (1, 1)),
+        (11, 5, 4, 2, (1, 0), (0, 2)),
+    ]
+    for i, (h, w, c, s, pad, end) in enumerate(shapes):
+        for kind in ("", "fine", "extreme", "doubled"):
+            low, high, zero = CLAMPS[i % len(CLAMPS)] if kind != "doubled" else CLAMPS[i % 2]
+            c = 20 if kind == "doubled" else c
+            dims = (1, _windows(h, 3, s, pad[0], end[0], 1), _windows(w, 3, s, pad[1], end[1], 1), c)
+            name = f"bands {h}x{w}x{c} s{s} pad {pad} {end} {kind} clamp {low} {high}"
+            rng = _rng(name)
+            matrix = _weights(rng, (c, 3, 3), "extreme" if kind == "doubled" else kind)
+            p = {"kernel_h": 3, "kernel_w": 3, "stride_h": s, "stride_w": s, "dilation_h": 1, "dilation_w": 1}
+            p |= {"pad_top": pad[0], "pad_left": pad[1], "act_min": low, "act_max": high}
+            blobs = {"weights": matrix} | _constants(rng, matrix, kind)
+            if kind == "doubled":
+                shift = 1 + np.arange(c) % 14
+                blobs["shift"] = shift.astype(np.int8)
+                blobs["bias"] = np.resize(np.array([2**22 - 1, -(2**22), 2**23, -(2**23), 999]), c).astype(np.int32)
+                blobs["mult"] = (2.0**31 * 2.0**shift / 2**16).astype(np.int32)
+            x = _data(rng, (1, h, w, c), "extreme" if kind == "doubled" else kind)
+            zeros = [int(rng.integers(-128, 128)), zero]
+            columns = (dims[2] - 1) * s + 3
+            for scratch in (None, 64 * -(-columns // 2) + 160, 96 * -(-columns // 2) + 160, 4096):
+                yield one_step(f"{name} scratch {scratch}", "depthwise_conv2d_s8", [x], dims, zeros, p, blobs, scratch)
+
+
 def fully_connected() -> Iterator[Job]:
     """Every residue of K by 4, around the unrolled length, several rows, limits."""
     for i, (rows, k, n) in enumerate(
@@ -418,8 +458,8 @@ def attention() -> Iterator[Job]:
 
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
-    jobs = [*of_the_oracle(), *convolutions(), *winograds(), *depthwise(), *fully_connected(), *pools(), *softmaxes()]
-    jobs += [*elementwise(), *max_pools(), *attention()]
+    jobs = [*of_the_oracle(), *convolutions(), *winograds(), *depthwise(), *depthwise_bands()]
+    jobs += [*fully_connected(), *pools(), *softmaxes(), *elementwise(), *max_pools(), *attention()]
     jobs += itertools.islice(in_codes([*convolutions(), *fully_connected()]), 0, None, 5)
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs

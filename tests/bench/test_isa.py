@@ -76,9 +76,15 @@ SLIPS = [
     ("m3", "../../requant.h", "(t >> (shift - 1)) + 1", "(t >> (shift - 1))"),
     ("m3", "dense.S", "mov r12, #0x8000", "mov r12, #0"),
     ("m3", "fully_connected.c", "- 1)) + 1) >> 1", "- 1)) + 0) >> 1"),
-    ("m33", "../armv7em/kernels.h", "(1 << (shift - 1)) +", "(1 << (shift - 1)) - 1 +"),
+    ("m33", "../armv7em/gemm.S", "sub r8, r7, #1\n", "sub r8, r7, #2\n"),
+    ("m33", "../armv7em/conv2d.c", "*w *= 2", "*w *= 1"),
     ("m33", "../armv7em/gemm.S", "smmla \\a, \\a, r2, r3", "smmlar \\a, \\a, r2, r3"),
-    ("m33", "../armv7em/depthwise.S", "smmla lr, lr, r2, r3", "smmlar lr, lr, r2, r3"),
+    ("m33", "../armv7em/gemm.S", "smmla \\sum, \\sum, r2, r3", "smmlar \\sum, \\sum, r2, r3"),  # of a pixel alone
+    ("m33", "../armv7em/gemm.S", "orr r5, r5, r7, lsl #8", "nop"),  # of three channels
+    ("m33", "../armv7em/depthwise.S", "smmla \\sum, \\sum, r3, lr", "smmlar \\sum, \\sum, r3, lr"),
+    ("m33", "../armv7em/depthwise.S", "smmla \\sum, \\sum, r2, r3", "smmlar \\sum, \\sum, r2, r3"),
+    ("m33", "../armv7em/depthwise.S", "ssat r9, #23, r7", "ssat r9, #25, r7"),  # sums that leave 32 bits
+    ("m33", "../armv7em/depthwise.S", ".equ DOUBLINGS, 8", ".equ DOUBLINGS, 9"),
     ("m33", "../armv7em/kernels.h", "(shift - 1)) + 1", "(shift - 1)) + 0"),
     ("m33", "../armv7em/conv2d_winograd.c", "(1 << shift) +", "(1 << shift) - 1 +"),
     ("m33", "../armv7em/winograd.S", "smmla \\v, \\v, r3, r4", "smmlar \\v, \\v, r3, r4"),

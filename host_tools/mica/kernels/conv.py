@@ -14,6 +14,7 @@ from mica.kernels.base import (
     Array,
     Blobs,
     Cost,
+    Counts,
     Dims,
     Kernel,
     Params,
@@ -96,6 +97,7 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "mac": 16.0 * groups * words * cout,
         "patch": 4.0 * groups * words,
         "window": float(windows),
+        "line": float(y.dims[1]),
         "tile": float(tiles),
         "row": float(tiles * cout),  # rows of weights that are unpacked
         "weight": float(tiles * cout * words),
@@ -104,14 +106,37 @@ def _conv2d_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         # Of kernels that take sixteen elements of two pixels and four channels at once, and of those that take the rest.
         "block": float(-(-windows // 2) * -(-cout // 4) * -(-k // 16)),
         "few_mac": float(windows * k * cout) if cout < 4 else 0.0,
+        "few_out": float(windows * cout) if cout < 4 else 0.0,
+        "few_window": float(windows) if cout < 4 else 0.0,
     }
+    if cout >= 4:
+        counts |= _pair_counts(windows, words, -(-cout // 4), scratch - (4 if in_words else 16) * words * (patch > 0))
     if p["kernel_h"] * p["kernel_w"] == 1:
         return "pointwise" if in_words else "pointwise odd", counts
     counts["window_row"] = float(windows * p["kernel_h"])
     counts["edge"] = float(windows - whole)
     counts["edge_row"] = float((windows - whole) * p["kernel_h"])
     counts["edge_patch"] = float((windows - whole) * k)
+    # Of kernels that read windows of nine bytes a row from where they lie.
+    copied = windows - (whole if (p["kernel_h"], p["kernel_w"], cin, p["dilation_w"]) == (3, 3, 3, 1) else 0)
+    counts["copied"] = float(copied)
+    counts["copied_row"] = float(copied * p["kernel_h"])
+    counts["copied_word"] = float(copied * words)
     return "window" if in_words else "window odd", counts
+
+
+def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
+    """Of kernels that take two pixels and four channels at once, and a last pixel alone, with the weights of four channels in scratch."""
+    most = max(1, (scratch - 64 - 32 * words) // (16 * words))  # pairs of pixels that are done at once
+    passes = -(-windows // 2 // most) if windows > 1 else 1
+    return {
+        "pair": float(windows // 2 * fours),
+        "pair_word": float(windows // 2 * fours * words),
+        "alone": float(windows % 2 * fours),
+        "alone_word": float(windows % 2 * fours * words),
+        "four": float(passes * fours),
+        "four_word": float(passes * fours * words),
+    }
 
 
 CONV2D = Kernel(
@@ -183,7 +208,7 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
             "out": float(windows * c),
             "spare": float(c * (2 * strips * ow - windows)),  # of a last strip of one row
             "strips": float(strips),
-        }
+        } | _band_counts(-(-c // 4), ow, columns, strips if stride == 1 else oh, scratch)
     return "any", {
         "channel": float(c),
         "window": float(windows),
@@ -192,6 +217,21 @@ def _depthwise_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
         "mac": float(w.taps * c),
         "edge": float((windows - whole) * c),
         "edge_mac": float((windows - whole) * c * p["kernel_h"] * p["kernel_w"]),
+    }
+
+
+def _band_counts(fours: int, ow: int, columns: int, strips: int, scratch: int) -> Counts:
+    """Of kernels that take four channels at once, bands of two rows and two columns, two windows."""
+    blocks = (columns + 1) // 2
+    batches = -(-strips // max(1, (scratch - 160) // (32 * blocks) - 1))  # of bands that scratch holds at once
+    return {
+        "four": float(fours),
+        "four_strip": float(fours * strips),
+        "pair": float(fours * strips * (ow // 2)),
+        "half": float(fours * strips * (ow % 2)),
+        "block": float(fours * strips * blocks),
+        "batch": float(fours * batches),
+        "batch_block": float(fours * batches * blocks),
     }
 
 

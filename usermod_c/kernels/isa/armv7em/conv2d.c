@@ -103,6 +103,29 @@ static const int8_t *find(const source_t *s, int32_t oy, int32_t ox, uint32_t wh
     return to;
 }
 
+// Pairs of pixels from column ox on, of `pixels` in all, whose patches lie inside the row.
+static uint32_t pairs_inside(const mica_window_t *w, int32_t ox, int32_t ix, uint32_t pixels) {
+    const int32_t room = w->in_w - w->kernel_w - ix;
+    if (room < 0) {
+        return 0;
+    }
+    uint32_t n = (uint32_t)room / w->stride_w + 1, left = (uint32_t)(w->out_w - ox);
+    n = n < left ? n : left;
+    return (n < pixels ? n : pixels) / 2;
+}
+
+// The stream of `pairs` pairs of pixels of 3x3 taps over three channels, all inside.
+static void unpack_rgb(const source_t *s, int32_t iy, int32_t ix, uint32_t pairs, uint32_t *stream) {
+    const mica_window_t *w = &s->p->win;
+    const int32_t step = 3 * w->stride_w;
+    const uint32_t pitch = 3 * (uint32_t)w->dilation_h * w->in_w;
+    const int8_t *x = s->p->x + 3 * (iy * w->in_w + ix);
+    const mica_dsp_unpack27_t args = {
+        .x0 = x, .x1 = x + step, .to = stream, .pairs = pairs, .pitch = pitch, .next = 2 * step - 2 * (int32_t)pitch,
+    };
+    mica_dsp_unpack27(&args);
+}
+
 // The same as unpack, by way of copies.
 static void unpack_copies(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, uint32_t *stream) {
     const mica_window_t *w = &s->p->win;
@@ -111,8 +134,26 @@ static void unpack_copies(const source_t *s, int32_t oy, int32_t ox, uint32_t pi
         .to = stream, .words = s->words, .rows = 1, .next0 = (int32_t)patch_bytes, .next1 = (int32_t)patch_bytes,
     };
     int32_t iy = oy * w->stride_h - w->pad_top, ix = ox * w->stride_w - w->pad_left;
+    const bool rgb = s->row_bytes == 9 && w->kernel_h == 3 && w->kernel_w == 3 && w->dilation_w == 1;
     while (pixels) {
         uint32_t n = pixels < PATCHES ? pixels : PATCHES;
+        if (rgb && iy >= 0 && iy + 2 * w->dilation_h < w->in_h) {
+            const uint32_t pairs = ix < 0 ? 0 : pairs_inside(w, ox, ix, pixels);
+            if (pairs) {
+                unpack_rgb(s, iy, ix, pairs, args.to);
+                args.to += 4 * s->words * pairs;
+                pixels -= 2 * pairs;
+                ox += 2 * (int32_t)pairs;
+                ix += 2 * (int32_t)pairs * w->stride_w;
+                if (ox == w->out_w) {
+                    ox = 0;
+                    ix = -w->pad_left;
+                    iy += w->stride_h;
+                }
+                continue;
+            }
+            n = n < 2 ? n : 2;
+        }
         int8_t *to = s->patches;
         // Those that lie inside the image, side by side.
         uint32_t inside = 0;
@@ -178,10 +219,7 @@ static void unpack(const source_t *s, int32_t oy, int32_t ox, uint32_t pixels, u
         }
         if (!last && oy1 == oy && args.x0 != s->patches && args.x1 == args.x0 + w->stride_w * w->in_c) {
             // Both where they lie: so are those to the right that are inside as well.
-            int32_t room = w->in_w - w->kernel_w - (ox * w->stride_w - w->pad_left);
-            uint32_t n = (uint32_t)room / w->stride_w + 1, left = (uint32_t)(w->out_w - ox);
-            n = n < left ? n : left;
-            args.pairs = (n < pixels ? n : pixels) / 2;
+            args.pairs = pairs_inside(w, ox, ox * w->stride_w - w->pad_left, pixels);
         }
         args.adjust0 = pitch0 - row_bytes;
         args.adjust1 = pitch1 - row_bytes;
@@ -228,15 +266,17 @@ static void weights(const mica_channels_t *ch, uint32_t o, uint32_t words, uint3
     } else {
         mica_dsp_weights(ch->weights + o * row, row, words, w + 4);
     }
-    for (uint32_t i = 0; i < 4; ++i) {
-        int32_t bias = ch->bias[o + i];
-        if (mica_dsp_requant(ch, o + i, (mica_dsp_requant_t *)(void *)w_end + i)) {
-            bias *= 2;
-            for (uint32_t *pair = w + 4 + i; pair < w_end; pair += 4) {
+    const mica_dsp_requants_t args = {
+        .bias = ch->bias + o, .mult = ch->mult + o, .shift = ch->shift + o, .rounding = 2 * ch->y_zero + 1, .start = w,
+        .to = (mica_dsp_requant_t *)(void *)w_end,
+    };
+    for (uint32_t doubled = mica_dsp_requants(&args); doubled; doubled >>= 1, ++w) {
+        if (doubled & 1) {
+            *w *= 2;
+            for (uint32_t *pair = w + 4; pair < w_end; pair += 4) {
                 *pair = mica_dsp_doubled(*pair);
             }
         }
-        w[i] = (uint32_t)bias;
     }
 }
 
@@ -357,8 +397,7 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
                 args.x = args.x_end;
                 args.x_end += 4 * words;
                 args.y = y + o + (size_t)(pixels - 1) * out_c;
-                args.step = 0;
-                mica_dsp_gemm(&args);
+                mica_dsp_gemm1(&args);
             }
             if (o + 4 == out_c) {
                 break;

@@ -19,6 +19,16 @@ typedef struct {
     int32_t mult, round, shift;
 } mica_dsp_requant_t;
 
+// Where the constants of four channels come from and go to. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA
+// drops: a channel that has less is told by its bit, and its weights and bias have to be doubled.
+typedef struct {
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    int32_t rounding;           // 2 y_zero + 1
+    uint32_t *start;            // four sums
+    mica_dsp_requant_t *to;     // four
+} mica_dsp_requants_t;
+
 // Pairs of channels for one pair of pixels.
 typedef struct {
     const void *x, *x_end;      // mica_dsp_thin: a stream; mica_dsp_thin_bytes: the first pixel's patch, behind which is the second's
@@ -38,31 +48,55 @@ typedef struct {
     int32_t next0, next1;       // from behind a patch (adjusted) to the same pixel of the next pair
 } mica_dsp_unpack_t;
 
-// Two rows of the image for four channels, as planes of words. Null: a row outside it.
+// The same of 3 rows of 9 bytes, of pixels side by side.
 typedef struct {
-    const int8_t *a, *b;        // the upper and the lower row, at the first of the channels
-    uint32_t *to;               // the first column inside the image
-    uint32_t length;            // bytes of a row that are read: columns * step
+    const int8_t *x0, *x1;      // of the two pixels of the first pair
+    uint32_t *to;
+    uint32_t pairs;             // 1 or more
+    uint32_t pitch;             // from row to row
+    int32_t next;               // from the last row of a patch to the first of the same pixel of the next pair
+} mica_dsp_unpack27_t;
+
+// Bands of two rows of the image for four channels; the order is that in which depthwise.S loads them.
+typedef struct {
+    uint32_t *to;               // the first channel's word of the first column inside the image; moved
+    int32_t row;                // the upper row of the first band, of which two follow each other; moved
+    const int8_t *x;            // row 0 of the first of the channels
     uint32_t step;              // from column to column
-    uint32_t plane;             // bytes from a channel's plane to the next channel's
-    uint32_t outside;           // x_zero, twice
+    uint32_t height, pitch;     // rows of the image, and bytes of one
+    uint32_t lead;              // 1: the first column inside the image is the second of its block; otherwise 0
+    const uint32_t *outside;    // x_zero, four times
+    uint32_t columns;           // inside the image, without `lead`
+    uint32_t band;              // bytes from band to band
+    uint32_t bands;             // that are left, 1 or more; moved
 } mica_dsp_rows_t;
 
-// The constants of a channel of a depthwise convolution; the order is that in which depthwise.S loads them.
+// The constants of a channel of a depthwise convolution; the order is that in which depthwise.S loads them. A channel whose shift
+// is MICA_DSP_SHIFT takes one instruction less for each output.
+#define MICA_DSP_SHIFT 10
 typedef struct {
     uint32_t upper[3], lower[3];  // of each column (w[0], w[1]) and (w[1], w[2])
     int32_t bias;
     mica_dsp_requant_t requant;
 } mica_dsp_taps_t;
 
-// Rows of the output of four channels.
+// Where the constants of four channels come from.
 typedef struct {
-    const uint32_t *a, *b;      // planes of a pair of rows, and of the pair below
-    uint32_t plane;
+    const int8_t *w;            // nine of each channel
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    mica_dsp_taps_t *to;
+    int32_t rounding;           // 2 y_zero + 1
+} mica_dsp_constants_t;
+
+// Strips of the output of four channels: of two rows with stride 1, of one with stride 2.
+typedef struct {
+    const uint32_t *a, *b;      // the first strip's bands; each next strip begins one band further down
     int8_t *y;
-    uint32_t pitch;             // from the first row to the second; 0: there is none
-    uint32_t step;              // from pixel to pixel
-    uint32_t length;            // bytes of a plane from the first window to behind the last
+    uint32_t step, pitch;       // from pixel to pixel, from row to row
+    uint32_t windows;           // of a row, 1 or more
+    uint32_t strips;            // 1 or more
+    uint32_t last;              // stride 1: pitch, or 0 where the last strip has one row
     const mica_dsp_taps_t *taps;  // four
 } mica_dsp_depthwise_t;
 
@@ -81,28 +115,20 @@ extern const uint32_t mica_dsp_winograd_code[4];
 #define MICA_DSP_WINOGRAD_STEPS 8
 #define MICA_DSP_WINOGRAD_STEP_CODE 44  // bytes
 
-void mica_dsp_rows(const mica_dsp_rows_t *args);
-void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1, two rows
-void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2, one row
+void mica_dsp_constants(const mica_dsp_constants_t *args);
+void mica_dsp_rows(mica_dsp_rows_t *args);
+void mica_dsp_depthwise1(const mica_dsp_depthwise_t *args);  // stride 1
+void mica_dsp_depthwise2(const mica_dsp_depthwise_t *args);  // stride 2
 // Sums over `words` * 4 elements: of pairs of x with `pairs` pairs of rows of weights, as they are stored.
 void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums);
 void mica_dsp_gemm(const mica_dsp_gemm_t *args);
+void mica_dsp_gemm1(const mica_dsp_gemm_t *args);  // of the first pixel of the only pair
 void mica_dsp_thin(const mica_dsp_thin_t *args);
 void mica_dsp_thin_bytes(const mica_dsp_thin_t *args);
 void mica_dsp_weights(const int8_t *w, uint32_t row, uint32_t words, uint32_t *to);
+uint32_t mica_dsp_requants(const mica_dsp_requants_t *args);
 void mica_dsp_unpack(const mica_dsp_unpack_t *args);
-
-// The constants of channel o. A sum has to be shifted by 1 at least beyond the 32 bits that SMMLA drops: where the channel has
-// less, true is returned, and its weights and bias have to be doubled.
-static inline bool mica_dsp_requant(const mica_channels_t *ch, uint32_t o, mica_dsp_requant_t *to) {
-    int32_t shift = ch->shift[o] - 1;
-    bool doubled = shift == 0;
-    shift += doubled;
-    to->mult = ch->mult[o];
-    to->round = (1 << (shift - 1)) + ch->y_zero * (1 << shift);
-    to->shift = shift;
-    return doubled;
-}
+void mica_dsp_unpack27(const mica_dsp_unpack27_t *args);
 
 // As mica_requant_s8, of a step that claims FAST: |acc| < 2^29 and shift >= 1. SMMUL drops 32 bits of the product, so acc
 // goes in doubled.
