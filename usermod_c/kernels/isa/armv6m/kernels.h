@@ -124,11 +124,15 @@ typedef struct {
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
     const uint32_t *pairs;    // of layout CODES4, crossed; then x is not, and there are four pairs for each word of codes
+    uint32_t row;             // of layout CODES4: bytes from a row to the next
 } mica_dense_t;
 
 void mica_armv6m_dense(const mica_dense_t *args);        // weights in OFFSET_ROWS
 void mica_armv6m_dense_rows(const mica_dense_t *args);   // in ROWS
-void mica_armv6m_dense_codes(const mica_dense_t *args);  // in CODES4
+// In CODES4: an even number of rows; or one, twice, where `row` is 0.
+void mica_armv6m_dense_code_pairs(const mica_dense_t *args);
+// The same of n rows; sets weights_end.
+void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n);
 // k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
 void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k);
 // The same uncrossed, (x0 + x2 * 2^16), (x1 + x3 * 2^16), filled up with zeros to a multiple of eight elements.
