@@ -309,4 +309,33 @@ mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_17
 mica_armv6m_norm_t mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta, mica_armv6m_norm_17_beta;
 void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
 
+// Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
+// bytes come first. At least one word.
+#define MICA_PICTURE_ROWS (8)
+void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_swapped(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+
+// What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns, whose sums have room
+// in one word. At least one box.
+typedef struct {
+    int8_t *out;
+    uint32_t over, rest, of;  // a box is a column wider where over + rest, from box to box modulo `of`, passes that
+    uint32_t thin;            // 2^24 / pixels of a box
+    uint32_t columns_of_one;  // of a box that is not wider, 1 to 31
+    uint32_t pixel;           // of colours: from one to the next in `out`
+    uint32_t wide;            // as thin, of the wider boxes
+    const int8_t *tables[3];
+    uint32_t to[3];           // where colours lie in a pixel
+    const int8_t *out_end;
+    const uint32_t *columns;
+} mica_picture_means_t;
+
+// Each returns what `over` has become.
+uint32_t mica_armv6m_picture_grey(const mica_picture_means_t *args);
+uint32_t mica_armv6m_picture_colours(const mica_picture_means_t *args);
+#define MICA_PICTURE_WORDS mica_armv6m_picture_words
+#define MICA_PICTURE_SWAPPED mica_armv6m_picture_swapped
+#define MICA_PICTURE_GREY_MEANS mica_armv6m_picture_grey
+#define MICA_PICTURE_COLOUR_MEANS mica_armv6m_picture_colours
+
 #endif
