@@ -301,8 +301,11 @@ SUMS_OF(swapped, SWAPPED)
 static void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
     const uint32_t bytes = b->ny * b->stride;
     #ifdef MICA_PICTURE_WORDS
-    if ((kind == WORDS || kind == SWAPPED) && b->ny <= MICA_PICTURE_ROWS) {
-        (kind == WORDS ? MICA_PICTURE_WORDS : MICA_PICTURE_SWAPPED)(row, b->stride, b->ny, to, to + 2 * n);
+    if (b->ny <= MICA_PICTURE_ROWS) {
+        (kind == WORDS ? MICA_PICTURE_WORDS
+            : kind == SWAPPED ? MICA_PICTURE_SWAPPED
+            : kind != PAIRS ? MICA_PICTURE_BYTES
+            : f->first == 0 ? MICA_PICTURE_PAIRS : MICA_PICTURE_PAIRS_HIGH)(row, b->stride, b->ny, to, kind == PAIRS ? to + n : to + 2 * n);
         return;
     }
     #endif
@@ -332,7 +335,7 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
     const uint32_t rest = b->rest, of = b->of, narrow = b->nx, thin = b->reciprocals[0], wide = b->reciprocals[1];
     const bool one = (narrow + (rest != 0)) * b->ny <= FIELDS_ROOM; // whether a box's sum has room in a word
     #ifdef MICA_PICTURE_WORDS
-    if (packed(kind) && one && narrow < FIELDS_ROOM) {
+    if (packed(kind) ? one && narrow < FIELDS_ROOM : narrow < MICA_PICTURE_MOST_SINGLES) {
         const mica_picture_means_t args = {
             .out = out,
             .over = *part,
@@ -345,9 +348,9 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
             .tables = { f->tables[0], f->tables[1], f->tables[2] },
             .to = { f->to[0], f->to[1], f->to[2] },
             .out_end = out + n * (colour ? f->pixel : 1),
-            .columns = (const uint32_t *)(const void *)columns,
+            .columns = columns,
         };
-        *part = (colour ? MICA_PICTURE_COLOUR_MEANS : MICA_PICTURE_GREY_MEANS)(&args);
+        *part = (!packed(kind) ? MICA_PICTURE_SINGLES : colour ? MICA_PICTURE_COLOUR_MEANS : MICA_PICTURE_GREY_MEANS)(&args);
         return;
     }
     #endif
@@ -414,6 +417,30 @@ typedef uint16_t __attribute__((may_alias)) half_t;
 // its pair's. odd: that pixel's place in the pair.
 INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
     const form_t *f, int8_t *out) {
+    #ifdef MICA_PICTURE_WORDS
+    if (kind == TRIPLES && b->nx < MICA_PICTURE_MOST_TRIPLES) {
+        static const uint8_t weights[3] = { 77, 150, 29 };
+        mica_picture_means_t args = {
+            .out = out,
+            .over = *part,
+            .rest = b->rest,
+            .of = b->of,
+            .thin = b->reciprocals[0],
+            .columns_of_one = b->nx,
+            .pixel = f->pixel,
+            .wide = b->reciprocals[1],
+            .out_end = out + n * (colour ? f->pixel : 1),
+            .columns = sums,
+        };
+        for (uint32_t k = 0; k < 3; k++) {
+            const uint32_t of = f->first != 0 ? 2 - k : k; // which colour the k-th byte is
+            args.tables[k] = f->tables[colour ? of : 0];
+            args.to[k] = colour ? f->to[of] : weights[of];
+        }
+        *part = (colour ? MICA_PICTURE_TRIPLES_COLOURS : MICA_PICTURE_TRIPLES_GREY)(&args);
+        return;
+    }
+    #endif
     uint32_t over = *part;
     for (; n != 0; n--, out += colour ? f->pixel : 1) {
         over += b->rest;

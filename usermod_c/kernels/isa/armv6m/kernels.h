@@ -312,8 +312,15 @@ void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
 // Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
 // bytes come first. At least one word.
 #define MICA_PICTURE_ROWS (8)
+#define MICA_PICTURE_MOST_TRIPLES (8)  // columns of a box of them
+#define MICA_PICTURE_MOST_SINGLES (16)
 void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
 void mica_armv6m_picture_swapped(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+// The same of four columns of bytes in a word: uint16 each.
+void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+// Of every second byte, two a word: uint16 each; _high: of those with odd addresses.
+void mica_armv6m_picture_pairs(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_pairs_high(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
 
 // What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns, whose sums have room
 // in one word. At least one box.
@@ -321,18 +328,29 @@ typedef struct {
     int8_t *out;
     uint32_t over, rest, of;  // a box is a column wider where over + rest, from box to box modulo `of`, passes that
     uint32_t thin;            // 2^24 / pixels of a box
-    uint32_t columns_of_one;  // of a box that is not wider, 1 to 31
+    uint32_t columns_of_one;  // of a box that is not wider, 1 to 31, of triples to 7, of singles to 15
     uint32_t pixel;           // of colours: from one to the next in `out`
     uint32_t wide;            // as thin, of the wider boxes
     const int8_t *tables[3];
-    uint32_t to[3];           // where colours lie in a pixel
+    uint32_t to[3];           // where colours lie in a pixel; of triples to grey their weights
     const int8_t *out_end;
-    const uint32_t *columns;
+    const void *columns;
 } mica_picture_means_t;
 
 // Each returns what `over` has become.
 uint32_t mica_armv6m_picture_grey(const mica_picture_means_t *args);
 uint32_t mica_armv6m_picture_colours(const mica_picture_means_t *args);
+// The same of columns of bytes, three a pixel, in the order of tables and to.
+uint32_t mica_armv6m_picture_triples_grey(const mica_picture_means_t *args);
+uint32_t mica_armv6m_picture_triples_colours(const mica_picture_means_t *args);
+// The same of one column of bytes a pixel, to grey.
+uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
+#define MICA_PICTURE_SINGLES mica_armv6m_picture_singles
+#define MICA_PICTURE_PAIRS mica_armv6m_picture_pairs
+#define MICA_PICTURE_PAIRS_HIGH mica_armv6m_picture_pairs_high
+#define MICA_PICTURE_BYTES mica_armv6m_picture_bytes
+#define MICA_PICTURE_TRIPLES_GREY mica_armv6m_picture_triples_grey
+#define MICA_PICTURE_TRIPLES_COLOURS mica_armv6m_picture_triples_colours
 #define MICA_PICTURE_WORDS mica_armv6m_picture_words
 #define MICA_PICTURE_SWAPPED mica_armv6m_picture_swapped
 #define MICA_PICTURE_GREY_MEANS mica_armv6m_picture_grey
