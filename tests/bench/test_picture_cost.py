@@ -63,7 +63,10 @@ SHAPES = (
 def test_shapes() -> None:
     """measure() compares each with the oracle."""
     core = CORES["m0plus"]
-    flags = {name: sum(PICTURE_FLAGS[word] for word in name.split()) for name in ("AREA", "AREA COLOUR", "AREA COLOUR BGR PLANES")}
+    flags = {
+        name: sum(PICTURE_FLAGS[word] for word in name.split())
+        for name in ("AREA", "AREA COLOUR", "AREA COLOUR BGR PLANES")
+    }
     named = [
         (f"{size} {part} {out} {format_} {name}", Frame(*size, *part, *out, k, value))
         for size, part, out in SHAPES

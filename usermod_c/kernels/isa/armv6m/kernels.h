@@ -305,12 +305,12 @@ typedef struct {
 
 // Each returns the end of what was left. By the places behind the point, and whether there is a beta.
 typedef int8_t *mica_armv6m_norm_t(const mica_norm_part_t *args);
-mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_17;
-mica_armv6m_norm_t mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta, mica_armv6m_norm_17_beta;
+mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta;
 void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
 
 // Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
 // bytes come first. At least one word.
+#ifndef MICA_WITHOUT_PICTURE_LOOPS
 #define MICA_PICTURE_ROWS (8)
 #define MICA_PICTURE_MOST_TRIPLES (8)  // columns of a box of them
 #define MICA_PICTURE_MOST_SINGLES (16)
@@ -355,5 +355,6 @@ uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
 #define MICA_PICTURE_SWAPPED mica_armv6m_picture_swapped
 #define MICA_PICTURE_GREY_MEANS mica_armv6m_picture_grey
 #define MICA_PICTURE_COLOUR_MEANS mica_armv6m_picture_colours
+#endif
 
 #endif

@@ -5,7 +5,7 @@
 // hundred, which are done as the reference does them. Products have `places` bits behind the point of an output step, so a = 8 +
 // shift - places.
 #include "kernels.h"
-#ifndef MICA_WITHOUT_LAYER_NORM_S8
+#if !defined(MICA_WITHOUT_LAYER_NORM_S8) && !defined(MICA_WITHOUT_NORM_LOOPS)
 
 #include "layer_norm.h"
 
@@ -20,10 +20,9 @@ typedef struct {
 } plan_t;
 
 static bool plan(const mica_layer_norm_s8_t *p, plan_t *plan) {
-    static mica_armv6m_norm_t *const loops[3][2] = {
+    static mica_armv6m_norm_t *const loops[2][2] = {
         { mica_armv6m_norm_21, mica_armv6m_norm_21_beta },
         { mica_armv6m_norm_19, mica_armv6m_norm_19_beta },
-        { mica_armv6m_norm_17, mica_armv6m_norm_17_beta },
     };
     const bool deviation = p->mode == MICA_NORM_DEVIATION;
     const uint32_t shift = p->shift, gamma = p->gamma_most, beta = p->beta_most;
@@ -35,7 +34,7 @@ static bool plan(const mica_layer_norm_s8_t *p, plan_t *plan) {
     const uint32_t reach = deviation ? mica_root(p->n) + 2 : 1;
     // Output steps that a result can have, its offset to 0 among them.
     const uint32_t high = gamma * reach + beta, steps = (shift < 16 ? high << (16 - shift) : high >> (shift - 16)) + 264;
-    for (uint32_t i = 0; i < 3; ++i) {
+    for (uint32_t i = 0; i < 2; ++i) {
         const uint32_t places = 21 - 2 * i, a = 20 + shift - places - GAMMA_PLACES;
         if (steps >= 1u << (31 - places) || a < 4 || a > 12 || reach >> a != 0 || (beta != 0 && shift < places)) {
             continue;

@@ -1,4 +1,5 @@
 // Sums of a row, and its normalisation, for layer_norm.c.
+#ifndef MICA_WITHOUT_NORM_LOOPS
 #include "hot.inc"
 
 // v = byte i of w, as it is or less r2
@@ -151,7 +152,6 @@ saturate_\label:
 
     NORM mica_armv6m_norm_21, 21, 0
     NORM mica_armv6m_norm_19, 19, 0
-    NORM mica_armv6m_norm_17, 17, 0
     NORM mica_armv6m_norm_21_beta, 21, 1
     NORM mica_armv6m_norm_19_beta, 19, 1
-    NORM mica_armv6m_norm_17_beta, 17, 1
+#endif

@@ -1,5 +1,6 @@
 // The area method of kernels/picture.c for frames of 565 words and of bytes: sums of columns, and means of boxes of these. It stays where
 // code is: a camera's frame is in RAM, and the loops fit a flash cache.
+#ifndef MICA_WITHOUT_PICTURE_LOOPS
     .syntax unified
     .thumb
     .cpu cortex-m0plus
@@ -482,3 +483,4 @@ mica_armv6m_picture_bytes:
     adds r1, #1
     END
     .size mica_armv6m_picture_singles, . - mica_armv6m_picture_singles
+#endif
