@@ -448,11 +448,14 @@ def max_pools() -> Iterator[Job]:
         yield one_step(name, "max_pool2d_s8", [_data(_rng(name), (1, h, w, c), "")], dims, [7, 7], p, {})
 
 
+MOST_OF_A_NORM = 600  # elements: one is as good as many
+
+
 def attention() -> Iterator[Job]:
     """The cases of tests/kernels: widths that fast kernels take and others, queries that need nine bits, lengths outside of the
-    cache; rotations."""
+    cache; rotations; norms."""
     for c in CASES:
-        if c.kernel in ("attend_s8", "rotate_s8"):
+        if c.kernel in ("attend_s8", "rotate_s8") or (c.kernel == "layer_norm_s8" and c.xs[0].size < MOST_OF_A_NORM):
             yield Job(c.name, codec.encode(model_of(c)), c.xs)
 
 

@@ -1,12 +1,22 @@
-"""The model of the RP2040's flash cache, where it can be worked out by hand."""
+"""The model of the RP2040's flash cache, where it can be worked out by hand; and the anomaly detector in four bits behind it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import bare_metal
 import layers
+import numpy as np
 import pytest
 from bare_metal import CORES, HOT, Job
 
+from mica.calibration import load_calibration
+from mica.compiler import compile_model
+from mica.importer import import_onnx
+from mica.quantise.choose_bits import Bits
+
+AD = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "ad"
+MOST = {40: 2_100_000, 56: 2_400_000}  # cycles of the whole model, by those of a miss
 CORE = CORES["m0plus"]
 LINE = 8
 
@@ -37,3 +47,20 @@ def test_each_line_of_weights_is_missed_once(counts: dict[int | None, float]) ->
     missed = (counts[40] - counts[0]) / 40
     assert lines <= missed <= 1.1 * lines
     assert counts[80] - counts[40] == counts[40] - counts[0]
+
+
+@pytest.mark.skipif(not AD.is_dir(), reason="the folder ../shared/models/ad is missing")
+def test_four_bits() -> None:
+    """What a dense model in four bits costs; its codes are what calibration makes of a few samples, which changes no count."""
+    if why := bare_metal.available(CORE):
+        pytest.skip(why)
+    graph = import_onnx(AD / "model.onnx", {"N": 1})
+    samples = load_calibration(str(AD / "calib.npz"), graph.inputs, {i: graph.value(i).shape for i in graph.inputs})
+    few = {name: x[:40] for name, x in samples.items()}
+    model = compile_model(AD / "model.onnx", few, {"N": 1}, plain=True, bits=Bits()).model
+    xs = [bare_metal.random_input(model.tensors[i], np.random.default_rng(1)) for i in model.inputs]
+    job = Job("ad", bare_metal.for_board(model, CORE.board), xs)
+    for miss, most in MOST.items():
+        results = bare_metal.run(CORE, bare_metal.build(CORE, more=HOT), [job], xip=miss)
+        assert bare_metal.differences([job], results, {job.name: bare_metal.expected(job)}) == []
+        assert sum(results[0].counts) <= most

@@ -46,6 +46,7 @@ def arithmetic() -> Iterator[Case]:
     yield from extremes()
     yield from largest()
     yield from norms()
+    yield from fine_norms()
     yield from log_softmaxes()
 
 
@@ -253,6 +254,41 @@ def norms() -> Iterator[Case]:
                 q = Output(dims, (3, -128, 127, 0, 50)[k], (0, -5, 127)[k % 3])
                 blobs = {"gamma": gamma, "beta": beta}
                 yield Case(f"{name} {epsilon}", "layer_norm_s8", [x], p, q, blobs, rows=int(np.prod(dims[:axis])))
+
+
+def fine_norms() -> Iterator[Case]:
+    """layer_norm_s8 with gamma and beta as large as they may be, as models have them: results over the whole int8 and beyond it."""
+    for i, (rows, n, channels, mode, beta_too) in enumerate(
+        (
+            (3, 64, 64, 1, False),
+            (2, 64, 128, 1, True),
+            (4, 48, 48, 0, True),
+            (4, 128, 128, 0, False),
+            (2, 136, 136, 0, True),
+            (2, 200, 200, 1, False),
+            (3, 8, 8, 0, True),
+            (3, 8, 24, 1, False),
+            (1, 1024, 1024, 1, True),
+            (2, 64, 64, 2, True),
+            (2, 60, 60, 1, False),
+        )
+    ):
+        for kind in ("", "extreme", "small"):
+            name = f"fine norm {rows}x{n} {channels} {mode} {kind}"
+            rng = _rng(name)
+            x = _data(rng, (rows, n), "extreme" if kind == "extreme" else "")
+            x = (x // 32).astype(np.int8) if kind == "small" else x
+            most = (2**31 - 2**26) / (np.sqrt(n) + 3)
+            gamma = (most * (1 - 0.4 * beta_too) * rng.uniform(-1, 1, channels)).astype(np.int32)
+            beta = (2**29 * rng.uniform(-1, 1, channels) * beta_too).astype(np.int32)
+            # A result at the usual end of what is normalised is some 100 or 1,000 steps.
+            reach = 3.5 if mode == 0 else 3.5 / np.sqrt(n) if mode == 1 else 3.5 / n
+            for steps in (120, 1000):
+                shift = min(30, max(1, round(np.log2(float(np.abs(gamma).max()) * reach / steps))))
+                p = {"axis": 1, "inner": 1, "channels": channels, "mode": mode, "shift": shift}
+                p |= {"epsilon_low": 1000, "epsilon_high": 0, "act_min": -128, "act_max": 127}
+                q = Output((rows, n), (0, -7, 120, -128)[i % 4], (0, -60, 128 - 1)[i % 3])
+                yield Case(f"{name} {steps}", "layer_norm_s8", [x], p, q, {"gamma": gamma, "beta": beta}, rows=rows)
 
 
 def log_softmaxes() -> Iterator[Case]:

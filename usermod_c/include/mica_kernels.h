@@ -448,6 +448,7 @@ typedef struct {
     uint64_t epsilon;  // below 2^62
     uint32_t rows;
     uint16_t n, inner, channels;
+    uint16_t gamma_most, beta_most;  // all |gamma| and |beta| are below 2^16 of these, of beta 0 where all are; gamma_most 0: not known
     uint8_t mode;      // MICA_NORM_*
     uint8_t shift;
     int8_t x_zero, y_zero;
@@ -456,6 +457,7 @@ typedef struct {
 
 size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p);  // and of y
 mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
+void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constants: sets gamma_most and beta_most
 
 // ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
 //   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)

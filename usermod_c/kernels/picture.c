@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "mica_select.h" // of an instruction set's folder: MICA_PICTURE_WORDS and the like, where it has loops of its own
+
 #define INLINE static inline __attribute__((always_inline))
 
 // How pixels lie in memory: what the loops below are made for.
@@ -24,7 +26,7 @@ typedef enum {
 #define FIELDS (0x07e0f81fu) // green, red, blue of a 565 word with itself in the upper half: each with 5 bits of room
 #define FIELDS_ROOM (32u)
 #define TWICE (0x10001u)     // times a half word: the word of it twice
-#define COLUMNS (132u)       // whose sums are on the stack: of a box at least
+#define COLUMNS (196u)       // whose sums are on the stack: of a box at least
 
 // What a row is made with. first, second: where the byte of a triple or half that is red, or the high one, and its opposite lie;
 // of YUYV and UYVY the Y and the U.
@@ -173,9 +175,17 @@ typedef void between_t(const uint8_t *, const uint8_t *, uint32_t, uint32_t, uin
 // The means of boxes of a row: each of `ny` rows and nx columns, or of nx + 1 where `rest` overflows `of`, or of 1 where that is none.
 typedef struct {
     uint32_t nx, rest, of, x, ny;
-    uint32_t stride; // bytes of a row of the frame
-    uint32_t reciprocals[2];
+    uint32_t stride;       // bytes of a row of the frame
+    uint32_t end;          // the column behind the last box
+    const uint32_t *reciprocals;
+    // Of boxes that go together, `columns`: how many; of what they are wider than nx, the whole columns and what is left of one.
+    uint32_t most, wider, over;
 } boxes_t;
+
+// The column behind `n` boxes from x on, of which the first is `part` of a column wider: `most` of them, or all that are left.
+INLINE uint32_t behind(const boxes_t *b, uint32_t x, uint32_t part, uint32_t n, bool last) {
+    return last ? b->end : x + n * b->nx + b->wider + (part + b->over >= b->of);
+}
 
 // Any kind, pixel after pixel: what is not aligned, or taller than a word has room for, and three bytes.
 static void means(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
@@ -290,6 +300,15 @@ SUMS_OF(swapped, SWAPPED)
 // The sums of `n` words, more than none.
 static void sum(kind_t kind, const uint8_t *row, const boxes_t *b, uint32_t n, const form_t *f, uint32_t *to) {
     const uint32_t bytes = b->ny * b->stride;
+    #ifdef MICA_PICTURE_WORDS
+    if (b->ny <= MICA_PICTURE_ROWS) {
+        (kind == WORDS ? MICA_PICTURE_WORDS
+            : kind == SWAPPED ? MICA_PICTURE_SWAPPED
+            : kind != PAIRS ? MICA_PICTURE_BYTES
+            : f->first == 0 ? MICA_PICTURE_PAIRS : MICA_PICTURE_PAIRS_HIGH)(row, b->stride, b->ny, to, kind == PAIRS ? to + n : to + 2 * n);
+        return;
+    }
+    #endif
     switch (kind) {
         case PAIRS:
             sum_pairs(row, b->stride, bytes, 8 * f->first, to, to + n);
@@ -315,6 +334,26 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
     const uint32_t bytes = packed(kind) ? 4 : 2; // of a column
     const uint32_t rest = b->rest, of = b->of, narrow = b->nx, thin = b->reciprocals[0], wide = b->reciprocals[1];
     const bool one = (narrow + (rest != 0)) * b->ny <= FIELDS_ROOM; // whether a box's sum has room in a word
+    #ifdef MICA_PICTURE_WORDS
+    if (packed(kind) ? one && narrow < FIELDS_ROOM : narrow < MICA_PICTURE_MOST_SINGLES) {
+        const mica_picture_means_t args = {
+            .out = out,
+            .over = *part,
+            .rest = rest,
+            .of = of,
+            .thin = thin,
+            .columns_of_one = narrow,
+            .pixel = f->pixel,
+            .wide = wide,
+            .tables = { f->tables[0], f->tables[1], f->tables[2] },
+            .to = { f->to[0], f->to[1], f->to[2] },
+            .out_end = out + n * (colour ? f->pixel : 1),
+            .columns = columns,
+        };
+        *part = (!packed(kind) ? MICA_PICTURE_SINGLES : colour ? MICA_PICTURE_COLOUR_MEANS : MICA_PICTURE_GREY_MEANS)(&args);
+        return;
+    }
+    #endif
     uint32_t over = *part;
     for (int8_t *end = out + n * (colour ? f->pixel : 1); out != end; out += colour ? f->pixel : 1) {
         uint32_t nx = narrow, reciprocal = thin;
@@ -359,17 +398,16 @@ INLINE void means_of(kind_t kind, bool colour, const uint8_t *columns, uint32_t 
 // like: of the kinds that have the same columns, the one whose loops are taken.
 INLINE void means_by_columns(kind_t kind, kind_t like, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
     const uint32_t size = pixel_bytes(kind), places = size == 1 ? 2 : 1; // pixels of a word: 2^places
-    const uint32_t most = (COLUMNS - 4) / (b->nx + (b->rest != 0));
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
     for (uint32_t left = b->of; left != 0;) {
-        const uint32_t n = most < left ? most : left;
-        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of, first = x >> places << places;
-        sum(kind, row + first * size, b, (behind - first + (1u << places) - 1) >> places, f, columns);
+        const uint32_t n = b->most < left ? b->most : left;
+        const uint32_t next = behind(b, x, part, n, n == left), first = x >> places << places;
+        sum(kind, row + first * size, b, (next - first + (1u << places) - 1) >> places, f, columns);
         means_of(like, colour, (const uint8_t *)columns + (x - first) * (packed(like) ? 4 : 2), n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
         left -= n;
-        x = behind;
+        x = next;
     }
 }
 
@@ -379,6 +417,30 @@ typedef uint16_t __attribute__((may_alias)) half_t;
 // its pair's. odd: that pixel's place in the pair.
 INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_t odd, uint32_t n, uint32_t *part, const boxes_t *b,
     const form_t *f, int8_t *out) {
+    #ifdef MICA_PICTURE_WORDS
+    if (kind == TRIPLES && b->nx < MICA_PICTURE_MOST_TRIPLES) {
+        static const uint8_t weights[3] = { 77, 150, 29 };
+        mica_picture_means_t args = {
+            .out = out,
+            .over = *part,
+            .rest = b->rest,
+            .of = b->of,
+            .thin = b->reciprocals[0],
+            .columns_of_one = b->nx,
+            .pixel = f->pixel,
+            .wide = b->reciprocals[1],
+            .out_end = out + n * (colour ? f->pixel : 1),
+            .columns = sums,
+        };
+        for (uint32_t k = 0; k < 3; k++) {
+            const uint32_t of = f->first != 0 ? 2 - k : k; // which colour the k-th byte is
+            args.tables[k] = f->tables[colour ? of : 0];
+            args.to[k] = colour ? f->to[of] : weights[of];
+        }
+        *part = (colour ? MICA_PICTURE_TRIPLES_COLOURS : MICA_PICTURE_TRIPLES_GREY)(&args);
+        return;
+    }
+    #endif
     uint32_t over = *part;
     for (; n != 0; n--, out += colour ? f->pixel : 1) {
         over += b->rest;
@@ -430,23 +492,22 @@ INLINE void means_of_bytes(kind_t kind, bool colour, const half_t *sums, uint32_
 // A box that is too wide for `columns` goes pixel after pixel.
 INLINE void means_by_bytes(kind_t kind, bool colour, const uint8_t *row, const boxes_t *b, const form_t *f, int8_t *out) {
     const uint32_t size = pixel_bytes(kind), pair = kind == CHROMA ? 1 : 0;
-    const uint32_t most = (2 * COLUMNS - 8) / (size * (b->nx + (b->rest != 0)));
     uint32_t columns[COLUMNS];
     uint32_t x = b->x, part = 0;
-    if (most == 0) {
+    if (b->most == 0) {
         means(kind, colour, row, b, f, out);
         return;
     }
     for (uint32_t left = b->of; left != 0;) {
-        const uint32_t n = most < left ? most : left;
-        const uint32_t behind = x + n * b->nx + (part + n * b->rest) / b->of;
-        const uint32_t begin = (x & ~pair) * size, first = begin & ~3u, end = ((behind + pair) & ~pair) * size;
+        const uint32_t n = b->most < left ? b->most : left;
+        const uint32_t next = behind(b, x, part, n, n == left);
+        const uint32_t begin = (x & ~pair) * size, first = begin & ~3u, end = ((next + pair) & ~pair) * size;
         sum(BYTES, row + first, b, (end - first + 3) / 4, f, columns);
         const uint8_t *sums = (const uint8_t *)columns + 2 * (begin - first);
         means_of_bytes(kind, colour, (const half_t *)(const void *)sums, x & pair, n, &part, b, f, out);
         out += n * (colour ? f->pixel : 1);
         left -= n;
-        x = behind;
+        x = next;
     }
 }
 
@@ -626,19 +687,30 @@ static void bilinear_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *
 static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out) {
     const mica_picture_t *p = j->p;
     const uint32_t w = p->w, h = p->h, pixel = j->colour ? j->form.pixel : 1;
-    boxes_t b = { w / p->out_w, w % p->out_w, p->out_w, p->x, 0, j->stride, { 0, 0 } };
+    const uint32_t nx = w / p->out_w, rest = w % p->out_w, ny = h / p->out_h, rest_y = h % p->out_h;
+    boxes_t b = { .nx = nx, .rest = rest, .of = p->out_w, .x = p->x, .end = p->x + w, .stride = j->stride };
+    uint32_t reciprocals[2][2]; // of a box's rows and columns, each as few as there are and one more
+    for (uint32_t k = 0; k < 4; k++) {
+        const uint32_t across = nx + (k & 1), down = ny + (k >> 1);
+        reciprocals[k >> 1][k & 1] = (1u << 24) / ((across == 0 ? 1 : across) * (down == 0 ? 1 : down));
+    }
+    const bool bytes = j->kind == TRIPLES || j->kind == CHROMA;
+    b.most = bytes ? (2 * COLUMNS - 8) / (j->size * (nx + (rest != 0))) : (COLUMNS - 4) / (nx + (rest != 0));
+    b.wider = b.most * rest / p->out_w;
+    b.over = b.most * rest % p->out_w;
     means_t *fast = columns_of(j->kind);
     const uint32_t inside = j->kind == PAIRS ? j->form.first : 0; // of a word
     const bool words = b.nx != 0 && (uintptr_t)(j->frame - inside) % 4 == 0 && b.stride % 4 == 0;
+    uint32_t first = begin * h / p->out_h, over = begin * h % p->out_h;
     for (uint32_t y = begin; y < end; y++, out += p->out_w * pixel) {
-        const uint32_t first = y * h / p->out_h, behind = (y + 1) * h / p->out_h;
-        const uint32_t ny = behind > first ? behind - first : 1;
-        if (ny != b.ny) {
-            b.ny = ny;
-            b.reciprocals[0] = (1u << 24) / ((b.nx == 0 ? 1 : b.nx) * ny);
-            b.reciprocals[1] = (1u << 24) / ((b.nx + 1) * ny);
-        }
+        over += rest_y;
+        const uint32_t more = over >= p->out_h;
+        over -= more ? p->out_h : 0;
+        b.ny = ny + more;
+        b.reciprocals = reciprocals[more];
         const uint8_t *row = j->frame + (p->y + first) * j->stride;
+        first += b.ny;
+        b.ny = b.ny == 0 ? 1 : b.ny;
         if (words && fast != NULL && (!packed(j->kind) || ny <= FIELDS_ROOM)) {
             fast(j->kind, j->colour, row - inside, &b, &j->form, out);
         } else {

@@ -3,7 +3,7 @@
 #ifndef MICA_WITHOUT_LAYER_NORM_S8
 
 #include "integer_math.h"
-#include "requant.h"
+#include "layer_norm.h"
 #include "shape.h"
 
 mica_status_t mica_layer_norm_s8_check(const mica_layer_norm_s8_t *p, const char **what) {
@@ -43,14 +43,24 @@ mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, 
     return MICA_OK;
 }
 
+static uint32_t magnitude(int32_t v) {
+    return v < 0 ? 0u - (uint32_t)v : (uint32_t)v;
+}
+
+void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p) {
+    uint32_t gamma = 0, beta = 0;
+    for (uint32_t c = 0; c < p->channels; ++c) {
+        const uint32_t g = magnitude(p->gamma[c]), b = magnitude(p->beta[c]);
+        gamma = g > gamma ? g : gamma;
+        beta = b > beta ? b : beta;
+    }
+    p->gamma_most = (uint16_t)((gamma >> 16) + 1);
+    p->beta_most = (uint16_t)(beta == 0 ? 0 : (beta >> 16) + 1);
+}
+
 uint32_t mica_layer_norm_s8_rows(const mica_layer_norm_s8_t *p) {
     return p->rows;
 }
-
-// What a row is divided by: 1 / sqrt(spread) = scale * 2^(shift - 40); scale is 0 where the spread is.
-typedef struct {
-    int32_t centre, scale, shift;
-} row_t;
 
 // Sum of (x - zero)^2, at most 255 * 255 * 65535 < 2^32.
 static inline uint32_t sum_squares(const int8_t *x, uint32_t n, int32_t zero) {
@@ -67,7 +77,7 @@ static inline uint32_t sum_squares(const int8_t *x, uint32_t n, int32_t zero) {
     return sum;
 }
 
-static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
+static mica_norm_row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
     int32_t sum = 0, zero = p->mode == MICA_NORM_DEVIATION ? 0 : p->x_zero;
     uint32_t squares = 0, absolute = 0;
     if (p->mode != MICA_NORM_ABSOLUTE) {
@@ -78,74 +88,15 @@ static row_t measure(const mica_layer_norm_s8_t *p, const int8_t *x) {
         sum += v;
         absolute += (uint32_t)(v < 0 ? -v : v);
     }
-    uint64_t spread = squares;
-    if (p->mode == MICA_NORM_DEVIATION) {
-        spread = (uint64_t)p->n * squares - (uint64_t)((int64_t)sum * sum);  // n^2 times the variance, below 2^46
-    } else if (p->mode == MICA_NORM_ABSOLUTE) {
-        spread = (uint64_t)absolute * absolute;  // below 2^48
-    }
-    row_t row = { p->mode == MICA_NORM_DEVIATION ? sum : zero, 0, 0 };
-    spread = (spread << 14) + p->epsilon;
-    if (spread == 0) {
-        return row;
-    }
-    for (; spread >> 54 == 0; spread <<= 8) {
-        row.shift += 4;
-    }
-    for (; spread >> 62 == 0; spread <<= 2) {
-        ++row.shift;
-    }
-    // sqrt(spread) is between 2^15 and 2^16 times a power of two, and so is 2^31 over it.
-    uint32_t root = mica_root((uint32_t)(spread >> 32));
-    row.scale = (int32_t)(((1u << 31) + root / 2) / root);
-    return row;
-}
-
-// y = gamma * normal + beta, with normal in units of 2^-20. |normal| <= sqrt(n), so that it fits an int32.
-typedef struct {
-    int32_t factor, half, shift, zero, low, high;
-} affine_t;
-
-static inline int8_t finish(const affine_t *a, int32_t normal, int32_t gamma, int32_t beta) {
-    int32_t v = mica_product_20(normal, gamma) + beta;
-    return (int8_t)(a->zero + mica_clamp((v + a->half) >> a->shift, a->low, a->high));
-}
-
-// n elements, of one channel (step 0) or each of the next (1). Where |factor * x - centre| < 2^15: with a scale of at most 2^16 the
-// product fits 32 bits.
-static void narrow(const affine_t *a, const row_t *r, const int32_t *gamma, const int32_t *beta, uint32_t step, const int8_t *x,
-    int8_t *y, uint32_t n) {
-    const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
-    // Each of these products may need more than 32 bits; what is left of them does not.
-    const uint32_t factor = (uint32_t)a->factor * (uint32_t)r->scale, centre = (uint32_t)r->centre * (uint32_t)r->scale;
-    for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
-        uint32_t d = factor * (uint32_t)x[i] - centre;
-        y[i] = finish(a, (int32_t)(d << left) >> right, *gamma, *beta);
-    }
-}
-
-static void wide(const affine_t *a, const row_t *r, const int32_t *gamma, const int32_t *beta, uint32_t step, const int8_t *x,
-    int8_t *y, uint32_t n) {
-    const int32_t left = r->shift > 20 ? r->shift - 20 : 0, right = r->shift < 20 ? 20 - r->shift : 0;
-    for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
-        int64_t d = (int64_t)(a->factor * x[i] - r->centre) * r->scale;
-        y[i] = finish(a, (int32_t)(d * (1 << left) >> right), *gamma, *beta);
-    }
+    return mica_norm_row(p, sum, squares, absolute);
 }
 
 void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch;
     (void)scratch_bytes;
     const uint32_t n = p->n, inner = p->inner, parts = inner == 1 ? n : n / inner;
-    const affine_t a = {
-        .factor = p->mode == MICA_NORM_DEVIATION ? (int32_t)n : 1,
-        .half = (1 << p->shift) >> 1,
-        .shift = p->shift,
-        .zero = p->y_zero,
-        .low = p->act_min - p->y_zero,
-        .high = p->act_max - p->y_zero,
-    };
-    const bool fits = a.factor <= INT16_MAX / 255;
+    const mica_norm_t a = mica_norm(p);
+    const bool fits = a.factor <= MICA_NORM_NARROW;
     const uint32_t step = inner == 1, many = step ? parts : inner;
     const int8_t *x = p->x + (size_t)row_begin * n;
     int8_t *y = p->y + (size_t)row_begin * n;
@@ -153,11 +104,11 @@ void mica_layer_norm_s8_ref(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS) {
     // The first channel of a row; parts divides the channels.
     uint32_t first = row_begin == 0 ? 0 : (uint32_t)((uint64_t)row_begin * parts % p->channels);
     for (uint32_t row = row_begin; row < row_end; ++row) {
-        const row_t r = measure(p, x);
+        const mica_norm_row_t r = measure(p, x);
         uint32_t c = first;
         first = first + parts < p->channels ? first + parts : 0;
         for (uint32_t done = 0; done < n; done += many, ++c, x += many, y += many) {
-            (fits ? narrow : wide)(&a, &r, p->gamma + c, p->beta + c, step, x, y, many);
+            (fits ? mica_norm_narrow : mica_norm_wide)(&a, &r, p->gamma + c, p->beta + c, step, x, y, many);
         }
     }
 }

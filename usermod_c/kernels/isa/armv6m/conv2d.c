@@ -227,6 +227,7 @@ static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixel
         .weights = ch->weights,
         .weights_end = ch->weights + row * w->out_c,
         .pairs = pairs,
+        .row = row,
         .bias = ch->bias,
         .mult = ch->mult,
         .shift = ch->shift,
@@ -240,7 +241,7 @@ static void run_single(const mica_conv2d_s8_t *p, uint32_t words, uint32_t pixel
         args.y = y;
         if (pairs != NULL) {
             mica_armv6m_even_pairs(scratch, patch, k);
-            mica_armv6m_dense_codes(&args);
+            mica_armv6m_dense_codes(&args, w->out_c);
         } else {
             mica_armv6m_pairs(scratch, patch, k);
             mica_armv6m_dense_rows(&args);

@@ -60,6 +60,34 @@ void mica_armv6m_code_pairs(uint32_t *to, const int8_t *table) {
     }
 }
 
+// The last of an odd number of rows, as a pair of its own.
+static __attribute__((noinline)) void last_of_codes(const mica_dense_t *args, uint32_t last) {
+    const int32_t bias[2] = { args->bias[last], 0 }, mult[2] = { args->mult[last], 0 };
+    const int8_t shift[2] = { args->shift[last], 1 };
+    int8_t y[2];
+    mica_dense_t one = *args;
+    one.weights += last * args->row;
+    one.bias = bias;
+    one.mult = mult;
+    one.shift = shift;
+    one.y = y;
+    one.row = 0;
+    mica_armv6m_dense_code_pairs(&one);
+    args->y[last] = y[0];
+}
+
+void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n) {
+    const int8_t *end = args->weights + n * args->row;
+    args->weights_end = n & 1 ? end - args->row : end;
+    if (n > 1) {
+        mica_armv6m_dense_code_pairs(args);
+    }
+    if (n & 1) {
+        args->weights_end = end;
+        last_of_codes(args, n - 1);
+    }
+}
+
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
 
 void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KERNEL_ARGS) {
@@ -86,12 +114,13 @@ void mica_fully_connected_s8_armv6m(const mica_fully_connected_s8_t *p, MICA_KER
         .range = (uint32_t)(ch->act_max - ch->act_min),
         .low = ch->act_min,
         .pairs = scratch,
+        .row = row,
     };
     for (uint32_t i = row_begin; i < row_end; ++i) {
         args.y = p->y + (size_t)i * p->out_n;
         if (codes) {
             mica_armv6m_even_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
-            mica_armv6m_dense_codes(&args);
+            mica_armv6m_dense_codes(&args, p->out_n);
         } else {
             mica_armv6m_pairs(x, p->x + (size_t)i * p->in_k, p->in_k);
             mica_armv6m_dense(&args);

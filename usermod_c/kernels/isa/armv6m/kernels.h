@@ -124,11 +124,15 @@ typedef struct {
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
     const uint32_t *pairs;    // of layout CODES4, crossed; then x is not, and there are four pairs for each word of codes
+    uint32_t row;             // of layout CODES4: bytes from a row to the next
 } mica_dense_t;
 
 void mica_armv6m_dense(const mica_dense_t *args);        // weights in OFFSET_ROWS
 void mica_armv6m_dense_rows(const mica_dense_t *args);   // in ROWS
-void mica_armv6m_dense_codes(const mica_dense_t *args);  // in CODES4
+// In CODES4: an even number of rows; or one, twice, where `row` is 0.
+void mica_armv6m_dense_code_pairs(const mica_dense_t *args);
+// The same of n rows; sets weights_end.
+void mica_armv6m_dense_codes(mica_dense_t *args, uint32_t n);
 // k elements as crossed pairs: of each four (x2 + x0 * 2^16), (x3 + x1 * 2^16), those beyond the last 0.
 void mica_armv6m_pairs(uint32_t *to, const int8_t *x, uint32_t k);
 // The same uncrossed, (x0 + x2 * 2^16), (x1 + x3 * 2^16), filled up with zeros to a multiple of eight elements.
@@ -282,5 +286,75 @@ uint32_t mica_armv6m_weights(const mica_attend_weights_t *args);
 void mica_armv6m_values_8(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_armv6m_values_4(int32_t *sums, const int32_t *w, const int32_t *w_end, const int8_t *v, int32_t rest);
 void mica_attend_s8_armv6m(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
+
+// Sum of (x - zero)^2; of x^2, and of x into *sum. A multiple of 8 elements, x aligned to 4.
+uint32_t mica_armv6m_norm_squares(const int8_t *x, const int8_t *x_end, int32_t zero);
+uint32_t mica_armv6m_norm_sums(const int8_t *x, const int8_t *x_end, int32_t *sum);
+
+// What mica_armv6m_norm_* work on, in the order in which norm.S reads it: -index elements, an even number, 128 at most; layer_norm.c
+// says what they compute. The lower byte of the index of each element that was not decided goes to `left`; its y is not written.
+typedef struct {
+    uint32_t centre, offset, limit;
+    int8_t *left;
+    int8_t *y_end;
+    uint32_t beta_shift, factor;
+    int32_t index;  // of the first element, from the end
+    const int32_t *gamma, *beta;
+    const int8_t *x_end;
+} mica_norm_part_t;
+
+// Each returns the end of what was left. By the places behind the point, and whether there is a beta.
+typedef int8_t *mica_armv6m_norm_t(const mica_norm_part_t *args);
+mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta;
+void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
+
+// Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
+// bytes come first. At least one word.
+#ifndef MICA_WITHOUT_PICTURE_LOOPS
+#define MICA_PICTURE_ROWS (8)
+#define MICA_PICTURE_MOST_TRIPLES (8)  // columns of a box of them
+#define MICA_PICTURE_MOST_SINGLES (16)
+void mica_armv6m_picture_words(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_swapped(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+// The same of four columns of bytes in a word: uint16 each.
+void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+// Of every second byte, two a word: uint16 each; _high: of those with odd addresses.
+void mica_armv6m_picture_pairs(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+void mica_armv6m_picture_pairs_high(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, const uint32_t *to_end);
+
+// What mica_armv6m_picture_grey and _colours work on, in the order in which picture.S reads it: boxes of such columns, whose sums have room
+// in one word. At least one box.
+typedef struct {
+    int8_t *out;
+    uint32_t over, rest, of;  // a box is a column wider where over + rest, from box to box modulo `of`, passes that
+    uint32_t thin;            // 2^24 / pixels of a box
+    uint32_t columns_of_one;  // of a box that is not wider, 1 to 31, of triples to 7, of singles to 15
+    uint32_t pixel;           // of colours: from one to the next in `out`
+    uint32_t wide;            // as thin, of the wider boxes
+    const int8_t *tables[3];
+    uint32_t to[3];           // where colours lie in a pixel; of triples to grey their weights
+    const int8_t *out_end;
+    const void *columns;
+} mica_picture_means_t;
+
+// Each returns what `over` has become.
+uint32_t mica_armv6m_picture_grey(const mica_picture_means_t *args);
+uint32_t mica_armv6m_picture_colours(const mica_picture_means_t *args);
+// The same of columns of bytes, three a pixel, in the order of tables and to.
+uint32_t mica_armv6m_picture_triples_grey(const mica_picture_means_t *args);
+uint32_t mica_armv6m_picture_triples_colours(const mica_picture_means_t *args);
+// The same of one column of bytes a pixel, to grey.
+uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
+#define MICA_PICTURE_SINGLES mica_armv6m_picture_singles
+#define MICA_PICTURE_PAIRS mica_armv6m_picture_pairs
+#define MICA_PICTURE_PAIRS_HIGH mica_armv6m_picture_pairs_high
+#define MICA_PICTURE_BYTES mica_armv6m_picture_bytes
+#define MICA_PICTURE_TRIPLES_GREY mica_armv6m_picture_triples_grey
+#define MICA_PICTURE_TRIPLES_COLOURS mica_armv6m_picture_triples_colours
+#define MICA_PICTURE_WORDS mica_armv6m_picture_words
+#define MICA_PICTURE_SWAPPED mica_armv6m_picture_swapped
+#define MICA_PICTURE_GREY_MEANS mica_armv6m_picture_grey
+#define MICA_PICTURE_COLOUR_MEANS mica_armv6m_picture_colours
+#endif
 
 #endif
