@@ -221,6 +221,13 @@ bool mica_kernel_present(uint32_t id);
 // base and len as given to the failing call (for names), or null.
 char *mica_error_text(const mica_error_t *err, const void *base, size_t len, char *buf, size_t bytes);
 
+#ifdef MICA_PACKED_TEXTS
+// Where the build packs messages (native modules, toolchain/native_image.py): a byte from 0x80 on stands for two others. Writes one as it
+// was, as much as there is room for, and a zero; returns its length. Only our own texts: a name out of a file is UTF-8.
+extern const uint8_t mica_text_pairs[128][2];
+size_t mica_text(const char *text, char *buf, size_t bytes);
+#endif
+
 // Instruction set the kernels of this build were written for: "ref", "armv6m", ...
 const char *mica_isa(void);
 
