@@ -63,10 +63,10 @@ typedef struct {
 
 // One tensor as the outside sees it. `name` is inside the file; dims beyond rank are 1.
 typedef struct {
-    const char *name;
     uint8_t dtype;           // MICA_DTYPE_*
     uint8_t rank;
     uint8_t space;           // MICA_SPACE_*
+    const char *name;
     uint32_t dims[MICA_MAX_RANK];
     float scale;
     int32_t zero_point;

@@ -10,6 +10,7 @@ Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two ot
 Executed by the Makefile of natmod.py, as a file: `native_image.py fixed.elf texts.json image.S`.
 """
 
+import itertools
 import json
 import sys
 from collections import Counter
@@ -42,7 +43,7 @@ def pack(texts: Collection[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int, 
     packed = [list(text) for text in order]
     pairs: list[tuple[int, int]] = []
     while len(pairs) < CODES:
-        counts = Counter(pair for text in packed for pair in zip(text, text[1:], strict=False))
+        counts = Counter(pair for text in packed for pair in itertools.pairwise(text))
         if not counts:
             break
         pair, n = min(counts.items(), key=lambda item: (-item[1], item[0]))
@@ -89,7 +90,9 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     places: list[int] = []
     for r in elf.get_section_by_name(".rel.block").iter_relocations():
         symbol = table.get_symbol(r["r_info_sym"])
-        if symbol["st_shndx"] == "SHN_UNDEF" and not (r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")):
+        if symbol["st_shndx"] == "SHN_UNDEF" and not (
+            r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
+        ):
             raise ValueError(f"undefined symbol: {symbol.name}")
         if r["r_info_type"] in _IN_BLOCK:
             if symbol["st_shndx"] != numbers[".block"]:
