@@ -33,6 +33,7 @@ SECTIONS
 """
 
 CODES = 128  # of two bytes each
+_ALLOC = 2  # SHF_ALLOC
 _ABS32 = 2  # R_ARM_ABS32
 _IN_BLOCK = (3, 10, 30, 102, 103)  # R_ARM_ that say how far it is: REL32, THM_CALL, THM_JUMP24, THM_JUMP11, THM_JUMP8
 
@@ -85,6 +86,9 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     bss = elf.get_section_by_name(".bss")
     table = elf.get_section_by_name(".symtab")
     numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
+    for s in elf.iter_sections():
+        if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
+            raise ValueError(f"section {s.name}: no variable may begin with a value")
     external: dict[int, str] = {}
     used: dict[int, bytes] = {}  # where a text that something points to begins
     places: list[int] = []
@@ -112,9 +116,9 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     at_pairs = next(s for s in table.iter_symbols() if s.name == "mica_text_pairs")["st_value"] - BLOCK
     for i, pair in enumerate(pairs):
         block[at_pairs + 2 * i : at_pairs + 2 * i + 2] = bytes(pair)
-    lies, joined = _joined({packed.get(text, text) for text in used.values()})
+    lies, strings = joined({packed.get(text, text) for text in used.values()})
     begin = len(block)
-    block += joined
+    block += strings
 
     lines = ['.section .data.rel.ro.image, "aw"', ".balign 4", "image:"]
     done = 0
@@ -148,20 +152,20 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     return bytes(block), "\n".join(lines) + "\n"
 
 
-def _joined(texts: Collection[bytes]) -> tuple[Mapping[bytes, int], bytes]:
+def joined(texts: Collection[bytes]) -> tuple[Mapping[bytes, int], bytes]:
     """Where each text begins in all of them, each once, none that another ends in."""
     lies: dict[bytes, int] = {}
-    joined = bytearray()
+    out = bytearray()
     backwards = sorted(texts, key=lambda text: text[::-1], reverse=True)
     last = b""
     for text in backwards:
-        if text and last.endswith(text):
+        if out and last.endswith(text):
             lies[text] = lies[last] + len(last) - len(text)
             continue
-        lies[text] = len(joined)
-        joined += text + b"\0"
+        lies[text] = len(out)
+        out += text + b"\0"
         last = text
-    return lies, bytes(joined)
+    return lies, bytes(out)
 
 
 def main(elf: str, texts: str, to: str) -> int:
