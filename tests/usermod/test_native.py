@@ -185,7 +185,7 @@ def test_emulated(
                 for expected, got in zip(host.run(x), runner.run(x), strict=True):
                     np.testing.assert_array_equal(expected[0], got[0])
         # Threads: one on each of its cores. Messages, which are packed on a Cortex-M0+.
-        more = {"MPS2_AN385": ON_CORTEX_M3, "RPI_PICO": ["arena_threads", "raw_kernels_bad"]}.get(name, [])
+        more = {"MPS2_AN385": ON_CORTEX_M3, "RPI_PICO": ["arena_threads", "model_load"]}.get(name, [])
         for script in ON_EMULATORS + more:
             assert run_native(board, script, models) == expected_lines(script), script
         for script in ("soft_reset_before", "soft_reset_after"):
