@@ -121,7 +121,7 @@ HELPER uint32_t get_shape(mp_obj_t obj, const char *name, uint32_t *dims) {
 // By address: the call that makes the status sets *what, and C leaves open which argument is evaluated first.
 HELPER void check(mica_status_t status, const char **what) {
     if (status != MICA_OK) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("%s"), *what == NULL ? "arguments disagree" : *what);
+        mp_raise_msg(&mp_type_ValueError, (mp_rom_error_text_t)(*what == NULL ? "arguments disagree" : *what));
     }
 }
 

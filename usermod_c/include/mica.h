@@ -63,10 +63,10 @@ typedef struct {
 
 // One tensor as the outside sees it. `name` is inside the file; dims beyond rank are 1.
 typedef struct {
-    const char *name;
     uint8_t dtype;           // MICA_DTYPE_*
     uint8_t rank;
     uint8_t space;           // MICA_SPACE_*
+    const char *name;
     uint32_t dims[MICA_MAX_RANK];
     float scale;
     int32_t zero_point;
@@ -220,6 +220,13 @@ bool mica_kernel_present(uint32_t id);
 // One line for people: what was wrong, where, what to do. Writes at most `bytes` including the zero; returns buf.
 // base and len as given to the failing call (for names), or null.
 char *mica_error_text(const mica_error_t *err, const void *base, size_t len, char *buf, size_t bytes);
+
+#ifdef MICA_PACKED_TEXTS
+// Where the build packs messages (native modules, toolchain/native_image.py): a byte from 0x80 on stands for two others. Writes one as it
+// was, as much as there is room for, and a zero; returns its length. Only our own texts: a name out of a file is UTF-8.
+extern const uint8_t mica_text_pairs[128][2];
+size_t mica_text(const char *text, char *buf, size_t bytes);
+#endif
 
 // Instruction set the kernels of this build were written for: "ref", "armv6m", ...
 const char *mica_isa(void);

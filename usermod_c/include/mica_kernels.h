@@ -35,18 +35,21 @@ typedef struct {
     uint16_t pad_top, pad_left;
 } mica_window_t;
 
+// Where structures of parameters begin with their bytes, it is for the Cortex-M0+, which reaches bytes 31 behind a pointer in one
+// instruction, words 124. conv2d_s8 does not: its loops take 0.1 % more cycles then.
+
 // Weights, and how an accumulator of output channel o becomes an int8:
 // y = clamp(y_zero + requant(acc, mult[o], shift[o]), act_min, act_max); rounding: kernels/requant.h.
 typedef struct {
+    int8_t y_zero;
+    int8_t act_min, act_max;
+    uint8_t fast;          // claims what MICA_STEP_FLAG_FAST says; check_constants refuses a false claim
+    uint8_t layout;        // MICA_LAYOUT_*: how the rows of weights lie
     const int8_t *weights; // the first row
     const int8_t *table;   // of layout CODES4: MICA_CODES values, whose numbers the rows hold
     const int32_t *bias;   // one for each output channel, -x_zero * sum(w) included
     const int32_t *mult;   // one for each output channel, 0 or more
     const int8_t *shift;   // one for each output channel, -30 to 31, to the right
-    int8_t y_zero;
-    int8_t act_min, act_max;
-    uint8_t fast;          // claims what MICA_STEP_FLAG_FAST says; check_constants refuses a false claim
-    uint8_t layout;        // MICA_LAYOUT_*: how the rows of weights lie
 } mica_channels_t;
 
 // ---- conv2d_s8: y[oy,ox,o] = out(bias[o] + sum over ky,kx,i of x[oy*sh - pt + ky*dh, ox*sw - pl + kx*dw, i] * w[o,ky,kx,i])
@@ -70,11 +73,11 @@ mica_status_t mica_conv2d_s8_check_constants(const mica_conv2d_s8_t *p, const ch
 // ---- depthwise_conv2d_s8: as conv2d_s8, but output channel o reads input channel o / m only, m = Cout / C
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C * m]; weights int8 [C * m, KH, KW]; rows: OH
 typedef struct {
+    int8_t x_zero;
     const int8_t *x;
     int8_t *y;
     mica_channels_t ch;
     mica_window_t win;
-    int8_t x_zero;
 } mica_depthwise_conv2d_s8_t;
 
 size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p);
@@ -87,12 +90,12 @@ mica_status_t mica_depthwise_conv2d_s8_check_constants(const mica_depthwise_conv
 //      iy * sh + ky * dh = oy + pt and ix * sw + kx * dw = ox + pl, or x_zero where there is no such iy and ix inside x
 //   x int8 [1, H, W, Cin]; y int8 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]; groups as conv2d_s8; rows: OH
 typedef struct {
+    int8_t x_zero;
     const int8_t *x;
     int8_t *y;
     mica_channels_t ch;
     mica_window_t win;
     uint16_t groups;
-    int8_t x_zero;
 } mica_conv_transpose2d_s8_t;
 
 size_t mica_conv_transpose2d_s8_x_bytes(const mica_conv_transpose2d_s8_t *p);
@@ -120,10 +123,10 @@ mica_status_t mica_fully_connected_s8_check_constants(const mica_fully_connected
 // ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, a window of none gives -128
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows: OH
 typedef struct {
+    int8_t act_min, act_max;
     const int8_t *x;
     int8_t *y;
     mica_window_t win;
-    int8_t act_min, act_max;
 } mica_max_pool2d_s8_t;
 
 size_t mica_max_pool2d_s8_x_bytes(const mica_max_pool2d_s8_t *p);
@@ -132,6 +135,9 @@ size_t mica_max_pool2d_s8_y_bytes(const mica_max_pool2d_s8_t *p);
 // ---- average_pool2d_s8: y = clamp(y_zero + requant(sum of (x - x_zero), mult[e], shift[e])), e = n - 1, or 0 with one entry
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; n: taps inside the image, and its pads with count_include_pad; rows: OH
 typedef struct {
+    uint8_t count_include_pad;
+    int8_t x_zero, y_zero;
+    int8_t act_min, act_max;
     const int8_t *x;
     int8_t *y;
     const int32_t *mult;    // `entries` of them
@@ -139,9 +145,6 @@ typedef struct {
     mica_window_t win;      // dilation 1
     uint16_t pad_bottom, pad_right;
     uint32_t entries;       // 1 or kernel_h * kernel_w
-    uint8_t count_include_pad;
-    int8_t x_zero, y_zero;
-    int8_t act_min, act_max;
 } mica_average_pool2d_s8_t;
 
 size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p);
@@ -150,9 +153,9 @@ mica_status_t mica_average_pool2d_s8_check_constants(const mica_average_pool2d_s
 
 // numpy broadcasting of two inputs to y, for add, mul, minmax, div, and the batches of matmul.
 typedef struct {
-    uint32_t n[MICA_MAX_RANK];  // y's dimensions, neighbours that broadcast alike merged, outermost first; n[0..rank)
     uint8_t a_moves, b_moves;   // bit i: the input has dimension i; otherwise it repeats along it
     uint8_t rank;               // 1 or more
+    uint32_t n[MICA_MAX_RANK];  // y's dimensions, neighbours that broadcast alike merged, outermost first; n[0..rank)
 } mica_broadcast_t;
 
 // Fills p from the shapes; comes before the kernel's check.
@@ -167,26 +170,26 @@ uint32_t mica_broadcast_y_size(const mica_broadcast_t *p);
 // ---- add_s8: y = clamp(y_zero + ((a * mult_a + b * mult_b + offset) >> shift)), with numpy broadcasting
 //   mica_broadcast_shapes fills shape; rows: elements of y
 typedef struct {
+    uint8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int8_t *a, *b;
     int8_t *y;
     int32_t mult_a, mult_b, offset;
     mica_broadcast_t shape;
-    uint8_t shift;
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_add_s8_t;
 
 // ---- softmax_s8: e[i] = table[max(x) - x[i]]; y[i] = min(127, (n[i] + sum(e) / 2) / sum(e) + y_zero), row by row
 //   x, y int8 [rows, axis]; table uint32 [256], table[0] >= 1, table <= 2^23, axis * max(table) <= 2^31; rows: rows
 //   n[i] = 256 * e[i]; with `wide` the table has 512 entries and n[i] = table[256 + max(x) - x[i]], at most 2^31
 typedef struct {
+    uint8_t wide;  // 0 or 1
+    int8_t y_zero;
     const int8_t *x;
     int8_t *y;
     const uint32_t *table;
     uint32_t rows;
     uint16_t axis;
-    uint8_t wide;  // 0 or 1
-    int8_t y_zero;
 } mica_softmax_s8_t;
 
 size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y
@@ -207,11 +210,11 @@ typedef struct {
 // ---- transpose_s8: dimension i of y is dimension perm[i] of x
 //   rows: y's outermost dimension
 typedef struct {
+    uint8_t perm[MICA_MAX_RANK];
+    uint8_t rank;                    // 0 is one element
     const int8_t *x;
     int8_t *y;
     uint16_t y_dims[MICA_MAX_RANK];  // y_dims[0..rank)
-    uint8_t perm[MICA_MAX_RANK];
-    uint8_t rank;                    // 0 is one element
 } mica_transpose_s8_t;
 
 size_t mica_transpose_s8_x_bytes(const mica_transpose_s8_t *p);  // and of y
@@ -235,11 +238,11 @@ size_t mica_move_s8_y_bytes(const mica_move_s8_t *p);
 // ---- concat_s8: row by row, part[0] bytes of x[0], part[1] of x[1], ...
 //   x[k] int8 [rows, part[k]]; y int8 [rows, sum of part]; rows: rows
 typedef struct {
+    uint8_t n;                       // 1 to MICA_MAX_INPUTS
     const int8_t *x[MICA_MAX_INPUTS];
     int8_t *y;
     uint32_t part[MICA_MAX_INPUTS];  // part[0..n)
     uint32_t rows;
-    uint8_t n;                       // 1 to MICA_MAX_INPUTS
 } mica_concat_s8_t;
 
 size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p);
@@ -249,12 +252,12 @@ size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p);
 //   last padded one
 enum { MICA_PAD_CONSTANT, MICA_PAD_EDGE, MICA_PAD_REFLECT, MICA_PAD_WRAP };
 typedef struct {
-    const int8_t *x;
-    int8_t *y;
-    uint16_t x_dims[MICA_MAX_RANK], y_dims[MICA_MAX_RANK], begin[MICA_MAX_RANK];
     uint8_t rank;  // 0 is one element
     uint8_t mode;  // MICA_PAD_*
     int8_t value;  // of MICA_PAD_CONSTANT
+    const int8_t *x;
+    int8_t *y;
+    uint16_t x_dims[MICA_MAX_RANK], y_dims[MICA_MAX_RANK], begin[MICA_MAX_RANK];
 } mica_pad_s8_t;
 
 size_t mica_pad_s8_x_bytes(const mica_pad_s8_t *p);
@@ -278,12 +281,12 @@ mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const ch
 //   x int8 [rows, x_n, inner]; y the same, and may be the same bytes; rows_of int8 [rows, r_n, inner], r_n < x_n
 //   index int32 [rows / per_index]: circular: mod x_n; else clamped to [0, x_n - r_n]; rows: rows
 typedef struct {
+    bool circular;
     const int8_t *x, *rows_of;
     const int32_t *index;
     int8_t *y;
     uint32_t rows, per_index, inner;
     uint16_t x_n, r_n;
-    bool circular;
 } mica_scatter_s8_t;
 
 size_t mica_scatter_s8_y_bytes(const mica_scatter_s8_t *p);
@@ -293,12 +296,12 @@ size_t mica_scatter_s8_y_bytes(const mica_scatter_s8_t *p);
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows [OH], row_weights [OH, row_taps], and likewise columns of W and OW
 //   the weights of an entry sum to 2048, their absolute values to 2896 at most; all taps are inside x; rows: OH
 typedef struct {
+    uint8_t row_taps, column_taps;
     const int8_t *x;
     int8_t *y;
     const uint16_t *rows, *columns;
     const int16_t *row_weights, *column_weights;
     uint16_t in_h, in_w, in_c, out_h, out_w;
-    uint8_t row_taps, column_taps;
 } mica_resize_linear_s8_t;
 
 size_t mica_resize_linear_s8_x_bytes(const mica_resize_linear_s8_t *p);
@@ -322,41 +325,41 @@ size_t mica_embedding_s8_table_bytes(const mica_embedding_s8_t *p);
 // ---- mul_s8: y = clamp(y_zero + requant((a - a_zero) * (b - b_zero), mult, shift)), with numpy broadcasting
 //   mica_broadcast_shapes fills shape; rows: elements of y
 typedef struct {
+    int8_t shift;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
     const int8_t *a, *b;
     int8_t *y;
     mica_broadcast_t shape;
     int32_t mult;
-    int8_t shift;
-    int8_t a_zero, b_zero, y_zero;
-    int8_t act_min, act_max;
 } mica_mul_s8_t;
 
 // ---- minmax_s8: y = clamp(y_zero + (the smaller, or larger, of a * mult_a + offset_a and b * mult_b + offset_b >> shift))
 //   mica_broadcast_shapes fills shape; rows: elements of y
 typedef struct {
-    const int8_t *a, *b;
-    int8_t *y;
-    mica_broadcast_t shape;
-    int32_t mult_a, offset_a, mult_b, offset_b;
     uint8_t shift;
     uint8_t larger;  // 0 the smaller, 1 the larger
     int8_t y_zero;
     int8_t act_min, act_max;
+    const int8_t *a, *b;
+    int8_t *y;
+    mica_broadcast_t shape;
+    int32_t mult_a, offset_a, mult_b, offset_b;
 } mica_minmax_s8_t;
 
 // ---- matmul_s8: y[m,n] = clamp(y_zero + requant(sum over k of (a[m,k] - a_zero) * (b[k,n] - b_zero), mult, shift))
 //   a int8 [batch, M, K]; b int8 [batch, K, N], or [batch, N, K] with transpose_b; y int8 [batch, M, N]; batches broadcast
 //   mica_matmul_s8_shapes, which looks at transpose_b, fills batch, m, k, n; K <= 33025; rows: batch * M
 typedef struct {
+    int8_t shift;
+    uint8_t transpose_b;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
     const int8_t *a, *b;
     int8_t *y;
     mica_broadcast_t batch;
     int32_t mult;
     uint16_t m, k, n;
-    int8_t shift;
-    uint8_t transpose_b;
-    int8_t a_zero, b_zero, y_zero;
-    int8_t act_min, act_max;
 } mica_matmul_s8_t;
 
 mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
@@ -374,14 +377,14 @@ enum {
     MICA_REDUCE_LOG
 };
 typedef struct {
-    const int8_t *x;
-    int8_t *y;
-    uint32_t outer, n, inner;
-    int32_t mult, bias;
     int8_t shift;
     uint8_t mode;  // MICA_REDUCE_*
     int8_t x_zero, y_zero;
     int8_t act_min, act_max;
+    const int8_t *x;
+    int8_t *y;
+    uint32_t outer, n, inner;
+    int32_t mult, bias;
 } mica_reduce_s8_t;
 
 size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p);
@@ -389,10 +392,10 @@ size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p);
 // ---- argmax_s8: where the largest (smallest) of the n numbers along an axis is, the first or last of equal ones
 //   x int8 [outer, n, inner]; y int32 [outer, inner]; rows: outer * inner
 typedef struct {
+    uint8_t minimum, select_last;
     const int8_t *x;
     int32_t *y;
     uint32_t outer, n, inner;
-    uint8_t minimum, select_last;
 } mica_argmax_s8_t;
 
 size_t mica_argmax_s8_x_bytes(const mica_argmax_s8_t *p);
@@ -401,10 +404,10 @@ size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
 // ---- top_k_s8: where the k largest (smallest) of the n numbers along an axis are, the best first, of equal ones the first
 //   x int8 [outer, n, inner]; y int32 [outer, k, inner], k <= n; rows: outer
 typedef struct {
+    uint8_t smallest;
     const int8_t *x;
     int32_t *y;
     uint32_t outer, n, inner, k;
-    uint8_t smallest;
 } mica_top_k_s8_t;
 
 size_t mica_top_k_s8_x_bytes(const mica_top_k_s8_t *p);
@@ -426,13 +429,13 @@ size_t mica_pick_s8_y_bytes(const mica_pick_s8_t *p);
 //   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign
 //   mica_broadcast_shapes fills shape; factor <= 2^21, shift <= 22; rows: elements of y
 typedef struct {
+    uint8_t shift;
+    int8_t a_zero, b_zero, y_zero;
+    int8_t act_min, act_max;
     const int8_t *a, *b;
     int8_t *y;
     mica_broadcast_t shape;
     uint32_t factor;
-    uint8_t shift;
-    int8_t a_zero, b_zero, y_zero;
-    int8_t act_min, act_max;
 } mica_div_s8_t;
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
@@ -463,16 +466,16 @@ void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constan
 //   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)
 //   x int8 [rows, axis]; y int8 [rows, axis], with `sum` [rows]; table as for softmax_s8; rows: rows
 typedef struct {
+    uint8_t shift;
+    uint8_t sum;  // 1: the logarithm of the sum of the exponentials, one number a row
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int8_t *x;
     int8_t *y;
     const uint32_t *table;
     uint32_t rows;
     int32_t mult, mult_log, offset;
     uint16_t axis;
-    uint8_t shift;
-    uint8_t sum;  // 1: the logarithm of the sum of the exponentials, one number a row
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_log_softmax_s8_t;
 
 size_t mica_log_softmax_s8_x_bytes(const mica_log_softmax_s8_t *p);
@@ -487,15 +490,6 @@ mica_status_t mica_log_softmax_s8_check_constants(const mica_log_softmax_s8_t *p
 #define MICA_TABLE_S16 257
 enum { MICA_CELL_RNN, MICA_CELL_LSTM, MICA_CELL_GRU, MICA_CELL_GRU_RESET_AFTER };
 typedef struct {
-    const int8_t *x;
-    const int8_t *h0, *c0;   // initial states; initial says which of them there are
-    int8_t *y;
-    const int8_t *weights;
-    const int32_t *terms;
-    const int8_t *shifts;
-    const int16_t *gate, *candidate, *output;  // tables
-    int32_t in_mult, out_mult;  // c0 to the cell state, and back to y
-    uint16_t time, batch, in_n, units;
     int8_t in_shift, out_shift;
     int8_t h_zero, c0_zero, y_zero;
     uint8_t cell;         // MICA_CELL_*
@@ -507,6 +501,15 @@ typedef struct {
     uint8_t cell_result;  // y is the last cell state
     uint8_t coupled;      // the forget gate is 1 - the input gate
     uint8_t peepholes;
+    uint16_t time, batch, in_n, units;
+    const int8_t *x;
+    const int8_t *h0, *c0;   // initial states; initial says which of them there are
+    int8_t *y;
+    const int8_t *weights;
+    const int32_t *terms;
+    const int8_t *shifts;
+    const int16_t *gate, *candidate, *output;  // tables
+    int32_t in_mult, out_mult;  // c0 to the cell state, and back to y
 } mica_recurrent_s8_t;
 
 size_t mica_recurrent_s8_x_bytes(const mica_recurrent_s8_t *p);
@@ -520,6 +523,7 @@ mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, co
 // ---- features_s8: y[r,f] = clamp((v + offset[f] + 2^7) >> 8), v = x[r,f] * scale[f] * 2^exponent[f] rounded, within +-2^40
 //   x float32 [rows, n] as bit patterns; y int8 [rows, n]; a NaN gives clamp(missing[f]); rows: rows
 typedef struct {
+    int8_t act_min, act_max;
     const int32_t *x;
     int8_t *y;
     const int32_t *scale;  // above -2^31
@@ -528,7 +532,6 @@ typedef struct {
     const int8_t *missing;
     uint32_t rows;
     uint16_t n;
-    int8_t act_min, act_max;
 } mica_features_s8_t;
 
 size_t mica_features_s8_x_bytes(const mica_features_s8_t *p);
@@ -562,6 +565,9 @@ mica_status_t mica_ranks_s8_check_constants(const mica_ranks_s8_t *p, const char
 #define MICA_TREE_COLUMNS 0x2000 // most columns of x and of y
 #define MICA_TREE_JUMP 0x7fff    // words from a node's first child to its second
 typedef struct {
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int8_t *x;
     int8_t *y;
     const uint16_t *nodes;
@@ -570,9 +576,6 @@ typedef struct {
     uint32_t rows, words, trees;
     uint16_t in_n, out_n;
     int32_t mult;
-    int8_t shift;
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_trees_s8_t;
 
 size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
@@ -591,6 +594,9 @@ mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char
 #define MICA_FOREST_COLUMNS 255      // most columns of x
 #define MICA_FOREST_SPARE 3          // so that four words are read for each look at the end
 typedef struct {
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int8_t *x;
     int8_t *y;
     const int32_t *nodes, *leaves;
@@ -599,9 +605,6 @@ typedef struct {
     uint32_t rows, words, trees, units;
     uint16_t in_n, out_n;
     int32_t mult;
-    int8_t shift;
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_forest_s8_t;
 
 size_t mica_forest_s8_x_bytes(const mica_forest_s8_t *p);
@@ -615,6 +618,7 @@ mica_status_t mica_forest_s8_check_constants(const mica_forest_s8_t *p, const ch
 #define MICA_DISTANCES_SQUARES 1
 #define MICA_DISTANCES_PRODUCTS 2
 typedef struct {
+    uint8_t kind;
     const int32_t *x;
     int32_t *y;
     const int16_t *points;
@@ -625,7 +629,6 @@ typedef struct {
     uint32_t rows;
     uint16_t in_n, out_n;
     int16_t bound;
-    uint8_t kind;
 } mica_distances_s8_t;
 
 size_t mica_distances_s8_x_bytes(const mica_distances_s8_t *p);
@@ -639,17 +642,17 @@ mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, co
 #define MICA_NEAREST_BY_ROOT 1
 #define MICA_NEAREST_BY_VALUE 2
 typedef struct {
+    uint8_t kind;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int32_t *x;
     int8_t *y;
     const uint16_t *target;
     const int16_t *value;
     uint32_t rows;
     uint16_t in_n, out_n, k;
-    uint8_t kind;
     int32_t mult;
-    int8_t shift;
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_nearest_s8_t;
 
 size_t mica_nearest_s8_x_bytes(const mica_nearest_s8_t *p);
@@ -661,6 +664,10 @@ mica_status_t mica_nearest_s8_check_constants(const mica_nearest_s8_t *p, const 
 //   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
 #define MICA_MACHINE_TABLE 257  // entries
 typedef struct {
+    int8_t in_shift, shift;
+    uint8_t down;
+    int8_t y_zero;
+    int8_t act_min, act_max;
     const int32_t *x;
     int8_t *y;
     const int32_t *table;  // within +-2^22
@@ -669,10 +676,6 @@ typedef struct {
     uint32_t rows;
     uint16_t in_n, out_n;
     int32_t in_mult, in_offset, mult;
-    int8_t in_shift, shift;
-    uint8_t down;
-    int8_t y_zero;
-    int8_t act_min, act_max;
 } mica_machine_s8_t;
 
 size_t mica_machine_s8_x_bytes(const mica_machine_s8_t *p);
@@ -692,6 +695,11 @@ mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const 
 #define MICA_LOG_MEL_CIRCLE 128  // not in files: the twiddles are as symmetric as a circle, and [0] is 1
 #define MICA_LOG_MEL_MOST_POINTS 2048
 typedef struct {
+    int8_t floor_exponent;
+    int8_t shift;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+    uint8_t flags;
     const int16_t *x;
     int8_t *y;
     const int16_t *window;    // [frame]
@@ -706,11 +714,6 @@ typedef struct {
     uint16_t samples, frames, pad;
     uint16_t frame, hop, fft, bands, out_n, preemphasis;
     uint16_t bin_begin, bin_end;  // those bins that a filter holds
-    int8_t floor_exponent;
-    int8_t shift;
-    int8_t y_zero;
-    int8_t act_min, act_max;
-    uint8_t flags;
 } mica_log_mel_s8_t;
 
 size_t mica_log_mel_s8_x_bytes(const mica_log_mel_s8_t *p);
@@ -725,6 +728,10 @@ void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p);
 //   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1, t]; y int8 [heads, m, e]
 //   table uint16 [257]; scratch: mica_attend_s8_scratch_bytes(p), 4-byte aligned; rows: heads * m
 typedef struct {
+    int8_t fall_shift, shift;
+    int8_t q_zero, k_zero, v_zero, y_zero;
+    int8_t act_min, act_max;
+    uint8_t more;
     const int8_t *q, *k, *v;
     const int32_t *length;
     int8_t *y;
@@ -733,10 +740,6 @@ typedef struct {
     uint32_t heads, limit, fall;
     int32_t mult;
     uint16_t m, t, d, e;
-    int8_t fall_shift, shift;
-    int8_t q_zero, k_zero, v_zero, y_zero;
-    int8_t act_min, act_max;
-    uint8_t more;
 } mica_attend_s8_t;
 
 // As many rows of keys and values as there are to be seen.
@@ -751,13 +754,13 @@ uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);
 // ---- rotate_s8: rows of two halves, turned against each other; formula: SPEC.md, kernel 49
 //   x, y int8 [rows, 2 * half]; c, s int8 [turns, half], each row for `inner` rows of x, and then again; y may be x
 typedef struct {
+    uint8_t shift;
+    int8_t x_zero, c_zero, s_zero, y_zero;
+    int8_t act_min, act_max;
     const int8_t *x, *c, *s;
     int8_t *y;
     uint32_t rows, half, turns, inner;
     int32_t mult_c, mult_s;
-    uint8_t shift;
-    int8_t x_zero, c_zero, s_zero, y_zero;
-    int8_t act_min, act_max;
 } mica_rotate_s8_t;
 
 // ---- pcan_s8: features of speech as TensorFlow Lite Micro's front end has them; formula: SPEC.md, kernel 50
@@ -766,6 +769,9 @@ typedef struct {
 //   scratch: mica_pcan_s8_scratch_bytes; rows: 1
 #define MICA_PCAN_MOST_POINTS 2048
 typedef struct {
+    uint8_t places, snr_shift, log_places;
+    int8_t correction, shift, y_zero;
+    int8_t act_min, act_max;
     const int16_t *x;
     int8_t *y;
     const int16_t *window;    // [frame]
@@ -777,9 +783,6 @@ typedef struct {
     uint32_t samples, frames, n_gains;
     int32_t mult;
     uint16_t frame, hop, fft, bands, even, odd, least;
-    uint8_t places, snr_shift, log_places;
-    int8_t correction, shift, y_zero;
-    int8_t act_min, act_max;
 } mica_pcan_s8_t;
 
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);

@@ -21,9 +21,10 @@ float L2F(int64_t x) {
         low = low >> 1 | high << 31 | (low & 1);
         high >>= 1;
     }
-    float f = (float)low;
-    for (; cut > 0; cut--) {
-        f *= 2;
-    }
-    return x < 0 ? -f : f;
+    union {
+        float f;
+        uint32_t bits;
+    } of = { (float)low };
+    of.bits += (uint32_t)cut << 23; // times 2^cut: nothing is cut off 0
+    return x < 0 ? -of.f : of.f;
 }

@@ -9,11 +9,11 @@ mp_native_types_t mp_native_types;
 // ---- Names ----
 
 // Where the numbers of our names lead: place + 1 in the module's list, 0 for none. Filled when the module is loaded.
-#define SLOTS (512)
+#define SLOTS (256)
 #if NATIVE_NAMES_COUNT > SLOTS * 3 / 4
-#error "SLOTS: more are needed"
+#error "SLOTS: more are needed, and two bytes for each"
 #endif
-uint16_t mp_native_slots[SLOTS];
+uint8_t mp_native_slots[SLOTS];
 
 qstr mp_native_qstr(qstr q) {
     return q < NATIVE_NAMES ? q : mp_native_qstr_table[q - NATIVE_NAMES];
@@ -35,7 +35,7 @@ static void fill_slots(void) {
         while (mp_native_slots[i] != 0) {
             i = (i + 1) % SLOTS;
         }
-        mp_native_slots[i] = (uint16_t)(place + 1);
+        mp_native_slots[i] = (uint8_t)(place + 1);
     }
 }
 
@@ -178,9 +178,26 @@ static void print_to_line(void *data, const char *text, size_t len) {
     }
 }
 
+#ifdef MICA_PACKED_TEXTS
+char mp_native_text[112]; // for a heap that is full, or locked
+
+void mp_native_raise_msg(const mp_obj_type_t *type, const char *text) {
+    line_t line;
+    size_t n = mica_text(text, line.text, sizeof(line.text));
+    char *kept = m_malloc_maybe(n + 1);
+    if (kept == NULL) {
+        kept = mp_native_text;
+        n = n < sizeof(mp_native_text) ? n : sizeof(mp_native_text) - 1;
+    }
+    memcpy(kept, line.text, n);
+    kept[n] = 0;
+    mp_fun_table.raise_msg(type, kept);
+}
+#else
 void mp_native_raise_msg(const mp_obj_type_t *type, const char *text) {
     mp_fun_table.raise_msg(type, text);
 }
+#endif
 
 void mp_native_raise_msg_varg(const mp_obj_type_t *type, const char *format, ...) {
     line_t line;
@@ -188,6 +205,11 @@ void mp_native_raise_msg_varg(const mp_obj_type_t *type, const char *format, ...
     const mp_print_t print = { &line, print_to_line };
     va_list args;
     va_start(args, format);
+    #ifdef MICA_PACKED_TEXTS
+    char whole[160];
+    mica_text(format, whole, sizeof(whole));
+    format = whole;
+    #endif
     mp_vprintf(&print, format, args);
     va_end(args);
     nlr_raise(mp_obj_new_exception_arg1(type, mp_obj_new_str(line.text, line.len)));
@@ -270,6 +292,13 @@ static void find_types(void) {
     t->TypeError = builtin_type(MP_QSTR_TypeError);
     t->ValueError = builtin_type(MP_QSTR_ValueError);
 }
+
+#ifdef MICA_NATIVE_FIXED
+#define mpy_init mp_native_at_start // entry.c calls it
+mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args);
+const mp_fun_table_t *mp_native_at_functions;
+const uint16_t *mp_native_at_names;
+#endif
 
 mp_obj_t mpy_init(mp_obj_fun_bc_t *self, size_t n_args, size_t n_kw, mp_obj_t *args) {
     (void)n_args;

@@ -33,6 +33,16 @@ extern mp_native_types_t mp_native_types;
 #include "py/runtime.h"
 #include "py/stackctrl.h"
 #include "py/unicode.h"
+#include "py/nativeglue.h"
+
+// Linked as if for a fixed address (toolchain/native_image.py): the two addresses that only the loader knows, from entry.c.
+#ifdef MICA_NATIVE_FIXED
+extern const mp_fun_table_t *mp_native_at_functions;
+extern const uint16_t *mp_native_at_names;
+#define mp_fun_table (*mp_native_at_functions)
+#define mp_native_qstr_table mp_native_at_names
+#endif
+
 #include "py/dynruntime.h"
 
 // In constant tables; mpy_ld.py knows where the table of functions has it.

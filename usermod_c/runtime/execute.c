@@ -89,15 +89,19 @@ const char *mica_isa(void) {
 }
 
 const char *mica_kernel_name(uint32_t id) {
-    switch (id) {
-        #define NAME_OF(name, NAME, least, most, in_place, X, LAST, Y) \
-    case MICA_KERNEL_##NAME: \
-        return #name;
-        MICA_KERNELS(NAME_OF)
-        #undef NAME_OF
-        default:
-            return NULL;
+    #define ID_OF(name, NAME, least, most, in_place, X, LAST, Y) MICA_KERNEL_##NAME,
+    static const uint8_t ids[] = { MICA_KERNELS(ID_OF) };
+    #undef ID_OF
+    #define NAME_OF(name, NAME, least, most, in_place, X, LAST, Y) #name "\0"
+    static const char names[] = MICA_KERNELS(NAME_OF);
+    #undef NAME_OF
+    const char *name = names;
+    for (size_t i = 0; i < sizeof(ids); ++i, name += strlen(name) + 1) {
+        if (ids[i] == id) {
+            return name;
+        }
     }
+    return NULL;
 }
 
 bool mica_kernel_present(uint32_t id) {

@@ -5,7 +5,38 @@ typedef struct {
     char *at, *end;  // end: the last byte, kept for the zero
 } text_t;
 
+static void put_byte(text_t *t, uint8_t c) {
+    #ifdef MICA_PACKED_TEXTS
+    if (c >= 0x80) {
+        const uint8_t *pair = mica_text_pairs[c - 0x80];
+        put_byte(t, pair[0]);
+        put_byte(t, pair[1]);
+        return;
+    }
+    #endif
+    if (t->at < t->end) {
+        *t->at++ = (char)c;
+    }
+}
+
+// One of our own texts.
 static void put(text_t *t, const char *s) {
+    while (*s) {
+        put_byte(t, (uint8_t)*s++);
+    }
+}
+
+#ifdef MICA_PACKED_TEXTS
+size_t mica_text(const char *s, char *buf, size_t bytes) {
+    text_t text = { buf, buf + bytes - 1 };
+    put(&text, s);
+    *text.at = 0;
+    return (size_t)(text.at - buf);
+}
+#endif
+
+// One of a file's, in UTF-8.
+static void put_name(text_t *t, const char *s) {
     while (*s && t->at < t->end) {
         *t->at++ = *s++;
     }
@@ -45,7 +76,7 @@ static void put_record(text_t *t, const char *kind, const mica_file_t *f, uint32
     }
     if (name != NULL && *name) {
         put(t, " (");
-        put(t, name);
+        put_name(t, name);
         put(t, ")");
     }
     put(t, ": ");

@@ -68,13 +68,13 @@ struct mica_step {
 };
 
 struct mica_model {
-    mica_file_t file;
-    mica_info_t info;
     uint8_t *arena, *state;
     void *scratch;        // the rest of the arena
     size_t scratch_bytes;
     mica_step_t *steps;   // info.n_steps of them, behind this structure; with strips one more, for the call at work
     mica_order_t *order;  // behind them; null where the file has no strips
+    mica_info_t info;
+    mica_file_t file;
 };
 
 // Tensor `id`, read and validated again: what it holds agrees with itself and with its space. Fills *err on failure.
@@ -87,12 +87,12 @@ typedef struct {
     const mica_model_t *m;
     const uint8_t *record;
     mica_error_t *err;
-    mica_tensor_t x[MICA_MAX_INPUTS];
-    uint32_t n_inputs;
-    mica_tensor_t y;
     const char *what;    // why a kernel's check failed
     bool fast;           // claims FAST; taken by mica_load_channels
     uint8_t layout;      // of the weights; taken by mica_load_layout
+    uint32_t n_inputs;
+    mica_tensor_t y;     // before x: a Cortex-M0+ addresses 124 bytes from a pointer on
+    mica_tensor_t x[MICA_MAX_INPUTS];
 } mica_step_record_t;
 
 typedef mica_status_t (*mica_step_loader_t)(mica_step_record_t *r, mica_step_t *s);

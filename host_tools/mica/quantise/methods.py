@@ -72,6 +72,7 @@ def entropy(h: Histogram) -> Range:
         return minmax(h)
 
     up_to = np.concatenate([[0], np.cumsum(n)])
+    times = n.astype(np.float64)
 
     def divergence(low: float, high: float) -> float:
         first, end = np.searchsorted(x, low, "left"), np.searchsorted(x, high, "right")
@@ -80,11 +81,11 @@ def entropy(h: Histogram) -> Range:
         scale, zero = _grid(low, high)
         inside = slice(first, end)
         level = _levels(x[inside], scale, zero).astype(np.int64)
-        p = n[inside].astype(np.float64)
+        p = times[inside].copy()
         p[0] += up_to[first]
         p[-1] += up_to[-1] - up_to[end]
         # Within a level all bins in use become alike: that is what rounding forgets. The tails are not part of Q.
-        mass = np.bincount(level, n[inside], LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
+        mass = np.bincount(level, times[inside], LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
         whole = np.zeros(x.size)  # for one order of the sum, whichever part is inside
         q = whole[inside]
         np.take(mass, level, out=q)
@@ -92,7 +93,8 @@ def entropy(h: Histogram) -> Range:
         p /= np.add.reduce(p)
         np.maximum(q, 1e-12, out=q)
         np.divide(p, q, out=q)
-        return float(np.add.reduce(p * functions.log(q)))
+        p *= functions.log_of_normal(q)  # bins in use have counts, and levels in use a mass
+        return float(np.add.reduce(p))
 
     return _search(h, divergence, rounds=1)
 

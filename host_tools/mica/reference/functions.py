@@ -63,8 +63,9 @@ def _in_blocks(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
 def _polynomial(x: Array, coefficients: list[float]) -> Array:
     """coefficients[0] + x * (coefficients[1] + ...)."""
-    y = np.full_like(x, coefficients[-1])
-    for c in coefficients[-2::-1]:
+    y = x * coefficients[-1]
+    y += coefficients[-2]
+    for c in coefficients[-3::-1]:
         y *= x
         y += c
     return y
@@ -110,21 +111,35 @@ def log(x: Array) -> Array:
     """Natural logarithm: -infinity of 0, NaN of what is negative."""
     good = (x > 0) & (x < np.inf)
     small = x < 2.0**-1000
-    some_small = small.any()
-    b = (np.where(small, x * 2.0**100, x) if some_small else x).view(np.int64)
+    if small.any():
+        y = log_of_normal(np.where(small, x * 2.0**100, x), np.where(small, 100, 0))
+    else:
+        y = log_of_normal(x)
+    return y if good.all() else np.where(good, y, np.where(x == 0, -np.inf, np.where(x > 0, x, np.nan)))
+
+
+def log_of_normal(x: Array, less: Array | int = 0) -> Array:
+    """What `log` gives, of a float64 array all of whose numbers are positive, finite and no denormals: x / 2**less."""
+    b = x.view(np.int64)
     # The significand in sqrt(1/2)..sqrt(2), and its exponent.
-    e = (b - _SQRT_HALF_BITS) >> 52
-    m = (b - (e << 52)).view(np.float64)
-    if some_small:
-        e = np.where(small, e - 100, e)
-    s = (m - 1.0) / (m + 1.0)
+    exponent = b - _SQRT_HALF_BITS
+    exponent >>= 52
+    m = (b - (exponent << 52)).view(np.float64)
+    e = (exponent - less).astype(np.float64)
+    s = m - 1.0
+    m += 1.0
+    s /= m
     square = s * s
     rest = _polynomial(square, _LOG)
-    rest *= square * s
-    rest += e * LN2_LOW
-    rest += 2.0 * s
-    y = e * LN2_HIGH + rest
-    return y if good.all() else np.where(good, y, np.where(x == 0, -np.inf, np.where(x > 0, x, np.nan)))
+    square *= s
+    rest *= square
+    np.multiply(e, LN2_LOW, out=m)
+    rest += m
+    s *= 2.0
+    rest += s
+    e *= LN2_HIGH
+    e += rest
+    return e
 
 
 def log1p(x: Array) -> Array:

@@ -6,8 +6,10 @@ The sources are those of the user module: the engine, the kernels of the instruc
 usermod_c/natmod in between. Everything happens in the cache.
 """
 
+import ast
 import hashlib
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -21,7 +23,7 @@ from mica.isa import isas
 from mica.kernels import PARTS
 from mica.resources import data_dir
 from mica.source_lists import listed
-from mica.toolchain import sources, xtensa_cc
+from mica.toolchain import native_image, sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
@@ -68,14 +70,19 @@ _OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
 # What a package is made for unless told otherwise: those whose compiler is installed, not fetched, and which were loaded.
 USUAL = tuple(name for name, arch in ARCHS.items() if arch.prefix != WINDOWED)
 
-_FLAGS = ("-fpic", "-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")
+_FLAGS = ("-fno-common", "-U_FORTIFY_SOURCE", "-DNDEBUG")
 # Jump tables are tables of pointers, but on Cortex-M0, where they are bytes behind a call of libgcc. Only that is built as a whole.
-_NO_TABLES = ("-fno-jump-tables", "-fno-tree-switch-conversion")
+_NO_TABLES = ("-fpic", "-fno-jump-tables", "-fno-tree-switch-conversion")
 # The module is in RAM: for size, where what stays the same in a loop is not kept in registers that there are too few of. What the
 # compiler calls by itself is no part of the program that it sees.
-_WHOLE = ("-ffunction-sections", "-fdata-sections")
+_WHOLE = ("-fno-pic", "-ffunction-sections", "-fdata-sections", "-DMICA_PACKED_TEXTS")
 _SMALL = ("-Os", "-fno-move-loop-invariants", "-fno-tree-loop-im")
-_ONE_OBJECT = ("-Os", "-flto", "-flto-partition=one", "-fwhole-program", "-flinker-output=nolto-rel", "-r", "-nostdlib")
+# As if for a fixed address, every relocation kept for native_image.py.
+_FIXED = (
+    *("-Os", "-flto", "-flto-partition=one", "-nostdlib", "-static"),
+    "-Wl,-q,--gc-sections,-e,mp_native_at_start,-T,fixed.ld",
+    "-Wl,--unresolved-symbols=ignore-all",  # those of MicroPython, which native_image.py knows
+)
 _APART = ("libc.c", "fdiv.c", "l2f.c", "native.c")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
@@ -155,6 +162,8 @@ def build(
             compiler = xtensa_cc.compiler(folder, progress, unpinned=mp.unpinned)
         _write(folder / "types.h", _CONFIG)
         _write_names(folder, tree, [compiler, *arch.flags])
+        _write(folder / "texts.json", json.dumps(_messages(), indent=0))
+        _write(folder / "fixed.ld", native_image.SCRIPT)
         _write(folder / "Makefile", _makefile(arch, folder, tree, compiler, without))
         progress(f"building the native module for {name}")
         run_logged(["make", "-C", folder, f"-j{jobs}"], f"building for {name}", log, progress=progress)
@@ -250,6 +259,18 @@ def _write_names(folder: Path, tree: Path, compiler: Sequence[str]) -> None:
     _write(folder / "qstrs.h", f'#include "types.h"\n{constants}#define NATIVE_NAMES_COUNT ({n + 1})\n')
 
 
+def _messages() -> list[str]:
+    """The texts that runtime/message.c and natmod/native.c put together: those of the engine that have a space, and the binding's errors."""
+    found: set[str] = set()
+    literal = r'"(?:[^"\\\n]|\\.)*"'
+    for source in _listed("sources.txt"):
+        found.update(re.findall(rf"{literal}(?:\s*{literal})*", source.read_text(encoding="utf-8")))
+    for source in _binding():
+        found.update(re.findall(rf"MP_ERROR_TEXT\(({literal}(?:\s*{literal})*)\)", source.read_text(encoding="utf-8")))
+    texts = {"".join(ast.literal_eval(part) for part in re.findall(literal, words)) for words in found}
+    return sorted(text for text in texts if " " in text and text.isascii())
+
+
 def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
     root = data_dir("usermod_c")
     how = _WHOLE if arch.whole else _NO_TABLES
@@ -258,6 +279,8 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
     engine = ["-std=c99", *common, *_includes(arch.isa), "-DMICA_CRC_TABLES=1"]
     small = _SMALL if arch.whole else ("-Os",)
     binding = ["-std=gnu99", *small, *common, *_includes(arch.isa), *_seen_by_micropython(folder, tree, "qstrs.h")]
+    if arch.whole:
+        binding.append("-DMICA_NATIVE_FIXED")
     rules: list[str] = []
     objects: list[str] = []
     members: list[str] = []  # of engine.a, from which only what is asked for is taken: loops that several kernels share
@@ -276,13 +299,18 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
         target = f"obj/{name}.o"
         (members if without and "kernels" in source.parts and not arch.whole else objects).append(target)
         command = " ".join(f"'{word}'" for word in [compiler, *flags, "-MMD", "-MP", "-c", "-o", target, str(source)])
-        if source.suffix == ".S" and arch.prefix == ARM:
+        if source.suffix == ".S" and arch.prefix == ARM and not arch.whole:
             # Assembly loads addresses of its own labels, which mpy_ld.py relocates only in sections of this name. Both
             # kinds become one block of RAM, so the code runs there as well as anywhere.
             # Branches to other files, though, it takes only elsewhere.
             command += f" && if {arch.prefix}objdump -r {target} | grep -q R_ARM_ABS32; then "
             command += f"{arch.prefix}objcopy --prefix-alloc-sections=.data.rel.ro {target}; fi"
         rules.append(f"{target}: {source} Makefile qstrs.h\n\t@echo {source.name}; {command}\n")
+    if arch.whole:
+        seen = _seen_by_micropython(folder, tree, "types.h")[:-1]
+        entry = [compiler, "-std=gnu99", "-Os", "-fpic", *arch.flags, *_FLAGS, *_WARNINGS, *seen]
+        command = " ".join(f"'{word}'" for word in [*entry, "-c", "-o", "entry.o", str(root / "natmod" / "entry.c")])
+        rules.append(f"entry.o: {root / 'natmod' / 'entry.c'} Makefile\n\t@{command}\n")
     libgcc = "$(shell " + " ".join([compiler, *arch.flags, "-print-libgcc-file-name"]) + ")"
     link = [
         sys.executable,
@@ -292,10 +320,10 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
         "--qstrs",
         "names.h",
         *(["-l", "engine.a"] if members else []),
-        *(["-vvv"] if arch.prefix == WINDOWED else ["-l", "libgcc.a"]),
+        *(["-vvv"] if arch.prefix == WINDOWED else [] if arch.whole else ["-l", "libgcc.a"]),
     ]
     # The module's file name is among its names: so in this folder, without a path.
-    linked = ["whole.o"] if arch.whole else ["$(OBJ)"]
+    linked = ["entry.o", "image.o"] if arch.whole else ["$(OBJ)"]
     link += ["-o", "_mica.mpy", *linked]
     libraries = [*(["engine.a"] if members else []), *([] if arch.prefix == WINDOWED else ["libgcc.a"])]
     lines = [
@@ -304,9 +332,11 @@ def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequ
         f"MEMBERS = {' '.join(members)}",
         f"_mica.mpy: {' '.join(linked)} names.h {' '.join(libraries)} Makefile",
         f"\t@echo linking; rm -f $@; {' '.join(link)} >link.log || {{ cat link.log; rm -f $@; exit 1; }}",
-        "whole.o: $(OBJ) Makefile",
-        f"\t@echo whole; {' '.join([compiler, *arch.flags, *_FLAGS, *_WHOLE, *_ONE_OBJECT])} -o half.o $(OBJ)",
-        f"\t@{arch.prefix}ld -r --gc-sections -e mpy_init -o $@ half.o",
+        "fixed.elf: $(OBJ) libgcc.a fixed.ld Makefile",
+        f"\t@echo whole; {' '.join([compiler, *arch.flags, *_FLAGS, *_WHOLE, *_FIXED])} -o $@ $(OBJ) libgcc.a",
+        f"image.o: fixed.elf texts.json {native_image.__file__}",
+        f"\t@{sys.executable} {native_image.__file__} fixed.elf texts.json image.S",
+        f"\t@{compiler} {' '.join(arch.flags)} -c -o $@ image.S",
         f"engine.a: $(MEMBERS)\n\t@rm -f $@; {arch.prefix}ar rcs $@ $(MEMBERS)",
         "libgcc.a: Makefile",
         # Without what we have ourselves: mpy_ld.py would take both.

@@ -74,10 +74,12 @@ static uint32_t weight(uint8_t kind, int32_t far, uint32_t *first) {
     return (uint32_t)(((uint64_t)*first << 15) / r);
 }
 
+// floor((sum * 512 + weights) / (2 * weights)), without a signed division of 64 bits, which libgcc has apart: 0.6 kB.
 static int32_t mean(int64_t sum, int64_t weights) {
     const int64_t above = sum * 512 + weights, below = 2 * weights;
-    const int64_t whole = above / below;
-    return (int32_t)(above % below < 0 ? whole - 1 : whole);
+    const uint64_t size = (uint64_t)(above < 0 ? below - 1 - above : above);
+    const int32_t whole = (int32_t)(size / (uint64_t)below);
+    return above < 0 ? -whole : whole;
 }
 
 void mica_nearest_s8_ref(const mica_nearest_s8_t *p, MICA_KERNEL_ARGS) {

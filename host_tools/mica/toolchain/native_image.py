@@ -1,0 +1,186 @@
+"""Lays a native module that was linked at fixed addresses out for MicroPython's mpy_ld.py, and packs its messages.
+
+    fixed.elf: one block of code and constants, the messages, the variables -> image.bin and image.S -> image.o -> mpy_ld.py
+
+mpy_ld.py takes code that does not know where it lies, which on a Cortex-M0+ costs 4 bytes and an instruction more for each address
+and a table of them beside. Here the code is linked as for a fixed address, and every address in it becomes a relocation of data, which the loader
+of MicroPython carries out: image.S is the block with those in it.
+
+Messages (see `texts` of main) are packed: a byte from 0x80 on stands for two others, a table of which lies at mica_text_pairs.
+Executed by the Makefile of natmod.py, as a file: `native_image.py fixed.elf texts.json image.S`.
+"""
+
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+# Where the linker puts what. Nothing is that far apart in a module, so an address tells whose it is.
+BLOCK, TEXTS, VARIABLES = 0, 0x10000000, 0x20000000
+
+SCRIPT = f"""\
+SECTIONS
+{{
+    .texts {TEXTS:#x} : {{ *(.rodata*.str1.1) }}
+    .block {BLOCK:#x} : {{ *(.text .text.* .rodata .rodata.* .data.rel.ro .data.rel.ro.*) }}
+    .bss {VARIABLES:#x} (NOLOAD) : {{ *(.bss .bss.* COMMON) }}
+    /DISCARD/ : {{ *(.ARM.exidx* .ARM.extab*) }}
+}}
+"""
+
+CODES = 128  # of two bytes each
+_ALLOC = 2  # SHF_ALLOC
+_ABS32 = 2  # R_ARM_ABS32
+_IN_BLOCK = (3, 10, 30, 102, 103)  # R_ARM_ that say how far it is: REL32, THM_CALL, THM_JUMP24, THM_JUMP11, THM_JUMP8
+
+
+def pack(texts: Collection[bytes]) -> tuple[dict[bytes, bytes], list[tuple[int, int]]]:
+    """Each of the texts packed, and the two bytes of each code from 0x80 on: the commonest pair first, again and again."""
+    order = sorted(texts)
+    packed = [list(text) for text in order]
+    pairs: list[tuple[int, int]] = []
+    while len(pairs) < CODES:
+        counts = Counter(pair for text in packed for pair in itertools.pairwise(text))
+        if not counts:
+            break
+        pair, n = min(counts.items(), key=lambda item: (-item[1], item[0]))
+        if n < 4:  # 2 bytes of table
+            break
+        code = 0x80 + len(pairs)
+        pairs.append(pair)
+        packed = [_replaced(text, pair, code) for text in packed]
+    return dict(zip(order, map(bytes, packed), strict=True)), pairs
+
+
+def _replaced(text: Sequence[int], pair: tuple[int, int], code: int) -> list[int]:
+    out: list[int] = []
+    i = 0
+    while i < len(text):
+        both = i + 1 < len(text) and (text[i], text[i + 1]) == pair
+        out.append(code if both else text[i])
+        i += 2 if both else 1
+    return out
+
+
+def unpack(text: bytes, pairs: Sequence[tuple[int, int]]) -> bytes:
+    """What pack() was given."""
+    out = bytearray()
+    todo = list(reversed(text))
+    while todo:
+        byte = todo.pop()
+        if byte < 0x80:
+            out.append(byte)
+        else:
+            todo.extend(reversed(pairs[byte - 0x80]))
+    return bytes(out)
+
+
+def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
+    """The block, and the assembly that puts it together with its relocations. Raises ValueError for what cannot be placed."""
+    block = bytearray(elf.get_section_by_name(".block").data())
+    texts = elf.get_section_by_name(".texts").data()
+    bss = elf.get_section_by_name(".bss")
+    table = elf.get_section_by_name(".symtab")
+    numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
+    for s in elf.iter_sections():
+        if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
+            raise ValueError(f"section {s.name}: no variable may begin with a value")
+    external: dict[int, str] = {}
+    used: dict[int, bytes] = {}  # where a text that something points to begins
+    places: list[int] = []
+    for r in elf.get_section_by_name(".rel.block").iter_relocations():
+        symbol = table.get_symbol(r["r_info_sym"])
+        if symbol["st_shndx"] == "SHN_UNDEF" and not (
+            r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
+        ):
+            raise ValueError(f"undefined symbol: {symbol.name}")
+        if r["r_info_type"] in _IN_BLOCK:
+            if symbol["st_shndx"] != numbers[".block"]:
+                raise ValueError(f"{symbol.name} is outside of the code")
+            continue
+        if r["r_info_type"] != _ABS32:
+            raise ValueError(f"relocation {r['r_info_type']} of {symbol.name}")
+        at = r["r_offset"] - BLOCK
+        places.append(at)
+        if symbol["st_shndx"] == "SHN_UNDEF":
+            external[at] = symbol.name
+            continue
+        value = int.from_bytes(block[at : at + 4], "little")
+        if TEXTS <= value < TEXTS + len(texts):
+            used[value] = texts[value - TEXTS : texts.index(0, value - TEXTS)]
+    packed, pairs = pack({text for text in used.values() if text in messages})
+    at_pairs = next(s for s in table.iter_symbols() if s.name == "mica_text_pairs")["st_value"] - BLOCK
+    for i, pair in enumerate(pairs):
+        block[at_pairs + 2 * i : at_pairs + 2 * i + 2] = bytes(pair)
+    lies, strings = joined({packed.get(text, text) for text in used.values()})
+    begin = len(block)
+    block += strings
+
+    lines = ['.section .data.rel.ro.image, "aw"', ".balign 4", "image:"]
+    done = 0
+    for at in sorted(places):
+        value = int.from_bytes(block[at : at + 4], "little")
+        if at in external:
+            what = f"{external[at]} + {value}"
+        elif value in used:
+            what = f"image + {begin + lies[packed.get(used[value], used[value])]}"
+        elif value < TEXTS:
+            what = f"image + {value - BLOCK}"
+        elif VARIABLES <= value <= VARIABLES + bss["sh_size"]:
+            what = f"variables + {value - VARIABLES}"
+        else:
+            raise ValueError(f"an address at {at:#x} leads nowhere: {value:#x}")
+        if at > done:
+            lines.append(f'.incbin "image.bin", {done}, {at - done}')
+        lines.append(f".word {what}")
+        done = at + 4
+    if done < len(block):
+        lines.append(f'.incbin "image.bin", {done}, {len(block) - done}')
+    lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss['sh_size']}"]
+    for symbol in table.iter_symbols():
+        if symbol.name.startswith("mp_native_at_"):
+            where = symbol["st_value"]
+            lines += [f".global {symbol.name}"]
+            if where >= VARIABLES:
+                lines += [f".set {symbol.name}, variables + {where - VARIABLES}"]
+            else:
+                lines += [f".thumb_set {symbol.name}, image + {where & ~1}", f".type {symbol.name}, %function"]
+    return bytes(block), "\n".join(lines) + "\n"
+
+
+def joined(texts: Collection[bytes]) -> tuple[Mapping[bytes, int], bytes]:
+    """Where each text begins in all of them, each once, none that another ends in."""
+    lies: dict[bytes, int] = {}
+    out = bytearray()
+    backwards = sorted(texts, key=lambda text: text[::-1], reverse=True)
+    last = b""
+    for text in backwards:
+        if out and last.endswith(text):
+            lies[text] = lies[last] + len(last) - len(text)
+            continue
+        lies[text] = len(out)
+        out += text + b"\0"
+        last = text
+    return lies, bytes(out)
+
+
+def main(elf: str, texts: str, to: str) -> int:
+    """texts: a JSON list of the messages, which are read by what unpacks them."""
+    messages = {text.encode() for text in json.loads(Path(texts).read_text(encoding="utf-8"))}
+    with Path(elf).open("rb") as f:
+        try:
+            block, assembly = lay_out(ELFFile(f), messages)
+        except ValueError as e:
+            print(f"{elf}: error: {e}", file=sys.stderr)
+            return 1
+    Path(to).with_suffix(".bin").write_bytes(block)
+    Path(to).write_text(assembly, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
