@@ -120,3 +120,21 @@ def test_only_what_changed_is_computed_again(tmp_path: Path) -> None:
 
     assert changed(last) == {"y"}
     assert {*last.outputs, *first.outputs, "s_after"} <= changed(first)
+
+
+def test_texts_join_the_fit(tmp_path: Path) -> None:
+    """Their runs get the states that the float runs before them leave, as the samples have them; and they change weights."""
+    g, samples = _sums(tmp_path, False)
+    tuned = Tuned(g, g, calibrate(g, samples), {}, PLAIN)
+    rng = np.random.default_rng(10)
+    text: Samples = [{"x": rng.standard_normal((1, N)).astype(np.float32)} for _ in range(12)]
+    short = [dict(run) for run in text]
+    short[0]["s"] = np.zeros((1, N), np.float32)
+    streaming.play(g, text, TIES)
+
+    def weights(*texts: Samples) -> np.ndarray:
+        made = lowbits.run(tuned, samples, lowbits.candidates(g), chain=Chain(TIES, samples, texts)).graph
+        return np.concatenate([np.asarray(made.data(n.inputs[1])) for n in made.nodes if n.op == "FullyConnected"])
+
+    np.testing.assert_array_equal(weights(short), weights(text))
+    assert np.any(weights() != weights(text))
