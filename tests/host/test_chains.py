@@ -9,7 +9,7 @@ import pytest
 from nets import Net
 
 from mica.importer import import_onnx
-from mica.ir.graph import Graph
+from mica.ir.graph import Graph, Node
 from mica.passes import pipeline, streaming
 from mica.quantise import chains, lowbits, simulate
 from mica.quantise.calibrate import calibrate
@@ -81,3 +81,60 @@ def test_states_are_handed_on(tmp_path: Path) -> None:
     broken = samples[0::2]
     for a, b in zip(weights(broken, ALONE), weights(broken, chain), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("rounded", [False, True])
+def test_several_samples_together(tmp_path: Path, rounded: bool) -> None:
+    """Step by step over all samples at once, every value has the bits that it has alone."""
+    net = Net(seed=8)
+    y = net.add("Relu", net.conv(net.input([1, 3, 6, 6]), 3, 8, pads=[1, 1, 1, 1]))
+    y = net.add("Transpose", net.add("Add", y, net.conv(y, 8, 8, 1)), perm=[0, 2, 3, 1])
+    net.output(net.add("Softmax", net.add("MatMul", net.add("Flatten", y), net.random(288, 5))))
+    g = pipeline.run(import_onnx(net.save(tmp_path)))
+    rng = np.random.default_rng(9)
+    samples: Samples = [
+        {g.inputs[0]: rng.standard_normal(g.value(g.inputs[0]).shape).astype(np.float32)} for _ in "abc"
+    ]
+    quants = choose_quants(g, calibrate(g, samples)) if rounded else None
+    alone, together = ([dict(s) for s in samples] for _ in range(2))
+    for node in g.nodes:
+        for values in alone:
+            simulate.step(g, node, values, quants)
+        simulate.steps(g, node, together, quants)
+    for a, b in zip(alone, together, strict=True):
+        assert a.keys() == b.keys()
+        for name, x in a.items():
+            np.testing.assert_array_equal(x, b[name])
+
+
+def test_only_what_changed_is_computed_again(tmp_path: Path) -> None:
+    """A layer behind the state leaves the first one and the state as they are; one before it changes all."""
+    g, _ = _sums(tmp_path, False)
+    first, last = (n for n in g.nodes if n.op == "FullyConnected")
+
+    def changed(node: Node) -> set[str]:
+        other = copy(g)
+        of_other = other.producers()[node.outputs[0]]
+        of_other.inputs[1] = other.new_const("coarse", np.asarray(g.data(node.inputs[1])) * np.float32(0.5))
+        return {o for n in chains._changed(g, other, TIES) for o in n.outputs}
+
+    assert changed(last) == {"y"}
+    assert {*last.outputs, *first.outputs, "s_after"} <= changed(first)
+
+
+def test_texts_join_the_fit(tmp_path: Path) -> None:
+    """Their runs get the states that the float runs before them leave, as the samples have them; and they change weights."""
+    g, samples = _sums(tmp_path, False)
+    tuned = Tuned(g, g, calibrate(g, samples), {}, PLAIN)
+    rng = np.random.default_rng(10)
+    text: Samples = [{"x": rng.standard_normal((1, N)).astype(np.float32)} for _ in range(12)]
+    short = [dict(run) for run in text]
+    short[0]["s"] = np.zeros((1, N), np.float32)
+    streaming.play(g, text, TIES)
+
+    def weights(*texts: Samples) -> np.ndarray:
+        made = lowbits.run(tuned, samples, lowbits.candidates(g), chain=Chain(TIES, samples, texts)).graph
+        return np.concatenate([np.asarray(made.data(n.inputs[1])) for n in made.nodes if n.op == "FullyConnected"])
+
+    np.testing.assert_array_equal(weights(short), weights(text))
+    assert np.any(weights() != weights(text))

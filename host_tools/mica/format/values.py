@@ -45,6 +45,13 @@ def saturate(q: Array) -> Array:
     return clip_s8(q).astype(np.int8)
 
 
+def growth(rows: Array) -> Array:
+    """By how much each channel's step has to grow so that int8 holds its integers [Cout, n]: [Cout], 1 where int8 holds them."""
+    least, most = rows.min(axis=1, initial=0), rows.max(axis=1, initial=0)
+    out: Array = np.where((least >= LOW) & (most <= HIGH), 1.0, np.maximum(-least, most) / HIGH)
+    return out
+
+
 def quantise_f32(x: Array, scale: float, zero_point: int) -> Array:
     """Real numbers -> int8 in single precision, as a board does."""
     return saturate(np.rint(np.asarray(x, np.float32) / np.float32(scale)) + zero_point)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mica.format.values import HIGH, LOW
+from mica.format.values import growth
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import MOVES
 from mica.passes.quantised_values import grid_of, is_quantise
@@ -52,12 +52,9 @@ def _keep(g: Graph, node: Node, producers: dict[str, Node]) -> None:
         raise ValueError(
             "weights whose scale varies within an output channel; quantise them per tensor or per output channel"
         )
-    integers = np.rint(_by_channel(node, value.data, axis) / rows)
-    most = np.abs(integers).max(axis=1)
-    fits = (integers.min(axis=1) >= LOW) & (integers.max(axis=1) <= HIGH)
-    larger = np.where(fits, 1.0, most / HIGH)
+    larger = growth(np.rint(_by_channel(node, value.data, axis) / rows))
     node.attrs["weight_steps"] = rows[:, 0] * larger
-    if not np.all(fits):
+    if np.any(larger > 1):
         steps = value.weight_scale * _spread(node, larger, value.shape, axis)
         node.inputs[1] = g.new_const(f"{node.inputs[1]}.int8", np.rint(value.data / steps) * steps)
     _exact_bias(g, node, producers)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mica.ir.graph import Graph, Quant
+from mica.ir.graph import Graph, Node, Quant
 from mica.quantise import simulate
 from mica.quantise.calibrate import Runs, Samples
 from mica.reference import batch, functions
@@ -23,14 +23,21 @@ Tie = tuple[str, str]  # (state, what it becomes)
 
 @dataclass(frozen=True)
 class Chain:
-    """Which of the samples are consecutive, and what a run hands on to the next one."""
+    """Which of the samples are consecutive, and what a run hands on to the next one.
+
+    texts: more samples, for fits alone; each text begins anew, and its runs but the first have no states (`own_text.py`).
+    """
 
     ties: Sequence[Tie] = ()
     samples: Samples = ()
+    texts: Sequence[Samples] = ()
     _places: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._places.update({id(sample): k for k, sample in enumerate(self.samples)})
+        place = 0
+        for part in (self.samples, *self.texts):
+            self._places.update({id(sample): place + k for k, sample in enumerate(part)})
+            place += len(part) + 1
 
     def follows(self, before: Mapping[str, np.ndarray], after: Mapping[str, np.ndarray]) -> bool:
         """Whether `after` is the run behind `before`."""
@@ -73,7 +80,7 @@ def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence
     making, and more of it the earlier the layer is. ties: as in `noise`; without them each sample is a run by itself.
     """
     names = simulate.watched(exact)
-    ends = {*names, *(result for _, result in ties)}
+    changed = [_changed(exact, g, ties) for g in tried]
     difference, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
     states: list[dict[str, np.ndarray]] = [{} for _ in tried]
     for sample in samples:
@@ -81,8 +88,24 @@ def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence
         known = dict(batch.stream(exact, inputs))
         expected = [known[name].astype(np.float64) for name in names]
         size += [float(np.sum(w**2)) for w in expected]
-        for d, state, g in zip(difference, states, tried, strict=True):
-            found = {name: y for name, y in batch.stream(g, {**inputs, **state}) if name in ends}
+        for d, state, g, nodes in zip(difference, states, tried, changed, strict=True):
+            found = {**known, **state}
+            for node in nodes:
+                arrays = [found[i] if i in found else np.asarray(g.data(i)) for i in node.inputs]
+                found.update(zip(node.outputs, batch.apply(g, node, arrays), strict=True))
             d += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, expected, strict=True)]
             state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
     return [float(d) for d in (difference / np.maximum(size, 1e-30)).mean(axis=1)]
+
+
+def _changed(exact: Graph, g: Graph, ties: Sequence[Tie]) -> list[Node]:
+    """Nodes of g that read other constants than those of `exact`, and all that hear of it, in this run or a later one."""
+    values: set[str] = set()
+    before = -1
+    while before < len(values):
+        before = len(values)
+        for a, b in zip(exact.nodes, g.nodes, strict=True):
+            if a.inputs != b.inputs or not values.isdisjoint(b.inputs):
+                values.update(b.outputs)
+        values.update(s for s, r in ties if r in values)
+    return [node for node in g.nodes if not values.isdisjoint(node.outputs)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
 from mica.ir.graph import Graph
-from mica.quantise import chains, lowbits, share_table, simulate
+from mica.quantise import chains, lowbits, own_text, share_table, simulate
 from mica.quantise.calibrate import Progress, Samples
 from mica.quantise.chains import Chain, Tie
 from mica.quantise.params import choose_quants
@@ -103,7 +103,8 @@ def _with(
 ) -> Tuned:
     if not names:
         return tuned
-    chain = Chain(ties, samples)
+    texts = own_text.texts(tuned.exact, samples, ties, WORK // max(macs(tuned.exact), 1)) if measured else []
+    chain = Chain(ties, samples, texts)
     unseen = tuned.unseen
     if unseen is not None:
         held = {id(s) for s in unseen.samples}

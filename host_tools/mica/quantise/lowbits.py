@@ -7,7 +7,8 @@ their steps, rounded to int8. Layers are fitted in sequence. What a layer reads 
 exact x; so its weights first become those with the least squared error of W xq against w x (a ridge regression, which
 leaves weights alone that the samples say nothing of), and are then rounded to the table one by one, errors handed on (`rounding.in_turn`).
 How much of both serves a layer, held-out samples say: it is fitted to one half of them and measured on the other, and
-the winner is made of all. The bias takes up the shift of the mean. Layers of eight bits behind them are fitted likewise.
+the winner is made of all. Of consecutive runs, channels then get the best of some steps, and weights move one by one to the
+table's value that is best beside the others. The bias takes up the shift of the mean. Layers of eight bits behind them are fitted likewise.
 
 Every weight is again an int8 times a step, so nothing behind this file but the codec knows of it.
 """
@@ -41,6 +42,9 @@ RIDGES = (None, 0.1, 1.0, 10.0)  # likewise: how little samples move a weight be
 IN_A_ROW = (None, 1.0, 10.0)  # of consecutive runs, one like the next: they would speak for less than that
 FINE = 2.0**12  # parts of a step in which exact inputs are counted
 ROUNDS = 40  # of the k-means
+SCALES = (1.0, 0.8, 0.87, 0.93, 1.07, 1.15)  # of the step that a channel's int8 weights have
+SWEEPS = 4  # over all weights of a layer, each of which may take another value of the table
+NEAR = 0.05  # damping of both: 0.02 and 0.2 gain less, with one of them alone
 
 Told = Callable[[], None]
 Ridges = Sequence[float | None]
@@ -105,6 +109,7 @@ def _walk(
     """The graph with the chosen layers in four bits. Those behind a layer read what it then delivers, those of the next run too
     where it hands on a state. alone: what it delivered before."""
     samples = thin(samples, max(FEWEST, WORK // max(macs(tuned.exact), 1)))
+    samples = [*samples, *(sample for text in chain.texts for sample in text)]
     quants = choose_quants(tuned.exact, tuned.ranges)
     g = copy(tuned.graph)
     last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
@@ -123,7 +128,8 @@ def _walk(
                 half.add(a[x], b[x])
             rows, bias = _rows(tuned.exact, model)
             if name in chosen:
-                _set(g, node, *fit(rows, bias, halves[0], halves[1], quants[x], quants[name], ridges))
+                refine = bool(chain.ties)
+                _set(g, node, *fit(rows, bias, halves[0], halves[1], quants[x], quants[name], ridges, refine))
                 some = True
                 told()
             elif not node.attrs.get(OFFSET_TABLE):
@@ -132,12 +138,17 @@ def _walk(
                     rounding.set_weights(g, node, *again)
             corrected = halves[0].merged(halves[1]).corrected(rows, _rows(g, node)[0], bias)
             node.inputs[2] = g.new_const(f"{node.inputs[2]}.corrected", corrected.astype(np.float32))
+        if name not in handed_on:
+            simulate.steps(tuned.exact, model, real)
+            simulate.steps(g, before if alone else node, seen, quants)
         for t, (a, b) in enumerate(zip(real, seen, strict=True)):
-            simulate.step(tuned.exact, model, a)
-            simulate.step(g, before if alone else node, b, quants)
-            if name in handed_on and t + 1 < len(samples) and chain.follows(*samples[t : t + 2]):
-                state = handed_on[name]
-                seen[t + 1][state] = b[name].reshape(seen[t + 1][state].shape)
+            if name in handed_on:
+                simulate.step(tuned.exact, model, a)
+                simulate.step(g, before if alone else node, b, quants)
+                if t + 1 < len(samples) and chain.follows(*samples[t : t + 2]):
+                    state, shape = handed_on[name], g.value(handed_on[name]).shape
+                    real[t + 1].setdefault(state, a[name].reshape(shape))
+                    seen[t + 1][state] = b[name].reshape(shape)
             for value in {*node.inputs, *node.outputs}:
                 if last.get(value, -1) <= k:
                     a.pop(value, None)
@@ -260,21 +271,36 @@ def solve(h: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def fit(
-    rows: np.ndarray, bias: np.ndarray, a: Pairs, b: Pairs, qx: Quant, qy: Quant, ridges: Ridges = RIDGES
+    rows: np.ndarray,
+    bias: np.ndarray,
+    a: Pairs,
+    b: Pairs,
+    qx: Quant,
+    qy: Quant,
+    ridges: Ridges = RIDGES,
+    refine: bool = False,
 ) -> Integers:
-    """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all."""
+    """The candidate that, made of one half of the samples, has the least error on the other, both ways round; made of all.
+
+    refine: channels may then have other steps, and single weights other codes, if that is better in the same way.
+    """
     first, second, whole = (_Maker(rows, bias, m, qx, qy) for m in (a.moments(), b.moments(), a.merged(b).moments()))
     if 2 * len(ridges) * len(DAMPINGS) * rows.size * rows.shape[1] > rounding.MAX_WORK:
         return whole.nearest(DAMPINGS[-1])
 
-    def error(ridge: float | None, damping: float) -> float:
+    def error(make: Callable[[_Maker], Integers]) -> float:
         found = 0.0
         for maker, held in ((first, second), (second, first)):
-            q, steps = maker.in_turn(ridge, damping)
+            q, steps = make(maker)
             found += held.moments.error(rows, q * steps[:, None])
         return found
 
-    return whole.in_turn(*min(itertools.product(ridges, DAMPINGS), key=lambda c: error(*c)))
+    tried = list(itertools.product(ridges, DAMPINGS))
+    errors = [error(lambda maker, c=c: maker.in_turn(*c)) for c in tried]  # type: ignore[misc]
+    best = int(np.argmin(errors))
+    if refine and error(lambda maker: maker.refined(*tried[best])) < errors[best]:
+        return whole.refined(*tried[best])
+    return whole.in_turn(*tried[best])
 
 
 def fit_again(
@@ -315,6 +341,18 @@ class _Maker:
         steps, _, to_table = self._table(wanted, damping)
         return rounding.in_turn(wanted, steps[None], self._turn(damping), to_table)[0, 0], steps
 
+    def refined(self, ridge: float | None, damping: float) -> Integers:
+        """Likewise with the best of some steps for each channel, and then weight after weight as the others want it."""
+        wanted = self._moved(ridge)
+        steps, _, to_table = self._table(wanted, damping)
+        near = (NEAR * (_variance(self.moments.covariance) + 1e-30))[:, None, None] * np.eye(wanted.shape[1])
+        c = self.moments.covariance + near
+        tried = np.multiply.outer(np.array(SCALES), steps)
+        q = rounding.in_turn(wanted, tried, self._turn(damping), to_table)[0]
+        errors = [_errors(wanted - one * s[:, None], c) for one, s in zip(q, tried, strict=True)]
+        best, channels = np.argmin(errors, axis=0), np.arange(len(wanted))
+        return moved(wanted, q[best, channels], tried[best, channels], c, to_table), tried[best, channels]
+
     def eight(self, ridge: float) -> Integers:
         """Int8 weights, likewise."""
         wanted = self._moved(ridge)
@@ -339,6 +377,35 @@ class _Maker:
         spread = np.diagonal(c, axis1=1, axis2=2) + damping * _variance(c)[:, None]
         weight = np.repeat(spread, len(wanted) // len(spread), axis=0) * steps[:, None] ** 2
         return steps, scaled, _to_table(scaled, weight)
+
+
+def _errors(off: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Variance of each channel's output [Cout] where weights are off by so much [Cout, K]; c [groups, K, K]."""
+    d = off.reshape(len(c), -1, off.shape[1])
+    return np.asarray(np.sum(exact.product(d, c) * d, axis=2).reshape(-1))
+
+
+def moved(
+    wanted: np.ndarray, q: np.ndarray, steps: np.ndarray, c: np.ndarray, to_table: rounding.ToIntegers
+) -> np.ndarray:
+    """Integers [Cout, K] that leave no more error than q, each the best of the table beside the others; c [groups, K, K].
+
+    Products are exact, and what follows is done element by element: the same bits everywhere.
+    """
+    shape = (len(c), -1, q.shape[1])
+    q, step = q.reshape(shape).copy(), steps.reshape(len(c), -1)
+    off = q * step[:, :, None] - wanted.reshape(shape)
+    slope = exact.product(off, c)  # half of the error's, by each weight
+    for _ in range(SWEEPS):
+        before = q.copy()
+        for j in range(q.shape[2]):
+            best = to_table(q[:, :, j] - slope[:, :, j] / (c[:, j, j, None] * step))
+            change = (best - q[:, :, j]) * step
+            q[:, :, j] = best
+            slope += change[:, :, None] * c[:, j, None, :]
+        if np.array_equal(before, q):
+            break
+    return np.asarray(q.reshape(wanted.shape))
 
 
 def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:

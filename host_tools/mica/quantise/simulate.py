@@ -6,6 +6,7 @@ requantisation itself. It needs no kernel, so it works for every operator that h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -36,6 +37,27 @@ def step(g: Graph, node: Node, values: dict[str, np.ndarray], quants: Mapping[st
     arrays = [values[i] if i in values else np.asarray(g.values[i].data) for i in node.inputs]
     for out, y in zip(node.outputs, apply(g, node, arrays), strict=True):
         values[out] = y if quants is None or whole(g, out) else rounded(y, quants[out])
+
+
+def steps(
+    g: Graph, node: Node, several: Sequence[dict[str, np.ndarray]], quants: Mapping[str, Quant] | None = None
+) -> None:
+    """The same for several samples, small ones together."""
+    elements = sum(math.prod(g.value(name).shape) for name in (*node.inputs, *node.outputs) if not g.is_const(name))
+    size = max(1, batch.ELEMENTS // max(elements, 1)) if node.op in batch.TOGETHER - batch.LAID_OUT else 1
+    for start in range(0, len(several), size):
+        part = several[start : start + size]
+        if len(part) == 1:
+            step(g, node, part[0], quants)
+            continue
+        arrays = [
+            np.stack([values[i] for values in part]) if i in part[0] else np.asarray(g.values[i].data)
+            for i in node.inputs
+        ]
+        for out, y in zip(node.outputs, batch.apply(g, node, arrays), strict=True):
+            y = y if quants is None or whole(g, out) else rounded(y, quants[out])
+            for values, one in zip(part, y, strict=True):
+                values[out] = one
 
 
 def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:

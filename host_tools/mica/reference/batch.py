@@ -58,6 +58,7 @@ _MANY: dict[str, OfMany] = {
 }
 _LINEAR = {"Conv2d", "DepthwiseConv2d", "FullyConnected"}
 TOGETHER = {*_MANY, "AveragePool2d", "MaxPool2d"}  # Transpose only where linear operators alone read it
+LAID_OUT = {"Transpose"}  # what follows may depend on how it lies in memory
 
 
 def keep_memory() -> None:

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mica.format.values import growth
 from mica.importer.tflite.net import Net
-
-INT8_MOST = 127
 
 
 def weights_of(net: Net, w: int, perm: Sequence[int], channel: int = 0) -> tuple[str, np.ndarray | None]:
@@ -36,19 +35,11 @@ def weights_of(net: Net, w: int, perm: Sequence[int], channel: int = 0) -> tuple
         )
     shape = [-1 if k == axis else 1 for k in range(len(perm))]
     q = t.data.transpose(perm).astype(np.int64) - grid.zero_point.reshape(shape)
-    q, steps = _in_int8(q, grid.scale, channel)
-    return net.integers(q, steps, np.zeros(steps.size, np.int64), channel), grid.scale
-
-
-def _in_int8(q: np.ndarray, steps: np.ndarray, channel: int) -> tuple[np.ndarray, np.ndarray]:
-    """int8 integers and their steps: the same where they fit."""
-    if q.min(initial=0) >= -128 and q.max(initial=0) <= INT8_MOST:
-        return q.astype(np.int8), steps
-    most = np.abs(q).max(axis=tuple(k for k in range(q.ndim) if k != channel))
-    factor = np.where(most > INT8_MOST, most / INT8_MOST, 1.0)
-    shape = [-1 if k == channel else 1 for k in range(q.ndim)]
-    wide = (np.broadcast_to(steps, factor.shape) * factor).astype(np.float32).astype(np.float64)
-    return np.rint(q / factor.reshape(shape)).astype(np.int8), wide
+    steps, factor = grid.scale, growth(np.moveaxis(q, channel, 0).reshape(q.shape[channel], -1))
+    if np.any(factor > 1):
+        steps = (steps * factor).astype(np.float32).astype(np.float64)
+        q = np.rint(q / factor.reshape([-1 if k == channel else 1 for k in range(q.ndim)])).astype(np.int64)
+    return net.integers(q.astype(np.int8), steps, np.zeros(steps.size, np.int64), channel), grid.scale
 
 
 def bias_of(net: Net, b: int, x: int, scales: np.ndarray | None, n: int) -> list[str]:
