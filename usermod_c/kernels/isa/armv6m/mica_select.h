@@ -34,6 +34,8 @@
 #define MICA_FOREST_S8 mica_forest_s8_armv6m
 #undef MICA_LOG_MEL_S8
 #define MICA_LOG_MEL_S8 mica_log_mel_s8_armv6m
+#undef MICA_AXES_S8
+#define MICA_AXES_S8 mica_axes_s8_armv6m
 #undef MICA_ATTEND_S8
 #define MICA_ATTEND_S8 mica_attend_s8_armv6m
 
