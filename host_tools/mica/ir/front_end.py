@@ -53,6 +53,16 @@ class FrontEnd:
     speech: Speech | None = None
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of the samples."""
+        return (1, self.samples)
+
+    @property
+    def whole(self) -> str:
+        """Why it takes whole windows, where it does."""
+        return "" if self.speech is None else "follows the noise from the first sample of a window on"
+
+    @property
     def bands(self) -> int:
         """Number of filters."""
         return len(self.filters)
