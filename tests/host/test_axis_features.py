@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mica import engine, front_ends
-from mica.cli.main import main
 from mica.compiler import Compiled, compile_model
-from mica.errors import MicaError
 from mica.kernels.axes import STATS
 from mica.passes.front_end import SAMPLES
 from mica.reference import axes
@@ -139,7 +136,7 @@ def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> No
     front_end, _ = front_ends.of_input(TEXT, (1, AXES, 12), "input 'x'")
     calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
     compiled = compile_model(net, calibration, front_end=("x", front_end, TEXT))
-    assert [s.kernel for s in compiled.model.steps][0] == "axes_s8"
+    assert compiled.model.steps[0].kernel == "axes_s8"
     loaded = engine.load(compiled.data)
     network = onnxruntime.InferenceSession(str(net), providers=["CPUExecutionProvider"])
     x, y = gestures(12, 200)

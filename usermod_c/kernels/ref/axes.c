@@ -116,7 +116,6 @@ void mica_axes_s8_prepare(mica_axes_s8_t *p) {
 typedef struct {
     uint64_t squares;  // their sum
     int32_t sum, low, high;
-    uint32_t zeros, crossings;
     int32_t bits;  // of the samples less their mean, in units of 1 / rows
 } axis_t;
 
@@ -138,36 +137,40 @@ static int32_t root(uint64_t v) {
     return (int32_t)r;
 }
 
+// In loops of few numbers each, so that small cores keep them in registers.
 static void sum_up(const mica_axes_s8_t *p, const int16_t *x, axis_t *to) {
     const uint32_t step = p->axes;
-    int32_t sum = 0, low = INT16_MAX, high = INT16_MIN, before = x[0];
-    uint32_t zeros = 0;
-    uint64_t squares = 0;
-    for (const int16_t *end = x + (size_t)p->rows * step; x != end; x += step) {
-        const int32_t v = *x;
+    const int16_t *const end = x + (size_t)p->rows * step;
+    int32_t sum = 0, low = x[0], high = x[0];
+    uint32_t squares = 0, upper = 0;  // the lower 16 bits of the squares, and the others
+    for (const int16_t *at = x; at != end; at += step) {
+        const int32_t v = *at;
+        const uint32_t square = (uint32_t)(v * v);
         sum += v;
-        squares += (uint32_t)(v * v);
+        squares += square & 0xffff;
+        upper += square >> 16;
+    }
+    for (const int16_t *at = x; at != end; at += step) {
+        const int32_t v = *at;
         low = v < low ? v : low;
         high = v > high ? v : high;
-        zeros += (uint32_t)(v ^ before) >> 31;
-        before = v;
     }
     to->sum = sum;
-    to->squares = squares;
+    to->squares = ((uint64_t)upper << 16) + squares;
     to->low = low;
     to->high = high;
-    to->zeros = zeros;
     const int32_t rows = p->rows, above = rows * high - sum, below = sum - rows * low;
     to->bits = mica_spectrum_bits((uint32_t)(above > below ? above : below));
 }
 
-static uint32_t crossings(const mica_axes_s8_t *p, const int16_t *x, int32_t sum) {
-    const int32_t rows = p->rows, mean = (sum > 0 ? sum + rows - 1 : sum) / rows;  // rounded up
+// How often samples change from below `level` to it or above, or back.
+static uint32_t crossings(const mica_axes_s8_t *p, const int16_t *x, int32_t level) {
     const uint32_t step = p->axes;
+    const int16_t *const end = x + (size_t)p->rows * step;
     uint32_t n = 0;
-    int32_t before = x[0] - mean;
-    for (const int16_t *end = x + (size_t)p->rows * step; x != end; x += step) {
-        const int32_t v = *x - mean;
+    int32_t before = x[0] - level;
+    for (; x != end; x += step) {
+        const int32_t v = *x - level;
         n += (uint32_t)(v ^ before) >> 31;
         before = v;
     }
@@ -214,8 +217,9 @@ static int32_t energy(const mica_axes_s8_t *p, uint64_t sum, int32_t exponent, i
     return shifted((uint32_t)(down > 0 ? sum >> down : sum << -down), 2 * exponent + down + p->places);
 }
 
-static int32_t statistic(const mica_axes_s8_t *p, const axis_t *of, uint32_t which) {
+static int32_t statistic(const mica_axes_s8_t *p, const int16_t *x, const axis_t *of, uint32_t which) {
     const uint32_t rows = p->rows;
+    const int32_t sum = of->sum;
     switch (which) {
         case MICA_AXES_MEAN:
             return of->sum * (1 << SUM_FRACTION);
@@ -230,32 +234,22 @@ static int32_t statistic(const mica_axes_s8_t *p, const axis_t *of, uint32_t whi
         case MICA_AXES_PTP:
             return (of->high - of->low) * (1 << FRACTION);
         case MICA_AXES_CROSS:
-            return (int32_t)(of->crossings << FRACTION);
+            return (int32_t)(crossings(p, x, (sum > 0 ? sum + p->rows - 1 : sum) / p->rows) << FRACTION);  // the mean, rounded up
         default:
-            return (int32_t)(of->zeros << FRACTION);
+            return (int32_t)(crossings(p, x, 0) << FRACTION);
     }
-}
-
-static bool crosses(const mica_axes_s8_t *p) {
-    for (uint32_t f = 0; f < (uint32_t)p->each - p->bands; ++f) {
-        if (stat(p, f) == MICA_AXES_CROSS) {
-            return true;
-        }
-    }
-    return false;
 }
 
 void mica_axes_s8_with(
     const mica_axes_s8_t *p, const mica_log_mel_loops_t *loops, void *scratch, uint32_t row_begin, uint32_t row_end) {
     const uint32_t stats = (uint32_t)p->each - p->bands;
-    const bool across = p->flags & MICA_AXES_ACROSS, wanted = crosses(p);
+    const bool across = p->flags & MICA_AXES_ACROSS;
     int32_t *z = scratch;
     const uint32_t end = across && row_begin < row_end ? p->axes : row_end;
     for (uint32_t a = row_begin; a < end; ++a) {
         const int16_t *x = p->x + a;
         axis_t of;
         sum_up(p, x, &of);
-        of.crossings = wanted ? crossings(p, x, of.sum) : 0;
         int32_t exponent = 0;
         if (p->bands) {
             int16_t *samples = (int16_t *)(z + p->fft);
@@ -268,7 +262,7 @@ void mica_axes_s8_with(
         for (uint32_t f = 0; f < p->each; ++f, at += across ? p->axes : 1) {
             int32_t v;
             if (f < stats) {
-                v = statistic(p, &of, stat(p, f));
+                v = statistic(p, x, &of, stat(p, f));
             } else {
                 const band_t one = band(p, f - stats);
                 uint64_t sum = 0;
