@@ -166,11 +166,13 @@ def _scratch(p: Params) -> int:
 def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     axes, points = p["axes"], p["fft"]
+    stats = stats_of(p, math.prod(y.dims) // axes)
     counts = {
         "axis": float(axes),
         "sample": float(axes * p["rows"]),
+        "crossing": float(axes * p["rows"] * sum(v in (6, 7) for v in stats)),
+        "root": float(axes * sum(v in (1, 2) for v in stats)),
         "out": float(math.prod(y.dims)),
-        "root": float(axes * sum(v in (1, 2) for v in stats_of(p, math.prod(y.dims) // p["axes"]))),
     }
     if not p["bands"]:
         return "", counts
