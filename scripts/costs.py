@@ -277,7 +277,7 @@ def sounds() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
-def windows() -> list[Job]:
+def axis_windows() -> list[Job]:
     """Front ends of windows of several axes, of many sizes."""
     jobs = []
     for k, (words, shape) in enumerate(sound_frames.swept_windows()):
@@ -378,7 +378,7 @@ def corpus() -> list[Job]:
         *coded(),
         *classic(),
         *sounds(),
-        *windows(),
+        *axis_windows(),
         *decoder(),
         *places(),
     ]
@@ -670,7 +670,7 @@ def _of(*rooms: Iterable[Kernel]) -> Callable[[str], bool]:
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
-    "axes": Part(windows, _of((AXES,))),
+    "axes": Part(axis_windows, _of((AXES,))),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "places": Part(places, _of((TOP_K, PICK))),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),

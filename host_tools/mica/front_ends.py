@@ -59,6 +59,12 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
 
 OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
 
+# Why some kinds take whole windows.
+OF_WINDOWS: Mapping[str, str] = {
+    "pcan": "follows the noise from the first sample of a window on",
+    axis_features.KIND: "makes statistics of a whole window",
+}
+
 DEFAULTS: Mapping[str, object] = {
     "rate": 16000,
     "frame": 480,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mica import engine, front_ends
+from mica.cli.main import main
 from mica.compiler import Compiled, compile_model
+from mica.errors import MicaError
 from mica.kernels.axes import STATS
 from mica.passes.front_end import SAMPLES
 from mica.reference import axes
@@ -164,3 +167,105 @@ def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> No
     assert float_right / len(x) > 0.85, "the network has not learned anything to compare"
     assert abs(right - float_right) <= max(1, 0.005 * len(x))
     assert (found <= 1).mean() >= 0.99
+
+
+def test_energies_and_orders(tmp_path: Path) -> None:
+    """Every energy, features of one axis behind those of another and across, a unit for each axis: integers within a step of float's."""
+    x, _ = gestures(13, 12)
+    for text, shape in (
+        ("energy=power,stats=none,bands=3", (1, 3, 3)),
+        ("energy=rms,stats=cross+rms,bands=2,order=feature,times=0.02", (1, 12)),
+        ("energy=db,stats=min,bands=5,fft=256,window=ones", (1, 6, 3)),
+        ("energy=log2,stats=std,bands=1,fmin=2,fmax=20", (1, 2, 3)),
+        ("stats=ptp+mean,bands=0", (3, 2)),
+    ):
+        words = f"features:rows={ROWS},axes=3,{text},unit=1/16384+1+1/131"
+        front_end, _ = front_ends.of_input(words, shape, "input 'x'")
+        n = int(np.prod(shape))
+        ends = [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, shape),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2]),
+        ]
+        constants = [
+            numpy_helper.from_array(np.ones((n, 2), np.float32), "w"),
+            numpy_helper.from_array(np.array([1, n]), "s"),
+        ]
+        nodes = [helper.make_node("Reshape", ["x", "s"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
+        graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
+        onnx.save(
+            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx"
+        )
+        calibration = {SAMPLES: x.astype(np.float32)}
+        compiled = compile_model(tmp_path / "n.onnx", calibration, front_end=("x", front_end, words), plain=True)
+        loaded = engine.load(compiled.data)
+        exact = np.stack([axes.features(front_end, w).reshape(-1) for w in x])
+        found = []
+        for window in x:
+            loaded.set_input(0, window[None])
+            found.append(next(iter(loaded.layers())).reshape(-1))
+        difference = np.abs(np.stack(found).astype(int) - np.stack([steps_from(compiled, e) for e in exact]))
+        assert difference.max() <= 1 and (difference == 0).mean() > 0.99, text
+        assert all(np.ptp(column) > 200 for column in np.stack(found).T.astype(int)), (
+            text
+        )  # each has a scale of its own
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("axes=3", "rows= is missing"),
+        ("rows=3000", "expected 2 to 2048"),
+        ("rows=50,row=3", "'row=3' is none of its words"),
+        ("rows=50,stats=mean+median", "expected some of mean+std"),
+        ("rows=50,stats=mean+mean", "expected some of mean+std"),
+        ("rows=50,unit=1+2", "unit: has 2 numbers"),
+        ("rows=50,unit=0", "more than 0"),
+        ("rows=50,fft=32", "longer than fft=32"),
+        ("rows=50,fft=100", "expected 32, 64"),
+        ("rows=50,bands=40", "holds none of the lines"),
+        ("rows=50,fmax=60", "up to 50 Hz"),
+        ("rows=50,edges=1+5,fmin=1", "leave fmin and fmax out"),
+        ("rows=50,edges=5", "expected edges that rise"),
+        ("rows=50,stats=none,bands=0", "leaves no feature"),
+        ("rows=50,axes=2", "gives 20 features, 10 of each axis (2), and input 'x' is [1, 6, 5]"),
+        ("rows=50,axes=6,stats=mean,bands=4,order=feature", "take order=axis"),
+        ("rows=50,energy=sum", "expected rms, power"),
+        ("rows=50,rate=1/0", "expected a whole number"),
+    ],
+)
+def test_words_refused(text: str, said: str) -> None:
+    with pytest.raises(MicaError) as e:
+        front_ends.of_input(f"features:{text}", (1, 6, 5), "input 'x'")
+    assert said in str(e.value) and "\n" not in str(e.value)
+
+
+def test_commands(weights: list[np.ndarray], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """pack, eval beside the float front end and network, run, fit; and what cannot be."""
+    net, packed, data = (
+        save_net(tmp_path / "net.onnx", weights, scaler=True),
+        tmp_path / "net.mica",
+        tmp_path / "data.npz",
+    )
+    calib = tmp_path / "calib.npz"
+    np.savez(calib, x=gestures(11, 20)[0])
+    x, y = gestures(14, 20)
+    np.savez(data, x=x, y=y)
+    pack = ["pack", str(net), "--frontend", TEXT, "--calib", str(calib), "-o", str(packed), "--plain"]
+    assert main(pack) == 0
+    assert "axes_s8" in capsys.readouterr().out
+    assert main(["eval", str(packed), str(data), "--float", str(net), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["samples"] == 100 and result["agreement"] >= 0.96
+    assert main(["fit", str(packed), "--board", "RPI_PICO", "--json"]) == 0
+    assert "axes_s8" not in capsys.readouterr().err  # nothing that it does not know
+    np.savez(tmp_path / "real.npz", x=np.random.default_rng(0).uniform(-1, 1, (4, ROWS, AXES)))
+    np.savez(tmp_path / "short.npz", x=x[:, :50])
+    for words, said in (
+        ([*pack, "--window", "x:1=1"], "makes statistics of a whole window"),
+        ([*pack[:5], str(tmp_path / "real.npz")], "expected int16 samples"),
+        ([*pack[:5], str(tmp_path / "short.npz")], f"expected [n, {ROWS}, {AXES}]"),
+        ([*pack[:3], TEXT.replace("axes=3", "axes=2"), *pack[4:]], "gives 24 features, 12 of each axis (2)"),
+    ):
+        assert main(words) == 1
+        out, err = capsys.readouterr()
+        assert said in err and err.count("\n") == 1, (out, err)

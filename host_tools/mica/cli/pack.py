@@ -215,12 +215,7 @@ def run(args: argparse.Namespace) -> int:
             f"--stream {args.stream}: the model has no input '{step.name}'", todo=f"its inputs are {', '.join(sizes)}"
         )
     if args.frontend:
-        front_end = _front_end(args.frontend, sizes, step is not None)
-        if front_end[1].whole and (step or windows):
-            raise MicaError(
-                f"--frontend {args.frontend}: {front_end[1].whole}",
-                todo="leave --window and --stream out",
-            )
+        front_end = _front_end(args.frontend, sizes, step is not None, bool(windows))
         sizes = {SAMPLES: front_end[1].input_shape}
     if args.calib:
         sound = heard or front_end
@@ -369,13 +364,16 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     return read
 
 
-def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool) -> tuple[str, Front, str]:
+def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windows: bool) -> tuple[str, Front, str]:
     """The input that becomes samples, its front end, and what was asked for. Raises MicaError.
 
-    step: for a row at a time: pre-emphasis then needs the sample before it.
+    step: for a row at a time: pre-emphasis then needs the sample before it. windows: for some rows of an input that keeps the others.
     """
     from mica import front_ends
 
+    why = front_ends.OF_WINDOWS.get(text_.partition(":")[0])
+    if why and (step or windows):
+        raise MicaError(f"--frontend {text_}: {why}", todo="leave --window and --stream out")
     if len(sizes) != 1:
         raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
     ((name, shape),) = sizes.items()

@@ -31,7 +31,6 @@ class AxisFeatures:
     energy: str = "rms"
     times: float = 1.0
     least: float = 0.0
-    whole: str = "makes statistics of a whole window"
     step: float = 1.0  # of a sample, as a number that the graph reads
 
     @property

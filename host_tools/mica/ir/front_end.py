@@ -58,11 +58,6 @@ class FrontEnd:
         return (1, self.samples)
 
     @property
-    def whole(self) -> str:
-        """Why it takes whole windows, where it does."""
-        return "" if self.speech is None else "follows the noise from the first sample of a window on"
-
-    @property
     def bands(self) -> int:
         """Number of filters."""
         return len(self.filters)

@@ -2,6 +2,7 @@
 
 input x [.., axes, features ..]                          =>   samples [1, N, A] -> AxisFeatures -> Reshape -> x
 input x -> Features(x, factor, shift, missing) -> y      =>   samples [1, N, A] -> AxisFeatures(factor, shift) -> Reshape -> y
+Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler    =>   likewise
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
     made = g.new_value(f"{name}.features", (1, *f.shape))
     g.value(made).quant = x.quant
     given = g.new_value(samples, f.input_shape)
-    constants = [g.new_const(f"{made}.{what}", v) for what, v in (("factor", factor), ("shift", shift))]
-    g.nodes[:0] = [
-        Node("AxisFeatures", made, [given, *constants], [made], {"front_end": f}),
-        Node("Reshape", y, [made], [y]),
+    g.nodes.insert(0, Node("Reshape", y, [made], [y]))
+    factor, shift = _scalers(g, made, factor.astype(np.float64), shift.astype(np.float64))
+    constants = [
+        g.new_const(f"{made}.{what}", v.astype(np.float32)) for what, v in (("factor", factor), ("shift", shift))
     ]
+    g.nodes.insert(0, Node("AxisFeatures", made, [given, *constants], [made], {"front_end": f}))
     g.inputs = [given if i == name else i for i in g.inputs]
     x.dtype, x.whole = "float32", False
     if y != name:
@@ -48,3 +50,27 @@ def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
     check.structure(g, "front_end")
     check.core(g)
     return g
+
+
+def _scalers(g: Graph, features: str, factor: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Takes scalers of each feature out of what follows, behind any Reshapes: factor and shift, float64 [n], with them."""
+    here = features
+    while len(readers := g.consumers().get(here, [])) == 1 and here not in g.outputs and g.value(here).quant is None:
+        (node,) = readers
+        if _is_scaler(g, node, len(factor)):
+            w, b = (np.asarray(g.data(i), np.float64).reshape(-1) for i in node.inputs[1:])
+            factor, shift = factor * w, shift * w + b
+            node.op, node.inputs, node.attrs = "Reshape", node.inputs[:1], {}
+        elif node.op != "Reshape":
+            break
+        here = node.outputs[0]
+    return factor, shift
+
+
+def _is_scaler(g: Graph, node: Node, n: int) -> bool:
+    """Whether it multiplies each of n features with a factor of its own, more than 0, and adds a number."""
+    if node.op != "DepthwiseConv2d" or not all(g.is_const(i) for i in node.inputs[1:]):
+        return False
+    w, x = np.asarray(g.data(node.inputs[1])), g.value(node.inputs[0])
+    one = w.shape == (n, 1, 1) and x.shape == (1, 1, 1, n) == g.value(node.outputs[0]).shape
+    return one and node.attrs["clip"] == (None, None) and bool((w > 0).all()) and "weight_steps" not in node.attrs

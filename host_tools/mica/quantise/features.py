@@ -41,13 +41,15 @@ def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
 
 
 def _narrow_axes(g: Graph, made: Node, samples: Samples) -> None:
-    """The features of a window, which a Reshape lays out."""
-    y = made.outputs[0]
-    for node in g.consumers().get(y, []):
-        y = node.outputs[0] if node.op == "Reshape" else y
+    """The features of a window, which Reshapes lay out."""
+    y, n = made.outputs[0], made.attrs["front_end"].axes * made.attrs["front_end"].each
     readers = g.consumers().get(y, [])
-    bound = any(g.value(name).quant is not None for name in (made.outputs[0], y))
-    if bound or y in g.outputs or not readers or not all(_product(g, n, y) for n in readers):
+    bound = g.value(y).quant is not None
+    while len(readers) == 1 and readers[0].op == "Reshape" and y not in g.outputs:
+        y = readers[0].outputs[0]
+        readers, bound = g.consumers().get(y, []), bound or g.value(y).quant is not None
+    products = all(_product(g, r, y) and g.value(r.inputs[1]).shape[-1] == n for r in readers)
+    if bound or y in g.outputs or not readers or not products:
         return
     front_end, name = made.attrs["front_end"], made.inputs[0]
     factor, shift = (np.asarray(g.data(i), np.float64) for i in made.inputs[1:])
