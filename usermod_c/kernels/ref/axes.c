@@ -217,9 +217,13 @@ static int32_t energy(const mica_axes_s8_t *p, uint64_t sum, int32_t exponent, i
     return shifted((uint32_t)(down > 0 ? sum >> down : sum << -down), 2 * exponent + down + p->places);
 }
 
+// sum / rows
+static int32_t rounded_up(int32_t sum, uint32_t rows) {
+    return sum > 0 ? (int32_t)(((uint32_t)sum + rows - 1) / rows) : -(int32_t)((uint32_t)-sum / rows);
+}
+
 static int32_t statistic(const mica_axes_s8_t *p, const int16_t *x, const axis_t *of, uint32_t which) {
     const uint32_t rows = p->rows;
-    const int32_t sum = of->sum;
     switch (which) {
         case MICA_AXES_MEAN:
             return of->sum * (1 << SUM_FRACTION);
@@ -234,7 +238,7 @@ static int32_t statistic(const mica_axes_s8_t *p, const int16_t *x, const axis_t
         case MICA_AXES_PTP:
             return (of->high - of->low) * (1 << FRACTION);
         case MICA_AXES_CROSS:
-            return (int32_t)(crossings(p, x, (sum > 0 ? sum + p->rows - 1 : sum) / p->rows) << FRACTION);  // the mean, rounded up
+            return (int32_t)(crossings(p, x, rounded_up(of->sum, rows)) << FRACTION);
         default:
             return (int32_t)(crossings(p, x, 0) << FRACTION);
     }
