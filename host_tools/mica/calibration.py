@@ -171,6 +171,11 @@ def _load_folder(
                 todo="mica pack --frontend puts them into the model",
             )
         n = math.prod(shapes.get(inputs[0], ()))
+        if n != shapes[inputs[0]][-1]:
+            raise MicaError(
+                f"{files[0]}: is sound, and the model takes rows of {shapes[inputs[0]][-1]} numbers",
+                todo="expected an .npz whose x is int16 [n, rows, axes]",
+            )
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         shape = tuple(shapes.get(inputs[0], ()))

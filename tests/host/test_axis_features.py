@@ -10,6 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tones import write_wav
 
 from mica import engine, front_ends
 from mica.cli.main import main
@@ -260,10 +261,13 @@ def test_commands(weights: list[np.ndarray], tmp_path: Path, capsys: pytest.Capt
     assert "axes_s8" not in capsys.readouterr().err  # nothing that it does not know
     np.savez(tmp_path / "real.npz", x=np.random.default_rng(0).uniform(-1, 1, (4, ROWS, AXES)))
     np.savez(tmp_path / "short.npz", x=x[:, :50])
+    wav = str(write_wav(tmp_path / "a.wav", x[0, :, 0], rate=RATE))
     for words, said in (
         ([*pack, "--window", "x:1=1"], "makes statistics of a whole window"),
         ([*pack[:5], str(tmp_path / "real.npz")], "expected int16 samples"),
         ([*pack[:5], str(tmp_path / "short.npz")], f"expected [n, {ROWS}, {AXES}]"),
+        ([*pack[:5], wav], "takes rows of 3 numbers"),
+        (["run", str(packed), wav], "takes rows of 3 numbers"),
         ([*pack[:3], TEXT.replace("axes=3", "axes=2"), *pack[4:]], "gives 24 features, 12 of each axis (2)"),
     ):
         assert main(words) == 1
