@@ -115,6 +115,85 @@ def save_net(path: Path, weights: list[np.ndarray], scaler: bool) -> Path:
     return path
 
 
+def grown(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, depth: int = 0) -> list[dict[str, float]]:
+    """A tree of features [n, F], root first: nodes that ask for a feature, and leaves. Children stand by how far behind they are."""
+    counts = np.bincount(y, minlength=5)
+    if depth == 7 or counts.max() == len(y) or len(y) < 4:
+        return [{"leaf": int(np.argmax(counts))}]
+    best: tuple[float, int, float] | None = None
+    for f in rng.choice(x.shape[1], 8, replace=False):
+        for t in rng.choice(x[:, f], 8):
+            sides = [np.bincount(y[x[:, f] <= t], minlength=5), np.bincount(y[x[:, f] > t], minlength=5)]
+            mixed = sum(s.sum() - (s**2).sum() / s.sum() for s in sides if s.sum())
+            if min(s.sum() for s in sides) and (best is None or mixed < best[0]):
+                best = (mixed, int(f), float(t))
+    if best is None:
+        return [{"leaf": int(np.argmax(counts))}]
+    yes = x[:, best[1]] <= best[2]
+    left, right = grown(rng, x[yes], y[yes], depth + 1), grown(rng, x[~yes], y[~yes], depth + 1)
+    return [{"feature": best[1], "at": best[2], "no": 1 + len(left)}, *left, *right]
+
+
+def save_forest(path: Path, trees: list[list[dict[str, float]]], features: int) -> Path:
+    """As TreeEnsembleClassifier, whose second output are the trees' votes."""
+    rows = [(t, k, node) for t, tree in enumerate(trees) for k, node in enumerate(tree)]
+    leaves = [(t, k, node["leaf"]) for t, k, node in rows if "leaf" in node]
+    node = helper.make_node(
+        "TreeEnsembleClassifier",
+        ["x"],
+        ["label", "y"],
+        domain="ai.onnx.ml",
+        nodes_treeids=[t for t, _, _ in rows],
+        nodes_nodeids=[k for _, k, _ in rows],
+        nodes_featureids=[int(n.get("feature", 0)) for _, _, n in rows],
+        nodes_values=[float(n.get("at", 0.0)) for _, _, n in rows],
+        nodes_modes=["LEAF" if "leaf" in n else "BRANCH_LEQ" for _, _, n in rows],
+        nodes_truenodeids=[0 if "leaf" in n else k + 1 for _, k, n in rows],
+        nodes_falsenodeids=[0 if "leaf" in n else k + int(n["no"]) for _, k, n in rows],
+        class_treeids=[t for t, _, _ in leaves],
+        class_nodeids=[k for _, k, _ in leaves],
+        class_ids=[int(c) for _, _, c in leaves],
+        class_weights=[1 / len(trees)] * len(leaves),
+        classlabels_int64s=list(range(5)),
+        post_transform="NONE",
+    )
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, features]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5]),
+    ]
+    graph = helper.make_graph([node], "forest", ends[:1], ends[1:])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    return path
+
+
+def test_forest(tmp_path: Path) -> None:
+    """Thresholds are as fine as an int8 of each feature's own range: 20 trees answer as in float but where the votes are close."""
+    x, y = gestures(10, 120)
+    features = np.stack([by_the_book(w).reshape(-1) for w in x])
+    rng = np.random.default_rng(5)
+    drawn = [rng.integers(0, len(x), len(x)) for _ in range(20)]
+    net = save_forest(tmp_path / "net.onnx", [grown(rng, features[d], y[d]) for d in drawn], features.shape[1])
+    front_end, _ = front_ends.of_input(TEXT, (1, features.shape[1]), "input 'x'")
+    calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
+    compiled = compile_model(net, calibration, front_end=("x", front_end, TEXT))
+    assert [s.kernel for s in compiled.model.steps] == ["axes_s8", "forest_s8"]
+    loaded = engine.load(compiled.data)
+    network = onnxruntime.InferenceSession(str(net), providers=["CPUExecutionProvider"])
+    ex, ey = gestures(12, 120)
+    answers, expected = [], []
+    for window in ex:
+        loaded.set_input(0, window[None])
+        loaded.run()
+        answers.append(int(np.argmax(loaded.output(0))))
+        votes = network.run(["y"], {"x": by_the_book(window).reshape(1, -1).astype(np.float32)})[0]
+        expected.append(int(np.argmax(votes)))
+    right, float_right = np.mean(np.array(answers) == ey), np.mean(np.array(expected) == ey)
+    same = np.mean(np.array(answers) == np.array(expected))
+    print(f"top-1 {right:.4f}, float {float_right:.4f}, the same {same:.4f}")
+    assert float_right > 0.9 and abs(right - float_right) <= 0.005 and same >= 0.98
+
+
 @pytest.fixture(scope="module")
 def weights() -> list[np.ndarray]:
     x, y = gestures(10, 240)

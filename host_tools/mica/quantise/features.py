@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.quantise.calibrate import Samples
 from mica.quantise.ranges import grid
@@ -49,16 +51,27 @@ def _narrow_axes(g: Graph, made: Node, samples: Samples) -> None:
         y = readers[0].outputs[0]
         readers, bound = g.consumers().get(y, []), bound or g.value(y).quant is not None
     products = all(_product(g, r, y) and g.value(r.inputs[1]).shape[-1] == n for r in readers)
-    if bound or y in g.outputs or not readers or not products:
+    forests = all(r.op == "Trees" for r in readers) and g.value(y).shape[-1] == n
+    if bound or y in g.outputs or not readers or not (products or forests):
         return
     front_end, name = made.attrs["front_end"], made.inputs[0]
     factor, shift = (np.asarray(g.data(i), np.float64) for i in made.inputs[1:])
     x = np.stack([axes.features(front_end, s[name]).reshape(-1) for s in samples]) * factor + shift
     low, high = x.min(axis=0), x.max(axis=0)
     middle, half = (low + high) / 2, np.where(high > low, (high - low) / 2, 1.0)
-    _scaled(g, readers, middle, half)
+    if forests:
+        for node in readers:
+            node.attrs["forest"] = _asking(node.attrs["forest"], middle, half)
+    else:
+        _scaled(g, readers, middle, half)
     constants = {"factor": factor / half, "shift": (shift - middle) / half}
     made.inputs = [name, *(g.new_const(f"{y}.{what}", a) for what, a in constants.items())]
+
+
+def _asking(f: Forest, middle: np.ndarray, half: np.ndarray) -> Forest:
+    """A forest of x as one of (x - middle) / half."""
+    at = np.maximum(f.column, 0)
+    return replace(f, threshold=np.where(f.column >= 0, (f.threshold - middle[at]) / half[at], f.threshold))
 
 
 def _scaled(g: Graph, readers: Sequence[Node], middle: np.ndarray, half: np.ndarray) -> None:
