@@ -13,6 +13,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --windows            only convolutions that fast kernels take
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
+    scripts/costs --axes               only front ends of windows of several axes; all else stays as it is
     scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
     scripts/costs --places             only the best of an axis, and elements at places that are computed
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
@@ -46,6 +47,7 @@ import layers  # noqa: E402
 import sound_frames  # noqa: E402
 from attention_cases import attend  # noqa: E402
 from audio_cases import sound  # noqa: E402
+from axes_cases import window_of  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
 from case import Case  # noqa: E402
 from nets import Net  # noqa: E402
@@ -62,6 +64,7 @@ from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
 from mica.kernels import attention, audio, norm, tabular, vectors  # noqa: E402
+from mica.kernels.axes import AXES  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.integers import Output  # noqa: E402
 from mica.kernels.movement import PICK, SCATTER  # noqa: E402
@@ -310,6 +313,19 @@ def sounds() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
+def axis_windows() -> list[Job]:
+    """Front ends of windows of several axes, of many sizes."""
+    jobs = []
+    for k, (words, shape) in enumerate(sound_frames.swept_windows()):
+        with tempfile.TemporaryDirectory() as folder:
+            model = codec.decode(sound_frames.windows(words, shape, Path(folder)))
+        dims = model.tensors[model.inputs[0]].dims
+        rows, n = dims[1], dims[2] if len(dims) > 2 else 1
+        x = window_of(np.random.default_rng(k), rows, n, "mixed").reshape(dims)
+        jobs.append(Job(f"{words} {k}", bare_metal.for_board(model, BOARD), [x]))
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
 def decoder() -> list[Job]:
     """Decoders' steps over shapes that decoders have; a cache is full, and is written where it lies."""
     rng = np.random.default_rng(11)
@@ -399,6 +415,7 @@ def corpus() -> list[Job]:
         *coded(),
         *classic(),
         *sounds(),
+        *axis_windows(),
         *decoder(),
         *places(),
     ]
@@ -692,6 +709,7 @@ WINDOWS |= {f"depthwise_conv2d_s8 3x3 s{stride}" for stride in (1, 2)}
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
+    "axes": Part(axis_windows, _of((AXES,))),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "places": Part(places, _of((TOP_K, PICK))),
     "windows": Part(windowed, lambda kind: kind in WINDOWS),
@@ -709,6 +727,7 @@ def main() -> int:
     only.add_argument("--windows", action="store_true", help="only convolutions that fast kernels take")
     only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     only.add_argument("--sound", action="store_true", help="only front ends of sound")
+    only.add_argument("--axes", action="store_true", help="only front ends of windows of several axes")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
     only.add_argument("--places", action="store_true", help="only the best of an axis, and what is picked from it")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")

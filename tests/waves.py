@@ -25,6 +25,36 @@ def movement(rng: np.random.Generator, label: str, rows: int = ROWS) -> np.ndarr
     return x.astype(np.int16)
 
 
+# Of each axis the deviation in g, and what is below 3.2 Hz and above it.
+FRONT_END = f"features:rows={ROWS},axes={AXES},rate={RATE},unit=1/{G},stats=std,edges=1+3.2+8"
+
+
+def save_features_net(path: Path) -> None:
+    """An ONNX file whose input [1, axes, 3] are the features of FRONT_END."""
+    w = np.zeros((AXES, 3, 3), np.float32)
+    w[0, 2, 0], w[5, 1, 1] = 1.5, 1.5  # x quickly, z slowly
+    save_linear(path, w, [-4, -4, 1])
+
+
+def save_linear(path: Path, w: np.ndarray, b: list[float]) -> None:
+    """An ONNX file whose input [1, axes, features] one layer w [axes, features, classes] tells classes from."""
+    constants = [
+        numpy_helper.from_array(w.reshape(-1, w.shape[2]).astype(np.float32), "w"),
+        numpy_helper.from_array(np.array(b, np.float32), "b"),
+    ]
+    nodes = [
+        helper.make_node("Flatten", ["x"], ["f"]),
+        helper.make_node("Gemm", ["f", "w", "b"], ["z"]),
+        helper.make_node("Softmax", ["z"], ["y"]),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, *w.shape[:2]]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, w.shape[2]]),
+    ]
+    graph = helper.make_graph(nodes, "features", ends[:1], ends[1:], constants)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
 def save_net(path: Path) -> None:
     """An ONNX file whose input [1, rows, axes] is in counts."""
     w = np.zeros((3, AXES), np.float32)

@@ -6,7 +6,7 @@ import mica
 from mica.analog import Analog
 from mica.audio import listen
 
-# Packed with a front end, --frontend logmel:rate=8000,..., and calibrated with what `mica record --adc` has recorded.
+# Packed with a front end, --frontend features:rate=8000,rows=800,..., and calibrated with what `mica record --adc` has recorded.
 m = mica.Model("fan.mica")
 led = Pin(15, Pin.OUT)
 

@@ -106,7 +106,7 @@ class Listener:
 
     def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us):
         expected = int(model._m.meta("sample_rate") or 0)
-        if model.input_dtype != ("h",) or not expected:
+        if model.input_dtype != ("h",) or not expected or len(model.input(0)) != model.input_shape[0][-1]:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
         rate = rate or getattr(source, "rate", expected)
         if rate != expected:

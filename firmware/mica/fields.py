@@ -44,6 +44,7 @@ KERNELS = (
     "\nforest_s8 1 nodes:i roots:I leaves:i bias:i | words trees units mult shift act_min act_max"
     "\ntop_k_s8 1 | axis smallest"
     "\npick_s8 1 | axis"
+    "\naxes_s8 1 tables:h filters:H least:i bias:i mult:i shift:b | rows axes stats bands fft energy places flags act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

@@ -48,6 +48,7 @@ GROUPS = (
         "log_mel_s8",
         "pcan_s8",
         "forest_s8",
+        "axes_s8",
     ),
 )
 # end

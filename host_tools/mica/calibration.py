@@ -25,6 +25,7 @@ from mica import array_files, pictures, sounds
 from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
 from mica.ir.graph import Graph, Value
+from mica.ir.ops import FRONT_ENDS
 
 MADE_UP_SAMPLES = 16
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
@@ -170,6 +171,11 @@ def _load_folder(
                 todo="mica pack --frontend puts them into the model",
             )
         n = math.prod(shapes.get(inputs[0], ()))
+        if n != shapes[inputs[0]][-1]:
+            raise MicaError(
+                f"{files[0]}: is sound, and the model takes rows of {shapes[inputs[0]][-1]} numbers",
+                todo="expected an .npz whose x is int16 [n, rows, axes]",
+            )
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         shape = tuple(shapes.get(inputs[0], ()))
@@ -244,7 +250,7 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
         )
     rng = np.random.default_rng(0)
     expected = {name: expected_input(g, name) for name in g.inputs}
-    heard = {n.inputs[0]: n.attrs["front_end"].step for n in g.nodes if n.op == "LogMel"}
+    heard = {n.inputs[0]: n.attrs["front_end"].step for n in g.nodes if n.op in FRONT_ENDS}
 
     def sample(name: str, k: int) -> np.ndarray:
         v = g.value(name)

@@ -19,7 +19,8 @@ from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.importer import import_model
 from mica.importer.onnx_file import file_sha256
-from mica.ir.front_end import IN_GRAPH, FrontEnd
+from mica.ir.axes import Front
+from mica.ir.front_end import IN_GRAPH
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
 from mica.pack.state import StateLink, hold, with_state
@@ -88,7 +89,7 @@ def compile_model(
     ram: Ram | None = None,
     tokens: Tokens | None = None,
     bits: Bits | None = None,
-    front_end: tuple[str, FrontEnd, str] | None = None,
+    front_end: tuple[str, Front, str] | None = None,
     step: Window | None = None,
 ) -> Compiled:
     """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
@@ -191,7 +192,7 @@ def _facts(
     imported: Graph,
     metadata: Mapping[str, str] | None,
     splits: Sequence[Split],
-    front_end: tuple[str, FrontEnd, str] | None,
+    front_end: tuple[str, Front, str] | None,
 ) -> dict[str, str]:
     """What a file says of where it comes from."""
     facts = {

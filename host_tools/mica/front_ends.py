@@ -1,6 +1,6 @@
 """Front ends by their names: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
 
-A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
+`features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
 KEYS; host_tools/GUIDE.md has a table of the presets and examples for other programs' features.
 """
 
@@ -12,84 +12,58 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mica import axis_features
 from mica.errors import MicaError
-from mica.ir.front_end import FrontEnd
+from mica.ir.axes import Front
+from mica.ir.front_end import FrontEnd, rows_of
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
 from mica.reference.speech import tables
+from mica.word_values import REAL, SIZE, WHOLE, WINDOWS, one_of, real, size, whole, window
 
 Array = np.ndarray
 
 
-def _whole(text: str) -> int:
-    value = int(text)
-    if not 0 < value <= 65535:
-        raise ValueError
-    return value
-
-
-def _real(text: str) -> float:
-    above, slash, below = text.partition("/")
-    value = float(above) / float(below) if slash else float(above)
-    if not math.isfinite(value) or abs(value) > 1e12:
-        raise ValueError
-    return value
-
-
-def _size(text: str) -> float:
-    value = _real(text)
-    if value < 0:
-        raise ValueError
-    return value
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError
-        return text
-
-    read.__doc__ = ", ".join(words)
-    return read
-
-
-_WHOLE, _REAL, _SIZE = "a whole number from 1 to 65535", "a number such as 0.5 or 1/32768", "a number of 0 or more"
-_WINDOWS = ("hann", "hamming", "hann-symmetric", "hamming-symmetric", "ones")
-
 # key -> (how it is read, what is expected)
 KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "rate": (_whole, _WHOLE),  # samples a second
-    "samples": (_whole, _WHOLE),  # of a whole input; by default those of the frames that the network takes
-    "frame": (_whole, _WHOLE),  # samples
-    "hop": (_whole, _WHOLE),  # samples
-    "fft": (_whole, _WHOLE),  # points
-    "window": (_one_of(*_WINDOWS), ", ".join(_WINDOWS)),
-    "mels": (_whole, _WHOLE),
-    "fmin": (_size, _SIZE),  # Hz
-    "fmax": (_size, _SIZE),  # Hz
+    "rate": (whole, WHOLE),  # samples a second
+    "samples": (whole, WHOLE),  # of a whole input; by default those of the frames that the network takes
+    "frame": (whole, WHOLE),  # samples
+    "hop": (whole, WHOLE),  # samples
+    "fft": (whole, WHOLE),  # points
+    "window": (one_of(*WINDOWS), ", ".join(WINDOWS)),
+    "mels": (whole, WHOLE),
+    "fmin": (size, SIZE),  # Hz
+    "fmax": (size, SIZE),  # Hz
     "scale": (
-        _one_of("htk", "slaney", "tf"),
+        one_of("htk", "slaney", "tf"),
         "htk, slaney or tf",
     ),  # of the mel filters; tf: triangles in mel, not in Hz
-    "norm": (_one_of("none", "slaney"), "none or slaney"),  # of each filter: its largest weight 1, or its area
-    "power": (_one_of("1", "2"), "1 or 2"),  # sizes or their squares
-    "coefs": (_whole, _WHOLE),  # of an MFCC
-    "dct": (_one_of("ortho", "tf"), "ortho or tf"),  # tf: the first row as long as the others
-    "log": (_one_of("ln", "log10", "db", "log2"), "ln, log10, db or log2"),  # db: 10 log10
-    "floor": (_size, _SIZE),  # is added before the logarithm
-    "least": (_size, _SIZE),  # below it the logarithm is that of it
-    "peak": (_one_of("yes", "no"), "yes or no"),  # samples are divided by the largest of them
-    "preemphasis": (_size, _SIZE),
-    "before": (_one_of("yes", "no"), "yes or no"),  # one sample more, before the first frame, for its pre-emphasis
-    "unit": (_size, _SIZE),  # what a step of the samples is worth
-    "times": (_size, _SIZE),  # what the logarithms are multiplied with
-    "plus": (_real, _REAL),  # and what is added to them afterwards
-    "low": (_real, _REAL),  # the features are cut off there
-    "high": (_real, _REAL),
+    "norm": (one_of("none", "slaney"), "none or slaney"),  # of each filter: its largest weight 1, or its area
+    "power": (one_of("1", "2"), "1 or 2"),  # sizes or their squares
+    "coefs": (whole, WHOLE),  # of an MFCC
+    "dct": (one_of("ortho", "tf"), "ortho or tf"),  # tf: the first row as long as the others
+    "log": (one_of("ln", "log10", "db", "log2"), "ln, log10, db or log2"),  # db: 10 log10
+    "floor": (size, SIZE),  # is added before the logarithm
+    "least": (size, SIZE),  # below it the logarithm is that of it
+    "peak": (one_of("yes", "no"), "yes or no"),  # samples are divided by the largest of them
+    "preemphasis": (size, SIZE),
+    "before": (one_of("yes", "no"), "yes or no"),  # one sample more, before the first frame, for its pre-emphasis
+    "unit": (size, SIZE),  # what a step of the samples is worth
+    "times": (size, SIZE),  # what the logarithms are multiplied with
+    "plus": (real, REAL),  # and what is added to them afterwards
+    "low": (real, REAL),  # the features are cut off there
+    "high": (real, REAL),
 }
 
 OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
+
+# Why some kinds take whole windows.
+OF_WINDOWS: Mapping[str, str] = {
+    "pcan": "follows the noise from the first sample of a window on",
+    axis_features.KIND: "makes statistics of a whole window",
+}
 
 DEFAULTS: Mapping[str, object] = {
     "rate": 16000,
@@ -237,13 +211,25 @@ class Description:
         )
 
 
+def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:
+    """The front end of a network whose input has a shape, and as what it was asked for. step: for a row at a time: pre-emphasis then needs the
+    sample before it. what: the input, for errors. Raises MicaError."""
+    if text.startswith(f"{axis_features.KIND}:"):
+        return axis_features.parse(text, shape, what), text
+    described = parse(text)
+    if step and described.values["preemphasis"] and described.values["before"] == "no":
+        text += ",before=yes"
+        described = parse(text)
+    return described.front_end(rows_of(shape, described.columns, what)), text
+
+
 def parse(text: str) -> Description:
     """What --frontend was given. Raises MicaError."""
     kind, colon, rest = text.partition(":")
     if kind not in ("mfcc", "logmel", "pcan") or not colon or not rest:
         raise MicaError(
             f"--frontend {text}: no front end of that name",
-            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel: or pcan: and KEY=VALUE,...",
+            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel:, pcan: or features: and KEY=VALUE,...",
         )
     values = dict(DEFAULTS)
     words = rest.split(",")
@@ -272,15 +258,6 @@ def parse(text: str) -> Description:
 
 def _ln(x: float) -> float:
     return float(log(np.array(x)))
-
-
-def window(name: str, n: int) -> Array:
-    """float64 [n]. Periodic, as for spectra, unless the name says symmetric."""
-    if name == "ones":
-        return np.ones(n)
-    offset = 0.54 if name.startswith("hamming") else 0.5
-    points = max(n - 1, 1) if name.endswith("symmetric") else n
-    return offset - (1 - offset) * np.resize(turns(points)[0], n)
 
 
 def dct(name: str, rows: int, n: int) -> Array:

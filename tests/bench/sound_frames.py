@@ -1,25 +1,46 @@
-"""Front ends alone in their files, to be measured."""
+"""Front ends of sound, and of windows of several axes, alone in their files, to be measured."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import onnx
 from audio_cases import sound
+from axes_cases import window_of
 from case import _rng
 from onnx import TensorProto, helper
 
 from mica.compiler import compile_model
-from mica.front_ends import parse
+from mica.front_ends import of_input, parse
+from mica.ir.axes import Front
 
 
 def frames(words: str, rows: int, folder: Path) -> bytes:
     """A front end of so many frames, and next to nothing behind it. words: as for --frontend."""
     asked = parse(words)
-    shape = [1, rows, asked.columns]
+    shape = (1, rows, asked.columns)
+    rng = _rng(words)
+    return _alone(
+        words, shape, folder, lambda f: np.stack([sound(rng, f.input_shape[1], "") for _ in range(8)])[:, None]
+    )
+
+
+def windows(words: str, shape: tuple[int, ...], folder: Path) -> bytes:
+    """A front end of a window of several axes likewise, whose features lie in that shape."""
+    rng = _rng(words)
+
+    def samples(f: Front) -> np.ndarray:
+        axes = f.input_shape[2] if len(f.input_shape) > 2 else 1
+        x = np.concatenate([window_of(rng, f.input_shape[1], axes, "mixed") for _ in range(8)])
+        return x.reshape(-1, *f.input_shape)
+
+    return _alone(words, shape, folder, samples)
+
+
+def _alone(words: str, shape: tuple[int, ...], folder: Path, samples: Callable[[Front], np.ndarray]) -> bytes:
     net = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["y"])],
         "net",
@@ -27,10 +48,8 @@ def frames(words: str, rows: int, folder: Path) -> bytes:
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
     )
     onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
-    front = asked.front_end(rows)
-    rng = _rng(words)
-    samples = np.stack([sound(rng, front.samples, "") for _ in range(8)])[:, None]
-    calibration = {"samples": samples.astype(np.float32)}
+    front, _ = of_input(words, shape, "input 'x'")
+    calibration = {"samples": samples(front).astype(np.float32)}
     return compile_model(folder / "net.onnx", calibration, front_end=("x", front, words)).data
 
 
@@ -44,3 +63,17 @@ def swept() -> Iterator[tuple[str, int]]:
         yield f"{kind}frame={frame},hop={frame // 2},fft={fft},power={power},mels={mels},floor=1e-6{more}", 1 + k % 2
     for fft, mels in ((n, n // k) for n in (128, 256, 512, 1024) for k in (32, 25, 16)):
         yield f"pcan:frame={fft * 3 // 4},hop={fft // 2},fft={fft},mels={mels},fmin=125", 1 + mels % 3
+
+
+def swept_windows() -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Words of front ends of sensors, and the shapes of their features: windows of all sizes, with bands and without, few statistics and all."""
+    every = ("mean+std+min+max+ptp+cross", "rms", "mean+std+rms+min+max+ptp+cross+zeros", "min+max")
+    for k, (rows, axes, bands) in enumerate(
+        itertools.product((20, 50, 64, 100, 128, 256, 500, 1024), (1, 3, 6), (0, 1, 4, 10))
+    ):
+        stats = every[(k + k // 4) % len(every)]
+        if rows * axes > 3100:
+            continue
+        energy = ("rms", "ln", "power")[k % 3]
+        text = f"features:rows={rows},axes={axes},stats={stats},bands={bands},energy={energy}"
+        yield text, (1, axes, len(stats.split("+")) + bands)

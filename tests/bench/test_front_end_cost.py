@@ -1,4 +1,4 @@
-"""Sound to features: every core writes the bytes of the oracle; a frame's cost on the Cortex-M0+."""
+"""Sound, and windows of several axes, to features: every core writes the bytes of the oracle; a frame's cost on the Cortex-M0+."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import bare_metal
 import numpy as np
 import pytest
 from audio_cases import audio_cases, sound
+from axes_cases import axes_cases, window_of
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
-from sound_frames import frames
+from sound_frames import frames, windows
 
 from mica.errors import MicaError
 from mica.format import codec, schema
@@ -25,12 +26,19 @@ FRAMES = [
     ("logmel:mlperf-wakeword", 200_000, 4096),
     ("mfcc:mlperf-kws,samples=480,peak=no", 100_000, 2048),
 ]
+# The same of windows of several axes, and the shape of the features; the most cycles that a window may cost.
+WINDOWS = [
+    ("features:rows=50,axes=6,bands=4", (1, 6, 10), 110_000),
+    ("features:rows=128,axes=3,bands=4,energy=ln", (1, 3, 10), 100_000),
+    ("features:rows=256,axes=3,stats=mean+std+rms+min+max+ptp+cross,bands=0", (1, 3, 7), 50_000),
+    ("features:rows=1024,rate=4000,bands=8", (1, 1, 14), 260_000),
+]
 
 
 def of_the_oracle() -> list[Job]:
     """The kernel's cases, as files of one step."""
     jobs = []
-    for c in audio_cases():
+    for c in (*audio_cases(), *axes_cases()):
         x = c.xs[0]
         tensors = [
             TensorRecord("x", "int16", x.shape, 1.0, 0, offset=0),
@@ -114,3 +122,25 @@ def test_cost(words: str, most: int, most_bytes: int, tmp_path: Path, capsys: py
     with capsys.disabled():
         print(f"\n{words}: {counts.mean():,.0f} cycles a frame, {counts.max():,.0f} at most; {ram:,} bytes")
     assert counts.max() <= most and ram <= most_bytes
+
+
+@pytest.mark.parametrize(("words", "shape", "most"), WINDOWS)
+def test_cost_of_windows(
+    words: str, shape: tuple[int, ...], most: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core = CORES["m0plus"]
+    data = windows(words, shape, tmp_path)
+    model = codec.decode(data)
+    dims = model.tensors[model.inputs[0]].dims
+    rows, axes = dims[1], dims[2] if len(dims) > 2 else 1
+    jobs = [
+        Job(f"{kind} {k}", data, [window_of(_rng(f"{kind} {k}"), rows, axes, kind).reshape(dims)])
+        for kind, k in (("mixed", 0), ("mixed", 1), ("ends", 0), ("quiet", 0), ("noise", 0))
+    ]
+    results = bare_metal.run(core, bare_metal.build(core), jobs)
+    assert not bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})
+    counts = np.array([r.counts[0] for r in results])
+    ram = model.steps[0].scratch_min
+    with capsys.disabled():
+        print(f"\n{words}: {counts.mean():,.0f} cycles a window, {counts.max():,.0f} at most; {ram:,} bytes")
+    assert counts.max() <= most

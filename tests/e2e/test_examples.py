@@ -46,7 +46,7 @@ def board_with(
     tones_rows: Path,
     person: Path,
     fan: Path,
-    gestures: Path,
+    gesture_features: Path,
 ) -> Iterator[Callable[[str], Link]]:
     """Boards by name, each started once, with some models on it and an empty heap; UNIX with stand-ins, the virtual Pico with sensors."""
     packed = {"digits.mica": digits, "digits_rows.mica": digits_rows, "digits_fed.mica": digits_fed}
@@ -54,14 +54,14 @@ def board_with(
     models = {name: path.read_bytes() for name, path in packed.items()}
     of_stand_ins = {"tones.mica": tones.read_bytes(), "tones.wav": tones.with_suffix(".wav").read_bytes()}
     of_stand_ins |= {"tones_rows.mica": tones_rows.read_bytes(), "person.mica": person.read_bytes()}
-    of_sensors = {path.name: path.read_bytes() for path in (tones_rows, fan, gestures)}
+    of_sensors = {path.name: path.read_bytes() for path in (tones_rows, fan, gesture_features)}
     open_ones: dict[str, Link] = {}
 
     def get(name: str) -> Link:
         files = {**models, **(of_stand_ins if name == "UNIX" else of_sensors if name == "RPI_PICO@emu" else {})}
         if name not in open_ones:
             recordings = {"i2s": tones.with_suffix(".wav"), "adc": fan.with_suffix(".wav")}
-            recordings["imu"] = gestures.with_suffix(".npz")
+            recordings["imu"] = gesture_features.with_suffix(".npz")
             wired = Sensors({bus: sensor_files.READERS[bus](str(file)) for bus, file in recordings.items()})
             open_ones[name] = open_board(name, rom_files=files, sensors=wired if name == "RPI_PICO@emu" else None)
         board = open_ones[name]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from arithmetic_model import arithmetic_model
 from attention_model import attention_model
 from audio_model import audio_model
+from axes_model import axes_model
 from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
@@ -26,6 +27,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     vector_model,
     codes_model,
     audio_model,
+    axes_model,
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 from arithmetic_model import arithmetic_model
 from attention_model import attention_model
 from audio_model import audio_model
+from axes_model import axes_model
 from codes_model import codes_model
 from movement_model import movement_model
 from recurrent_model import recurrent_model
@@ -30,9 +31,10 @@ MODELS = {
     "vectors": vector_model,
     "codes": codes_model,
     "audio": audio_model,
+    "axes": axes_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
-TABLES = ("gate", "candidate", "output", "window", "twiddles", "gains", "dct")
+TABLES = ("gate", "candidate", "output", "window", "twiddles", "tables", "gains", "dct")
 
 
 @pytest.fixture(scope="module", params=MODELS)

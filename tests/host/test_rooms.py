@@ -40,7 +40,9 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "pack": _GRAPH | {"plan"},
     "exporter": _GRAPH,  # for the function that it writes and the importer reads
     "array_files": set(),
-    "front_ends": _GRAPH | {"reference"},
+    "word_values": {"reference"},
+    "axis_features": _GRAPH | {"reference", "word_values"},
+    "front_ends": _GRAPH | {"axis_features", "reference", "word_values"},
     "sounds": set(),
     "pictures": _BYTES | {"engine"},
     "calibration": _GRAPH | {"array_files", "pictures", "sounds"},

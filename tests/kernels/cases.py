@@ -12,6 +12,7 @@ import numpy as np
 from arithmetic_cases import arithmetic
 from attention_cases import attention, rotations
 from audio_cases import audio_cases, speech_cases
+from axes_cases import axes_cases
 from case import Case, _data, _rng
 from movement_cases import movement
 from recurrent_cases import recurrences
@@ -357,4 +358,5 @@ CASES = [
     *vector_cases(),
     *audio_cases(),
     *speech_cases(),
+    *axes_cases(),
 ]

@@ -498,6 +498,23 @@
 #define MICA_TOP_K_S8_PARAM_SMALLEST 1
 #define MICA_KERNEL_PICK_S8 54
 #define MICA_PICK_S8_PARAM_AXIS 0
+#define MICA_KERNEL_AXES_S8 56
+#define MICA_AXES_S8_BLOB_TABLES 0              // i16
+#define MICA_AXES_S8_BLOB_FILTERS 1             // u16
+#define MICA_AXES_S8_BLOB_LEAST 2               // i32
+#define MICA_AXES_S8_BLOB_BIAS 3                // i32
+#define MICA_AXES_S8_BLOB_MULT 4                // i32
+#define MICA_AXES_S8_BLOB_SHIFT 5               // i8
+#define MICA_AXES_S8_PARAM_ROWS 0
+#define MICA_AXES_S8_PARAM_AXES 1
+#define MICA_AXES_S8_PARAM_STATS 2
+#define MICA_AXES_S8_PARAM_BANDS 3
+#define MICA_AXES_S8_PARAM_FFT 4
+#define MICA_AXES_S8_PARAM_ENERGY 5
+#define MICA_AXES_S8_PARAM_PLACES 6
+#define MICA_AXES_S8_PARAM_FLAGS 7
+#define MICA_AXES_S8_PARAM_ACT_MIN 8
+#define MICA_AXES_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -542,6 +559,7 @@
     X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
+    X(axes_s8, AXES_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -584,6 +602,7 @@
     X(pcan) \
     X(forest) \
     X(top_k) \
-    X(pick)
+    X(pick) \
+    X(axes)
 
 #endif

@@ -788,6 +788,41 @@ typedef struct {
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
 mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what);
 
+// ---- axes_s8: features of the axes of a window; formula: SPEC.md, kernel 56
+//   x int16 [rows, axes]; y int8 [axes, each], or [each, axes] with the flag across; bias, mult and shift one for each of y
+//   stats: each - bands digits of 4 bits, MICA_AXES_MEAN and so on, the first the lowest; filters [bands, 2]: first bin and number of bins; least [axes]
+//   scratch: mica_axes_s8_scratch_bytes(p), 4-byte aligned; rows: axes, across 1
+enum {
+    MICA_AXES_MEAN, MICA_AXES_STD, MICA_AXES_RMS, MICA_AXES_MIN, MICA_AXES_MAX, MICA_AXES_PTP, MICA_AXES_CROSS, MICA_AXES_ZEROS,
+    MICA_AXES_STATS
+};
+enum { MICA_AXES_POWER, MICA_AXES_ROOT, MICA_AXES_LOG, MICA_AXES_ENERGIES };  // what becomes of a sum of squares
+#define MICA_AXES_ACROSS 1
+#define MICA_AXES_CIRCLE 128  // not in files: as MICA_LOG_MEL_CIRCLE
+#define MICA_AXES_MOST_ROWS 2048
+#define MICA_AXES_PLACES 96
+typedef struct {
+    const int16_t *x;
+    int8_t *y;
+    const int16_t *tables;  // [fft / 2 + 1, 2]: cos and sin of 2 * pi * k / fft in units of 2^-14; then the window [rows]
+    const uint16_t *filters;
+    const int32_t *least;
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    uint32_t stats;
+    uint16_t rows, axes, each, bands, fft;
+    uint16_t bin_begin, bin_end;  // those bins that a band holds
+    int8_t places;
+    uint8_t energy, flags;
+    int8_t y_zero;
+    int8_t act_min, act_max;
+} mica_axes_s8_t;
+
+uint32_t mica_axes_s8_scratch_bytes(const mica_axes_s8_t *p);
+mica_status_t mica_axes_s8_check_constants(const mica_axes_s8_t *p, const char **what);
+// Of constants that are checked: which bins are needed, and the flag circle.
+void mica_axes_s8_prepare(mica_axes_s8_t *p);
+
 // ---- what every kernel has
 #define MICA_DECLARE(name) \
     mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \

@@ -160,6 +160,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_PICK_S8:
             return mica_load_pick;
         #endif
+        #ifndef MICA_WITHOUT_AXES_S8
+        case MICA_KERNEL_AXES_S8:
+            return mica_load_axes;
+        #endif
         default:
             return NULL;
     }

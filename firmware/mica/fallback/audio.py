@@ -99,13 +99,50 @@ def _bins(re, im, half, twiddles, bins):
     return exponent
 
 
-def _check(step, fft, bands, columns, filters, constants):
+def log_table():
+    """Return the table that _log takes."""
+    return array("i", [log2(64 + i) - (6 << 16) for i in range(65)])
+
+
+def root_table():
+    """Return the table that _root takes."""
+    return array("i", [_nearest_root((32 + i) << 41) for i in range(97)])
+
+
+def spectrum(fft, window, twiddles, cut, bins):
+    """Return f(s): put the squares of the bins of the frame `cut` into `bins`, s to shift it to the right by; return the exponent of their roots."""
+    half, frame = fft // 2, len(window)
+    re, im = array("i", bytes(4 * half)), array("i", bytes(4 * half))
+    places_of = array("H", [0] * half)
+    for k in range(1, half):
+        places_of[k] = places_of[k >> 1] >> 1 | (half >> 1 if k & 1 else 0)
+
+    def into_bins(s):
+        for i in range(frame):
+            v = cut[i]
+            cut[i] = (((v >> (s - 1)) + 1) >> 1 if s > 0 else v << -s) * window[i]
+        for k in range(half):
+            to, i = places_of[k], 2 * k
+            re[to] = cut[i] if i < frame else 0
+            im[to] = cut[i + 1] if i + 1 < frame else 0
+        exponent = s - 15 + _transform(re, im, half, twiddles)
+        return exponent + _bins(re, im, half, twiddles, bins)
+
+    return into_bins
+
+
+def check_turns(step, fft, window, twiddles):
+    """Refuse tables with which something could overflow."""
     for k in range(0, fft + 2, 2):
-        c, w = constants["twiddles"][k], constants["twiddles"][k + 1]
+        c, w = twiddles[k], twiddles[k + 1]
         sound = c > -0x8000 and w > -0x8000 and c * c + w * w <= (1 << 28) + (1 << 15)
         step.want(sound, "a twiddle factor is longer than 1")
-    for v in constants["window"]:
+    for v in window:
         step.want(v > -0x8000, "the window is -32768 somewhere")
+
+
+def _check(step, fft, bands, columns, filters, constants):
+    check_turns(step, fft, constants["window"], constants["twiddles"])
     total = 0
     for b in range(bands):
         first, n = filters[2 * b], filters[2 * b + 1]
@@ -162,15 +199,10 @@ def log_mel_s8(step):
         {"window": window, "twiddles": twiddles, "gains": gains, "dct": dct, "bias": bias},
     )
     x, y = step.x[0].data, step.y.data
-    half = fft // 2
-    logs = array("i", [log2(64 + i) - (6 << 16) for i in range(65)])
-    roots = array("i", [_nearest_root((32 + i) << 41) for i in range(97)])
-    re, im = array("i", bytes(4 * half)), array("i", bytes(4 * half))
-    places_of = array("H", [0] * half)
-    for k in range(1, half):
-        places_of[k] = places_of[k >> 1] >> 1 | (half >> 1 if k & 1 else 0)
-    cut = array("i", bytes(4 * fft))
-    bins = [0] * (half + 1)
+    logs, roots = log_table(), root_table()
+    cut = array("i", bytes(4 * frame))
+    half, bins = fft // 2, [0] * (fft // 2 + 1)
+    into_bins = spectrum(fft, window, twiddles, cut, bins)
 
     def run():
         lowest, minus = floor, 0
@@ -193,16 +225,7 @@ def log_mel_s8(step):
                 cut[i] = v
                 most |= v if v >= 0 else ~v
             places = 15 if emphasis else 0
-            s = max(_bits(most), places) - 15
-            for i in range(frame):
-                v = cut[i]
-                cut[i] = (((v >> (s - 1)) + 1) >> 1 if s > 0 else v << -s) * window[i]
-            for k in range(half):
-                to, i = places_of[k], 2 * k
-                re[to] = cut[i] if i < frame else 0
-                im[to] = cut[i + 1] if i + 1 < frame else 0
-            exponent = s - 15 - places + _transform(re, im, half, twiddles)
-            exponent += _bins(re, im, half, twiddles, bins)
+            exponent = into_bins(max(_bits(most), places) - 15) - places
             if flags & _POWER:
                 exponent *= 2
             else:

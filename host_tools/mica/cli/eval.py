@@ -14,7 +14,7 @@ from mica.cli import hearing, target, text
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
-from mica.ir.front_end import IN_GRAPH, rows_of
+from mica.ir.front_end import IN_GRAPH
 from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
@@ -117,10 +117,8 @@ def _float_model(path: str, model: ModelFile) -> FloatModel:
     plain = FloatModel(path)
     if model.metadata.get("frontend", IN_GRAPH) == IN_GRAPH:
         return plain
-    described = front_ends.parse(model.metadata["frontend"])
-    shape = tuple(plain.shape)
-    rows = rows_of(shape, described.columns, f"the input of {path}")
-    return FloatModel(path, described.front_end(rows))
+    front_end, _ = front_ends.of_input(model.metadata["frontend"], tuple(plain.shape), f"the input of {path}")
+    return FloatModel(path, front_end)
 
 
 def compare(

@@ -21,7 +21,7 @@ from mica.format.codec import ModelFile, encode
 from mica.format.names import file_fault
 from mica.format.schema import PICTURE_COLOURS, SCRATCH_LIMIT
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
-from mica.ir.front_end import FrontEnd, rows_of
+from mica.ir.axes import Front
 from mica.passes import streaming
 from mica.passes.front_end import SAMPLES
 from mica.printable import printable
@@ -68,7 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--frontend",
         metavar="KIND:WORDS",
-        help="the model takes sound, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,... (GUIDE.md)",
+        help="the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,..., features:KEY=VALUE,... "
+        "(GUIDE.md)",
     )
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")
     parser.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
@@ -214,13 +215,8 @@ def run(args: argparse.Namespace) -> int:
             f"--stream {args.stream}: the model has no input '{step.name}'", todo=f"its inputs are {', '.join(sizes)}"
         )
     if args.frontend:
-        front_end = _front_end(args.frontend, sizes, step is not None)
-        if front_end[1].speech is not None and (step or windows):
-            raise MicaError(
-                f"--frontend {args.frontend}: follows the noise from the first sample of a window on",
-                todo="leave --window and --stream out",
-            )
-        sizes = {SAMPLES: (1, front_end[1].samples)}
+        front_end = _front_end(args.frontend, sizes, step is not None, bool(windows))
+        sizes = {SAMPLES: front_end[1].input_shape}
     if args.calib:
         sound = heard or front_end
         rate = sound[1].rate if sound else 0
@@ -368,21 +364,20 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
     return read
 
 
-def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool) -> tuple[str, FrontEnd, str]:
-    """The input that becomes sound, its front end, and what was asked for. Raises MicaError.
+def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windows: bool) -> tuple[str, Front, str]:
+    """The input that becomes samples, its front end, and what was asked for. Raises MicaError.
 
-    step: for a row at a time: pre-emphasis then needs the sample before it.
+    step: for a row at a time: pre-emphasis then needs the sample before it. windows: for some rows of an input that keeps the others.
     """
     from mica import front_ends
 
+    why = front_ends.OF_WINDOWS.get(text_.partition(":")[0])
+    if why and (step or windows):
+        raise MicaError(f"--frontend {text_}: {why}", todo="leave --window and --stream out")
     if len(sizes) != 1:
         raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
-    described = front_ends.parse(text_)
-    if step and described.values["preemphasis"] and described.values["before"] == "no":
-        text_ += ",before=yes"
-        described = front_ends.parse(text_)
     ((name, shape),) = sizes.items()
-    return name, described.front_end(rows_of(shape, described.columns, f"input '{name}'")), text_
+    return name, *front_ends.of_input(text_, shape, f"input '{name}'", step)
 
 
 def _check_sound(where: str, x: np.ndarray) -> None:
@@ -543,7 +538,7 @@ def _accuracy_metadata(accuracy: dict[str, Any], samples: int) -> dict[str, str]
 
 
 def _measure(
-    model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset, front_end: FrontEnd | None
+    model: Path, blob: bytes, custom: CustomOps, data: evaluation.Dataset, front_end: Front | None
 ) -> dict[str, Any]:
     from mica.cli.eval import compare
     from mica.run.float_model import FloatModel

@@ -113,6 +113,9 @@ def output_shape(g: Graph, node: Node) -> tuple[int, ...] | None:
     if node.op == "LogMel":
         front_end = node.attrs["front_end"]
         return (1, front_end.frames, front_end.columns) if math.prod(x) == x[-1] == front_end.samples else ()
+    if node.op == "AxisFeatures":
+        front_end = node.attrs["front_end"]
+        return (1, *front_end.shape) if x == front_end.input_shape else ()
     if node.op == "Trees":
         return (*x[:-1], len(node.attrs["forest"].bias)) if x[-1] >= node.attrs["forest"].columns else ()
     if node.op in ("Neighbours", "Machine"):

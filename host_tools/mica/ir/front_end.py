@@ -53,6 +53,11 @@ class FrontEnd:
     speech: Speech | None = None
 
     @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Of the samples."""
+        return (1, self.samples)
+
+    @property
     def bands(self) -> int:
         """Number of filters."""
         return len(self.filters)

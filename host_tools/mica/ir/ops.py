@@ -93,10 +93,15 @@ CORE = (
     Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads="float32"),  # ir.vectors.Neighbours
     Op("Machine", 1, (), ("vectors",), "machine_s8", reads="float32"),  # ir.vectors.Machine
     Op("LogMel", 1, (), ("front_end",), "log_mel_s8", reads="int16"),  # ir.front_end.FrontEnd
+    # ir.axes.AxisFeatures, each of them times a factor and with a shift
+    Op("AxisFeatures", 1, ("factor", "shift"), ("front_end",), "axes_s8", reads="int16"),
     Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
 )
 
 CORE_BY_NAME = {op.name: op for op in CORE}
+
+# What makes features of a sensor's int16 samples, by its attribute front_end.
+FRONT_ENDS = ("LogMel", "AxisFeatures")
 
 # Functions that Unary can stand for: name -> number of arguments. `reference/unary.py` computes them.
 UNARY_FUNCTIONS = {

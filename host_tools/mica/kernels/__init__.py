@@ -5,6 +5,7 @@ from __future__ import annotations
 from mica.kernels import (
     attention,
     audio,
+    axes,
     conv,
     custom,
     dense,
@@ -36,6 +37,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "tabular": tabular.KERNELS,
     "vectors": vectors.KERNELS,
     "audio": audio.KERNELS,
+    "axes": axes.KERNELS,
     "attention": attention.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))

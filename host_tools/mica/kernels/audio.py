@@ -77,10 +77,7 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 
 def _log_mel_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
-    require(bool((blobs["window"] > -(2**15)).all()), "the window is -32768 somewhere")
-    twiddles = blobs["twiddles"].astype(np.int64)
-    sound = bool((twiddles > -(2**15)).all() and ((twiddles**2).sum(axis=-1) <= TWIDDLE_LIMIT).all())
-    require(sound, "a twiddle factor is longer than 1")
+    check_turns(blobs)
     filters = blobs["filters"].astype(np.int64)
     require(bool((filters.sum(axis=1) <= p["fft"] // 2 + 1).all()), "a filter is none of the bins")
     require(int(filters[:, 1].sum()) == p["gains"], "the filters' gains are not all that there are")
@@ -105,7 +102,7 @@ def _logs() -> Array:
     return log2(np.arange(64, 129)) - (6 << 16)
 
 
-def _bit_length(v: Array) -> Array:
+def bit_length(v: Array) -> Array:
     """Of int64 numbers from 0 to 2**63 - 1."""
     n = np.zeros(v.shape, np.int64)
     v = v.copy()
@@ -118,7 +115,7 @@ def _bit_length(v: Array) -> Array:
 
 def log2_table(v: Array) -> Array:
     """2**16 * log2(v) from a table of 64 intervals; v in [1, 2**63)."""
-    b = _bit_length(v) - 1
+    b = bit_length(v) - 1
     m = np.where(b > 22, v >> np.maximum(b - 22, 0), v << np.maximum(22 - b, 0))
     i, f, logs = m >> 16 & 63, m & 0xFFFF, _logs()
     out: Array = (b << 16) + logs[i] + ((logs[i + 1] - logs[i]) * f >> 16)
@@ -127,7 +124,7 @@ def log2_table(v: Array) -> Array:
 
 def root_table(v: Array) -> Array:
     """2**8 * sqrt(v), rounded, from a table of 96 intervals; v in [0, 2**32)."""
-    z = (32 - _bit_length(v)) & ~1
+    z = (32 - bit_length(v)) & ~1
     high = np.where(v > 0, v << z, 1 << 30)
     i, f, roots = (high >> 25) - 32, high >> 11 & 0x3FFF, _roots()
     root = roots[i] + (((roots[i + 1] - roots[i]) * f + 0x2000) >> 14)
@@ -137,7 +134,7 @@ def root_table(v: Array) -> Array:
 
 def _size(v: Array, axes: int | tuple[int, ...]) -> Array:
     """How many bits the largest of v and ~v needs."""
-    return _bit_length(np.maximum(v, ~v).max(axis=axes))
+    return bit_length(np.maximum(v, ~v).max(axis=axes))
 
 
 def _down(v: Array, s: Array) -> Array:
@@ -232,13 +229,27 @@ def _with_floor(sums: Array, exponent: Array, p: Params, peak: int) -> tuple[Arr
     return np.asarray(with_floor(sums, np.array(floors, np.int64)[:, None])), exponent + down
 
 
-def logarithms(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
-    """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
-    flags, twiddles = p["flags"], blobs["twiddles"].astype(np.int64)
+def spectrum(x: Array, p: Params, blobs: Blobs, rows: int) -> tuple[Array, Array]:
+    """Squares of the bins of so many frames, int64 [rows, fft / 2 + 1], below 2**32; and the exponents [rows] of their roots."""
+    twiddles = blobs["twiddles"].astype(np.int64)
     frames, exponent = _frames(x, p, blobs["window"], rows)
     z, more = _transform(np.stack([frames[:, 0::2], frames[:, 1::2]]), twiddles)
     bins, most = _bins(z, twiddles)
-    exponent += more + most
+    return bins, exponent + more + most
+
+
+def check_turns(blobs: Blobs) -> None:
+    """Window and twiddle factors with which nothing overflows."""
+    require(bool((blobs["window"] > -(2**15)).all()), "the window is -32768 somewhere")
+    twiddles = blobs["twiddles"].astype(np.int64)
+    sound = bool((twiddles > -(2**15)).all() and ((twiddles**2).sum(axis=-1) <= TWIDDLE_LIMIT).all())
+    require(sound, "a twiddle factor is longer than 1")
+
+
+def logarithms(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
+    """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
+    flags = p["flags"]
+    bins, exponent = spectrum(x, p, blobs, rows)
     bins, exponent = (bins, 2 * exponent) if flags & POWER else (root_table(bins), exponent - 8)
     peak, minus = 1, 0
     if flags & PEAK:

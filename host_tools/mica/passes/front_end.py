@@ -9,14 +9,20 @@ from __future__ import annotations
 
 from mica.errors import MicaError
 from mica.ir import check
+from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd, order_of, rows_of
 from mica.ir.graph import Graph, Node
+from mica.passes import axes
 
 SAMPLES = "samples"
 
 
-def put(g: Graph, f: FrontEnd, name: str) -> Graph:
+def put(g: Graph, f: Front, name: str) -> Graph:
     """A core graph with the front end before its input `name`. Raises MicaError."""
+    return _put(g, f, name) if isinstance(f, FrontEnd) else axes.put(g, f, name, SAMPLES)
+
+
+def _put(g: Graph, f: FrontEnd, name: str) -> Graph:
     x = g.value(name)
     rows = rows_of(x.shape, f.columns, f"input '{name}'")
     if rows != f.frames:

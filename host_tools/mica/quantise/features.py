@@ -2,20 +2,23 @@
 
 FullyConnected(x, w, b)    =>   FullyConnected(Features(x), w * half, b + w @ middle), Features(x) = (x - middle) / half
 
-x: an input [1, F] that matrix products alone read, or what a Features makes of one; middle and half: of what the samples hold of
-each feature. Inputs on a grid that int8 holds (grey values, counts) stay as they are.
+x: an input [1, F] that matrix products alone read, or what a Features makes of one, or an AxisFeatures of a window; middle and half: of
+what the samples hold of each feature. Inputs on a grid that int8 holds (grey values, counts) stay as they are.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
 from mica.quantise.calibrate import Samples
 from mica.quantise.ranges import grid
+from mica.reference import axes
 
 APART = 8.0  # features may be this many times narrower than the range of all before they get scales of their own
 NARROW = 0.1  # this share of the features has to be so narrow: one that hardly changes in the samples is no reason
@@ -34,7 +37,52 @@ def balance(g: Graph, samples: Samples, kept: Collection[str] = ()) -> Graph:
             _narrow(g, name, readers[0], samples)
         elif readers and name not in g.outputs and all(_product(g, n, name) for n in readers):
             _narrow(g, name, None, samples)
+    for node in [n for n in g.nodes if n.op == "AxisFeatures"]:
+        _narrow_axes(g, node, samples)
     return g
+
+
+def _narrow_axes(g: Graph, made: Node, samples: Samples) -> None:
+    """The features of a window, which Reshapes lay out."""
+    y, n = made.outputs[0], made.attrs["front_end"].axes * made.attrs["front_end"].each
+    readers = g.consumers().get(y, [])
+    bound = g.value(y).quant is not None
+    while len(readers) == 1 and readers[0].op == "Reshape" and y not in g.outputs:
+        y = readers[0].outputs[0]
+        readers, bound = g.consumers().get(y, []), bound or g.value(y).quant is not None
+    products = all(_product(g, r, y) and g.value(r.inputs[1]).shape[-1] == n for r in readers)
+    forests = all(r.op == "Trees" for r in readers) and g.value(y).shape[-1] == n
+    if bound or y in g.outputs or not readers or not (products or forests):
+        return
+    front_end, name = made.attrs["front_end"], made.inputs[0]
+    factor, shift = (np.asarray(g.data(i), np.float64) for i in made.inputs[1:])
+    x = np.stack([axes.features(front_end, s[name]).reshape(-1) for s in samples]) * factor + shift
+    low, high = x.min(axis=0), x.max(axis=0)
+    middle, half = (low + high) / 2, np.where(high > low, (high - low) / 2, 1.0)
+    if forests:
+        for node in readers:
+            node.attrs["forest"] = _asking(node.attrs["forest"], middle, half)
+    else:
+        _scaled(g, readers, middle, half)
+    constants = {"factor": factor / half, "shift": (shift - middle) / half}
+    made.inputs = [name, *(g.new_const(f"{y}.{what}", a) for what, a in constants.items())]
+
+
+def _asking(f: Forest, middle: np.ndarray, half: np.ndarray) -> Forest:
+    """A forest of x as one of (x - middle) / half."""
+    at = np.maximum(f.column, 0)
+    return replace(f, threshold=np.where(f.column >= 0, (f.threshold - middle[at]) / half[at], f.threshold))
+
+
+def _scaled(g: Graph, readers: Sequence[Node], middle: np.ndarray, half: np.ndarray) -> None:
+    """Products of x become those of (x - middle) / half."""
+    for node in readers:
+        w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+        node.inputs = [
+            node.inputs[0],
+            g.new_const(f"{node.inputs[1]}.balanced", (w * half).astype(np.float32)),
+            g.new_const(f"{node.inputs[2]}.balanced", (b + [math.fsum(row) for row in w * middle]).astype(np.float32)),
+        ]
 
 
 def _product(g: Graph, n: Node, x: str) -> bool:
@@ -65,13 +113,7 @@ def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> Non
     if not some.any() or wide <= APART * float(np.quantile((high - low)[some], NARROW)):
         return
     middle, half = (low + high) / 2, np.where(some, (high - low) / 2, 1.0)
-    for node in readers:
-        w, b = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
-        node.inputs = [
-            node.inputs[0],
-            g.new_const(f"{node.inputs[1]}.balanced", (w * half).astype(np.float32)),
-            g.new_const(f"{node.inputs[2]}.balanced", (b + [math.fsum(row) for row in w * middle]).astype(np.float32)),
-        ]
+    _scaled(g, readers, middle, half)
     constants = {"factor": factor / half, "shift": (shift - middle) / half, "missing": (missing - middle) / half}
     if features is None:
         y = g.new_value(f"{name}.features", g.value(name).shape)

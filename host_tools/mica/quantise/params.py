@@ -10,7 +10,7 @@ import numpy as np
 from mica.format.values import LOW, clip_s8
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
-from mica.ir.ops import TRUTH_FUNCTIONS
+from mica.ir.ops import FRONT_ENDS, TRUTH_FUNCTIONS
 from mica.quantise.calibrate import Range
 from mica.quantise.groups import group
 from mica.reference.recurrent import bounded
@@ -36,7 +36,7 @@ def _fixed(g: Graph) -> dict[str, Quant]:
     fixed = {v.name: v.quant for v in g.values.values() if v.data is None and v.quant is not None}
     fixed |= {name: INDEX_QUANT for name in g.inputs if g.value(name).dtype == "int32"}
     fixed |= dict.fromkeys(exact_inputs(g), REAL_QUANT)
-    fixed |= {n.inputs[0]: Quant(n.attrs["front_end"].step, 0) for n in g.nodes if n.op == "LogMel"}
+    fixed |= {n.inputs[0]: Quant(n.attrs["front_end"].step, 0) for n in g.nodes if n.op in FRONT_ENDS}
     fixed |= dict.fromkeys(_truths(g) - set(fixed), TRUTH_QUANT)
     for node in g.nodes:
         out = node.outputs[0]

@@ -15,7 +15,7 @@ from mica.ir.strided_copy import axis_indices
 from mica.kernels.custom import custom_definition
 from mica.kernels.integers import Output
 from mica.kernels.movement import pick_s8, scatter_s8
-from mica.reference import exact, front_end, functions, pointwise, products, recurrent, reductions, unary, vectors
+from mica.reference import axes, exact, front_end, functions, pointwise, products, recurrent, reductions, unary, vectors
 
 Arrays = list[np.ndarray]
 Operator = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray]  # (node, inputs, shape of the output)
@@ -184,6 +184,11 @@ def _features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     return np.where(np.isnan(x), missing, x * factor + shift)
 
 
+def _axis_features(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
+    factor, shift = (v.astype(np.float64) for v in a[1:])
+    return (axes.features(node.attrs["front_end"], a[0]).reshape(-1) * factor + shift).reshape(shape)
+
+
 def _ranks(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
     """As the kernel has them: integers."""
     x, thresholds, first, source, missing = a
@@ -264,5 +269,6 @@ OPS: dict[str, Operator] = {
     "Neighbours": lambda node, a, shape: vectors.run(node.attrs["vectors"], a[0]),
     "Machine": lambda node, a, shape: vectors.run(node.attrs["vectors"], a[0]),
     "LogMel": lambda node, a, shape: front_end.features(node.attrs["front_end"], a[0])[None],
+    "AxisFeatures": _axis_features,
     "Trees": lambda node, a, shape: node.attrs["forest"].run(a[0]),
 }

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from mica.errors import MicaError
-from mica.ir.front_end import FrontEnd
-from mica.reference.front_end import features
+from mica.ir.axes import Front
+from mica.reference import axes
 
 _NUMPY = {
     "tensor(int32)": np.int32,
@@ -21,10 +21,10 @@ _NUMPY = {
 class FloatModel:
     """An ONNX or TensorFlow Lite file with one float32 input. Raises MicaError where ONNX Runtime refuses it.
 
-    front_end: what its features are made with, of samples of sound.
+    front_end: what its features are made with, of samples of sound or of other sensors.
     """
 
-    def __init__(self, path: str | Path, front_end: FrontEnd | None = None) -> None:
+    def __init__(self, path: str | Path, front_end: Front | None = None) -> None:
         import onnxruntime  # slow to import, and only needed here
 
         from mica.importer import kinds, tflite
@@ -48,6 +48,6 @@ class FloatModel:
         """float32 [n, 1, ...input] -> float32 [n, ...output of the first output], one sample at a time."""
         if self.front_end is not None:
             f, shape = self.front_end, tuple(self.shape)
-            x = np.stack([f.laid(features(f, sample), shape) for sample in x])
+            x = np.stack([f.laid(axes.of(f, sample), shape) for sample in x])
         answers = [self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
         return np.stack([a.astype(np.float32) if a.dtype.kind == "f" else a for a in answers])

@@ -32,6 +32,11 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
         raise MicaError(
             f"{what}: is sound, and this model takes none", todo="mica pack --frontend puts a front end before a model"
         )
+    dims = tensors[0].dims
+    if int(np.prod(dims)) != dims[-1]:
+        raise MicaError(
+            f"{what}: is sound, and this model takes rows of {dims[-1]} numbers", todo="expected an .npz of int16 rows"
+        )
     return SoundInput(tensors[0].name, int(rate), int(np.prod(tensors[0].dims)), tensors[0].scale)
 
 

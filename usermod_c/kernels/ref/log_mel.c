@@ -1,6 +1,6 @@
 // From sound to rows of logarithms of band energies; contract in mica_kernels.h, arithmetic in SPEC.md.
 #include "log_mel.h"
-#ifndef MICA_WITHOUT_LOG_MEL_S8
+#ifdef MICA_WITH_SPECTRUM
 
 #include "requant.h"
 
@@ -94,23 +94,31 @@ uint32_t mica_log_mel_s8_rows(const mica_log_mel_s8_t *p) {
     return p->frames;
 }
 
+mica_status_t mica_spectrum_check_turns(const int16_t *window, uint32_t frame, const int16_t *twiddles, uint32_t fft, const char **what) {
+    for (uint32_t i = 0; i < frame; ++i) {
+        if (window[i] == INT16_MIN) {
+            *what = "the window is -32768 somewhere";
+            return MICA_ERR_RANGE;
+        }
+    }
+    for (uint32_t k = 0; k < fft + 2u; k += 2) {
+        const int32_t c = twiddles[k], s = twiddles[k + 1];
+        if (c == INT16_MIN || s == INT16_MIN || c * c + s * s > TWIDDLE_LIMIT) {
+            *what = "a twiddle factor is longer than 1";
+            return MICA_ERR_RANGE;
+        }
+    }
+    return MICA_OK;
+}
+
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what) {
     if (((uintptr_t)p->window | (uintptr_t)p->twiddles | (uintptr_t)p->filters | (uintptr_t)p->gains | (uintptr_t)p->dct) & 1) {
         *what = "a table is not aligned to 2";
         return MICA_ERR_ALIGN;
     }
-    for (uint32_t i = 0; i < p->frame; ++i) {
-        if (p->window[i] == INT16_MIN) {
-            *what = "the window is -32768 somewhere";
-            return MICA_ERR_RANGE;
-        }
-    }
-    for (uint32_t k = 0; k < p->fft + 2u; k += 2) {
-        const int32_t c = p->twiddles[k], s = p->twiddles[k + 1];
-        if (c == INT16_MIN || s == INT16_MIN || c * c + s * s > TWIDDLE_LIMIT) {
-            *what = "a twiddle factor is longer than 1";
-            return MICA_ERR_RANGE;
-        }
+    const mica_status_t turns = mica_spectrum_check_turns(p->window, p->frame, p->twiddles, p->fft, what);
+    if (turns != MICA_OK) {
+        return turns;
     }
     uint32_t n = 0;
     for (uint32_t b = 0; b < p->bands; ++b) {
@@ -139,10 +147,9 @@ mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const 
     return MICA_OK;
 }
 
-// Whether factor 0 is 1, and all others are those of the first eighth with parts swapped and negated.
-static bool is_circle(const mica_log_mel_s8_t *p) {
-    const uint32_t quarter = p->fft / 4u;
-    const int16_t *low = p->twiddles, *high = low + 2 * quarter, *back = high;
+bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft) {
+    const uint32_t quarter = fft / 4u;
+    const int16_t *low = twiddles, *high = low + 2 * quarter, *back = high;
     bool circle = low[0] == 1 << 14 && low[1] == 0;
     for (uint32_t k = 0; k <= quarter; ++k, low += 2, high += 2, back -= 2) {
         circle = circle && low[0] == high[1] && low[1] == -high[0] && low[0] == back[1] && low[1] == back[0];
@@ -174,11 +181,10 @@ void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p) {
             p->bin_end = one.end > p->bin_end ? (uint16_t)one.end : p->bin_end;
         }
     }
-    p->flags |= is_circle(p) ? MICA_LOG_MEL_CIRCLE : 0;
+    p->flags |= mica_spectrum_is_circle(p->twiddles, p->fft) ? MICA_LOG_MEL_CIRCLE : 0;
 }
 
-// How many bits v has.
-static int32_t bit_length(uint32_t v) {
+int32_t mica_spectrum_bits(uint32_t v) {
     static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
     int32_t n = 0;
     if (v >> 16) {
@@ -196,29 +202,29 @@ static int32_t bit_length(uint32_t v) {
     return n + few[v];
 }
 
-// 2^16 * log2(v) from the table, linear between its entries. v >= 1.
-static int32_t log2_of(uint64_t v) {
+// From the table, linear between its entries.
+int32_t mica_spectrum_log2(uint64_t v) {
     const uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v;
     int32_t b;
     uint32_t m;  // 22 places
     if (high) {
-        const int32_t n = bit_length(high);
+        const int32_t n = mica_spectrum_bits(high);
         b = 31 + n;
         m = n > 22 ? high >> (n - 23) : high << (23 - n) | low >> (9 + n);
     } else {
-        b = bit_length(low) - 1;
+        b = mica_spectrum_bits(low) - 1;
         m = b > 22 ? low >> (b - 22) : low << (22 - b);
     }
     const uint32_t i = m >> 16 & 63, f = m & 0xffff;
     return b * 65536 + (int32_t)(logs[i] + ((logs[i + 1] - logs[i]) * f >> 16));
 }
 
-// 2^8 * sqrt(v), rounded, from the table.
-static uint32_t root_q8(uint32_t v) {
+// From the table.
+uint32_t mica_spectrum_root(uint32_t v) {
     if (v == 0) {
         return 0;
     }
-    const uint32_t z = (32 - (uint32_t)bit_length(v)) & ~1u;
+    const uint32_t z = (32 - (uint32_t)mica_spectrum_bits(v)) & ~1u;
     v <<= z;  // in [2^30, 2^32)
     const uint32_t i = (v >> 25) - 32, f = v >> 11 & 0x3fff;
     const uint32_t root = roots[i] + (((roots[i + 1] - roots[i]) * f + 0x2000) >> 14);
@@ -237,7 +243,7 @@ static uint32_t bits_of(int32_t v) {
 
 // By how much numbers have to be shifted whose bits are `used`, so that they have `bits` bits and a sign.
 static int32_t excess(uint32_t used, int32_t bits) {
-    const int32_t n = bit_length(used) - bits;
+    const int32_t n = mica_spectrum_bits(used) - bits;
     return n > 0 ? n : 0;
 }
 
@@ -289,11 +295,11 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
     }
     // Samples are to have 15 bits, but where products have 16 as they are, the shift behind the window makes up for that.
     const uint32_t used = mica_log_mel_take_from(p, begin, z, 0, 0);
-    if (bit_length(used) >= PART_BITS) {
+    if (mica_spectrum_bits(used) >= PART_BITS) {
         *exponent = -15;
         return used;
     }
-    const int32_t up = 15 - bit_length(mica_log_mel_sample_bits_from(p, begin, 0));
+    const int32_t up = 15 - mica_spectrum_bits(mica_log_mel_sample_bits_from(p, begin, 0));
     for (uint32_t i = 0; i < p->fft; ++i) {
         z[i] *= 1 << up;
     }
@@ -393,7 +399,7 @@ static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
 }
 
 // Of the bins that filters hold, powers or 2^8 times the sizes, in the place of the complex numbers. Returns what the exponent grows by.
-static int32_t spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t used) {
+static int32_t bins_of(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t used) {
     const uint32_t half = p->fft / 2u, begin = p->bin_begin, bins_end = p->bin_end;
     int32_t s = excess(used, PART_BITS - 1), exponent = s - 1;
     const int32_t head = down(z[0], s), tail = down(z[1], s);
@@ -415,6 +421,13 @@ static int32_t spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *
     return exponent + s;
 }
 
+int32_t mica_spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, uint32_t begin, int32_t *z) {
+    int32_t exponent;
+    uint32_t used = loops->take(p, begin, z, &exponent);
+    exponent += transform(loops, p->twiddles, z, p->fft / 2u, &used);
+    return exponent + bins_of(p, loops, z, used);
+}
+
 static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
     uint64_t sum = 0;
     for (; n; --n, ++bins) {
@@ -427,7 +440,7 @@ static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
 static void take_roots(uint32_t *v, uint32_t n, const uint32_t *table) {
     (void)table;
     for (uint32_t k = 0; k < n; ++k) {
-        v[k] = root_q8(v[k]);
+        v[k] = mica_spectrum_root(v[k]);
     }
 }
 
@@ -455,7 +468,7 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
     int32_t up = p->floor_exponent - exponent, much = 0;
     if (floor) {  // where it would need more bits than it may have, the sums go down instead
         const uint32_t high = (uint32_t)(floor >> 32);
-        much = up + (high ? 32 + bit_length(high) : bit_length((uint32_t)floor)) - FLOOR_BITS;
+        much = up + (high ? 32 + mica_spectrum_bits(high) : mica_spectrum_bits((uint32_t)floor)) - FLOOR_BITS;
         much = much > 0 ? much : 0;
         up -= much;
         floor = up >= 0 ? floor << up : up > -64 ? floor >> -up : 0;
@@ -479,7 +492,7 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
         } else {
             sum += floor;
         }
-        log[b] = log2_of(sum ? sum : 1) + more;
+        log[b] = mica_spectrum_log2(sum ? sum : 1) + more;
     }
 }
 
@@ -509,7 +522,7 @@ void mica_log_mel_s8_with(
         for (uint32_t i = 0; i < p->samples; ++i) {
             peak = p->x[i] > peak ? p->x[i] : peak;
         }
-        minus = log2_of((uint64_t)peak) * (power ? 2 : 1);
+        minus = mica_spectrum_log2((uint64_t)peak) * (power ? 2 : 1);
         floor *= (uint64_t)peak * (power ? (uint64_t)peak : 1);
     }
     for (uint32_t r = row_begin; r < row_end; ++r) {
@@ -525,10 +538,7 @@ void mica_log_mel_s8_with(
                 begin = 0;
             }
         }
-        int32_t exponent;
-        uint32_t used = loops->take(p, begin, z, &exponent);
-        exponent += transform(loops, p->twiddles, z, half, &used);
-        exponent += spectrum(p, loops, z, used);
+        const int32_t exponent = mica_spectrum(p, loops, begin, z);
         take_logs(p, loops, (const uint32_t *)z, power ? 2 * exponent : exponent - 8, floor, minus, log);
         int8_t *y = p->y + (size_t)r * p->out_n;
         if (!(p->flags & MICA_LOG_MEL_DCT)) {

@@ -1,8 +1,7 @@
 // Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the way of the reference.
 #include "kernels.h"
-#ifndef MICA_WITHOUT_LOG_MEL_S8
-
 #include "log_mel.h"
+#ifdef MICA_WITH_SPECTRUM
 
 #define LEAST (1u << 15)  // bounds begin there: nothing asks whether numbers are smaller
 #define FAST (1 << 29)
@@ -132,6 +131,12 @@ void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
     } else {  // another's table; it is slow, but is computed
         mica_log_mel_s8_with(p, &mica_log_mel_loops, scratch, row_begin, row_end);
     }
+}
+
+void mica_axes_s8_armv6m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    const bool circle = p->flags & MICA_AXES_CIRCLE && !((uintptr_t)p->tables & 3);
+    mica_axes_s8_with(p, circle ? &loops : &mica_log_mel_loops, scratch, row_begin, row_end);
 }
 
 #endif

@@ -47,5 +47,6 @@
 #define MICA_FOREST_S8 mica_forest_s8_ref
 #define MICA_TOP_K_S8 mica_top_k_s8_ref
 #define MICA_PICK_S8 mica_pick_s8_ref
+#define MICA_AXES_S8 mica_axes_s8_ref
 
 #endif
