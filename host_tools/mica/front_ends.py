@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
-from mica.ir.front_end import FrontEnd
+from mica.ir.front_end import FrontEnd, of_speech
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
@@ -216,25 +216,7 @@ class Description:
             found = tables(rate, frame, hop, fft, mels, fmin, fmax)
         except ValueError as e:
             raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
-        return FrontEnd(
-            rate=rate,
-            samples=samples,
-            frame=frame,
-            hop=hop,
-            fft=fft,
-            window=found.blobs["window"] / 4096,
-            filters=np.zeros((mels, fft // 2 + 1)),
-            dct=None,
-            power=True,
-            peak=False,
-            preemphasis=0.0,
-            floor=0.0,
-            limit=False,
-            factor=1.0,
-            shift=0.0,
-            unit=1.0,
-            speech=found,
-        )
+        return of_speech(found, rate, samples)
 
 
 def parse(text: str) -> Description:

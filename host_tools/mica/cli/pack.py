@@ -215,10 +215,10 @@ def run(args: argparse.Namespace) -> int:
         )
     if args.frontend:
         front_end = _front_end(args.frontend, sizes, step is not None)
-        if front_end[1].speech is not None and (step or windows):
+        if front_end[1].speech is not None and windows:
             raise MicaError(
-                f"--frontend {args.frontend}: follows the noise from the first sample of a window on",
-                todo="leave --window and --stream out",
+                f"--frontend {args.frontend}: its noise goes on from frame to frame",
+                todo="take --stream in the place of --window",
             )
         sizes = {SAMPLES: (1, front_end[1].samples)}
     if args.calib:

@@ -17,7 +17,7 @@ mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
         return MICA_ERR_SHAPE;
     }
     *what = "a dimension is 0 or too large";
-    if (!p->bands || p->n_gains > MICA_MAX_BYTES / 4 || (uint64_t)p->frames * p->bands > MICA_MAX_BYTES) {
+    if (!p->bands || p->n_gains > MICA_MAX_BYTES / 4 || ((uint64_t)p->frames + 4) * p->bands > MICA_MAX_BYTES) {
         return MICA_ERR_SHAPE;
     }
     *what = "a factor or shift is out of its range";
@@ -250,6 +250,9 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t *z = scratch, *noise = z + n + 1;
     for (uint32_t b = 0; b < p->bands; ++b) {
         noise[b] = 0;
+        for (uint32_t k = 4; p->noise && k--;) {
+            noise[b] = noise[b] << 8 | (uint8_t)(p->noise[k * p->bands + b] - p->noise_zero);
+        }
     }
     int8_t *y = p->y;
     for (uint32_t r = 0; r < p->frames; ++r) {
@@ -274,6 +277,11 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
                 *y++ = mica_requant_s8((int32_t)v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
             }
             sum = next;
+        }
+    }
+    for (uint32_t k = 0; p->noise && k < 4; ++k) {
+        for (uint32_t b = 0; b < p->bands; ++b) {
+            *y++ = (int8_t)(half_word((int32_t)(((noise[b] >> (8 * k)) + (uint32_t)p->y_zero) << 8 & 0xffffu)) >> 8);
         }
     }
 }
