@@ -20,6 +20,7 @@ from mica.ir.speech import Speech
 from mica.kernels.speech import log_of
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
+from mica.report.front_end import facts
 from mica.run.hearing import usual_step
 from mica.run.host import HostRunner
 from mica.sounds import read
@@ -122,6 +123,9 @@ def test_micro_speech_frame_by_frame() -> None:
     packed = compile_model(path, front_end=(name, front_end, PRESET), step=Window(name, None, 1))
     assert packed.model.tensors[packed.model.inputs[0]].dims == (1, 480)
     assert packed.model.state_bytes == 4 * 40 + 48 * 40 and usual_step(packed.model) == 320
+    page = facts(packed.model)
+    assert page is not None and (page["rows"], page["columns"], len(page["bands"])) == (1, 40, 40)
+    assert page["bands"][1] == [6, [0.3037, 0.9214, 0.4812]]  # the second half of a filter, and the first of the next
     with HostRunner(packed.data) as runner, HostRunner(window.data) as whole:
         for word in ("yes", "no"):
             x = read(TFLITE / f"{word}_1000ms.wav", 16000)[: front_end.samples]
