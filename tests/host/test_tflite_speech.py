@@ -186,6 +186,15 @@ def test_not_as_onnx(tmp_path: Path) -> None:
         as_onnx(tmp_path / "speech.tflite")
 
 
+def test_one_front_end_is_enough(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed(speech(), tmp_path)
+    path = str(tmp_path / "speech.tflite")
+    assert main(["pack", path, "--frontend", "pcan:micro-speech"]) == 1
+    assert "the model has a front end of its own; leave --frontend out" in capsys.readouterr().err
+    assert main(["pack", path, "--stream", "audio=20"]) == 1
+    assert "the model's own front end takes all at once" in capsys.readouterr().err
+
+
 def test_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--ops"]) == 0
     assert "\nSignalPCAN\n" in capsys.readouterr().out
