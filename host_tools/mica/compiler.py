@@ -31,6 +31,7 @@ from mica.passes.streaming import Window
 from mica.plan.budget import within_budget
 from mica.plan.plan import Plan, apart, best_plan
 from mica.plan.strips import Price
+from mica.quantise import noise
 from mica.quantise.choose_bits import Bits
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.features import balance
@@ -153,6 +154,7 @@ def compile_model(
         integer = quantise(tuned.graph, tuned.ranges)
     except Unsupported as e:
         raise e.at(str(path)) from None
+    ties += noise.keep(integer, [n.outputs[0] for n in core.nodes if n.op == "LogMel" and n.attrs["front_end"].keeps])
     if step is not None:
         ties += stream(integer, step).ties
     if ram is None:

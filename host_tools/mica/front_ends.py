@@ -15,7 +15,7 @@ import numpy as np
 from mica import axis_features
 from mica.errors import MicaError
 from mica.ir.axes import Front
-from mica.ir.front_end import FrontEnd, rows_of
+from mica.ir.front_end import FrontEnd, of_speech, rows_of
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
@@ -59,11 +59,11 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
 
 OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
 
-# Why some kinds take whole windows.
+# Why some kinds take whole windows, and others not rows of those that --window keeps.
 OF_WINDOWS: Mapping[str, str] = {
-    "pcan": "follows the noise from the first sample of a window on",
     axis_features.KIND: "makes statistics of a whole window",
 }
+OF_FRAMES: Mapping[str, str] = {"pcan": "its noise goes on from frame to frame"}
 
 DEFAULTS: Mapping[str, object] = {
     "rate": 16000,
@@ -190,25 +190,7 @@ class Description:
             found = tables(rate, frame, hop, fft, mels, fmin, fmax)
         except ValueError as e:
             raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
-        return FrontEnd(
-            rate=rate,
-            samples=samples,
-            frame=frame,
-            hop=hop,
-            fft=fft,
-            window=found.blobs["window"] / 4096,
-            filters=np.zeros((mels, fft // 2 + 1)),
-            dct=None,
-            power=True,
-            peak=False,
-            preemphasis=0.0,
-            floor=0.0,
-            limit=False,
-            factor=1.0,
-            shift=0.0,
-            unit=1.0,
-            speech=found,
-        )
+        return of_speech(found, rate, samples)
 
 
 def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:

@@ -25,6 +25,7 @@ from mica.pack.pack import set_scratch
 FRAMES = [
     ("logmel:mlperf-wakeword", 200_000, 4096),
     ("mfcc:mlperf-kws,samples=480,peak=no", 100_000, 2048),
+    ("pcan:micro-speech,samples=480", 205_000, 2048),
 ]
 # The same of windows of several axes, and the shape of the features; the most cycles that a window may cost.
 WINDOWS = [

@@ -22,7 +22,7 @@ def _constants(fft: int, frame: int, bands: int, columns: int, dct: bool) -> dic
     }  # fmt: skip
 
 
-def _speech() -> StepRecord:
+def _speech(name: str, inputs: tuple[int, ...], y: int) -> StepRecord:
     angle = np.concatenate([-2 * np.pi / 16 * np.arange(16), -np.pi * ((np.arange(8) + 1) / 16 + 0.5)])
     blobs = {
         "window": np.full(30, 4000, np.int16),
@@ -44,17 +44,20 @@ def _speech() -> StepRecord:
         "least": 819,
     }
     p |= {"snr_shift": 6, "correction": 3, "log_places": 6, "mult": 2**30, "shift": 1, "act_min": -128, "act_max": 127}
-    return StepRecord("speech", "pcan_s8", (0,), (4,), p, blobs)
+    return StepRecord(name, "pcan_s8", inputs, (y,), p, blobs)
 
 
 def audio_model(seed: int = 1) -> ModelFile:
-    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on, and 3 of 2 bands of speech, out."""
+    """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on, and 3 of 2 bands of speech, out;
+    and, with a noise in, these again with the noise that they leave."""
     tensors = [
         TensorRecord("x", "int16", (1, 80), offset=0),
         TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
         TensorRecord("bands", "int8", (1, 4), scale=0.1, zero_point=3, offset=176),
         TensorRecord("edges", "int8", (1, 5, 4), scale=0.1, zero_point=3, offset=192),
         TensorRecord("speech", "int8", (1, 3, 2), scale=0.1, zero_point=-128, offset=224),
+        TensorRecord("noise", "int8", (1, 4, 2), scale=0.1, zero_point=-3, offset=240),
+        TensorRecord("goes on", "int8", (1, 7, 2), scale=0.1, zero_point=-128, offset=256),
     ]
     common = {"gains": 12, "bands": 4, "mult": 2**30, "act_min": -128}
     steps = [
@@ -77,7 +80,7 @@ def audio_model(seed: int = 1) -> ModelFile:
             _constants(32, 32, 4, 4, False),
         ),
     ]  # fmt: skip
-    steps.append(_speech())
+    steps += [_speech("speech", (0,), 4), _speech("further", (0, 5), 6)]
     for s in steps:
         s.scratch_min = s.scratch_want = scratch_min(s.kernel, tensors[s.outputs[0]].dims[-1], s.params)
-    return ModelFile(tensors, steps, [0], [1, 2, 3, 4], {"name": "audio"}, arena_bytes=240)
+    return ModelFile(tensors, steps, [0, 5], [1, 2, 3, 4, 6], {"name": "audio"}, arena_bytes=272)

@@ -32,7 +32,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "engine": _BYTES | {"custom", "reference"},
     # from a file to an integer graph, and to bytes
     "ir": _BYTES,
-    "importer": _GRAPH | {"custom", "passes"},  # to know which operators the passes will refuse
+    # to know which operators the passes will refuse, and for tables of sound
+    "importer": _GRAPH | {"custom", "passes", "reference"},
     "reference": _GRAPH | {"custom"},
     "passes": _GRAPH | {"reference"},
     "quantise": _GRAPH | {"passes", "reference"},

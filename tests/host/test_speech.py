@@ -18,7 +18,10 @@ from mica.importer import import_model
 from mica.importer.tflite import model as tflite
 from mica.ir.speech import Speech
 from mica.kernels.speech import log_of
+from mica.passes.streaming import Window
 from mica.reference import front_end as reference
+from mica.report.front_end import facts
+from mica.run.hearing import usual_step
 from mica.run.host import HostRunner
 from mica.sounds import read
 
@@ -111,6 +114,30 @@ def test_micro_speech() -> None:
             np.testing.assert_array_equal(rows.reshape(49, 40), np.minimum((logs * 256 + 333) // 666 - 128, 127))
 
 
+@reference_models
+def test_micro_speech_frame_by_frame() -> None:
+    """With --stream a frame goes in, and its noise is that of all frames before: after a window, every byte is the window's."""
+    front_end, path = front_ends.parse(PRESET).front_end(49), TFLITE / "micro_speech_int8.tflite"
+    (name,) = import_model(path).inputs
+    window = compile_model(path, front_end=(name, front_end, PRESET))
+    packed = compile_model(path, front_end=(name, front_end, PRESET), step=Window(name, None, 1))
+    assert packed.model.tensors[packed.model.inputs[0]].dims == (1, 480)
+    assert packed.model.state_bytes == 4 * 40 + 48 * 40 and usual_step(packed.model) == 320
+    page = facts(packed.model)
+    assert page is not None and (page["rows"], page["columns"], len(page["bands"])) == (1, 40, 40)
+    assert page["bands"][1] == [6, [0.3037, 0.9214, 0.4812]]  # the second half of a filter, and the first of the next
+    with HostRunner(packed.data) as runner, HostRunner(window.data) as whole:
+        for word in ("yes", "no"):
+            x = read(TFLITE / f"{word}_1000ms.wav", 16000)[: front_end.samples]
+            runner.loaded.reset_state()
+            for at in range(0, 49 * 320, 320):
+                runner.loaded.set_input(0, x[None, at : at + 480])
+                runner.loaded.run()
+            whole.loaded.set_input(0, x[None])
+            whole.loaded.run()
+            np.testing.assert_array_equal(runner.loaded.output(0), whole.loaded.output(0))
+
+
 def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What such a front end has no words for, bands without a bin, and windows that slide."""
     with pytest.raises(MicaError, match=r"'floor=1' is none of its words; expected KEY=VALUE with rate, samples"):
@@ -122,8 +149,8 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = net.save(tmp_path / "net.onnx", 9, 40, turned=False)
     assert main(["pack", str(path), "--frontend", PRESET]) == 0
     assert "pcan_s8" in capsys.readouterr().out
-    assert main(["pack", str(path), "--frontend", PRESET, "--stream", "x=40"]) == 1
-    assert "follows the noise" in capsys.readouterr().err
+    assert main(["pack", str(path), "--frontend", PRESET, "--window", "x=40"]) == 1
+    assert "its noise goes on from frame to frame; take --stream" in capsys.readouterr().err
 
 
 def test_logarithms() -> None:

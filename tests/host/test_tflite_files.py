@@ -17,7 +17,6 @@ from tflite_files import cut_out
 from mica import engine
 from mica.calibration import read_arrays
 from mica.compiler import Compiled, compile_model
-from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer.tflite.model import Model, read
 
@@ -89,13 +88,6 @@ def test_packs_with_the_scales_of_the_file(name: str) -> None:
             assert (t.grid.scale[0], t.grid.zero_point[0]) == (packed.scale, packed.zero_point)
     assert all(len(s.name) <= 40 for s in compiled.model.steps)
     assert run(compiled, samples(name, model, 1))[0].shape == model.tensors[model.outputs[0]].shape
-
-
-@needs_files
-def test_the_sound_front_end_is_refused_by_operator() -> None:
-    with pytest.raises(Unsupported) as e:
-        compile_model(FILES / "audio_preprocessor_int8.tflite")
-    assert "operator 3 (SignalRfft): operator not supported" in str(e.value)
 
 
 @needs_files

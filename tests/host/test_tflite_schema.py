@@ -12,6 +12,7 @@ import pytest
 from mica.cli.main import main
 from mica.importer.tflite import schema
 from mica.importer.tflite.operators import OPERATORS
+from mica.importer.tflite.signal import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,7 @@ def test_activations(theirs: Any) -> None:
 def test_info_lists_them(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "--ops", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["tflite_ops"] == sorted(OPERATORS)
+    assert found["tflite_ops"] == sorted([*OPERATORS, *KINDS])
     assert main(["info", "--ops"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines == [*found["ops"], "", "of TensorFlow Lite:", *found["tflite_ops"]]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from tflite_files import Table, Tflite
+from tflite_speech import speech
 
 from mica.importer.tflite import schema
 
@@ -230,4 +231,5 @@ NETS: dict[str, Callable[[], bytes]] = {
     "int8 lstm": lstm8,
     "dynamic": dynamic,
     "variables": stream,
+    "speech": speech,
 }

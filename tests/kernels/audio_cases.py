@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from case import Array, Case, Rng, _rng
+from case import Array, Case, Rng, _data, _rng
 
 from mica.kernels import audio
 from mica.kernels.integers import Output
@@ -157,12 +157,9 @@ def speech_cases() -> Iterator[Case]:
                 p |= {"even": 1 << 14, "odd": 0, "least": 1 << 14, "log_places": 10}
             blobs = speech_tables(rng, p, kind)
             p |= {"mult": 1651910498, "shift": 1, "act_min": -120, "act_max": 127}
-            yield Case(
-                name,
-                "pcan_s8",
-                [x],
-                p,
-                Output((1, audio.frames_of(samples, frame, hop), bands), 0, -128),
-                blobs,
-                rows=1,
-            )
+            frames = audio.frames_of(samples, frame, hop)
+            yield Case(name, "pcan_s8", [x], p, Output((1, frames, bands), 0, -128), blobs, rows=1)
+            if kind in ("", "wild"):  # noise goes on from what was before
+                noise = _data(rng, (1, 4, bands), "extreme" if kind else "")
+                q = Output((1, frames + 4, bands), 0, -128, 7)
+                yield Case(f"{name} goes on", "pcan_s8", [x, noise], p, q, blobs, rows=1)

@@ -555,7 +555,7 @@
     X(scatter_s8, SCATTER_S8, 3, 3, 1, INT8, INT32, INT8) \
     X(attend_s8, ATTEND_S8, 4, 4, 0, INT8, INT32, INT8) \
     X(rotate_s8, ROTATE_S8, 3, 3, 1, INT8, INT8, INT8) \
-    X(pcan_s8, PCAN_S8, 1, 1, 0, INT16, INT16, INT8) \
+    X(pcan_s8, PCAN_S8, 1, 2, 0, INT16, INT8, INT8) \
     X(forest_s8, FOREST_S8, 1, 1, 0, INT8, INT8, INT8) \
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \

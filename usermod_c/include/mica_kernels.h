@@ -765,14 +765,17 @@ typedef struct {
 
 // ---- pcan_s8: features of speech as TensorFlow Lite Micro's front end has them; formula: SPEC.md, kernel 50
 //   x int16 [samples]; y int8 [frames, bands]; frame r begins at sample r * hop; the noise of a band is 0 before the first
+//   noise int8 [4, bands] or NULL: that before the first frame, its bytes, the lowest first, each counted from noise_zero on;
+//   y then has that behind the last frame below, counted from y_zero on
 //   filters [bands + 1, 2]: first bin and number of bins, whose gains [n_gains, 2], for a band and the next, follow one another
 //   scratch: mica_pcan_s8_scratch_bytes; rows: 1
 #define MICA_PCAN_MOST_POINTS 2048
 typedef struct {
     uint8_t places, snr_shift, log_places;
-    int8_t correction, shift, y_zero;
+    int8_t correction, shift, noise_zero, y_zero;
     int8_t act_min, act_max;
     const int16_t *x;
+    const int8_t *noise;
     int8_t *y;
     const int16_t *window;    // [frame]
     const int16_t *twiddles;  // [fft / 2 + fft / 4, 2]

@@ -21,8 +21,22 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
     }
-    p->frames = r->y.dims[r->y.rank - 2];
+    const uint32_t rows = r->y.dims[r->y.rank - 2];
+    p->frames = rows;
     p->bands = (uint16_t)r->y.dims[r->y.rank - 1];
+    p->noise = NULL;
+    p->noise_zero = 0;
+    if (r->n_inputs > 1) {
+        const mica_tensor_t *noise = &r->x[1];
+        const bool kept = rows > 4 && noise->rank >= 2 && noise->dims[noise->rank - 2] == 4 && noise->dims[noise->rank - 1] == p->bands
+            && noise->bytes == 4u * p->bands;
+        if (!mica_load_require(r, kept, MICA_ERR_SHAPE, "the noise is none of the bands")) {
+            return r->err->status;
+        }
+        p->noise = noise->data;
+        p->noise_zero = (int8_t)noise->zero_point;
+        p->frames = rows - 4;
+    }
     p->y_zero = (int8_t)r->y.zero_point;
     p->frame = (uint16_t)mica_load_param(r, MICA_PCAN_S8_PARAM_FRAME, 1, MICA_MAX_DIM);
     p->hop = (uint16_t)mica_load_param(r, MICA_PCAN_S8_PARAM_HOP, 1, MICA_MAX_DIM);

@@ -355,6 +355,13 @@ def pcan_s8(step):
     step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
     step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
     frames, bands = rows[-2:]
+    kept = step.x[1].data if len(step.x) > 1 else None
+    zero, y_zero = 0, step.y.zero_point
+    if kept is not None:
+        low, zero = step.x[1].shape, step.x[1].zero_point
+        alike = volume(low[:-2]) == 1 and tuple(low[-2:]) == (4, bands)
+        step.want(alike and frames > 4, "the noise is none of the bands")
+        frames -= 4
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
     frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
@@ -383,6 +390,8 @@ def pcan_s8(step):
     def run():
         for b in range(bands):
             noise[b] = 0
+            for k in range(4 if kept is not None else 0):
+                noise[b] |= (kept[k * bands + b] - zero & 255) << 8 * k
         at = 0
         for r in range(frames):
             begin, most = r * hop, 0
@@ -420,5 +429,9 @@ def pcan_s8(step):
                     y[at] = finish(_natural(logs, v, log_places) if v > 1 else 0)
                     at += 1
                 total = following
+        for k in range(4 if kept is not None else 0):
+            for b in range(bands):
+                y[at] = ((noise[b] >> 8 * k) + y_zero + 128 & 255) - 128
+                at += 1
 
     return run

@@ -185,6 +185,10 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error and (states or windows or step):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom)
+    if args.frontend and hear.found(imported) is not None:
+        raise MicaError(
+            f"--frontend {args.frontend}: the model has a front end of its own", todo="leave --frontend out"
+        )
     try:
         heard = None if args.frontend else hear.found(hear.run(imported))
     except Unsupported as e:
@@ -371,9 +375,11 @@ def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool, win
     """
     from mica import front_ends
 
-    why = front_ends.OF_WINDOWS.get(text_.partition(":")[0])
-    if why and (step or windows):
+    kind = text_.partition(":")[0]
+    if (step or windows) and (why := front_ends.OF_WINDOWS.get(kind)):
         raise MicaError(f"--frontend {text_}: {why}", todo="leave --window and --stream out")
+    if windows and (why := front_ends.OF_FRAMES.get(kind)):
+        raise MicaError(f"--frontend {text_}: {why}", todo="take --stream in the place of --window")
     if len(sizes) != 1:
         raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
     ((name, shape),) = sizes.items()

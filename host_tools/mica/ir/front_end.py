@@ -24,7 +24,8 @@ class FrontEnd:
     below the floor becomes it, instead of both being added. factor > 0. before: the first sample of all has no frame, it is the one
     before the first frame: a sound that goes on. edges: frames reach beyond the sound, the first of them begins `pad` samples before it,
     and there are `rows` of them; what lies outside is zero, or the sound mirrored at its first and last sample. shift: for all
-    columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows.
+    columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows but `least` and `most`.
+    keeps: its noise goes on from run to run.
     """
 
     rate: int  # samples a second
@@ -51,6 +52,7 @@ class FrontEnd:
     rows: int = 0
     step: float = 1.0
     speech: Speech | None = None
+    keeps: bool = False
 
     @property
     def input_shape(self) -> tuple[int, ...]:
@@ -78,6 +80,30 @@ class FrontEnd:
         """Features [rows, columns] as an input of `shape`, which rows_of() took."""
         turned = order_of(shape, *features.shape) == "columns"
         return (features.T if turned else features).reshape(shape)
+
+
+def of_speech(speech: Speech, rate: int, samples: int) -> FrontEnd:
+    """The front end that these integers are."""
+    p = speech.params
+    return FrontEnd(
+        rate=rate,
+        samples=samples,
+        frame=p["frame"],
+        hop=p["hop"],
+        fft=p["fft"],
+        window=speech.blobs["window"] / 4096,
+        filters=np.zeros((p["bands"], p["fft"] // 2 + 1)),
+        dct=None,
+        power=True,
+        peak=False,
+        preemphasis=0.0,
+        floor=0.0,
+        limit=False,
+        factor=1.0,
+        shift=0.0,
+        unit=1.0,
+        speech=speech,
+    )
 
 
 def rows_of(shape: tuple[int, ...], columns: int, what: str) -> int:

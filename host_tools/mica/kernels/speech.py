@@ -15,6 +15,7 @@ from mica.kernels.rules import act, requant, require
 LEAST_POINTS, MOST_POINTS = 32, 2048
 LUT, LOGS = 125, 129
 NOISE_BITS = 14
+KEPT = 4  # rows of a noise that goes on from run to run: its bytes, the lowest first
 _WORD = 0xFFFFFFFF
 
 
@@ -29,8 +30,13 @@ def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
     require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
     require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
-    fits = dims[-1] >= frame and rows[-2] == 1 + (dims[-1] - frame) // hop
-    require(fits, f"{rows[-2]} frames of {frame} every {hop} are not those of {dims[-1]} samples")
+    if len(x) > 1:
+        kept = x[1].dims
+        alike = math.prod(kept[:-2]) == 1 and kept[-2:] == (KEPT, rows[-1])
+        require(alike, f"a noise {list(kept)}; expected {[KEPT, rows[-1]]}")
+    frames = frames_of(len(x), rows)
+    fits = dims[-1] >= frame and frames == 1 + (dims[-1] - frame) // hop
+    require(fits, f"{frames} frames of {frame} every {hop} are not those of {dims[-1]} samples")
     require(p["bands"] == rows[-1], f"{p['bands']} bands and {rows[-1]} columns")
     for name, low, high in (
         ("gains", 0, MAX_BYTES // 4),
@@ -51,6 +57,11 @@ def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     }
 
 
+def frames_of(inputs: int, rows: Sequence[int]) -> int:
+    """How many rows of the output are features, of a step with so many inputs."""
+    return rows[-2] - (KEPT if inputs > 1 else 0)
+
+
 def constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     """Filters lie within the bins."""
     filters = blobs["filters"].astype(np.int64)
@@ -65,7 +76,7 @@ def scratch(p: Params) -> int:
 
 def counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """What its cost depends on."""
-    p, frames = step.params, y.dims[-2]
+    p, frames = step.params, frames_of(len(xs), y.dims)
     points = p["fft"]
     return "", {
         "sample": float(frames * p["frame"]),
@@ -181,12 +192,13 @@ def log_of(logs: Sequence[int], v: int, places: int) -> int:
     return ((e << places) + 0x8000) >> 16 & _WORD
 
 
-def features(x: Array, blobs: Blobs, p: Params, frames: int) -> Array:
-    """int64 [frames, bands]: what is rounded to int8."""
+def features(x: Array, blobs: Blobs, p: Params, frames: int, noise: list[int] | None = None) -> Array:
+    """int64 [frames, bands]: what is rounded to int8. noise: of each band, before the first frame; then it is that behind the last."""
     lut, logs = blobs["lut"].tolist(), blobs["logs"].tolist()
     gains, twiddles = blobs["gains"].astype(np.int64), blobs["twiddles"].astype(np.int64)
     bands, window = p["bands"], blobs["window"].astype(np.int64)
-    noise, out = [0] * bands, np.zeros((frames, bands), np.int64)
+    noise = [0] * bands if noise is None else noise
+    out = np.zeros((frames, bands), np.int64)
     cut = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64), p["frame"])[:: p["hop"]][:frames] * window >> 12
     up = np.maximum(15 - _bit_length(np.abs(cut).max(axis=1)), 0)
     cut = np.clip(cut, -(2**15), 2**15 - 1) << up[:, None]
@@ -219,5 +231,12 @@ def _feature(p: Params, lut: list[int], logs: list[int], signal: int, smooth: in
 
 def pcan_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Some seconds of speech, a row for each frame."""
-    v = features(xs[0].reshape(-1), blobs, p, q.dims[-2])
-    return clamp(q.y_zero + requantise(v, p["mult"], p["shift"]), p).reshape(q.dims)
+    bands, shifts = p["bands"], 8 * np.arange(KEPT)[:, None]
+    noise = [0] * bands
+    if len(xs) > 1:
+        noise = ((xs[1].reshape(KEPT, bands).astype(np.int64) - q.b_zero) % 256 << shifts).sum(axis=0).tolist()
+    v = features(xs[0].reshape(-1), blobs, p, frames_of(len(xs), q.dims), noise)
+    y = clamp(q.y_zero + requantise(v, p["mult"], p["shift"]), p)
+    if len(xs) > 1:
+        y = np.concatenate([y, (((np.array(noise)[None] >> shifts) + q.y_zero) % 256).astype(np.uint8).view(np.int8)])
+    return y.reshape(q.dims)

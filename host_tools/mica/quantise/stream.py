@@ -22,6 +22,7 @@ from mica.errors import MicaError
 from mica.ir.graph import Graph, Node, Value
 from mica.kernels import audio
 from mica.passes.streaming import Window
+from mica.quantise import noise
 
 _WINDOWS = ("conv2d_s8", "depthwise_conv2d_s8", "max_pool2d_s8", "average_pool2d_s8")
 _EACH = ("lut_s8", "add_s8", "mul_s8", "minmax_s8", "div_s8")
@@ -71,7 +72,7 @@ class _Rewriter:
             self._begin(w.name, axis)
         nodes, g.nodes = g.nodes, self.nodes
         for node in nodes:
-            if node.op == "log_mel_s8" and not self.rows:
+            if node.op in ("log_mel_s8", "pcan_s8") and not self.rows:
                 self._front_end(node)
                 continue
             self._node(node)
@@ -97,6 +98,14 @@ class _Rewriter:
 
     def _front_end(self, node: Node) -> None:
         p, x, y = node.attrs, node.inputs[0], node.outputs[0]
+        if node.op == "pcan_s8":
+            self._begin(y, len(self.shapes[y]) - 2)
+            self.g.value(x).shape = (*self.shapes[x][:-1], p["frame"] + (self.w.rows - 1) * p["hop"])
+            moves, tie = noise.split(self.g, node)
+            self.nodes += [node, *moves]
+            self.done.ties.append(tie)
+            self.done.layers.append(node.name)  # whose rows depend on all before: what reads it may need them all
+            return
         if p["flags"] & audio.PEAK:
             raise MicaError(
                 f"{self.what}: the front end divides by the largest sample of all rows (peak=yes)", todo="take peak=no"

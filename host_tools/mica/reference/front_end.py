@@ -25,7 +25,8 @@ def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
     x = np.asarray(samples, np.float64).reshape(-1) / f.step
     if f.speech is not None:
         samples = np.clip(np.rint(x), -(2**15), 2**15 - 1).astype(np.int64)
-        return speech_features(samples, f.speech.blobs, dict(f.speech.params), f.frames) * f.speech.worth
+        y = speech_features(samples, f.speech.blobs, dict(f.speech.params), f.frames) * f.speech.worth
+        return y if f.least is None and f.most is None else np.clip(y, f.least, f.most)
     real, imaginary, filters, *dct = _constants(f)
     unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
     if f.preemphasis:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from mica.ir.speech import Speech
@@ -24,21 +26,22 @@ def tables(rate: int, frame: int, hop: int, fft: int, bands: int, fmin: float, f
     filters, gains = _filters(rate, fft, bands, fmin, fmax)
     correction = fft.bit_length() - 1 - FILTER_BITS // 2
     turn = 2 * np.pi / frame * (np.arange(frame) + 0.5)
-    blobs = {
-        "window": np.floor((0.5 - 0.5 * functions.cos(turn)) * 2**WINDOW_BITS + 0.5).astype(np.int16),
-        "twiddles": _twiddles(fft),
-        "filters": filters,
-        "gains": gains,
-        "lut": _curve(SMOOTHING_BITS - correction),
-        "logs": _logs(),
-    }
+    window = np.floor((0.5 - 0.5 * functions.cos(turn)) * 2**WINDOW_BITS + 0.5).astype(np.int16)
     params = {
         **{"frame": frame, "hop": hop, "fft": fft, "bands": bands, "gains": len(gains)},
         **{name: int(v * 2**NOISE_BITS) for name, v in (("even", EVEN), ("odd", ODD), ("least", LEAST))},
         **{"places": SMOOTHING_BITS, "snr_shift": GAIN_BITS - correction - SNR_BITS},
         **{"correction": correction, "log_places": LOG_BITS},
     }
-    return Speech(blobs, params, WORTH)
+    return given(window, filters, gains, _curve(SMOOTHING_BITS - correction), params, WORTH)
+
+
+def given(
+    window: np.ndarray, filters: np.ndarray, gains: np.ndarray, lut: np.ndarray, params: Mapping[str, int], worth: float
+) -> Speech:
+    """With tables of somebody else's; those of the transform and of the logarithm are always the same."""
+    tables = {"window": window, "twiddles": _twiddles(params["fft"]), "filters": filters, "gains": gains}
+    return Speech({**tables, "lut": lut, "logs": _logs()}, params, worth)
 
 
 def _twiddles(fft: int) -> np.ndarray:

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mica.format.codec import ModelFile
+from mica.kernels import speech
+
+_Part = tuple[int, np.ndarray]  # first bin, and gains of the bins from there on
 
 WIDTH, HIGH = 720, 190  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 10, 10, 14, 26
 
 
 def facts(model: ModelFile) -> dict[str, Any] | None:
-    """Of the first log_mel_s8 of a model, None where there is none.
+    """Of the first front end of a model, None where there is none.
 
     Keys: rate (Hz; None where the file does not say), frame, hop, fft (samples), rows, columns, bands ([first bin, gains of the bins
     from there on] each, the largest of all 1).
     """
-    step = next((s for s in model.steps if s.kernel == "log_mel_s8"), None)
+    step = next((s for s in model.steps if s.kernel in ("log_mel_s8", "pcan_s8")), None)
     if step is None:
         return None
     filters, gains = step.blobs["filters"].astype(int), step.blobs["gains"].astype(float)
     most = max(float(gains.max(initial=0.0)), 1.0)
     ends = np.cumsum(filters[:, 1])
-    bands = [
-        [int(first), [round(g / most, 4) for g in gains[end - count : end].tolist()]]
+    parts = [
+        (int(first), gains[end - count : end] / most)
         for (first, count), end in zip(filters.tolist(), ends.tolist(), strict=True)
     ]
     rows, columns = model.tensors[step.outputs[0]].dims[-2:]
+    if step.kernel == "pcan_s8":
+        rows = speech.frames_of(len(step.inputs), (rows, columns))
+        parts = [_joined(before, own) for before, own in pairwise(parts)]
+    bands = [[first, [round(g, 4) for g in part.tolist()]] for first, part in parts]
     rate = model.metadata.get("sample_rate", "")
     return {
         "rate": int(rate) if rate.isdecimal() else None,
@@ -40,6 +48,16 @@ def facts(model: ModelFile) -> dict[str, Any] | None:
         "columns": columns,
         "bands": bands,
     }
+
+
+def _joined(before: _Part, own: _Part) -> _Part:
+    """A band of `pcan_s8`: its own filter with the first of two gains, and the filter before it with the second."""
+    parts = [(first, gains[:, k]) for (first, gains), k in ((before, 1), (own, 0)) if len(gains)]
+    low = min((first for first, _ in parts), default=0)
+    out = np.zeros(max((first + len(gains) for first, gains in parts), default=0) - low)
+    for first, gains in parts:
+        out[first - low : first - low + len(gains)] += gains
+    return low, out
 
 
 def text(f: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
         return MICA_ERR_SHAPE;
     }
     *what = "a dimension is 0 or too large";
-    if (!p->bands || p->n_gains > MICA_MAX_BYTES / 4 || (uint64_t)p->frames * p->bands > MICA_MAX_BYTES) {
+    if (!p->bands || p->n_gains > MICA_MAX_BYTES / 4 || ((uint64_t)p->frames + 4) * p->bands > MICA_MAX_BYTES) {
         return MICA_ERR_SHAPE;
     }
     *what = "a factor or shift is out of its range";
@@ -61,10 +61,13 @@ mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char *
 // How many bits v has.
 static uint32_t bit_length(uint32_t v) {
     uint32_t n = 0;
-    for (; v; v >>= 1) {
-        ++n;
+    for (uint32_t step = 16; step; step >>= 1) {
+        if (v >> step) {
+            v >>= step;
+            n += step;
+        }
     }
-    return n;
+    return n + v;
 }
 
 // The lower 16 bits, with their sign.
@@ -101,16 +104,13 @@ static pair_t times(pair_t v, const int16_t *t) {
     return w;
 }
 
-// Where sample pair i of n stands before the transform: digits in another order, the last of them of base 2 where n is no power of four.
-static uint32_t place_of(uint32_t i, uint32_t n) {
-    uint32_t place = 0;
-    while (n > 1) {
-        const uint32_t bits = n & 3 ? 1 : 2;
-        n >>= bits;
-        place += (i & ((1u << bits) - 1)) * n;
-        i >>= bits;
+// Where the next of n sample pairs stands before the transform: digits of base 4 in another order, the last of base 2 where n is no power of four.
+static uint32_t place_behind(uint32_t place, uint32_t n) {
+    uint32_t digit = n >> 2;
+    for (; digit && (place & 3 * digit) == 3 * digit; digit >>= 2) {
+        place -= 3 * digit;
     }
-    return place;
+    return place + (digit ? digit : 1);
 }
 
 static void transform(const int16_t *twiddles, uint32_t *z, uint32_t n) {
@@ -166,38 +166,52 @@ static void energies(const int16_t *twiddles, uint32_t *z, uint32_t n) {
 static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
     const uint32_t n = p->fft / 2u;
     int32_t most = 0;
-    for (uint32_t i = 0; i < p->frame; ++i) {
-        const int32_t v = (x[i] * p->window[i]) >> 12, size = v < 0 ? -v : v;
-        most = size > most ? size : most;
+    for (uint32_t k = 0, place = 0; k < n; ++k, place = place_behind(place, n)) {
+        int32_t v[2] = {0, 0};
+        for (uint32_t j = 0; j < 2 && 2 * k + j < p->frame; ++j) {
+            const int32_t u = (x[2 * k + j] * p->window[2 * k + j]) >> 12, size = u < 0 ? -u : u;
+            most = size > most ? size : most;
+            v[j] = u > INT16_MAX ? INT16_MAX : u < INT16_MIN ? INT16_MIN : u;
+        }
+        put(z + place, v[0], v[1]);
     }
     const uint32_t bits = bit_length((uint32_t)most), up = bits < 15 ? 15 - bits : 0;
-    for (uint32_t k = 0; k < n; ++k) {
-        int32_t v[2];
-        for (uint32_t j = 0; j < 2; ++j) {
-            const uint32_t i = 2 * k + j;
-            v[j] = i < p->frame ? (x[i] * p->window[i]) >> 12 : 0;
-            v[j] = v[j] > INT16_MAX ? INT16_MAX : v[j] < INT16_MIN ? INT16_MIN : v[j] * (1 << up);
-        }
-        put(z + place_of(k, n), v[0], v[1]);
+    for (uint32_t k = 0; up && k < n; ++k) {
+        const pair_t v = get(z + k);
+        put(z + k, v.r * (1 << up), v.i * (1 << up));
     }
     return up;
 }
 
-// The square root, rounded to the nearest integer.
+// The square root, rounded to the nearest integer: digit by digit, of which 30 have a rest of 32 bits.
 static uint32_t root(uint64_t v) {
-    uint64_t rest = v, r = 0, bit = (uint64_t)1 << 62;
-    while (bit > rest) {
-        bit >>= 2;
+    const uint32_t high = (uint32_t)(v >> 32), bits = high ? 32 + bit_length(high) : bit_length((uint32_t)v);
+    uint32_t digits = (bits + 1) / 2, r = 0;
+    if (digits - 1 < 30) {
+        const uint64_t left = v << (64 - 2 * digits);
+        uint32_t word = (uint32_t)(left >> 32), next = (uint32_t)left, rest = 0;
+        for (; digits; --digits) {
+            rest = rest << 2 | word >> 30;
+            word = word << 2 | next >> 30;
+            next <<= 2;
+            r <<= 1;
+            if (rest > 2 * r) {
+                rest -= 2 * r + 1;
+                ++r;
+            }
+        }
+        return rest > r ? r + 1 : r;
     }
-    for (; bit; bit >>= 2) {
-        if (rest >= r + bit) {
-            rest -= r + bit;
-            r = (r >> 1) + bit;
-        } else {
-            r >>= 1;
+    uint64_t rest = 0;
+    for (; digits; --digits) {
+        rest = rest << 2 | (v >> (2 * digits - 2) & 3);
+        r <<= 1;
+        if (rest > 2 * (uint64_t)r) {
+            rest -= 2 * (uint64_t)r + 1;
+            ++r;
         }
     }
-    return (uint32_t)(rest > r && r != UINT32_MAX ? r + 1 : r);
+    return rest > r && r != UINT32_MAX ? r + 1 : r;
 }
 
 // The curve at x: a parabola between powers of two.
@@ -225,6 +239,11 @@ static uint32_t log_of(const uint16_t *logs, uint32_t v, uint32_t places) {
     return (uint32_t)((((uint64_t)e << places) + 0x8000) >> 16);
 }
 
+// Of 32 bits and 16, as two products of 32 bits: small cores have no other.
+static uint64_t product(uint32_t v, uint32_t gain) {
+    return ((uint64_t)((v >> 16) * gain) << 16) + (v & 0xffffu) * gain;
+}
+
 static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
@@ -250,6 +269,9 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t *z = scratch, *noise = z + n + 1;
     for (uint32_t b = 0; b < p->bands; ++b) {
         noise[b] = 0;
+        for (uint32_t k = 4; p->noise && k--;) {
+            noise[b] = noise[b] << 8 | (uint8_t)(p->noise[k * p->bands + b] - p->noise_zero);
+        }
     }
     int8_t *y = p->y;
     for (uint32_t r = 0; r < p->frames; ++r) {
@@ -264,9 +286,9 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
             const uint32_t first = smaller(p->filters[2 * b], n + 1);
             const uint32_t width = smaller(smaller(p->filters[2 * b + 1], n + 1 - first), gains);
             uint64_t next = 0;
-            for (uint32_t k = 0; k < width; ++k, gain += 2) {
-                sum += (uint64_t)z[first + k] * gain[0];
-                next += (uint64_t)z[first + k] * gain[1];
+            for (const uint32_t *m = z + first, *end = m + width; m < end; ++m, gain += 2) {
+                sum += product(*m, gain[0]);
+                next += product(*m, gain[1]);
             }
             gains -= width;
             if (b) {
@@ -274,6 +296,11 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
                 *y++ = mica_requant_s8((int32_t)v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
             }
             sum = next;
+        }
+    }
+    for (uint32_t k = 0; p->noise && k < 4; ++k) {
+        for (uint32_t b = 0; b < p->bands; ++b) {
+            *y++ = (int8_t)(half_word((int32_t)(((noise[b] >> (8 * k)) + (uint32_t)p->y_zero) << 8 & 0xffffu)) >> 8);
         }
     }
 }

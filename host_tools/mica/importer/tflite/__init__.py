@@ -13,12 +13,13 @@ import onnx
 
 from mica.errors import MicaError, Unsupported
 from mica.importer.onnx_file import import_proto
+from mica.importer.tflite import signal
 from mica.importer.tflite.flatbuffer import Damaged, NotForUs
 from mica.importer.tflite.model import Model, Operator
 from mica.importer.tflite.model import read as read_model
 from mica.importer.tflite.net import OPSET, Net
 from mica.importer.tflite.operators import OPERATORS, form
-from mica.ir.graph import Graph
+from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import NOT_SUPPORTED
 from mica.printable import printable
 
@@ -30,6 +31,8 @@ def import_tflite(path: str | Path) -> Graph:
     path = Path(path)
     net = _read(path)
     g = import_proto(path, net.proto(path.stem), OPSET)
+    if net.heard is not None:
+        _hear(g, net, net.heard)
     for name, shape in net.shapes.items():
         if name in g.values and g.value(name).shape != shape:
             raise MicaError(
@@ -47,12 +50,33 @@ def import_tflite(path: str | Path) -> Graph:
 
 def as_onnx(path: str | Path) -> onnx.ModelProto:
     """The model as an ONNX file would have it, rounded where its integers round. Raises MicaError and Unsupported."""
-    proto = _read(Path(path)).proto(Path(path).stem)
+    net = _read(Path(path))
+    if net.heard is not None:
+        raise Unsupported(f"{path}: ONNX has no operators for its features of sound; what runs it is the packed model")
+    proto = net.proto(Path(path).stem)
     for node in proto.graph.node:
         node.name = node.output[0]  # ONNX Runtime takes each name once
         for a in [a for a in node.attribute if a.name in ("cell_scale", "ties_down")]:  # mica's own
             node.attribute.remove(a)
     return proto
+
+
+def _hear(g: Graph, net: Net, heard: signal.Found) -> None:
+    """Samples -> LogMel -> Reshape -> features, in the place of the features as an input."""
+    f, features = heard.front_end, g.value(net.features)
+    samples = g.values[net.name(heard.samples)] = Value(net.name(heard.samples), net.shape(heard.samples))
+    rows = g.value(g.new_value(f"{net.features}.rows", (1, f.frames, f.columns)))
+    features.quant = rows.quant = heard.quant
+    layer = Node("LogMel", rows.name, [samples.name], [rows.name], {"front_end": f})
+    g.nodes[:0] = [layer, Node("Reshape", features.name, [rows.name], [features.name])]
+    kept = [name for name in g.inputs if name != features.name]
+    at = list(net.model.inputs).index(heard.samples)
+    g.inputs = [*kept[:at], samples.name, *kept[at:]]
+    g.warnings.append(
+        f"nothing in the model says how many samples a second its sound has, or how far frames lie apart; {f.rate:,} and {f.hop} samples are taken"
+    )
+    if heard.coarse:
+        g.warnings.append("its features are rounded in a way of their own: some differ from the file's by one step")
 
 
 def _read(path: Path) -> Net:
@@ -68,13 +92,19 @@ def _read(path: Path) -> Net:
 
 
 def _written(path: Path, model: Model) -> Net:
-    net = Net(model)
+    try:
+        heard = signal.find(model)
+    except ValueError as e:
+        raise Unsupported.because(f"{path}: cannot be packed", [str(e)]) from None
+    net = Net(model, heard)
     reasons: list[str] = []
     try:
         net.add_inputs()
     except ValueError as e:
         raise Unsupported(f"{path}: {e}", [str(e)]) from None
     for op in model.operators:
+        if heard is not None and op.index in heard.operators:
+            continue
         problem = _write(net, op)
         if problem:
             reasons.append(problem)

@@ -54,6 +54,7 @@ class Operator:
     outputs: tuple[int, ...]
     options_type: int
     options: Table | None
+    custom: bytes = b""  # options of an operator that TensorFlow Lite itself has not: a flexbuffer
 
 
 @dataclass(frozen=True)
@@ -187,7 +188,8 @@ def _operator(index: int, t: Table, kinds: list[str]) -> Operator:
         raise NotForUs(f"operator {index} ({kinds[code]}) was compiled by {by}; pack the file from before that")
     inputs, outputs = (tuple(int(i) for i in t.numbers(s[role], "i", MOST_ENDS)) for role in ("inputs", "outputs"))
     options_type = t.integer(s["builtin_options_type"], "B")
-    return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]))
+    custom = t.numbers(s["custom_options"], "B").tobytes()
+    return Operator(index, kinds[code], inputs, outputs, options_type, t.table(s["builtin_options"]), custom)
 
 
 def _grid(where: str, t: Table | None, dtype: str, shape: tuple[int, ...], constant: bool) -> Grid | None:

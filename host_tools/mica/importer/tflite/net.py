@@ -25,6 +25,7 @@ from mica.format.values import saturate
 from mica.importer.tflite import schema
 from mica.importer.tflite.model import Model, Operator, Tensor
 from mica.importer.tflite.names import Names
+from mica.importer.tflite.signal import Found
 
 OPSET = 20
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -63,8 +64,10 @@ class Variable:
 class Net:
     """Nodes and constants so far. `states` are pairs of an input and an output that are one tensor."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, heard: Found | None = None) -> None:
         self.model = model
+        self.heard = heard  # what makes features of sound; they are an input here
+        self.features = ""  # the name of that
         self.names = Names()
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
@@ -221,12 +224,25 @@ class Net:
             if not whole and t.dtype not in ("float32", "int8", "uint8", "int16"):
                 raise ValueError(f"input '{name}' is {t.dtype}; mica takes float32, int8, uint8, int16 and row numbers")
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(t.dtype)) if whole else TensorProto.FLOAT
+            if self.heard is not None and i == self.heard.samples:
+                continue
             self.inputs.append(helper.make_tensor_value_info(name, kind, t.shape))
             self.label = name
             if t.dtype == "int16" and all(op.kind == "QUANTIZE" for op in self._readers(i)):
                 self.real[i] = name  # rounded once, by them
             else:
                 self.done(i, name)
+
+        if self.heard is not None:
+            self._add_features(self.heard.result)
+
+    def _add_features(self, i: int) -> None:
+        t = self.tensor(i)
+        self.features = self.names.unique(f"{self.name(i)}.features")
+        self.inputs.append(helper.make_tensor_value_info(self.features, TensorProto.FLOAT, t.shape))
+        self.real[i], self.shapes[self.features] = self.features, t.shape
+        if (grid := self.grid(i)) is not None:
+            self.grids[i] = grid
 
     def _readers(self, i: int) -> list[Operator]:
         return [op for op in self.model.operators if i in op.inputs]

@@ -14,7 +14,14 @@ OPERATOR_CODE = {"deprecated_builtin_code": 0, "custom_code": 1, "version": 2, "
 SUBGRAPH = {"tensors": 0, "inputs": 1, "outputs": 2, "operators": 3, "name": 4}
 TENSOR = {"shape": 0, "type": 1, "buffer": 2, "name": 3, "quantization": 4, "is_variable": 5, "sparsity": 6}
 QUANTIZATION = {"scale": 2, "zero_point": 3, "quantized_dimension": 6}
-OPERATOR = {"opcode_index": 0, "inputs": 1, "outputs": 2, "builtin_options_type": 3, "builtin_options": 4}
+OPERATOR = {
+    "opcode_index": 0,
+    "inputs": 1,
+    "outputs": 2,
+    "builtin_options_type": 3,
+    "builtin_options": 4,
+    "custom_options": 5,
+}
 BUFFER = {"data": 0, "offset": 1, "size": 2}
 # Options that are no numbers, or that are read before the operators are.
 CALL_ONCE = {"init_subgraph_index": 0}

@@ -24,7 +24,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
     q = quant(out, node.outputs[0])
     if f.speech is not None:
         mult, shift = quantise_multiplier(np.array([f.speech.worth / q.scale]))
-        params = {**f.speech.params, "mult": int(mult[0]), "shift": int(shift[0]), **act(q, (None, None))}
+        params = {**f.speech.params, "mult": int(mult[0]), "shift": int(shift[0]), **act(q, (f.least, f.most))}
         emit(out, node, "pcan_s8", node.inputs[:1], list(f.speech.blobs.values()), params)
         return
     if f.factor <= 0:

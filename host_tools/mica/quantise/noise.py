@@ -1,0 +1,51 @@
+"""Noise that goes on from run to run: the state of features of speech.
+
+x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its last four, the bytes of the noise
+
+with n and n' tied. All have the scale of y, so that the state begins at its zero point, which is a noise of 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node, Value
+from mica.kernels.speech import KEPT
+
+Tie = tuple[str, str]
+
+
+def keep(g: Graph, outputs: Iterable[str]) -> list[Tie]:
+    """Rewrites the layers of an integer graph that make `outputs`, and adds the states to its inputs and outputs."""
+    asked = set(outputs)
+    ties: list[Tie] = []
+    for at, node in reversed(list(enumerate(g.nodes))):
+        if node.op == "pcan_s8" and node.outputs[0] in asked:
+            moves, tie = split(g, node)
+            g.nodes[at + 1 : at + 1] = moves
+            ties.insert(0, tie)
+    g.inputs += [source for source, _ in ties]
+    g.outputs += [result for _, result in ties]
+    return ties
+
+
+def split(g: Graph, node: Node) -> tuple[list[Node], Tie]:
+    """Gives a pcan_s8 its state; returns the copies behind it."""
+    y = g.value(node.outputs[0])
+    rows, bands = y.shape[-2:]
+
+    def fresh(suffix: str, n: int) -> str:
+        name = g.fresh(f"{y.name}.{suffix}")
+        g.values[name] = Value(name, (1, n, bands), "int8", None, y.quant)
+        return name
+
+    noise, both, after = fresh("noise", KEPT), fresh("both", rows + KEPT), fresh("noise.next", KEPT)
+    node.inputs.insert(1, noise)
+    node.outputs[0] = both
+    moves = []
+    for name, result, begin, n in ((f"{y.name}.of", y.name, 0, rows), (f"{y.name}.keep", after, rows, KEPT)):
+        copied = g.new_const(f"{name}.map", np.array([[n * bands, 1]], np.int32))
+        moves.append(Node("move_s8", name, [both, copied], [result], {"begin": begin * bands, "rank": 1}))
+    return moves, (noise, after)
