@@ -18,6 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 # Where the linker puts what. Nothing is that far apart in a module, so an address tells whose it is.
 BLOCK, TEXTS, VARIABLES = 0, 0x10000000, 0x20000000
@@ -79,12 +81,21 @@ def unpack(text: bytes, pairs: Sequence[tuple[int, int]]) -> bytes:
     return bytes(out)
 
 
+def _section(elf: ELFFile, name: str) -> Section:
+    """Raises ValueError where there is none."""
+    found = elf.get_section_by_name(name)
+    if found is None:
+        raise ValueError(f"no section {name}")
+    return found
+
+
 def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     """The block, and the assembly that puts it together with its relocations. Raises ValueError for what cannot be placed."""
-    block = bytearray(elf.get_section_by_name(".block").data())
-    texts = elf.get_section_by_name(".texts").data()
-    bss = elf.get_section_by_name(".bss")
-    table = elf.get_section_by_name(".symtab")
+    block = bytearray(_section(elf, ".block").data())
+    texts = _section(elf, ".texts").data()
+    bss = _section(elf, ".bss")
+    table, relocations = _section(elf, ".symtab"), _section(elf, ".rel.block")
+    assert isinstance(table, SymbolTableSection) and isinstance(relocations, RelocationSection)
     numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
     for s in elf.iter_sections():
         if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
@@ -92,7 +103,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     external: dict[int, str] = {}
     used: dict[int, bytes] = {}  # where a text that something points to begins
     places: list[int] = []
-    for r in elf.get_section_by_name(".rel.block").iter_relocations():
+    for r in relocations.iter_relocations():
         symbol = table.get_symbol(r["r_info_sym"])
         if symbol["st_shndx"] == "SHN_UNDEF" and not (
             r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
