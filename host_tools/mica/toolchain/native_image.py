@@ -16,8 +16,11 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 # Where the linker puts what. Nothing is that far apart in a module, so an address tells whose it is.
 BLOCK, TEXTS, VARIABLES = 0, 0x10000000, 0x20000000
@@ -31,6 +34,8 @@ SECTIONS
     /DISCARD/ : {{ *(.ARM.exidx* .ARM.extab*) }}
 }}
 """
+
+S = TypeVar("S", bound=Section)
 
 CODES = 128  # of two bytes each
 _ALLOC = 2  # SHF_ALLOC
@@ -79,12 +84,19 @@ def unpack(text: bytes, pairs: Sequence[tuple[int, int]]) -> bytes:
     return bytes(out)
 
 
+def _section(elf: ELFFile, name: str, kind: type[S]) -> S:
+    found = elf.get_section_by_name(name)
+    if not isinstance(found, kind):
+        raise ValueError(f"no section is called {name}")
+    return found
+
+
 def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     """The block, and the assembly that puts it together with its relocations. Raises ValueError for what cannot be placed."""
-    block = bytearray(elf.get_section_by_name(".block").data())
-    texts = elf.get_section_by_name(".texts").data()
-    bss = elf.get_section_by_name(".bss")
-    table = elf.get_section_by_name(".symtab")
+    block = bytearray(_section(elf, ".block", Section).data())
+    texts = _section(elf, ".texts", Section).data()
+    bss_bytes = _section(elf, ".bss", Section)["sh_size"]
+    table = _section(elf, ".symtab", SymbolTableSection)
     numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
     for s in elf.iter_sections():
         if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
@@ -92,7 +104,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     external: dict[int, str] = {}
     used: dict[int, bytes] = {}  # where a text that something points to begins
     places: list[int] = []
-    for r in elf.get_section_by_name(".rel.block").iter_relocations():
+    for r in _section(elf, ".rel.block", RelocationSection).iter_relocations():
         symbol = table.get_symbol(r["r_info_sym"])
         if symbol["st_shndx"] == "SHN_UNDEF" and not (
             r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
@@ -130,7 +142,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
             what = f"image + {begin + lies[packed.get(used[value], used[value])]}"
         elif value < TEXTS:
             what = f"image + {value - BLOCK}"
-        elif VARIABLES <= value <= VARIABLES + bss["sh_size"]:
+        elif VARIABLES <= value <= VARIABLES + bss_bytes:
             what = f"variables + {value - VARIABLES}"
         else:
             raise ValueError(f"an address at {at:#x} leads nowhere: {value:#x}")
@@ -140,7 +152,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
         done = at + 4
     if done < len(block):
         lines.append(f'.incbin "image.bin", {done}, {len(block) - done}')
-    lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss['sh_size']}"]
+    lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss_bytes}"]
     for symbol in table.iter_symbols():
         if symbol.name.startswith("mp_native_at_"):
             where = symbol["st_value"]
