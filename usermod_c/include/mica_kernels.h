@@ -183,13 +183,13 @@ typedef struct {
 //   x, y int8 [rows, axis]; table uint32 [256], table[0] >= 1, table <= 2^23, axis * max(table) <= 2^31; rows: rows
 //   n[i] = 256 * e[i]; with `wide` the table has 512 entries and n[i] = table[256 + max(x) - x[i]], at most 2^31
 typedef struct {
-    uint8_t wide;  // 0 or 1
-    int8_t y_zero;
-    const int8_t *x;
+    const int8_t *x;  // in this order: armv7em/softmax.S reads them
     int8_t *y;
     const uint32_t *table;
     uint32_t rows;
     uint16_t axis;
+    uint8_t wide;  // 0 or 1
+    int8_t y_zero;
 } mica_softmax_s8_t;
 
 size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y

@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
@@ -33,6 +34,8 @@ SECTIONS
     /DISCARD/ : {{ *(.ARM.exidx* .ARM.extab*) }}
 }}
 """
+
+S = TypeVar("S", bound=Section)
 
 CODES = 128  # of two bytes each
 _ALLOC = 2  # SHF_ALLOC
@@ -81,21 +84,19 @@ def unpack(text: bytes, pairs: Sequence[tuple[int, int]]) -> bytes:
     return bytes(out)
 
 
-def _section(elf: ELFFile, name: str) -> Section:
-    """Raises ValueError where there is none."""
+def _section(elf: ELFFile, name: str, kind: type[S]) -> S:
     found = elf.get_section_by_name(name)
-    if found is None:
-        raise ValueError(f"no section {name}")
+    if not isinstance(found, kind):
+        raise ValueError(f"no section is called {name}")
     return found
 
 
 def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     """The block, and the assembly that puts it together with its relocations. Raises ValueError for what cannot be placed."""
-    block = bytearray(_section(elf, ".block").data())
-    texts = _section(elf, ".texts").data()
-    bss = _section(elf, ".bss")
-    table, relocations = _section(elf, ".symtab"), _section(elf, ".rel.block")
-    assert isinstance(table, SymbolTableSection) and isinstance(relocations, RelocationSection)
+    block = bytearray(_section(elf, ".block", Section).data())
+    texts = _section(elf, ".texts", Section).data()
+    bss_bytes = _section(elf, ".bss", Section)["sh_size"]
+    table = _section(elf, ".symtab", SymbolTableSection)
     numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
     for s in elf.iter_sections():
         if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
@@ -103,7 +104,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     external: dict[int, str] = {}
     used: dict[int, bytes] = {}  # where a text that something points to begins
     places: list[int] = []
-    for r in relocations.iter_relocations():
+    for r in _section(elf, ".rel.block", RelocationSection).iter_relocations():
         symbol = table.get_symbol(r["r_info_sym"])
         if symbol["st_shndx"] == "SHN_UNDEF" and not (
             r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
@@ -141,7 +142,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
             what = f"image + {begin + lies[packed.get(used[value], used[value])]}"
         elif value < TEXTS:
             what = f"image + {value - BLOCK}"
-        elif VARIABLES <= value <= VARIABLES + bss["sh_size"]:
+        elif VARIABLES <= value <= VARIABLES + bss_bytes:
             what = f"variables + {value - VARIABLES}"
         else:
             raise ValueError(f"an address at {at:#x} leads nowhere: {value:#x}")
@@ -151,7 +152,7 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
         done = at + 4
     if done < len(block):
         lines.append(f'.incbin "image.bin", {done}, {len(block) - done}')
-    lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss['sh_size']}"]
+    lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss_bytes}"]
     for symbol in table.iter_symbols():
         if symbol.name.startswith("mp_native_at_"):
             where = symbol["st_value"]
