@@ -25,16 +25,15 @@ typedef struct {
     uint32_t most;            // groups of a tile
     uint32_t parts, part;     // parts of the input's channels, and channels of one
     uint32_t filled;          // channels whose words are in scratch at a time: of one part, or of all
-    bool codes;               // weights are, and become bytes row by row
+    uint32_t row;             // eights of cycles that a row of weights takes, once a tile
 } cut_t;
 
 // What a cut takes, in eights of cycles: within a few percent of what is counted (tests/bench/test_winograd.py).
 static uint32_t cost(const mica_window_t *w, const cut_t *c) {
     const uint32_t tiles = (c->groups + c->most - 1) / c->most, words = (uint32_t)w->kernel_h * w->in_c;
-    const uint32_t decoding = c->codes ? tiles * w->out_c * (3 * words / 2) * ((w->in_c + c->filled - 1) / c->filled) : 0;
     const uint32_t group = w->out_c * (c->rows * (6 * words + 33 + 18 * c->parts) + 14 * c->parts)
         + c->in_rows * (10u * w->in_c + (c->filled == w->in_c ? 26 : 78 * c->parts)) + 300;
-    return c->groups * group + tiles * (w->out_c * (11 * words / 4 + 53 * c->parts) + 60) + decoding + 200;
+    return c->groups * group + tiles * (w->out_c * c->row + 60) + 200;
 }
 
 // The cheapest height of lanes that fits, of `rows` rows; below *limit.
@@ -66,10 +65,17 @@ static bool choose_rows(const mica_window_t *w, uint32_t rows, uint32_t room, cu
     return found;
 }
 
+// Words of three weights are unpacked; those of codes become bytes before, and again for channels that are filled in later.
+static uint32_t row_cost(const mica_window_t *w, const cut_t *c, bool codes) {
+    const uint32_t words = (uint32_t)w->kernel_h * w->in_c, unpacked = 11 * words / 4 + 53 * c->parts;
+    return codes ? unpacked + 3 * words / 2 * (c->filled == w->in_c ? 1 : c->parts) : unpacked;
+}
+
 // The cheapest cut; false: none takes less than `limit`.
 static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, bool codes, uint32_t limit, cut_t *best) {
     const uint32_t most = MICA_TWINS_WORDS / w->kernel_h, parts = (w->in_c + most - 1) / most;
-    cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .part = (w->in_c + parts - 1) / parts, .filled = w->in_c, .codes = codes };
+    cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .part = (w->in_c + parts - 1) / parts, .filled = w->in_c };
+    c.row = row_cost(w, &c, codes);
     const bool large = limit >= LARGE;
     bool found = choose_rows(w, rows, room, c, &limit, best);
     for (c.parts = parts < 2 ? 2 : parts; large && c.parts <= 4 * parts && (!found || best->groups > best->most); c.parts *= 2) {
@@ -77,6 +83,7 @@ static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, bool co
         if (c.part < LEAST_PART) {
             break;
         }
+        c.row = row_cost(w, &c, codes);
         found |= choose_rows(w, rows, room, c, &limit, best);
     }
     return found;
@@ -133,10 +140,13 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
     direct = UINT32_MAX;
 #endif
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, outside_bytes = (in_c + 3) & ~3u;
-    const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c), decoded_bytes = pairs != NULL ? 2 * file_row : 0;
-    if (w->kernel_w != 3 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1 || w->kernel_h < 2
+    if (direct < LEAST || w->kernel_w != 3 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1 || w->kernel_h < 2
         || w->kernel_h > MICA_TWINS_WORDS || p->groups != 1 || w->out_w < 2 || !ch->fast
-        || (pairs == NULL && ch->layout != MICA_LAYOUT_ROWS) || scratch_bytes <= outside_bytes + decoded_bytes || direct < LEAST) {
+        || (pairs == NULL && ch->layout != MICA_LAYOUT_ROWS)) {
+        return false;
+    }
+    const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c), decoded_bytes = pairs != NULL ? 2 * file_row : 0;
+    if (scratch_bytes <= outside_bytes + decoded_bytes) {
         return false;
     }
     const uint32_t room = (uint32_t)(scratch_bytes - outside_bytes - decoded_bytes) / 4 * 4;
