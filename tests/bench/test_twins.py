@@ -9,7 +9,7 @@ from pathlib import Path
 import bare_metal
 import pytest
 from bare_metal import CORES, USERMOD, Job
-from isa_cases import twins, winograds
+from isa_cases import in_codes, twins, winograds
 
 CORE = CORES["m0plus-qemu"]
 ALWAYS = ("-DMICA_TWINS_ALWAYS",)
@@ -17,7 +17,7 @@ ALWAYS = ("-DMICA_TWINS_ALWAYS",)
 
 @pytest.fixture(scope="module")
 def jobs() -> list[Job]:
-    return [*twins(), *winograds()]
+    return [*twins(), *winograds(), *in_codes([*twins(), *winograds()][::3])]
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +39,8 @@ SLIPS = [
     ("twins.S", "adcs r2, r4", "adds r2, r2, r4"),
     ("twins.S", "add r11, r5", "add r11, r4"),
     ("twins.S", "add r4, sp, #F_REQUANT", "add r4, sp, #F_REQUANT\n    adds r0, #1"),
+    ("twins.S", "lsrs r5, r2, #14", "lsrs r5, r2, #15"),
+    ("conv2d_twins.c", "pairs[i] + 0x8000;", "pairs[i];"),
     ("conv2d_twins.c", "second = 3 * kind", "second = 2 * kind"),
     ("conv2d_twins.c", "mica_fill(outside, p->x_zero", "mica_fill(outside, 0"),
     ("conv2d_twins.c", ": rows - cut->rows;", ": rows - 1u;"),

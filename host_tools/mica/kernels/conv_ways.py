@@ -15,10 +15,11 @@ LEAST_PART = 8  # channels of a part whose words are in scratch alone
 
 
 def conv2d_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Those that take a step: 8-bit weights, claims with FAST, one group."""
-    if step.params["groups"] != 1 or not is_fast(step) or step.unpacking:
+    """Those that take a step: claims with FAST, one group; of weights in codes twins alone."""
+    if step.params["groups"] != 1 or not is_fast(step):
         return ()
-    ways = (_winograd(step, xs, y, scratch), _twins(step, xs, y, scratch))
+    winograd = None if step.unpacking else _winograd(step, xs, y, scratch)
+    ways = (winograd, _twins(step, xs, y, scratch))
     return tuple(way for way in ways if way)
 
 
@@ -83,11 +84,16 @@ def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
     if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= TWINS_WORDS or ow < 2:
         return None
     words = p["kernel_h"] * cin
+    if step.unpacking:  # a row of weights as bytes
+        scratch -= -(-3 * words // 8) * 8
+
+    def decoding(c: _Cut) -> float:  # in words of three weights, which take half as long to decode as to unpack
+        return 0.5 * (c.parts if c.alone else 1) * c.tiles * cout * words if step.unpacking else 0.0
 
     def cycles(c: _Cut) -> float:  # as in kernels/isa/armv6m/conv2d_twins.c
         calls = 78 * c.parts if c.alone else 26
         group = cout * (c.rows * (6 * words + 33 + 18 * c.parts) + 14 * c.parts) + c.in_rows * (10 * cin + calls) + 300
-        return c.groups * group + c.tiles * (cout * (2.75 * words + 53 * c.parts) + 60)
+        return c.groups * group + c.tiles * (cout * (2.75 * words + 53 * c.parts) + 60) + 3 * decoding(c)
 
     c = min(_cuts(step, xs, y, scratch), key=cycles, default=None)
     if c is None:
@@ -101,5 +107,5 @@ def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
         "patch_row": float(c.groups * c.in_rows * (c.parts if c.alone else 1)),
         "group": float(c.groups),
         "row": float(c.tiles * cout * c.parts),
-        "weight": float(c.tiles * cout * words),
+        "weight": float(c.tiles * cout * words) + decoding(c),
     }

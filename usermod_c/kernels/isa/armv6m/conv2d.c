@@ -346,7 +346,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
-    const uint32_t *pairs = NULL;
+    uint32_t *pairs = NULL;
     if (codes) {
         mica_armv6m_code_pairs(scratch, p->ch.table);
         pairs = scratch;
@@ -355,14 +355,14 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
     uint64_t takes = 0;
 #ifndef MICA_WITHOUT_TWINS
-    const bool twins = w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1 && total >= 4 && !codes;
+    const bool twins = w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1 && total >= 4;
 #else
     const bool twins = false;
 #endif
     const uint32_t narrow = total >= 4 && (twins || room > patch_bytes)
         ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, twins ? &takes : NULL) : 0;
 #ifndef MICA_WITHOUT_TWINS
-    if (twins && mica_conv2d_twins_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes))) {
+    if (twins && mica_conv2d_twins_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes), pairs)) {
         return;
     }
 #endif

@@ -1,6 +1,6 @@
 // Convolution of windows three columns wide, stride 1 along a row, on a Cortex-M0+: two neighbouring outputs share products
-// (twins.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes all is taken; groups, claims
-// without FAST and codes are not.
+// (twins.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes all is taken; groups and claims
+// without FAST are not. Weights in codes become bytes first, row by row, once a tile: 3.5 cycles each.
 //
 // A lane is two neighbouring columns of the output, `rows` rows high; four lanes are a group, whose input is a plane of words for each
 // of both products. Channels go in parts, as the weights of one have to fit the stack. Bytes of scratch: 32 for each input channel and
@@ -25,6 +25,7 @@ typedef struct {
     uint32_t most;            // groups of a tile
     uint32_t parts, part;     // parts of the input's channels, and channels of one
     uint32_t filled;          // channels whose words are in scratch at a time: of one part, or of all
+    uint32_t row;             // eights of cycles that a row of weights takes, once a tile
 } cut_t;
 
 // What a cut takes, in eights of cycles: within a few percent of what is counted (tests/bench/test_winograd.py).
@@ -32,7 +33,7 @@ static uint32_t cost(const mica_window_t *w, const cut_t *c) {
     const uint32_t tiles = (c->groups + c->most - 1) / c->most, words = (uint32_t)w->kernel_h * w->in_c;
     const uint32_t group = w->out_c * (c->rows * (6 * words + 33 + 18 * c->parts) + 14 * c->parts)
         + c->in_rows * (10u * w->in_c + (c->filled == w->in_c ? 26 : 78 * c->parts)) + 300;
-    return c->groups * group + tiles * (w->out_c * (11 * words / 4 + 53 * c->parts) + 60) + 200;
+    return c->groups * group + tiles * (w->out_c * c->row + 60) + 200;
 }
 
 // The cheapest height of lanes that fits, of `rows` rows; below *limit.
@@ -64,10 +65,17 @@ static bool choose_rows(const mica_window_t *w, uint32_t rows, uint32_t room, cu
     return found;
 }
 
+// Words of three weights are unpacked; those of codes become bytes before, and again for channels that are filled in later.
+static uint32_t row_cost(const mica_window_t *w, const cut_t *c, bool codes) {
+    const uint32_t words = (uint32_t)w->kernel_h * w->in_c, unpacked = 11 * words / 4 + 53 * c->parts;
+    return codes ? unpacked + 3 * words / 2 * (c->filled == w->in_c ? 1 : c->parts) : unpacked;
+}
+
 // The cheapest cut; false: none takes less than `limit`.
-static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, uint32_t limit, cut_t *best) {
+static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, bool codes, uint32_t limit, cut_t *best) {
     const uint32_t most = MICA_TWINS_WORDS / w->kernel_h, parts = (w->in_c + most - 1) / most;
     cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .part = (w->in_c + parts - 1) / parts, .filled = w->in_c };
+    c.row = row_cost(w, &c, codes);
     const bool large = limit >= LARGE;
     bool found = choose_rows(w, rows, room, c, &limit, best);
     for (c.parts = parts < 2 ? 2 : parts; large && c.parts <= 4 * parts && (!found || best->groups > best->most); c.parts *= 2) {
@@ -75,6 +83,7 @@ static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, uint32_
         if (c.part < LEAST_PART) {
             break;
         }
+        c.row = row_cost(w, &c, codes);
         found |= choose_rows(w, rows, room, c, &limit, best);
     }
     return found;
@@ -124,25 +133,34 @@ static void find(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32
 }
 
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
-    uint32_t direct) {
+    uint32_t direct, uint32_t *pairs) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
 #ifdef MICA_TWINS_ALWAYS  // wherever it applies, for tests
     direct = UINT32_MAX;
 #endif
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, outside_bytes = (in_c + 3) & ~3u;
-    if (w->kernel_w != 3 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1 || w->kernel_h < 2
-        || w->kernel_h > MICA_TWINS_WORDS || p->groups != 1 || w->out_w < 2 || !ch->fast || ch->layout != MICA_LAYOUT_ROWS
-        || scratch_bytes <= outside_bytes || direct < LEAST) {
+    if (direct < LEAST || w->kernel_w != 3 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1 || w->kernel_h < 2
+        || w->kernel_h > MICA_TWINS_WORDS || p->groups != 1 || w->out_w < 2 || !ch->fast
+        || (pairs == NULL && ch->layout != MICA_LAYOUT_ROWS)) {
         return false;
     }
-    const uint32_t room = (uint32_t)(scratch_bytes - outside_bytes) / 4 * 4;
+    const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c), decoded_bytes = pairs != NULL ? 2 * file_row : 0;
+    if (scratch_bytes <= outside_bytes + decoded_bytes) {
+        return false;
+    }
+    const uint32_t room = (uint32_t)(scratch_bytes - outside_bytes - decoded_bytes) / 4 * 4;
     cut_t cut;
-    if (!choose(w, rows, room, direct, &cut)) {
+    if (!choose(w, rows, room, pairs != NULL, direct, &cut)) {
         return false;
     }
     uint32_t groups = cut.groups, tiles = (groups + cut.most - 1) / cut.most;
-    int8_t *outside = (int8_t *)scratch + room;
+    uint32_t *const decoded = (uint32_t *)scratch + room / 4;
+    int8_t *outside = (int8_t *)scratch + room + decoded_bytes;
+    for (uint32_t i = 0; pairs != NULL && i < MICA_CODE_PAIRS; ++i) {
+        const uint32_t v = pairs[i] + 0x8000;  // the second + the first * 2^16, without a borrow
+        pairs[i] = (v >> 16 & 0xff) | (v & 0xff) << 16;
+    }
     mica_fill(outside, p->x_zero, in_c);
     mica_twins_t args = {
         .rows = cut.rows,
@@ -157,7 +175,7 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
         .low = ch->act_min,
     };
     const int32_t next = args.next;
-    const uint32_t row_bytes = mica_row_bytes(ch->layout, 3 * w->kernel_h * in_c), plane_rows = 4 * cut.in_rows;  // words of a channel
+    const uint32_t plane_rows = 4 * cut.in_rows;  // words of a channel
     int8_t *const y = p->y + (size_t)row_begin * w->out_w * out_c;
     for (uint32_t at = 0; tiles; --tiles) {  // as few as fit, of about the same size
         const uint32_t n = (groups + tiles - 1) / tiles, sums = 8 * n * cut.rows;
@@ -195,9 +213,14 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
                 args.mult = ch->mult[o];
                 args.shift = (uint32_t)ch->shift[o];
                 args.y_offset = o + out_c;
+                const int8_t *row = ch->weights + (size_t)file_row * o;
+                if (pairs != NULL) {
+                    mica_armv6m_decode(decoded, row, row + file_row, pairs);
+                    row = (const int8_t *)decoded;
+                }
                 for (uint32_t c = from; c < to; c += args.channels) {
                     args.channels = to - c < cut.part ? to - c : cut.part;
-                    args.weights = ch->weights + (size_t)row_bytes * o + c;
+                    args.weights = row + c;
                     args.x = (uint32_t *)scratch + n * 2 * plane_rows * (c - from);
                     args.next = next * (int32_t)args.channels;
                     args.next_group = (int32_t)(4 * plane_rows * args.channels);

@@ -80,9 +80,12 @@ typedef struct {
 void mica_armv6m_twins(const mica_twins_t *args);
 void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
     int32_t pitch);
+// Whole words of codes as bytes; `bytes` has of each byte of two codes the first weight, and the second * 2^16.
+void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes);
 // The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
+// pairs: null, or of weights in codes their table, which is changed where it is used.
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
-    uint32_t direct);
+    uint32_t direct, uint32_t *pairs);
 
 // Two rows of the output of a depthwise convolution.
 typedef struct {

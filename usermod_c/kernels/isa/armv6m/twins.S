@@ -407,4 +407,37 @@ words_row:
     bne words_row
     pop {r4-r7, pc}
     .size mica_armv6m_twins_words, . - mica_armv6m_twins_words
+
+// void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes): whole words of codes
+    .global mica_armv6m_decode
+    .type mica_armv6m_decode, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_decode:
+    push {r4-r7, lr}
+    mov r12, r2
+    movs r6, #255
+    lsls r6, r6, #2
+1:  ldm r1!, {r2}
+    lsls r4, r2, #2
+    ands r4, r4, r6
+    ldr r4, [r3, r4]
+    lsrs r5, r2, #6
+    ands r5, r5, r6
+    ldr r5, [r3, r5]
+    lsls r5, r5, #8
+    orrs r4, r4, r5
+    lsrs r5, r2, #14
+    ands r5, r5, r6
+    ldr r5, [r3, r5]
+    lsrs r2, r2, #24
+    lsls r2, r2, #2
+    ldr r7, [r3, r2]
+    lsls r7, r7, #8
+    orrs r5, r5, r7
+    stm r0!, {r4, r5}
+    cmp r1, r12
+    bne 1b
+    pop {r4-r7, pc}
+    .size mica_armv6m_decode, . - mica_armv6m_decode
 #endif
