@@ -119,7 +119,8 @@ static void narrow(const affine_t *a, const row_t *r, const int32_t *gamma, cons
     // Each of these products may need more than 32 bits; what is left of them does not.
     const uint32_t factor = (uint32_t)a->factor * (uint32_t)r->scale, centre = (uint32_t)r->centre * (uint32_t)r->scale;
     for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
-        uint32_t d = factor * (uint32_t)x[i] - centre;
+        const int32_t v = x[i];
+        const uint32_t d = factor * (uint32_t)v - centre;
         y[i] = finish(a, (int32_t)(d << left) >> right, *gamma, *beta);
     }
 }
