@@ -68,7 +68,8 @@ static inline void mica_norm_narrow(const mica_norm_t *a, const mica_norm_row_t 
     // Each of these products may need more than 32 bits; what is left of them does not.
     const uint32_t factor = (uint32_t)a->factor * (uint32_t)r->scale, centre = (uint32_t)r->centre * (uint32_t)r->scale;
     for (uint32_t i = 0; i < n; ++i, gamma += step, beta += step) {
-        uint32_t d = factor * (uint32_t)x[i] - centre;
+        const int32_t v = x[i];
+        const uint32_t d = factor * (uint32_t)v - centre;
         y[i] = mica_norm_finish(a, (int32_t)(d << left) >> right, *gamma, *beta);
     }
 }

@@ -4,10 +4,6 @@
 
 #include "mica_kernels.h"
 
-#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_AXES_S8)
-#define MICA_WITH_SPECTRUM  // what both have in common
-#endif
-
 // `bits` are those that all numbers v, or ~v where v is negative, have together; or any number with as many bits where there are more than 15.
 // s: places to shift to the right, halves up, before anything else, at least 0. z: half complex numbers.
 typedef struct {
@@ -38,7 +34,7 @@ uint32_t mica_log_mel_sample_bits_from(const mica_log_mel_s8_t *p, uint32_t begi
 // Pairs of the frame from pair k on, shifted by s and times the window, into z. Returns their bits.
 uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t k);
 
-// What both need. Of p only x, window, twiddles, frame, fft, preemphasis, flags, bin_begin and bin_end are looked at.
+// What both need, in bins.c. Of p only x, window, twiddles, frame, fft, preemphasis, flags, bin_begin and bin_end are looked at.
 mica_status_t mica_spectrum_check_turns(const int16_t *window, uint32_t frame, const int16_t *twiddles, uint32_t fft, const char **what);
 // Whether twiddle factor 0 is 1, and all others are those of the first eighth with parts swapped and negated.
 bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft);

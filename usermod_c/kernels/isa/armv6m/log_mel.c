@@ -1,7 +1,7 @@
 // Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the way of the reference.
 #include "kernels.h"
 #include "log_mel.h"
-#ifdef MICA_WITH_SPECTRUM
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #define LEAST (1u << 15)  // bounds begin there: nothing asks whether numbers are smaller
 #define FAST (1 << 29)
@@ -124,6 +124,7 @@ static void rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, ui
 
 static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, rounded};
 
+#ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     if (p->flags & MICA_LOG_MEL_CIRCLE && !((uintptr_t)p->twiddles & 3)) {
@@ -132,11 +133,14 @@ void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
         mica_log_mel_s8_with(p, &mica_log_mel_loops, scratch, row_begin, row_end);
     }
 }
+#endif
 
+#ifndef MICA_WITHOUT_AXES_S8
 void mica_axes_s8_armv6m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     const bool circle = p->flags & MICA_AXES_CIRCLE && !((uintptr_t)p->tables & 3);
     mica_axes_s8_with(p, circle ? &loops : &mica_log_mel_loops, scratch, row_begin, row_end);
 }
+#endif
 
 #endif
