@@ -298,9 +298,10 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
             sum = next;
         }
     }
+    const int32_t zero = p->y_zero;
     for (uint32_t k = 0; p->noise && k < 4; ++k) {
         for (uint32_t b = 0; b < p->bands; ++b) {
-            *y++ = (int8_t)(half_word((int32_t)(((noise[b] >> (8 * k)) + (uint32_t)p->y_zero) << 8 & 0xffffu)) >> 8);
+            *y++ = (int8_t)(half_word((int32_t)(((noise[b] >> (8 * k)) + (uint32_t)zero) << 8 & 0xffffu)) >> 8);
         }
     }
 }
