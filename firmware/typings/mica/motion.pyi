@@ -11,6 +11,9 @@ class MPU6050:
     def __init__(self, i2c: Any, rate: int = 100, address: int = 0x68) -> None: ...
     def read(self, buffer: Any, at: int, most: int) -> int: ...
 
+class MPU6500(MPU6050):
+    def __init__(self, spi: Any, cs: Any, rate: int = 100) -> None: ...
+
 class Rows:
     by_irq: bool
     block: int
