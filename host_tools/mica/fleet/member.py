@@ -19,6 +19,7 @@ from mica.link.board import BoardError, Link, Say
 
 _AGENT = "import mica.fleet\nmica.fleet.run()"
 _MAIN = b"# Written by mica fleet join.\nimport mica.fleet\n\nmica.fleet.run()\n"
+_KILLED = -9  # of a process: it was killed, as a board whose power is cut
 
 
 class Member:
@@ -74,8 +75,8 @@ class Member:
             lived = time.monotonic() - begun
             if not self._closing.is_set():
                 self._say(f"{self.name} has ended{': ' + said if said else ''}")
-            # One that cannot start is not started all the time.
-            wait = self._revive if lived > 2.0 else min(2 * wait, 30.0)
+            # One that cannot start is not started all the time; one that is killed can.
+            wait = self._revive if lived > 2.0 or process.returncode == _KILLED else min(2 * wait, 30.0)
             self._closing.wait(wait)
 
     def close(self) -> None:
