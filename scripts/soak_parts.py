@@ -201,7 +201,8 @@ def strips(s: Settings, found: Found) -> None:
 
 def fleet(s: Settings, found: Found) -> None:
     """Hostile messages to the agent of a fleet's board, 20,000 to a life of it, and to the host: every whole request has its answer, no
-    other has one, and nothing that is not signed is taken."""
+    other has one, and nothing that is not signed is taken. And random orders of events through the dispatcher, each request answered once."""
+    import disorder
     import hostile
 
     end, seed = time.monotonic() + s.seconds, s.seed
@@ -209,6 +210,8 @@ def fleet(s: Settings, found: Found) -> None:
         path = _digits(Path(name))
         while time.monotonic() < end:
             try:
+                disorder.orders(5000, seed)
+                found.add("orders of events in a fleet", {"orders": 5000, "crashes": 0})
                 found.add(
                     "hostile messages to a fleet", hostile.one_round(path.read_bytes(), seed, 20_000) | {"crashes": 0}
                 )

@@ -8,6 +8,7 @@ answer was audited, a credit is out of range, or nothing goes on while a board l
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -224,3 +225,15 @@ class Disorder:
         wrong = [k for k, y in self.answers.items() if y != right(self.submitted[k])]
         assert not wrong, f"wrong: {wrong}"
         assert all("set aside" in reason for reason in self.failed.values()), self.failed
+
+
+def orders(n: int, seed: int) -> None:
+    """So many random orders, of up to 400 events, five boards and two liars. Raises AssertionError, with the one that broke."""
+    chance = random.Random(seed)
+    for k in range(n):
+        numbers = [chance.randrange(1 << 16) for _ in range(chance.randrange(20, 400))]
+        boards, liars = chance.randrange(1, 6), chance.randrange(3)
+        try:
+            Disorder(numbers, boards, liars).run()
+        except AssertionError as e:
+            raise AssertionError(f"seed {seed}, order {k}, {boards} boards, {liars} liars: {e}") from None

@@ -196,6 +196,18 @@ def test_where_boards_die_of_other_things_a_request_has_more_chances() -> None:
     assert failed == [Failed(Key(1, 1), reason), Failed(Key(1, 0), reason)]
 
 
+def test_a_request_that_killed_two_boards_goes_to_a_suspect_that_is_idle() -> None:
+    """Found by random orders: where all boards were suspects it was never asked again."""
+    d = fleet("a")
+    submit(d, 1)
+    for boot in (2, 3):
+        (send,) = sends(d.birth(0.1 * boot, "a", boot, 1, [MODEL]))
+    assert not sends(d.answer(0.4, *reply(send, status=Status.BUSY, boot=3)))
+    d._boards["a"].suspect = True
+    (again,) = sends(d.tick(0.5))
+    assert (again.board, again.request.key) == ("a", Key(1, 0))
+
+
 def test_busy_boards_are_asked_later_and_a_board_without_the_model_never() -> None:
     d = fleet("a")
     first = submit(d, 1)

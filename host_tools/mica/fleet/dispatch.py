@@ -87,10 +87,8 @@ class Settings:
     audit: float = 0.01
     first_audits: int = 3  # of each board, whatever `audit` says
     late_leases: int = 3  # until a board is suspect, and gets one request at a time
-    deaths: int = (
-        3  # boards lost while they worked on one request: it is set aside, if it lost them; for each board that was
-    )
-    most_deaths: int = 8  # lost on something else meanwhile one more is allowed, up to so many
+    deaths: int = 3  # boards lost while they worked on one request: it is set aside
+    most_deaths: int = 8  # for each board lost on something else meanwhile one more is allowed, up to so many
     failures: int = 3  # answers that say FAILED or BAD_REQUEST
     busy_seconds: float = 0.05  # until a board that was busy is asked again
 
@@ -547,13 +545,13 @@ class Dispatcher:
                 place[b.name] = None
 
     def _pick(self, m: _Model, work: _Work) -> _Board | None:
-        """The free board with the least to do that has not this very request. One that has killed boards wants an idle one."""
-        for load, free in enumerate(m.free):
-            if load and work.deaths >= self.settings.deaths - 1:
-                return None
+        """The free board with the least to do that has not this very request. One that has killed boards wants an idle one, which a
+        suspect may be, too."""
+        dangerous = work.deaths >= self.settings.deaths - 1
+        for free in m.free:
             for name in free:
                 b = self._boards[name]
-                if not any(h.work is work for h in b.held.values()):
+                if not (dangerous and b.held) and not any(h.work is work for h in b.held.values()):
                     return b
         return None
 
