@@ -170,6 +170,15 @@ def test_wrong_shape_name(tmp_path: Path) -> None:
     assert text.endswith("all are fixed")
 
 
+def test_what_gemm_adds_has_to_fit(tmp_path: Path) -> None:
+    """A damaged .tflite file named its weights as its bias; onnx's own checks let such a node through."""
+    net = Net()
+    x, w = net.input([1, 8]), net.random(6, 8)
+    net.output(net.add("Gemm", x, w, w, transB=1), [1, 6])
+    text = refusal(lambda: core(net, tmp_path))
+    assert "(Gemm): what is added has the shape [6, 8], the product [1, 6]" in text
+
+
 @pytest.mark.parametrize("size", [0, -3])
 def test_impossible_shape(tmp_path: Path, size: int) -> None:
     net = Net()

@@ -52,11 +52,20 @@ def _dense(g: Graph, b: Builder, x: str, matrix: np.ndarray, bias: np.ndarray | 
     return b.emit("FullyConnected", [x, weights, shift], (*b.shape(x)[:-1], n), {**CLIP, **attrs})
 
 
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Whether ONNX's unidirectional broadcasting makes the one of the other."""
+    if len(shape) > len(to):
+        return False
+    return all(n in (1, m) for n, m in zip(shape[::-1], to[::-1], strict=False))
+
+
 def _gemm(g: Graph, node: Node, b: Builder) -> None:
     finite_constants(g, node)
     left, right, c = ([*node.inputs, ""])[:3]
     out = node.outputs[0]
     alpha, beta = float(node.attrs.get("alpha", 1.0)), float(node.attrs.get("beta", 1.0))
+    if c and not _broadcasts(b.shape(c), b.shape(out)):
+        raise ValueError(f"what is added has the shape {list(b.shape(c))}, the product {list(b.shape(out))}")
     if node.attrs.get("transA", 0):
         data = g.data(left)
         left = b.transpose(left, (1, 0)) if data is None else g.new_const(f"{left}.transposed", data.T.copy())
