@@ -24,6 +24,7 @@ class MPU6050:
     """A motion sensor, also an MPU6500 or MPU9250, that takes a row `rate` times a second: acceleration x, y, z, rotation x, y, z."""
 
     axes = 6
+    _control = 0
 
     def __init__(self, i2c, rate=100, address=0x68):
         self._i2c, self._address = i2c, address
@@ -51,8 +52,8 @@ class MPU6050:
         self._empty()
 
     def _empty(self):
-        self._put(0x6A, 0x04)
-        self._put(0x6A, 0x40)
+        self._put(0x6A, self._control | 0x04)
+        self._put(0x6A, self._control | 0x40)
 
     def read(self, buffer, at, most):
         self._get(0x72, self._count)
@@ -74,6 +75,8 @@ class MPU6050:
 
 class MPU6500(MPU6050):
     """The same, or an MPU9250, at SPI: at most 1 MHz, mode 0 or 3; cs is its pin."""
+
+    _control = 0x10  # no I2C: other chips' bytes on the bus are none for it
 
     def __init__(self, spi, cs, rate=100):
         self._spi, self._cs = spi, cs

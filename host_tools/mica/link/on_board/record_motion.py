@@ -32,8 +32,9 @@ def _mica_record_motion(wires, n, period):
             spi.readinto(into)
             cs(1)
 
-        send(0x6B, 0)
-        cs(1)
+        for register, value in ((0x6B, 0), (0x6A, 0x10)):
+            send(register, value)
+            cs(1)
         known = bytearray(1)
         read(0xF5, known)
         if known[0] in (0, 255):
