@@ -1,4 +1,4 @@
-"""What a fleet of MicroPython processes and mosquitto does on this computer: `scripts/bench --fleet`.
+"""What a fleet of MicroPython processes and mosquitto, once nats-server, does on this computer: `scripts/bench --fleet`.
 
 Boards that take a given time for a request, on top of the model's own; some are killed, at random, and are back after a second. Every
 answer is compared with the host's bytes, and a run in which one is lost or wrong is an error. Rates and latencies (from the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -36,6 +37,10 @@ from mica.link import child
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
+
+import nats_broker
+
 DEMO = Path(__file__).resolve().parents[1] / "host_tools" / "mica" / "demo"
 _AGENT = """
 import json, time, mica.fleet
@@ -59,6 +64,7 @@ class Case:
     kill_every: float = 0.0
     seed: int = 0
     parts: tuple[bytes, ...] = ()
+    nats: bool = False  # nats-server's MQTT port in mosquitto's place
 
     @property
     def ideal(self) -> float:
@@ -79,6 +85,7 @@ CASES = (
     Case("boards of 20, 20, 20 and 200 ms", (20, 20, 20, 200), 600),
     Case("8 boards of 20 ms", (20,) * 8, 2000),
     *(Case(f"8 boards of 20 ms, one killed every 0.5 s, seed {s}", (20,) * 8, 2000, 0.5, s) for s in range(3)),
+    Case("the same on nats-server, seed 0", (20,) * 8, 2000, 0.5, nats=True),
 )
 
 
@@ -89,7 +96,7 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
         port = s.getsockname()[1]
     site = new_site(str(folder / "bench"), f"mqtt://127.0.0.1:{port}")
     site.boards = {f"b{i}": new_password() for i in range(len(case.ms))}
-    process = broker.start(site)
+    process = nats_broker.start(site) if case.nats else broker.start(site)
     rng = np.random.default_rng(case.seed)
     board = load_board("UNIX")
     members: list[Member] = []
