@@ -48,7 +48,7 @@ def mse(h: Histogram) -> Range:
     x, n = h.points()
     times = n.astype(np.float64)
 
-    def error(low: float, high: float) -> float:
+    def error(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         scale, zero = _grid(low, high)
         q = _levels(x, scale, zero)
         q -= zero
@@ -56,7 +56,7 @@ def mse(h: Histogram) -> Range:
         q -= x
         q *= q
         q *= times
-        return float(np.add.reduce(q))
+        return np.asarray(np.add.reduce(q, axis=1))
 
     return _search(h, error, rounds=2)
 
@@ -71,42 +71,53 @@ def entropy(h: Histogram) -> Range:
     if x.size == 0:
         return minmax(h)
 
-    up_to = np.concatenate([[0], np.cumsum(n)])
     times = n.astype(np.float64)
+    up_to = np.concatenate([[0.0], np.cumsum(times)])
+    own_up_to = np.concatenate([[0.0], np.cumsum(_of_itself(times))])
 
-    def divergence(low: float, high: float) -> float:
+    def divergence(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         first, end = np.searchsorted(x, low, "left"), np.searchsorted(x, high, "right")
-        if first == end:
-            return np.inf
-        scale, zero = _grid(low, high)
-        inside = slice(first, end)
-        level = _levels(x[inside], scale, zero).astype(np.int64)
-        p = times[inside].copy()
-        p[0] += up_to[first]
-        p[-1] += up_to[-1] - up_to[end]
+        some = first < end
+        first, last = np.where(some, first, 0), np.where(some, end, 1) - 1
+        each = np.arange(len(low))
+        level = _levels(x, *_grid(low, high)).astype(np.int64)
+        of_all = (level + LEVELS * each[:, None]).reshape(-1)
+        inside = (np.arange(x.size) >= first[:, None]) & (np.arange(x.size) <= last[:, None])
+        size = LEVELS * len(low)
+        bins = np.bincount(of_all, inside.reshape(-1), size).reshape(-1, LEVELS)
+        mass = np.bincount(of_all, (inside * times).reshape(-1), size).reshape(-1, LEVELS)
         # Within a level all bins in use become alike: that is what rounding forgets. The tails are not part of Q.
-        mass = np.bincount(level, times[inside], LEVELS) / np.maximum(np.bincount(level, minlength=LEVELS), 1)
-        whole = np.zeros(x.size)  # for one order of the sum, whichever part is inside
-        q = whole[inside]
-        np.take(mass, level, out=q)
-        q /= np.add.reduce(whole)
-        p /= np.add.reduce(p)
-        np.maximum(q, 1e-12, out=q)
-        np.divide(p, q, out=q)
-        p *= functions.log_of_normal(q)  # bins in use have counts, and levels in use a mass
-        return float(np.add.reduce(p))
+        q = mass / np.maximum(bins, 1) / (up_to[last + 1] - up_to[first])[:, None]
+        q[bins == 0] = 1
+        logs = functions.log_of_normal(np.maximum(q, 1e-12).reshape(-1)).reshape(q.shape)
+        # P, times what all of it comes to: its sum(p log p) is the bins' own but for the two that a tail comes to.
+        below, above = up_to[first], up_to[-1] - up_to[last + 1]
+        one = first == last
+        p = own_up_to[last + 1] - own_up_to[first]
+        p -= _of_itself(times[first]) + np.where(one, 0, _of_itself(times[last]))
+        p += _of_itself(times[first] + below + np.where(one, above, 0))
+        p += np.where(one, 0, _of_itself(times[last] + above))
+        mass[each, level[each, first]] += below
+        mass[each, level[each, last]] += above
+        p -= np.add.reduce(mass * logs, axis=1)
+        return np.where(some, p / up_to[-1] - functions.log_of_normal(up_to[-1:]), np.inf)
 
     return _search(h, divergence, rounds=1)
 
 
-def _grid(low: float, high: float) -> tuple[float, int]:
-    """(scale, integer of zero in 0..255) of a range that contains zero."""
+def _of_itself(x: np.ndarray) -> np.ndarray:
+    """x log x of numbers above 0: counts of bins in use."""
+    return np.asarray(x * functions.log_of_normal(x))
+
+
+def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(scales, integers of zero in 0..255), columns, of ranges that contain zero."""
     scale = (high - low) / (LEVELS - 1)
-    return scale, round(-low / scale)
+    return scale[:, None], np.rint(-low / scale)[:, None]
 
 
-def _levels(x: np.ndarray, scale: float, zero: int) -> np.ndarray:
-    """The integers 0..255 that stand for x, float64."""
+def _levels(x: np.ndarray, scale: np.ndarray, zero: np.ndarray) -> np.ndarray:
+    """The integers 0..255 that stand for x, float64, a row for each range."""
     q = x / scale
     np.rint(q, out=q)
     q += zero
@@ -115,24 +126,25 @@ def _levels(x: np.ndarray, scale: float, zero: int) -> np.ndarray:
     return q
 
 
-def _search(h: Histogram, cost: Callable[[float, float], float], rounds: int) -> Range:
+def _search(h: Histogram, cost: Callable[[np.ndarray, np.ndarray], np.ndarray], rounds: int) -> Range:
+    """The range of the smallest cost, of equals the first; `cost` takes some ranges at once."""
     low, high = min(h.low, 0.0), max(h.high, 0.0)
     if not low < high:
         return minmax(h)
     ends = [low, high]
-    best = cost(low, high)
+    best = float(cost(np.array([low]), np.array([high]))[0])
     asked = {(low, high)}  # what was no better then is no better now
     for _ in range(rounds):
         for side, end in enumerate((low, high)):
-            for f in FRACTIONS[::-1] if end else ():
-                tried = list(ends)
-                tried[side] = float(end * f)
-                if tuple(tried) in asked:
-                    continue
-                asked.add((tried[0], tried[1]))
-                found = cost(*tried)
-                if found < best:
-                    best, ends = found, tried
+            tried = [(end * f, ends[1]) if side == 0 else (ends[0], end * f) for f in FRACTIONS[::-1] if end]
+            tried = [t for t in tried if t not in asked]
+            if not tried:
+                continue
+            asked.update(tried)
+            found = cost(*np.array(tried).T)
+            k = int(np.argmin(found))
+            if found[k] < best:
+                best, ends = float(found[k]), [float(v) for v in tried[k]]
     return Range(*ends)
 
 

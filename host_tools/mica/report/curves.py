@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from html import escape
 
 LEFT, TOP, WIDTH, HEIGHT, RIGHT, BOTTOM = 84, 52, 560, 320, 190, 56  # pixels
 COLOURS = ("#4a7fc1", "#cf7c2e", "#3b9486", "#9c55a8", "#c0392b", "#6a9c3f")

@@ -7,8 +7,8 @@ later goes round on the right, the further the later it is read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 BOX, HIGH, GAP = 330, 40, 22  # pixels: width and height of a box, and what lies between two
 LEFT, TOP = 10, 10
