@@ -5,7 +5,7 @@
 
 The model takes int16 samples (`mica pack --frontend`). A source is an object with readinto(): machine.I2S of one channel, a
 mica.wav.Wav, or another that fills a buffer with int16 samples and returns how many bytes it gave, 0 at its end. One with irq(), as
-I2S has, is read by its interrupts while the model runs.
+I2S has, is read by its interrupts while the model runs. A source with ring(samples, block), as mica.pio_i2s.Microphone, gives a Ring that it fills itself.
 """
 
 from array import array

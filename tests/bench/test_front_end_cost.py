@@ -114,7 +114,7 @@ def test_cost(words: str, most: int, most_bytes: int, tmp_path: Path, capsys: py
     n = model.tensors[model.inputs[0]].dims[-1]
     jobs = [
         Job(f"{kind} {k}", data, [sound(_rng(f"{kind} {k}"), n, kind)[None]])
-        for kind, k in (("", 0), ("", 1), ("ends", 0), ("quiet", 0), ("noise", 0))
+        for kind, k in (("", 0), ("", 1), ("ends", 0), ("quiet", 0), ("noise", 0), ("silence", 0))
     ]
     results = bare_metal.run(core, bare_metal.build(core), jobs)
     assert not bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})

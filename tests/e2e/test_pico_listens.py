@@ -10,6 +10,8 @@ from microphone import BLOCK, DMA, I2S, hear
 from mica import sounds
 from mica.link.board import BoardError
 from mica.link.targets import open_board
+from mica.run import hearing
+from mica.run.microphone import Microphone, listen_at
 
 
 @pytest.mark.parametrize("source", [I2S, DMA])
@@ -24,7 +26,7 @@ def test_hears(source: str, tones_rows: Path) -> None:
 
 
 def test_nothing_at_the_pins(tones_rows: Path) -> None:
-    """A second of zeros, then one line. What came while nobody looked is told; Ctrl-C ends DMA, and so PIO."""
+    """A second of zeros, then one line, for `mica listen` too, which takes PIO and DMA. What came while nobody looked is told; Ctrl-C ends DMA, and so PIO."""
     code = """
 import mica
 from machine import I2S, Pin, mem32
@@ -44,11 +46,18 @@ sleep_ms(500)
 print(next(words).problem, n)
 """
     with open_board("RPI_PICO@emu", rom_files={"tones_rows.mica": tones_rows.read_bytes()}) as board:
+        problems: list[str] = []
+        settings, pins = hearing.Settings(0.8, 4), Microphone.read("sck=16,ws=17,sd=18")
+        used = listen_at(board, tones_rows.read_bytes(), pins, settings, 1.15, lambda _: None, problems.append)
+        by_dma = board.exec("print('mica.pio_i2s' in sys.modules)")
         *lines, overrun = board.exec(code, timeout=60).decode().splitlines()
         with pytest.raises(BoardError, match="interrupted"):
             board.exec("with words:\n    for e in words: pass", timeout=0.5)
         code = "print(*[mem32[0x50000010 + 64 * k] >> 24 & 1 for k in range(12)], mem32[0x50200000], mem32[0x50300000])"
         assert board.exec(code).split() == [b"0"] * 14
+    assert by_dma == b"True\n" and used is not None and 0 < used < 1
+    (problem,) = problems
+    assert problem.endswith("all samples are the same: is the microphone connected, on these pins?")
     assert len(lines) == 2
     for line in lines:
         label, ms, said = line.split(" ", 2)

@@ -75,10 +75,10 @@ def audio_cases() -> Iterator[Case]:
     mirror = audio.PAD | audio.MIRROR
     for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
-        (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative")),
+        (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative", "silence")),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
         (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
-        (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full")),
+        (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full", "silence")),
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
         (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full", "quiet")),
         (240, 240, 1, 256, 6, 6, audio.POWER, 0, ("skew", "deaf", "quiet", "click")),
