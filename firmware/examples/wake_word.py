@@ -7,12 +7,11 @@ from machine import I2S, Pin
 
 import mica
 from mica.audio import listen
+from mica.pio_i2s import Microphone
 
 # Packed with --stream, or --window: a run takes the newest frame, and keeps what came before.
 m = mica.Model("tones_rows.mica")
 if sys.platform == "rp2":  # by PIO and DMA, which cost the processor nothing; I2S takes a fifth of a Pico's time
-    from mica.pio_i2s import Microphone
-
     microphone = Microphone(sck=16, ws=17, sd=18)
 else:
     pins = {"sck": Pin(16), "ws": Pin(17), "sd": Pin(18)}
@@ -23,11 +22,9 @@ led = Pin(15, Pin.OUT)
 async def main():
     with listen(m, microphone, labels=["high"], threshold=0.8, mean=4, dead_ms=500, ms=1900) as words:
         async for event in words:
-            if event.problem:  # samples lost, or a microphone that gives always the same
-                print(event.problem)
-                continue
-            print(event.label, "at", event.ms, "ms")
-            led.on()
+            # A problem: samples were lost, or the microphone gives always the same.
+            print(event.problem or f"{event.label} at {event.ms} ms")
+            led.value(event.problem is None)
 
 
 asyncio.run(main())
