@@ -45,6 +45,7 @@ KERNELS = (
     "\ntop_k_s8 1 | axis smallest"
     "\npick_s8 1 | axis"
     "\naxes_s8 1 tables:h filters:H least:i bias:i mult:i shift:b | rows axes stats bands fft energy places flags act_min act_max"
+    "\npcen_s8 1 window:h twiddles:h filters:H gains:H curve:h | frame hop fft bands gains flags preemphasis smooth alpha eps eps_exponent start start_exponent origin points places"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

@@ -49,6 +49,7 @@ GROUPS = (
         "pcan_s8",
         "forest_s8",
         "axes_s8",
+        "pcen_s8",
     ),
 )
 # end

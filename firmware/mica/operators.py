@@ -149,6 +149,7 @@ _HOMES = (
     "tabular features_s8 ranks_s8 trees_s8 forest_s8",
     "vectors distances_s8 nearest_s8 machine_s8",
     "audio log_mel_s8 pcan_s8",
+    "pcen pcen_s8",
     "axes axes_s8",
     "attention attend_s8 rotate_s8",
 )

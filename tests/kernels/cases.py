@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from arithmetic_cases import arithmetic
 from attention_cases import attention, rotations
-from audio_cases import audio_cases, speech_cases
+from audio_cases import audio_cases, pcen_cases, speech_cases
 from axes_cases import axes_cases
 from case import Case, _data, _rng
 from movement_cases import movement
@@ -358,5 +358,6 @@ CASES = [
     *vector_cases(),
     *audio_cases(),
     *speech_cases(),
+    *pcen_cases(),
     *axes_cases(),
 ]

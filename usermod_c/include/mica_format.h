@@ -515,6 +515,28 @@
 #define MICA_AXES_S8_PARAM_FLAGS 7
 #define MICA_AXES_S8_PARAM_ACT_MIN 8
 #define MICA_AXES_S8_PARAM_ACT_MAX 9
+#define MICA_KERNEL_PCEN_S8 57
+#define MICA_PCEN_S8_BLOB_WINDOW 0              // i16
+#define MICA_PCEN_S8_BLOB_TWIDDLES 1            // i16
+#define MICA_PCEN_S8_BLOB_FILTERS 2             // u16
+#define MICA_PCEN_S8_BLOB_GAINS 3               // u16
+#define MICA_PCEN_S8_BLOB_CURVE 4               // i16
+#define MICA_PCEN_S8_PARAM_FRAME 0
+#define MICA_PCEN_S8_PARAM_HOP 1
+#define MICA_PCEN_S8_PARAM_FFT 2
+#define MICA_PCEN_S8_PARAM_BANDS 3
+#define MICA_PCEN_S8_PARAM_GAINS 4
+#define MICA_PCEN_S8_PARAM_FLAGS 5
+#define MICA_PCEN_S8_PARAM_PREEMPHASIS 6
+#define MICA_PCEN_S8_PARAM_SMOOTH 7
+#define MICA_PCEN_S8_PARAM_ALPHA 8
+#define MICA_PCEN_S8_PARAM_EPS 9
+#define MICA_PCEN_S8_PARAM_EPS_EXPONENT 10
+#define MICA_PCEN_S8_PARAM_START 11
+#define MICA_PCEN_S8_PARAM_START_EXPONENT 12
+#define MICA_PCEN_S8_PARAM_ORIGIN 13
+#define MICA_PCEN_S8_PARAM_POINTS 14
+#define MICA_PCEN_S8_PARAM_PLACES 15
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -560,6 +582,7 @@
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
     X(axes_s8, AXES_S8, 1, 1, 0, INT16, INT16, INT8) \
+    X(pcen_s8, PCEN_S8, 1, 2, 0, INT16, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -603,6 +626,7 @@
     X(forest) \
     X(top_k) \
     X(pick) \
-    X(axes)
+    X(axes) \
+    X(pcen)
 
 #endif

@@ -791,6 +791,28 @@ typedef struct {
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
 mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what);
 
+// ---- pcen_s8: bands of sound, each divided by a power of what it was before: per-channel energy normalisation; formula: SPEC.md, kernel 57
+//   sound: as of log_mel_s8, of its flags power and before alone; its floor, its DCT, bias and requantisation are not looked at
+//   noise int8 [4, bands] or NULL, and y, as of pcan_s8; of a band of which nothing is known the noise is `start`, or its first energy where that is 0
+//   curve int16 [points]: 2^8 times the output, at logarithms that lie 2^-places apart, the first at `origin`
+//   scratch: mica_pcen_s8_scratch_bytes; rows: 1
+#define MICA_PCEN_ONE (1 << 24)  // of smooth and alpha
+typedef struct {
+    mica_log_mel_s8_t sound;
+    const int8_t *noise;
+    const int16_t *curve;
+    int32_t smooth, alpha;
+    int32_t eps, start, origin;
+    int16_t eps_exponent, start_exponent;
+    uint16_t points;
+    uint8_t places;
+    int8_t noise_zero;
+} mica_pcen_s8_t;
+
+uint32_t mica_pcen_s8_scratch_bytes(const mica_pcen_s8_t *p);
+mica_status_t mica_pcen_s8_check_constants(const mica_pcen_s8_t *p, const char **what);
+void mica_pcen_s8_prepare(mica_pcen_s8_t *p);  // as of log_mel_s8
+
 // ---- axes_s8: features of the axes of a window; formula: SPEC.md, kernel 56
 //   x int16 [rows, axes]; y int8 [axes, each], or [each, axes] with the flag across; bias, mult and shift one for each of y
 //   stats: each - bands digits of 4 bits, MICA_AXES_MEAN and so on, the first the lowest; filters [bands, 2]: first bin and number of bins; least [axes]

@@ -1,6 +1,6 @@
-// From a frame to the squares of its bins, for log_mel_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
+// From a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
 #include "log_mel.h"
-#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_AXES_S8)
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #include "requant.h"
 

@@ -50,6 +50,10 @@ uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);  // not w
 // Where s is the mean of a whole image: the same step with a row for every four channels, as many as this returns; else 0.
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);  // not without MICA_AVERAGE_POOL2D_S8
 
+// What log_mel_s8 and pcen_s8 have in common: the first parameters, up to pre-emphasis, and the first constants, but for those behind the filters.
+void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);
+void mica_load_sound_tables(mica_step_record_t *r, mica_log_mel_s8_t *p);
+
 #define MICA_LOADER(name) mica_status_t mica_load_##name(mica_step_record_t *r, mica_step_t *s);
 MICA_OPERATORS(MICA_LOADER)
 #undef MICA_LOADER

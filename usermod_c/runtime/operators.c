@@ -164,6 +164,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_AXES_S8:
             return mica_load_axes;
         #endif
+        #ifndef MICA_WITHOUT_PCEN_S8
+        case MICA_KERNEL_PCEN_S8:
+            return mica_load_pcen;
+        #endif
         default:
             return NULL;
     }

@@ -135,6 +135,14 @@ uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t
     return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
 }
 
+bool mica_load_kept(mica_step_record_t *r) {
+    const mica_tensor_t *noise = &r->x[1];
+    const uint32_t rows = r->y.dims[r->y.rank - 2], bands = r->y.dims[r->y.rank - 1];
+    const bool kept = rows > 4 && noise->rank >= 2 && noise->dims[noise->rank - 2] == 4 && noise->dims[noise->rank - 1] == bands
+        && noise->bytes == 4u * bands;
+    return mica_load_require(r, kept, MICA_ERR_SHAPE, "the noise is none of the bands");
+}
+
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {
     *outer = *n = *inner = 1;
     for (uint32_t i = 0; i < r->x[0].rank; ++i) {

@@ -12,6 +12,7 @@ from mica.kernels import (
     elementwise,
     movement,
     norm,
+    pcen,
     pool,
     recurrent,
     reduce,
@@ -37,6 +38,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "tabular": tabular.KERNELS,
     "vectors": vectors.KERNELS,
     "audio": audio.KERNELS,
+    "pcen": pcen.KERNELS,
     "axes": axes.KERNELS,
     "attention": attention.KERNELS,
 }

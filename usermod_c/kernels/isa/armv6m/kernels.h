@@ -273,6 +273,7 @@ void mica_armv6m_roots(uint32_t *v, const uint32_t *end, const uint32_t *table);
 uint64_t mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n);
 int32_t mica_armv6m_dct(const int32_t *log, const int16_t *dct, uint32_t n);
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
+void mica_pcen_s8_armv6m(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS);
 void mica_axes_s8_armv6m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS);
 
 // What mica_armv6m_weights works on, in the order in which attention.S reads it.
