@@ -153,7 +153,7 @@ class Listener:
         """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
         m = self.model._m
         for i in range(m.info.n_steps if self._stream else 0):
-            if m.step_info(i).kernel in ("log_mel_s8", "pcan_s8"):
+            if m.step_info(i).kernel in ("log_mel_s8", "pcan_s8", "pcen_s8"):
                 frame, hop = m.step_params(i)[:2]
                 return (1 + (self._n - frame) // hop) * hop
         return self._n // 4 or 1

@@ -63,6 +63,8 @@ def swept() -> Iterator[tuple[str, int]]:
         yield f"{kind}frame={frame},hop={frame // 2},fft={fft},power={power},mels={mels},floor=1e-6{more}", 1 + k % 2
     for fft, mels in ((n, n // k) for n in (128, 256, 512, 1024) for k in (32, 25, 16)):
         yield f"pcan:frame={fft * 3 // 4},hop={fft // 2},fft={fft},mels={mels},fmin=125", 1 + mels % 3
+    for k, (fft, mels) in enumerate((n, n // k) for n in (128, 256, 512, 1024) for k in (32, 25, 16)):
+        yield f"pcen:frame={fft * 3 // 4},hop={fft // 2},fft={fft},mels={mels},fmin=125,power={1 + k % 2}", 1 + mels % 3
 
 
 def swept_windows() -> Iterator[tuple[str, tuple[int, ...]]]:

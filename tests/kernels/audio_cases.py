@@ -193,7 +193,9 @@ def pcen_cases() -> Iterator[Case]:
                 p |= {"smooth": 1 << 24, "alpha": 0, "eps": 0, "eps_exponent": -128, "origin": 1 << 24}
             if kind in ("click", "wild", "skew"):
                 p |= {"start": int(rng.integers(1, 2**31))}
-            blobs = {k: blobs[k] for k in ("window", "twiddles", "filters", "gains")} | {"curve": curve.astype(np.int16)}
+            blobs = {k: blobs[k] for k in ("window", "twiddles", "filters", "gains")} | {
+                "curve": curve.astype(np.int16)
+            }
             yield Case(name, "pcen_s8", [x], p, Output((1, frames, bands), 0, -128), blobs, rows=1)
             if kind in ("", "wild", "full"):
                 noise = _data(rng, (1, 4, bands), "extreme" if kind else "")
