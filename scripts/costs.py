@@ -13,6 +13,7 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --windows            only convolutions that fast kernels take
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
+    scripts/costs --pcen               only front ends with per-channel energy normalisation
     scripts/costs --axes               only front ends of windows of several axes; all else stays as it is
     scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
     scripts/costs --places             only the best of an axis, and elements at places that are computed
@@ -63,7 +64,7 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import attention, audio, norm, tabular, vectors  # noqa: E402
+from mica.kernels import attention, audio, norm, pcen, tabular, vectors  # noqa: E402
 from mica.kernels.axes import AXES  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.integers import Output  # noqa: E402
@@ -302,10 +303,12 @@ def windowed() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
-def sounds() -> list[Job]:
+def sounds(kinds: tuple[str, ...] = ("mfcc", "logmel", "pcan")) -> list[Job]:
     """Front ends of sound, of many sizes."""
     jobs = []
     for k, (words, rows) in enumerate(sound_frames.swept()):
+        if not words.startswith(kinds):
+            continue
         with tempfile.TemporaryDirectory() as folder:
             model = codec.decode(sound_frames.frames(words, rows, Path(folder)))
         x = sound(np.random.default_rng(k), int(np.prod(model.tensors[model.inputs[0]].dims)), "")
@@ -415,6 +418,7 @@ def corpus() -> list[Job]:
         *coded(),
         *classic(),
         *sounds(),
+        *sounds(("pcen",)),
         *axis_windows(),
         *decoder(),
         *places(),
@@ -709,6 +713,7 @@ WINDOWS |= {f"depthwise_conv2d_s8 3x3 s{stride}" for stride in (1, 2)}
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
+    "pcen": Part(lambda: sounds(("pcen",)), _of(pcen.KERNELS)),
     "axes": Part(axis_windows, _of((AXES,))),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "places": Part(places, _of((TOP_K, PICK))),
@@ -727,6 +732,7 @@ def main() -> int:
     only.add_argument("--windows", action="store_true", help="only convolutions that fast kernels take")
     only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     only.add_argument("--sound", action="store_true", help="only front ends of sound")
+    only.add_argument("--pcen", action="store_true", help="only front ends with per-channel energy normalisation")
     only.add_argument("--axes", action="store_true", help="only front ends of windows of several axes")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
     only.add_argument("--places", action="store_true", help="only the best of an axis, and what is picked from it")

@@ -26,7 +26,7 @@ FRAMES = [
     ("logmel:mlperf-wakeword", 200_000, 4096),
     ("mfcc:mlperf-kws,samples=480,peak=no", 100_000, 2048),
     ("pcan:micro-speech,samples=480", 205_000, 2048),
-    ("pcen:librosa,frame=480,fft=512,mels=40,rate=16000,fmax=7500", 130_000, 2304),
+    ("pcen:librosa,frame=480,fft=512,mels=40,rate=16000,fmax=7500", 125_000, 2304),
 ]
 # The same of windows of several axes, and the shape of the features; the most cycles that a window may cost.
 WINDOWS = [

@@ -182,15 +182,15 @@ def pcen_cases() -> Iterator[Case]:
             frames = audio.frames_of(samples - bool(flags & before), frame, hop)
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": emphasis}
             blobs = tables(rng, p, bands, kind)
-            p |= {"smooth": 419430, "alpha": 16441672, "eps": 2**30 + 12345, "eps_exponent": -40, "start": 0}
+            p |= {"smooth": 1638, "alpha": 64225, "eps": 2**30 + 12345, "eps_exponent": -40, "start": 0}
             p |= {"start_exponent": int(rng.integers(-60, 20)), "origin": -(1 << 18), "points": 50 << places}
             p |= {"places": places}
             curve = np.linspace(-32000, 32000, p["points"]) + rng.integers(-300, 300, p["points"])
             if kind in ("full", "wild"):
                 curve = rng.choice(np.array([-32768, 32767]), p["points"])
-                p |= {"alpha": 1 << 24, "eps": 2**31 - 1, "eps_exponent": 127, "origin": -(1 << 24)}
+                p |= {"alpha": 1 << 16, "eps": 2**31 - 1, "eps_exponent": 127, "origin": -(1 << 24)}
             if kind == "full":
-                p |= {"smooth": 1 << 24, "alpha": 0, "eps": 0, "eps_exponent": -128, "origin": 1 << 24}
+                p |= {"smooth": 1 << 16, "alpha": 0, "eps": 0, "eps_exponent": -128, "origin": 1 << 24}
             if kind in ("click", "wild", "skew"):
                 p |= {"start": int(rng.integers(1, 2**31))}
             blobs = {k: blobs[k] for k in ("window", "twiddles", "filters", "gains")} | {

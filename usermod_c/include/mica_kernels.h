@@ -796,12 +796,12 @@ mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char *
 //   noise int8 [4, bands] or NULL, and y, as of pcan_s8; of a band of which nothing is known the noise is `start`, or its first energy where that is 0
 //   curve int16 [points]: 2^8 times the output, at logarithms that lie 2^-places apart, the first at `origin`
 //   scratch: mica_pcen_s8_scratch_bytes; rows: 1
-#define MICA_PCEN_ONE (1 << 24)  // of smooth and alpha
+#define MICA_PCEN_ONE (1 << 16)  // of smooth and alpha
 typedef struct {
     mica_log_mel_s8_t sound;
     const int8_t *noise;
     const int16_t *curve;
-    int32_t smooth, alpha;
+    uint32_t smooth, alpha;
     int32_t eps, start, origin;
     int16_t eps_exponent, start_exponent;
     uint16_t points;

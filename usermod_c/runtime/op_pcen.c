@@ -8,8 +8,8 @@ _Static_assert(MICA_PCEN_S8_BLOB_GAINS == MICA_LOG_MEL_S8_BLOB_GAINS, "mica_load
 
 static void load_params(mica_step_record_t *r, mica_pcen_s8_t *p) {
     mica_load_sound_params(r, &p->sound);
-    p->smooth = mica_load_param(r, MICA_PCEN_S8_PARAM_SMOOTH, 1, MICA_PCEN_ONE);
-    p->alpha = mica_load_param(r, MICA_PCEN_S8_PARAM_ALPHA, 0, MICA_PCEN_ONE);
+    p->smooth = (uint32_t)mica_load_param(r, MICA_PCEN_S8_PARAM_SMOOTH, 1, MICA_PCEN_ONE);
+    p->alpha = (uint32_t)mica_load_param(r, MICA_PCEN_S8_PARAM_ALPHA, 0, MICA_PCEN_ONE);
     p->eps = mica_load_param(r, MICA_PCEN_S8_PARAM_EPS, 0, INT32_MAX);
     p->eps_exponent = (int16_t)mica_load_param(r, MICA_PCEN_S8_PARAM_EPS_EXPONENT, -128, 127);
     p->start = mica_load_param(r, MICA_PCEN_S8_PARAM_START, 0, INT32_MAX);

@@ -39,7 +39,7 @@ def _packed(a):
 
 def _normaliser(step, curve):
     """Return f(energy, noise): what a band is in units of 2**-8, and its noise."""
-    smooth, alpha = step.within("smooth", 1, 1 << 24), step.within("alpha", 0, 1 << 24)
+    smooth, alpha = step.within("smooth", 1, 1 << 16), step.within("alpha", 0, 1 << 16)
     eps = _number(step.within("eps", 0, 0x7FFFFFFF), step.within("eps_exponent", -128, 127))
     start = _number(step.within("start", 0, 0x7FFFFFFF), step.within("start_exponent", -128, 127))
     origin, bits = step.within("origin", -(1 << 24), 1 << 24), 16 - step.within("places", 2, 8)
@@ -53,12 +53,12 @@ def _normaliser(step, curve):
         if not noise:
             before = start if start[0] else energy
         now = _sum(
-            _number(before[0] * ((1 << 24) - smooth), before[1] - 24), _number(energy[0] * smooth, energy[1] - 24)
+            _number(before[0] * ((1 << 16) - smooth) >> 15, before[1] - 1), _number(energy[0] * smooth >> 15, energy[1] - 1)
         )
         noise = _packed(now)
         if not energy[0]:
             return curve[0], noise
-        at = log_of(energy) - (log_of(_sum(now, eps)) * alpha >> 24) - origin
+        at = log_of(energy) - (log_of(_sum(now, eps)) * alpha >> 16) - origin
         i = at >> bits
         if at < 0 or i >= last:
             return curve[0 if at < 0 else last], noise

@@ -18,7 +18,7 @@ from mica.kernels.integers import Output
 from mica.kernels.rules import require
 from mica.kernels.speech import KEPT, frames_of, from_bytes, to_bytes
 
-PLACES = 24  # binary places of smooth and alpha
+PLACES = 16  # binary places of smooth and alpha
 LEAST_EXPONENT, MOST_EXPONENT = -128, 127
 LEAST_STEPS, MOST_STEPS = 2, 8  # binary places of the logarithms between which the curve is a line
 FRACTION = 8  # binary places of the curve
@@ -88,7 +88,7 @@ def _sum(a: Number, b: Number) -> Number:
 
 
 def _part(a: Number, k: int) -> Number:
-    return number(a[0] * k, a[1] - PLACES)
+    return number(a[0] * k >> 15, a[1] - 1)
 
 
 def _log(a: Number) -> int:
@@ -176,7 +176,7 @@ PCEN = Kernel(
         "Sound to energies of bands, each divided by a power of what it was before (PCEN). x int16 [...,S], y [...,F,C], all other dimensions 1, "
         "F = 1 + (S - frame) / hop rounded down: row r comes of the samples from r * hop on, with flag before one further, and of the noise in the rows before. "
         "A second input and the last rows of y as of `pcan_s8`. See the notes. flags: of log_mel_s8, 1 power and 16 before; frame, fft, window, twiddles, filters and gains as there; bands = C; "
-        "curve [points], points 2 to 65535, places 2 to 8; smooth 1 to 2**24; alpha 0 to 2**24; eps, start 0 to 2**31 - 1, their exponents -128 to 127; "
+        "curve [points], points 2 to 65535, places 2 to 8; smooth 1 to 2**16; alpha 0 to 2**16; eps, start 0 to 2**31 - 1, their exponents -128 to 127; "
         "|origin| <= 2**24. Needs scratch: 4 * (fft + C) bytes."
     ),
     min_inputs=1,

@@ -19,7 +19,7 @@ mica_status_t mica_pcen_s8_check(const mica_pcen_s8_t *p, const char **what) {
     }
     *what = "flags, or a parameter of the normalisation, is out of its range";
     const bool good = !(p->sound.flags & ~(MICA_LOG_MEL_POWER | MICA_LOG_MEL_BEFORE)) && p->smooth >= 1 && p->smooth <= MICA_PCEN_ONE
-        && p->alpha >= 0 && p->alpha <= MICA_PCEN_ONE && p->eps >= 0 && p->start >= 0 && p->eps_exponent >= LEAST_EXPONENT
+        && p->alpha <= MICA_PCEN_ONE && p->eps >= 0 && p->start >= 0 && p->eps_exponent >= LEAST_EXPONENT
         && p->eps_exponent <= MOST_EXPONENT && p->start_exponent >= LEAST_EXPONENT && p->start_exponent <= MOST_EXPONENT
         && p->origin >= -(1 << 24) && p->origin <= 1 << 24 && p->points >= 2 && p->places >= 2 && p->places <= 8;
     return good ? MICA_OK : MICA_ERR_RANGE;
@@ -47,10 +47,18 @@ void mica_pcen_s8_prepare(mica_pcen_s8_t *p) {
 }
 
 // v * 2^e
-static number_t number(uint64_t v, int32_t e) {
-    const uint32_t high = (uint32_t)(v >> 32);
-    const int32_t more = (high ? 32 + mica_spectrum_bits(high) : mica_spectrum_bits((uint32_t)v)) - 31;
-    return (number_t){(uint32_t)(more > 0 ? v >> more : v << -more), e + more};
+static number_t number(uint32_t v, int32_t e) {
+    const int32_t more = mica_spectrum_bits(v) - 31;
+    return (number_t){more > 0 ? v >> 1 : v << -more, e + more};
+}
+
+static number_t number_of_sum(uint64_t v, int32_t e) {
+    const uint32_t high = (uint32_t)(v >> 32), low = (uint32_t)v;
+    if (!high) {
+        return number(low, e);
+    }
+    const int32_t more = mica_spectrum_bits(high) + 1;
+    return (number_t){more < 32 ? high << (32 - more) | low >> more : high >> (more - 32), e + more};
 }
 
 static number_t sum_of(number_t a, number_t b) {
@@ -60,12 +68,12 @@ static number_t sum_of(number_t a, number_t b) {
         b = c;
     }
     const uint32_t rest = b.m && a.e - b.e < 31 ? b.m >> (a.e - b.e) : 0;
-    return number((uint64_t)a.m + rest, a.e);
+    return number(a.m + rest, a.e);
 }
 
-// k in units of 2^-24
-static number_t part_of(number_t a, int32_t k) {
-    return number((uint64_t)a.m * (uint32_t)k, a.e - 24);
+// k in units of 2^-16
+static number_t part_of(number_t a, uint32_t k) {
+    return number((a.m >> 15) * k + ((a.m & 0x7fff) * k >> 15), a.e - 1);
 }
 
 // In units of 2^-16. a is not 0.
@@ -81,7 +89,7 @@ static uint32_t packed(number_t a) {
     return a.e > MOST_EXPONENT ? UINT32_MAX : a.m >> 7 << 8 | (uint32_t)(a.e - LEAST_EXPONENT);
 }
 
-static int32_t output(const mica_pcen_s8_t *p, number_t energy, uint32_t *noise) {
+static int32_t output(const mica_pcen_s8_t *p, number_t eps, number_t energy, uint32_t *noise) {
     number_t smooth = number(*noise >> 8, (int32_t)(*noise & 0xff) + LEAST_EXPONENT + 7);
     if (!*noise) {
         smooth = p->start ? number((uint32_t)p->start, p->start_exponent) : energy;
@@ -91,8 +99,9 @@ static int32_t output(const mica_pcen_s8_t *p, number_t energy, uint32_t *noise)
     if (!energy.m) {
         return p->curve[0];
     }
-    const int32_t under = log_of(sum_of(smooth, number((uint32_t)p->eps, p->eps_exponent)));
-    const int32_t at = log_of(energy) - (int32_t)(((int64_t)under * p->alpha) >> 24) - p->origin;
+    const int32_t under = log_of(sum_of(smooth, eps)), alpha = (int32_t)p->alpha;
+    const int32_t power = ((under >> 9) * alpha + ((under & 511) * alpha >> 9)) >> 7;  // |under| < 2^23.4
+    const int32_t at = log_of(energy) - power - p->origin;
     const uint32_t i = (uint32_t)at >> (16 - p->places), last = p->points - 1u;
     if (at < 0 || i >= last) {
         return p->curve[at < 0 ? 0 : last];
@@ -106,6 +115,7 @@ void mica_pcen_s8_with(const mica_pcen_s8_t *p, const mica_log_mel_loops_t *loop
     const uint32_t bands = s->bands;
     const bool power = s->flags & MICA_LOG_MEL_POWER;
     uint32_t *noise = (uint32_t *)z + s->fft, begin = s->flags & MICA_LOG_MEL_BEFORE ? 1 : 0;
+    const number_t eps = number((uint32_t)p->eps, p->eps_exponent);
     mica_kept_take(noise, p->noise, bands, p->noise_zero);
     int8_t *y = s->y;
     for (uint32_t r = 0; r < s->frames; ++r, begin += s->hop) {
@@ -118,7 +128,7 @@ void mica_pcen_s8_with(const mica_pcen_s8_t *p, const mica_log_mel_loops_t *loop
             const uint64_t sum = loops->band((const uint32_t *)z + one.begin, gain, width);
             gain += width;
             gains -= width;
-            const int32_t v = (output(p, number(sum, exponent), noise + b) + 128) >> 8;
+            const int32_t v = (output(p, eps, number_of_sum(sum, exponent), noise + b) + 128) >> 8;
             *y++ = (int8_t)(v < INT8_MAX ? v : INT8_MAX);
         }
     }
