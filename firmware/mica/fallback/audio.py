@@ -215,7 +215,7 @@ def log_mel_s8(step):
     x, y = step.x[0].data, step.y.data
     logs, roots = log_table(), root_table()
     cut = array("i", bytes(4 * frame))
-    half, bins = fft // 2, [0] * (fft // 2 + 1)
+    bins = [0] * (fft // 2 + 1)
     into_bins = spectrum(fft, window, twiddles, cut, bins)
 
     def run():
