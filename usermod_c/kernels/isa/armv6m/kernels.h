@@ -350,6 +350,38 @@ uint32_t mica_armv6m_picture_triples_grey(const mica_picture_means_t *args);
 uint32_t mica_armv6m_picture_triples_colours(const mica_picture_means_t *args);
 // The same of one column of bytes a pixel, to grey.
 uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
+
+// What the following work on, in the order in which picture.S reads it: a row of boxes of 2 to 4 columns and 1 to 4 rows, colours side by side.
+typedef struct {
+    int8_t *out;
+    const int8_t *out_end;
+    uint32_t step;         // a box is wide where this, summed up from 0, leaves 32 bits
+    uint32_t stride;       // bytes of a row of the frame
+    uint32_t back;         // from a box's last row to its first
+    uint32_t what;         // 0: grey; 1: the first colour is the first of `out`, 2: the last. Of YUV: whether the first pixel is the second of a word
+    uint32_t narrow, wide; // columns
+    uint32_t rows;
+    uint32_t thin, thick;  // 2^24 / pixels of a narrow box, and of a wide one
+    const int8_t *tables[3]; // of the colours in the frame's order; of grey the first
+    uint32_t first, last;  // weights of a triple's first and last byte
+    const uint8_t *pixels; // of YUV the word of the first
+} mica_picture_boxes_t;
+
+void mica_armv6m_picture_boxes_yuyv(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_uyvy(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_triples(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_words(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_swapped(const mica_picture_boxes_t *args);
+// Two rows of 565, their low bytes first, from a word on, to half as many grey pixels, each the mean of four; _swapped: their high bytes first.
+void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
+void mica_armv6m_picture_quarters_swapped(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
+#define MICA_PICTURE_QUARTERS mica_armv6m_picture_quarters
+#define MICA_PICTURE_QUARTERS_SWAPPED mica_armv6m_picture_quarters_swapped
+#define MICA_PICTURE_BOXES_YUYV mica_armv6m_picture_boxes_yuyv
+#define MICA_PICTURE_BOXES_UYVY mica_armv6m_picture_boxes_uyvy
+#define MICA_PICTURE_BOXES_TRIPLES mica_armv6m_picture_boxes_triples
+#define MICA_PICTURE_BOXES_WORDS mica_armv6m_picture_boxes_words
+#define MICA_PICTURE_BOXES_SWAPPED mica_armv6m_picture_boxes_swapped
 #define MICA_PICTURE_SINGLES mica_armv6m_picture_singles
 #define MICA_PICTURE_PAIRS mica_armv6m_picture_pairs
 #define MICA_PICTURE_PAIRS_HIGH mica_armv6m_picture_pairs_high
