@@ -57,8 +57,10 @@ typedef struct {
 typedef struct {
     const uint32_t *x;        // of each group, row and channel of the input a word of each lane
     uint32_t groups;
-    uint32_t rows;            // of the output, of each group
+    const mica_twins_places_t *places;
     int32_t next;             // bytes from behind what a row of the output reads to what the next one does
+    uint32_t pitch;           // from row to row of y
+    uint32_t rows;            // of the output, of each group
     int32_t next_group;       // the same behind a group's last row
     int32_t *sums;            // eight for each row of a group
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
@@ -68,22 +70,23 @@ typedef struct {
     uint32_t weights_pitch;   // from row to row of the kernel
     int32_t bias, mult;
     uint32_t shift;
-    const mica_twins_places_t *places;
     uint32_t y_offset;        // of the second output of the channel
     int32_t back;             // from the second to the first
-    uint32_t pitch;           // from row to row of y
     int32_t zero;             // y_zero - act_min
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
+    const uint32_t *pairs;    // of codes (mica_armv6m_code_pairs)
 } mica_twins_t;
 
 void mica_armv6m_twins(const mica_twins_t *args);
+// The same of weights in codes: `first`, `second` and `weights_pitch` in bytes of them, `channels` and `first` multiples of four weights.
+void mica_armv6m_twins_codes(const mica_twins_t *args);
 void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
     int32_t pitch);
 // Whole words of codes as bytes; `bytes` has of each byte of two codes the first weight, and the second * 2^16.
 void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes);
 // The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
-// pairs: null, or of weights in codes their table, which is changed where it is used.
+// pairs: null, or of weights in codes their table, which may be changed where it is used.
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs);
 
