@@ -45,6 +45,13 @@ KERNELS = (
     "\ntop_k_s8 1 | axis smallest"
     "\npick_s8 1 | axis"
     "\naxes_s8 1 tables:h filters:H least:i bias:i mult:i shift:b | rows axes stats bands fft energy places flags act_min act_max"
+    "\nconv2d_s16 1 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left groups act_min act_max"
+    "\npool_s16 1 mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left largest act_min act_max"
+    "\nbinary_s16 1 | mult_a mult_b mult_ab shift act_min act_max"
+    "\nlut_s16 1 table:h | bits"
+    "\nsoftmax_s16 1 table:I |"
+    "\nwiden_s16 1 | mult shift act_min act_max"
+    "\nnarrow_s8 1 | mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

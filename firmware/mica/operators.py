@@ -151,6 +151,7 @@ _HOMES = (
     "audio log_mel_s8 pcan_s8",
     "axes axes_s8",
     "attention attend_s8 rotate_s8",
+    "wide conv2d_s16 pool_s16 binary_s16 lut_s16 softmax_s16 widen_s16 narrow_s8",
 )
 # end
 

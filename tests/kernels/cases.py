@@ -19,6 +19,7 @@ from recurrent_cases import recurrences
 from tabular_cases import tabular_cases
 from transposed_cases import transposed
 from vector_cases import vector_cases
+from wide_cases import wide_cases
 
 from mica.kernels.integers import Output
 
@@ -359,4 +360,5 @@ CASES = [
     *audio_cases(),
     *speech_cases(),
     *axes_cases(),
+    *wide_cases(),
 ]

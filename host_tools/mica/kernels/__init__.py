@@ -19,6 +19,7 @@ from mica.kernels import (
     softmax,
     tabular,
     vectors,
+    wide,
 )
 from mica.kernels.base import Kernel
 
@@ -39,6 +40,7 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "audio": audio.KERNELS,
     "axes": axes.KERNELS,
     "attention": attention.KERNELS,
+    "wide": wide.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM
