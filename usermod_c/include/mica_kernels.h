@@ -844,7 +844,8 @@ typedef struct {
 uint32_t mica_conv2d_s16_reduction(const mica_conv2d_s16_t *p);  // weights of one output channel
 mica_status_t mica_conv2d_s16_check_constants(const mica_conv2d_s16_t *p, const char **what);
 
-// pool_s16: y = clamp(requant(sum of x, mult[e], shift[e])), e = n - 1, or 0 with one entry; with `largest` clamp(largest x)
+// pool_s16: y = clamp(requant(|sum of x|, mult[e], shift[e]), with the sign of the sum), e = n - 1, or 0 with one entry;
+//   with `largest` y = clamp(largest x)
 //   x int16 [1, H, W, C]; y int16 [1, OH, OW, C]; n: taps inside the image, others do not count; rows: OH
 typedef struct {
     const int16_t *x;

@@ -97,7 +97,8 @@ def pool_s16(step):
                             acc = max(acc, v) if largest else acc + v
                     if not largest:
                         s = shift[entry] + 31
-                        acc = (acc * mult[entry] + (1 << (s - 1))) >> s
+                        mean = (abs(acc) * mult[entry] + (1 << (s - 1))) >> s
+                        acc = -mean if acc < 0 else mean
                     y[at] = low if acc < low else high if acc > high else acc
                     at += 1
 

@@ -23,6 +23,7 @@ Array = np.ndarray
 Rule = Callable[[Array, float, int], Array]  # numbers, scale, zero point
 
 LOW, HIGH = -128, 127  # int8
+LOW16, HIGH16 = -(2**15), 2**15 - 1  # int16
 
 
 class Quantised(Protocol):
@@ -66,6 +67,11 @@ def dequantise_f32(q: Array, scale: float, zero_point: int) -> Array:
 def quantise_f64(x: Array, scale: float, zero_point: int) -> Array:
     """Real numbers -> int8 in double precision."""
     return saturate(np.rint(np.asarray(x, np.float64) / scale) + zero_point)
+
+
+def quantise16_f64(x: Array, scale: float) -> Array:
+    """Real numbers -> int16 in double precision; the zero point of int16 is 0."""
+    return np.clip(np.rint(np.asarray(x, np.float64) / scale), LOW16, HIGH16).astype(np.int16)
 
 
 def dequantise_f64(q: Array, scale: float, zero_point: int) -> Array:

@@ -150,7 +150,8 @@ def pool_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     ones = np.ones_like(xs[0][0][..., :1])
     n = np.sum([tap for row in taps_of(canvas(ones, p, q, 0), p, q) for tap in row], axis=0)
     entry = np.maximum(n - 1, 0) if blobs["mult"].size > 1 else np.zeros_like(n)
-    return clamp16(requantise(acc, blobs["mult"][entry], blobs["shift"][entry]), p)[None]
+    mean = requantise(np.abs(acc), blobs["mult"][entry], blobs["shift"][entry])
+    return clamp16(np.where(acc < 0, -mean, mean), p)[None]
 
 
 def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
@@ -166,8 +167,8 @@ POOL_S16 = Kernel(
     params=(*WINDOW, "largest", *ACT),
     doc=(
         "Mean, or with largest = 1 largest value, of each window of int16. x [1,H,W,C], y [1,OH,OW,C], zero points 0. n is the number of taps "
-        "inside x; others do not count. y = clamp(requant(sum(x))) with mult and shift of entry n - 1 (0 where n is 0), or of the only entry where there "
-        "is one, at most 65535 taps; y = clamp(max(x)) with no entries, where n is 0 act_min."
+        "inside x; others do not count. y = clamp(requant(|sum(x)|)), with the sign of the sum, mult and shift of entry n - 1 (0 where n is 0), or of the "
+        "only entry where there is one, at most 65535 taps; y = clamp(max(x)) with no entries, where n is 0 act_min."
     ),
     x_type="int16",
     y_type="int16",
