@@ -729,7 +729,7 @@ def _activation(dtype: type, zero: Any = 0, scale: Any = 0.01, **attrs: Any) -> 
 @pytest.mark.parametrize(
     ("net", "reason"),
     [
-        (_activation(np.int16), "activations of int16"),
+        (_activation(np.int16, 5), "activations of int16 with a zero point other than 0"),
         (_activation(np.uint16), "activations of uint16"),
         (_activation(np.int8, [0] * 4, [0.1] * 4, axis=1), "scale for each channel of an activation"),
         (_activation(np.int8, 0, 0.0), r"a scale of 0\.0"),

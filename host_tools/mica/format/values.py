@@ -41,6 +41,12 @@ def clip_s8(q: Array) -> Array:
     return out
 
 
+def clip_s16(q: Array) -> Array:
+    """The same for int16."""
+    out: Array = np.clip(q, LOW16, HIGH16)
+    return out
+
+
 def saturate(q: Array) -> Array:
     """Whole numbers of any type -> int8."""
     return clip_s8(q).astype(np.int8)
@@ -71,7 +77,7 @@ def quantise_f64(x: Array, scale: float, zero_point: int) -> Array:
 
 def quantise16_f64(x: Array, scale: float) -> Array:
     """Real numbers -> int16 in double precision; the zero point of int16 is 0."""
-    return np.clip(np.rint(np.asarray(x, np.float64) / scale), LOW16, HIGH16).astype(np.int16)
+    return clip_s16(np.rint(np.asarray(x, np.float64) / scale)).astype(np.int16)
 
 
 def dequantise_f64(q: Array, scale: float, zero_point: int) -> Array:
@@ -94,7 +100,7 @@ def quantise_input(x: Array, t: Quantised) -> Array:
         return np.rint(np.asarray(x, np.float64)).astype(np.int32).reshape(t.dims)
     if t.dtype == "int16":
         q = np.rint(np.asarray(x, np.float32) / np.float32(t.scale)) + t.zero_point
-        return np.clip(q, -(2**15), 2**15 - 1).astype(np.int16).reshape(t.dims)
+        return clip_s16(q).astype(np.int16).reshape(t.dims)
     return quantise_f32(x, t.scale, t.zero_point).reshape(t.dims)
 
 

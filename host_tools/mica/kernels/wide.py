@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mica.format.values import HIGH16, LOW16
 from mica.kernels.base import (
     ACT,
     REQUANT,
@@ -26,7 +27,6 @@ from mica.kernels.integers import Output, clamp, requantise
 from mica.kernels.rules import Broken, act, broadcast, image, per_channel, requant, require, same
 from mica.kernels.windows import WINDOW, canvas, taps_of, window_rules, windows_of
 
-LOW16, HIGH16 = -(2**15), 2**15 - 1
 REACH_LIMIT = 2**46  # of (reach / 2**16 + 1) * mult: a product stays below 2**62
 MOST_TAPS = 2**16 - 1  # of a pool: their sum fits 32 bits
 LUT_BITS = (1, 12)  # 2**bits pieces

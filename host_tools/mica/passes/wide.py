@@ -17,7 +17,7 @@ import numpy as np
 
 from mica.format.schema import MAX_DIM
 from mica.ir.graph import Graph, Node, Quant
-from mica.ir.ops import TRUTH_FUNCTIONS
+from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
 from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
 from mica.passes.quantised_values import is_quantise, quantise
 
@@ -50,13 +50,14 @@ def _hand_on(g: Graph) -> None:
     """What a selection makes has the scale of what it selects from."""
     for node in g.nodes:
         y = g.value(node.outputs[0])
-        if node.op in ("Reshape", "MaxPool2d") and y.quant is None and is_wide(g, node.inputs[0]):
+        if CORE_BY_NAME[node.op].keeps_quant and y.quant is None and is_wide(g, node.inputs[0]):
             y.quant = g.value(node.inputs[0]).quant
 
 
 def _kept(g: Graph) -> set[int]:
     """The nodes that have a kernel for what they read and make, by identity."""
-    return {id(node) for node in g.nodes if is_wide(g, node.outputs[0]) and _has_kernel(g, node)}
+    kept = [n for n in g.nodes if is_wide(g, n.outputs[0]) and _has_kernel(g, n)]
+    return {id(n) for n in (*kept, *(n for n in g.nodes if is_quantise(n) and is_wide(g, n.inputs[0])))}
 
 
 def _has_kernel(g: Graph, node: Node) -> bool:
@@ -152,20 +153,33 @@ def _widen_inputs(g: Graph, node: Node) -> None:
 
 
 def _narrow(g: Graph, node: Node) -> None:
-    """A node of int8."""
-    y = node.outputs[0]
-    if is_wide(g, y):
-        _coarser(g, y, node.name, _not_negative(node))
-    if node.op == "Unary" and node.attrs["function"] == "quantise":
-        return  # reads int16 itself
+    """A node of int8. Where it selects elements, they come on the scale of its output."""
+    y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
+    if is_wide(g, y.name):
+        source = _source(g, node)
+        _coarser(g, y.name, source.name, _not_negative(source))
     for k, x in enumerate(node.inputs):
         if x and not g.is_const(x) and is_wide(g, x):
             quant = g.value(x).quant
             assert quant is not None
-            producer = g.producers().get(x)
-            node.inputs[k] = _converted(
-                g, node, x, "narrow", as_int8(quant, producer is not None and _not_negative(producer))
-            )
+            grid = y.quant if op.keeps_quant or op.joins else None
+            node.inputs[k] = _converted(g, node, x, "narrow", grid or as_int8(quant, _from_not_negative(g, x)))
+
+
+def _from_not_negative(g: Graph, name: str) -> bool:
+    """Whether what makes a value makes no negative numbers, through elements that are moved."""
+    node = g.producers().get(name)
+    return node is not None and _not_negative(_source(g, node))
+
+
+def _source(g: Graph, node: Node) -> Node:
+    """What computes the elements that a node moves."""
+    producers = g.producers()
+    while CORE_BY_NAME[node.op].keeps_quant and (above := producers.get(node.inputs[0])) is not None:
+        if is_quantise(above):
+            break
+        node = above
+    return node
 
 
 def _not_negative(node: Node) -> bool:

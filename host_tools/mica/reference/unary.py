@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.format.values import HIGH16, LOW16, clip_s8
+from mica.format.values import clip_s8, clip_s16
 from mica.reference import functions, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -40,7 +40,7 @@ def _quantise(x: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
 
 def _quantise16(x: np.ndarray, scale: float) -> np.ndarray:
     """The same with int16, whose zero point is 0."""
-    return np.asarray(np.clip(np.rint(x / scale), LOW16, HIGH16) * scale)
+    return clip_s16(np.rint(x / scale)) * scale
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:

@@ -227,7 +227,9 @@ class Net:
             self.opset = OPSET16
         else:
             grid = self.grid(i, like, positive)
-            if grid is not None and t.dtype == "int16":
+            if grid is not None and grid.dtype == "int16":  # elements of what is int16
+                self.opset = OPSET16
+            elif grid is not None and t.dtype == "int16":
                 self.coarser[i] = self.name(i)
         if grid is not None:
             self.grids[i] = grid
