@@ -209,7 +209,7 @@ def attach(model, functions, python, strict):
     missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):
         kernel = model.step_info(i).kernel
-        op = kernel[: kernel.rfind("_")]
+        op = kernel[:-3] if kernel.endswith("_s8") else kernel
         step = None
         if kernel == _CUSTOM:
             step = Step(model, i)

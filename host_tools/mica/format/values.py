@@ -24,6 +24,7 @@ Rule = Callable[[Array, float, int], Array]  # numbers, scale, zero point
 
 LOW, HIGH = -128, 127  # int8
 LOW16, HIGH16 = -(2**15), 2**15 - 1  # int16
+QUANTISED = ("int8", "int16")  # element types that stand for real numbers
 
 
 class Quantised(Protocol):
