@@ -49,7 +49,7 @@ KERNELS = (
     "\npool_s16 1 mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left largest act_min act_max"
     "\nbinary_s16 1 | mult_a mult_b mult_ab shift act_min act_max"
     "\nlut_s16 1 table:h | bits"
-    "\nsoftmax_s16 1 table:I |"
+    "\nsoftmax_s16 1 exponentials:I |"
     "\nwiden_s16 1 | mult shift act_min act_max"
     "\nnarrow_s8 1 | mult shift act_min act_max"
     "\ncustom_s8 1 definition:B |"

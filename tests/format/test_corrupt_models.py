@@ -36,7 +36,7 @@ MODELS = {
     "wide": wide_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
-TABLES = ("gate", "candidate", "output", "window", "twiddles", "tables", "gains", "dct")
+TABLES = ("gate", "candidate", "output", "window", "twiddles", "tables", "gains", "dct", "exponentials")
 
 
 @pytest.fixture(scope="module", params=MODELS)

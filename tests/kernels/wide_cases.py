@@ -155,7 +155,13 @@ def wide_cases() -> Iterator[Case]:
             )
             x = data(rng, (rows, axis), kind)
             yield Case(
-                f"softmax16 {rows} {axis} {kind}", "softmax_s16", [x], {}, Output(x.shape), {"table": table}, rows=rows
+                f"softmax16 {rows} {axis} {kind}",
+                "softmax_s16",
+                [x],
+                {},
+                Output(x.shape),
+                {"exponentials": table},
+                rows=rows,
             )
     for i, (mult, shift) in enumerate(((2**30, 0), (2**31 - 1, -7), (2**30, 8), *EDGES)):
         rng = _rng(f"between {i}")

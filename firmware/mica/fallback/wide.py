@@ -145,7 +145,7 @@ def softmax_s16(step):
     step.same_shape()
     step.want(len(step.y.shape) >= 1 and step.y.scale == 1 / 32768, "a softmax has the scale 2**-15")
     n = step.y.shape[-1]
-    table = step.constant("table", 512)
+    table = step.constant("exponentials", 512)
     sound = table[0] == 1 << 24 and table[256] >= 1
     for i in range(256):
         sound = sound and table[i] <= 1 << 24 and n * table[256 + i] <= 1 << 31

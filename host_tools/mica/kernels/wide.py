@@ -260,11 +260,11 @@ def _softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     same(x[0], y)
     _centred(x[0], y)
     require(np.float32(y.scale) == np.float32(SOFTMAX_SCALE), "an output scale other than 2**-15")
-    return {"table": (512,)}
+    return {"exponentials": (512,)}
 
 
 def _softmax_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
-    table, axis = blobs["table"].astype(np.int64), x[0].dims[-1]
+    table, axis = blobs["exponentials"].astype(np.int64), x[0].dims[-1]
     sound = table[0] == 2**EXP_BITS and table[:256].max() <= 2**EXP_BITS and table[256] >= 1
     require(bool(sound), "the table of softmax_s16 does not begin with 2**24 and 1 or more, or passes 2**24")
     require(axis * int(table[256:].max()) <= 2**31, f"softmax over {axis} elements can overflow; use a smaller table")
@@ -273,7 +273,7 @@ def _softmax_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
 def softmax_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Over the last axis; an exponential is a product of two entries."""
     x = xs[0].astype(np.int64)
-    table = blobs["table"].astype(np.int64)
+    table = blobs["exponentials"].astype(np.int64)
     d = x.max(axis=-1, keepdims=True) - x
     e = (table[d >> 8] * table[256 + (d & 255)] + 2 ** (EXP_BITS - 1)) >> EXP_BITS
     total = e.sum(axis=-1, keepdims=True)
@@ -284,12 +284,12 @@ SOFTMAX_S16 = Kernel(
     id=64,
     name="softmax_s16",
     n_inputs=1,
-    blobs=(("table", "u32"),),
+    blobs=(("exponentials", "u32"),),
     params=(),
     doc=(
-        "Softmax over the last axis, x and y int16 with zero points 0, the scale of y 2**-15. d = max - x in 0..65535; e = (table[d >> 8] * table[256 + (d mod 256)] + "
-        "2**23) >> 24, the table being round(2**24 * exp(-256 * i * sx)), then round(2**q * exp(-i * sx)), 256 entries each; y = min(32767, (2**16 * e / sum(e) + 1) >> 1), the "
-        "quotient rounded down, sum over the axis. table[0] = 2**24, the other 255 at most that, table[256] >= 1, axis length * each of the last 256 <= 2**31."
+        "Softmax over the last axis, x and y int16 with zero points 0, the scale of y 2**-15. t = exponentials, d = max - x in 0..65535; e = (t[d >> 8] * t[256 + (d mod 256)] + "
+        "2**23) >> 24, t being round(2**24 * exp(-256 * i * sx)), then round(2**q * exp(-i * sx)), 256 entries each; y = min(32767, (2**16 * e / sum(e) + 1) >> 1), the "
+        "quotient rounded down, sum over the axis. t[0] = 2**24, t[1] to t[255] at most that, t[256] >= 1, axis length * each of the last 256 <= 2**31."
     ),
     x_type="int16",
     y_type="int16",
