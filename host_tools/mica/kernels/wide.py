@@ -95,10 +95,10 @@ def _conv_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p, cout = step.params, y.dims[3]
     cin = xs[0].dims[3] // p["groups"]
     w = windows_of(step, xs[0], y)
+    side_by_side = p["groups"] == 1 and p["dilation_w"] == 1
     return "", {
-        "window": float(w.count),
         "out": float(w.count * cout),
-        "tap": float(w.taps * cout),
+        "dot": float((w.rows if side_by_side else w.taps) * cout),
         "mac": float(w.taps * cin * cout),
     }
 
