@@ -169,6 +169,35 @@ def test_functions_are_exact_within_a_step(kind: str, scale: float, tmp_path: Pa
         assert np.abs(y - np.minimum(exact * 2**15, 32767)).max() <= 1.25, kind
 
 
+@pytest.mark.parametrize(
+    ("dtypes", "kernels"),
+    [
+        (("int16", "int16"), ["conv2d_s16", "binary_s16", "binary_s16"]),
+        (("int8", "int16"), ["conv2d_s16", "narrow_s8", "widen_s16"]),
+        (("int8", "int8"), ["conv2d_s16", "narrow_s8", "lut_s8"]),
+    ],
+)
+def test_several_scales_in_a_row(dtypes: tuple[str, str], kernels: list[str], tmp_path: Path) -> None:
+    """FULLY_CONNECTED, QUANTIZE, QUANTIZE: each rounds as the file says."""
+    rng, net, shape = np.random.default_rng(8), Tflite(), [1, 20]
+    x, y = net.tensor([1, 9], "int16", 1e-3), net.tensor(shape, "int16", 2e-3)
+    first, second = (
+        net.tensor(shape, dtype, scale * (256 if dtype == "int8" else 1))
+        for dtype, scale in zip(dtypes, (3e-3, 1e-3), strict=True)
+    )
+    w = net.constant(rng.integers(-127, 128, (20, 9)).astype(np.int8), 0.02)
+    b = net.constant(rng.integers(-(2**16), 2**16, 20).astype(np.int64), 2e-5)
+    net.operator("FULLY_CONNECTED", [x, w, b], [y], "FullyConnectedOptions", {"activation": 0})
+    net.operator("QUANTIZE", [y], [first])
+    net.operator("QUANTIZE", [first], [second])
+    content = net.bytes([x], [second])
+    compiled = packed(content, tmp_path)
+    assert [s.kernel for s in compiled.model.steps] == kernels
+    made, xs = litert.interpreter(content), inputs(read(tmp_path / "net.tflite"))
+    d = np.array(answers(compiled, xs)).astype(int) - np.array([litert.run(made, [v])[0] for v in xs])
+    assert np.abs(d).max() <= 3  # a step of the scale in the middle, where LiteRT rounds twice
+
+
 def mixed(bias: int = 1000) -> bytes:
     """CONV_2D, TRANSPOSE, CONV_2D: there is no kernel of int16 for the one in the middle."""
     rng, net, shape = np.random.default_rng(2), Tflite(), [1, 4, 4, 2]

@@ -155,9 +155,10 @@ def _widen_inputs(g: Graph, node: Node) -> None:
 def _narrow(g: Graph, node: Node) -> None:
     """A node of int8. Where it selects elements, they come on the scale of its output."""
     y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
-    if is_wide(g, y.name):
-        source = _source(g, node)
-        _coarser(g, y.name, source.name, _not_negative(source))
+    for name in node.outputs:
+        if is_wide(g, name):
+            source = _source(g, node)
+            _coarser(g, name, source.name, _not_negative(source))
     for k, x in enumerate(node.inputs):
         if x and not g.is_const(x) and is_wide(g, x):
             quant = g.value(x).quant

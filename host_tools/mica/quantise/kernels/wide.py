@@ -93,17 +93,10 @@ def _like(out: Graph, name: str, shape: tuple[int, ...], q: Quant) -> str:
 
 
 def _max_pool(g: Graph, out: Graph, node: Node) -> None:
-    x, y = node.inputs[0], node.outputs[0]
-    qx, qy = quant(out, x), quant(out, y)
+    qy = quant(out, node.outputs[0])
     params = {**window_params(node, node.attrs["kernel"]), "largest": 1, **act(qy, node.attrs["clip"])}
     none: list[np.ndarray] = [np.zeros(0, np.int32), np.zeros(0, np.int8)]
-    if qx == qy:
-        emit(out, node, "pool_s16", [x], none, params)
-        return
-    most = _like(out, f"{y}.most", g.value(y).shape, qx)
-    inner = Node(node.op, node.name, node.inputs, [most], node.attrs)
-    emit(out, inner, "pool_s16", [x], none, {**params, **act(qx, (None, None))})
-    _rescaled(out, node, most, qx.scale / qy.scale, act(qy, node.attrs["clip"]))
+    emit(out, node, "pool_s16", node.inputs[:1], none, params)
 
 
 def _average_pool(g: Graph, out: Graph, node: Node) -> None:
@@ -211,14 +204,7 @@ def _softmax(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _reshape(g: Graph, out: Graph, node: Node) -> None:
-    """Two names for the same bytes, or where the scales differ another scale first."""
-    x, y = node.inputs[0], node.outputs[0]
-    qx, qy = quant(out, x), quant(out, y)
-    if qx != qy:
-        rescaled = _like(out, f"{y}.rescaled", g.value(x).shape, qy)
-        _rescaled(out, Node(node.op, node.name, [x], [rescaled]), x, qx.scale / qy.scale, act(qy, (None, None)))
-        x = rescaled
-    out.nodes.append(Node("Reshape", node.name, [x], [y]))
+    out.nodes.append(Node("Reshape", node.name, node.inputs[:1], list(node.outputs)))
 
 
 STEPS: dict[str, StepQuantiser] = {
