@@ -31,8 +31,34 @@ OPSET = 20
 OPSET16 = 21  # the first whose QuantizeLinear knows int16
 # Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
 WIDE = frozenset(
-    "ADD AVERAGE_POOL_2D CONV_2D DEPTHWISE_CONV_2D DEQUANTIZE ELU EXPAND_DIMS FULLY_CONNECTED GELU HARD_SWISH LEAKY_RELU LOGISTIC MAX_POOL_2D "
-    "MEAN MUL PAD QUANTIZE RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE SOFTMAX SQUEEZE SUB TANH".split()
+    [
+        "ADD",
+        "AVERAGE_POOL_2D",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "DEQUANTIZE",
+        "ELU",
+        "EXPAND_DIMS",
+        "FULLY_CONNECTED",
+        "GELU",
+        "HARD_SWISH",
+        "LEAKY_RELU",
+        "LOGISTIC",
+        "MAX_POOL_2D",
+        "MEAN",
+        "MUL",
+        "PAD",
+        "QUANTIZE",
+        "RELU",
+        "RELU6",
+        "RELU_0_TO_1",
+        "RELU_N1_TO_1",
+        "RESHAPE",
+        "SOFTMAX",
+        "SQUEEZE",
+        "SUB",
+        "TANH",
+    ]
 )
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
