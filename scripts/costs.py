@@ -13,8 +13,10 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --windows            only convolutions that fast kernels take
     scripts/costs --ways               only what some cores compute in another way than the rest
     scripts/costs --sound              only front ends of sound; all else stays as it is
+    scripts/costs --pcen               only front ends with per-channel energy normalisation
     scripts/costs --axes               only front ends of windows of several axes; all else stays as it is
     scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
+    scripts/costs --wide               only kernels of int16
     scripts/costs --places             only the best of an axis, and elements at places that are computed
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
@@ -55,6 +57,7 @@ from one_step import model_of  # noqa: E402
 from random_nets import RandomNet  # noqa: E402
 from tabular_cases import tabular_cases  # noqa: E402
 from vector_cases import vector_cases  # noqa: E402
+from wide_cases import channels  # noqa: E402
 
 from mica.boards import BoardSpec, load_board  # noqa: E402
 from mica.compiler import compile_model  # noqa: E402
@@ -63,7 +66,7 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
-from mica.kernels import attention, audio, norm, tabular, vectors  # noqa: E402
+from mica.kernels import attention, audio, norm, pcen, tabular, vectors, wide  # noqa: E402
 from mica.kernels.axes import AXES  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.integers import Output  # noqa: E402
@@ -302,10 +305,12 @@ def windowed() -> list[Job]:
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
-def sounds() -> list[Job]:
+def sounds(kinds: tuple[str, ...] = ("mfcc", "logmel", "pcan")) -> list[Job]:
     """Front ends of sound, of many sizes."""
     jobs = []
     for k, (words, rows) in enumerate(sound_frames.swept()):
+        if not words.startswith(kinds):
+            continue
         with tempfile.TemporaryDirectory() as folder:
             model = codec.decode(sound_frames.frames(words, rows, Path(folder)))
         x = sound(np.random.default_rng(k), int(np.prod(model.tensors[model.inputs[0]].dims)), "")
@@ -395,6 +400,60 @@ def places() -> list[Job]:
     return jobs
 
 
+def wide_steps() -> list[Job]:
+    """Kernels of int16 over shapes that networks have."""
+    rng = np.random.default_rng(14)
+    jobs, whole = [], {"act_min": -(2**15), "act_max": 2**15 - 1}
+
+    def add(kernel: str, xs: list[np.ndarray], p: dict[str, int], out: tuple[int, ...], **blobs: np.ndarray) -> None:
+        c = Case(f"{kernel} {len(jobs)}", kernel, xs, p, Output(out), blobs)
+        jobs.append(Job(c.name, bare_metal.for_board(model_of(c), BOARD), list(c.xs)))
+
+    def data(*shape: int) -> np.ndarray:
+        return rng.integers(-(2**15), 2**15, shape, dtype=np.int16)
+
+    for i in range(60):
+        k, stride, pad = int(rng.choice([1, 3, 3, 5])), int(rng.choice([1, 1, 2])), int(rng.integers(2))
+        h, w, c = int(rng.integers(k, 9)), int(rng.integers(k, 9)), int(rng.choice([1, 2, 4, 8, 16, 32]))
+        row, dense = h if i % 4 == 0 else 1, i % 4 == 0
+        h, k, stride, pad = (1, 1, 1, 0) if dense else (h, k, stride, min(pad, k - 1))
+        oh, ow = ((n + 2 * pad - k) // stride + 1 for n in (h, w))
+        window = {
+            f"{name}_{axis}": v for name, v in (("kernel", k), ("stride", stride), ("dilation", 1)) for axis in "hw"
+        }
+        p = {**window, "pad_top": pad, "pad_left": pad, **whole}
+        if i % 3 == 2 and not dense:
+            n = k * k if i % 2 else 0
+            shift = np.ceil(np.log2(np.arange(1, n + 1))).astype(np.int8)
+            add(
+                "pool_s16",
+                [data(1, h, w, c)],
+                p | {"largest": int(n == 0)},
+                (1, oh, ow, c),
+                mult=np.full(n, 2**30, np.int32),
+                shift=shift,
+            )
+            continue
+        groups = c if i % 3 == 1 and not dense else 1
+        cout = c if groups > 1 else int(rng.choice([2, 4, 8, 16, 10 * row]))
+        weights = rng.integers(-127, 128, (cout, k, k, c // groups), dtype=np.int8)
+        constants = channels(rng, weights, "")
+        add("conv2d_s16", [data(1, h, w, c)], p | {"groups": groups}, (1, oh, ow, cout), weights=weights, **constants)
+    for i in range(12):
+        n = int(rng.choice([10, 30, 100, 300, 1000]))
+        sums = {"mult_a": 2**29, "mult_b": 2**29, "mult_ab": 5, "shift": 30, **whole}
+        add("binary_s16", [data(4, n), data(4, n) if i % 3 else data(4, 1)], sums, (4, n))
+        add("lut_s16", [data(1, n)], {"bits": 9}, (1, n), table=data(513))
+        d = np.arange(256.0)
+        table = np.concatenate([2**24 * np.exp(-256e-4 * d), 2.0**16 * np.exp(-1e-4 * d)])
+        rows = int(rng.choice([1, 2, 5]))
+        add("softmax_s16", [data(rows, n)], {}, (rows, n), exponentials=np.rint(table).astype(np.uint32))
+        factor = {"mult": 2**30, "shift": -7}
+        add("widen_s16", [rng.integers(-128, 128, (1, n), dtype=np.int8)], factor | whole, (1, n))
+        add("narrow_s8", [data(1, n)], {"mult": 2**30, "shift": 7, "act_min": -128, "act_max": 127}, (1, n))
+    return jobs
+
+
 def corpus() -> list[Job]:
     """Everything as jobs; made once for each state of what makes it."""
     text = Path(__file__).read_bytes()
@@ -415,9 +474,11 @@ def corpus() -> list[Job]:
         *coded(),
         *classic(),
         *sounds(),
+        *sounds(("pcen",)),
         *axis_windows(),
         *decoder(),
         *places(),
+        *wide_steps(),
     ]
     kept.write_bytes(pickle.dumps(jobs))
     return jobs
@@ -709,9 +770,11 @@ WINDOWS |= {f"depthwise_conv2d_s8 3x3 s{stride}" for stride in (1, 2)}
 PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
+    "pcen": Part(lambda: sounds(("pcen",)), _of(pcen.KERNELS)),
     "axes": Part(axis_windows, _of((AXES,))),
     "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
     "places": Part(places, _of((TOP_K, PICK))),
+    "wide": Part(wide_steps, _of(wide.KERNELS)),
     "windows": Part(windowed, lambda kind: kind in WINDOWS),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),
 }
@@ -727,8 +790,10 @@ def main() -> int:
     only.add_argument("--windows", action="store_true", help="only convolutions that fast kernels take")
     only.add_argument("--ways", action="store_true", help="only what some cores compute in another way than the rest")
     only.add_argument("--sound", action="store_true", help="only front ends of sound")
+    only.add_argument("--pcen", action="store_true", help="only front ends with per-channel energy normalisation")
     only.add_argument("--axes", action="store_true", help="only front ends of windows of several axes")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
+    only.add_argument("--wide", action="store_true", help="only kernels of int16")
     only.add_argument("--places", action="store_true", help="only the best of an axis, and what is picked from it")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(

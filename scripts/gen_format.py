@@ -122,10 +122,10 @@ def header() -> str:
     out += [
         " \\\n".join(rows),
         "",
-        "// One X(operator) for each kernel that an engine may have.",
+        "// One X(operator, name) for each kernel that an engine may have.",
         "#define MICA_OPERATORS(X) \\",
     ]
-    out += [" \\\n".join(f"    X({k.op})" for k in KERNELS), "", "#endif", ""]
+    out += [" \\\n".join(f"    X({k.op}, {k.name})" for k in KERNELS), "", "#endif", ""]
     return "\n".join(out)
 
 

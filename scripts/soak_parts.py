@@ -249,10 +249,11 @@ def _digits(folder: Path) -> Path:
 
 
 def microphone(s: Settings, found: Found) -> None:
-    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go: no sample is lost, and it hears what this
-    computer hears. Where ../shared is missing there is no wake word, and nothing is tried."""
+    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go, whole windows by PIO and DMA and new rows
+    (--stream) by machine.I2S in turn: no sample is lost, and it hears what this computer hears. Where ../shared is missing there is no wake word,
+    and nothing is tried."""
     import numpy as np
-    from microphone import by_host, hear
+    from microphone import DMA, I2S, by_host, hear
     from tones import marvin
 
     title, models = "wake word at the virtual Pico's microphone", ROOT.parent / "shared" / "models" / "tflite"
@@ -262,26 +263,30 @@ def microphone(s: Settings, found: Found) -> None:
         return
     ten = marvin(models / "sww_easy10s.wav")
     with tempfile.TemporaryDirectory() as name:
-        path, labels = Path(name) / "wake.mica", Path(name) / "labels.txt"
+        labels, front_end = Path(name) / "labels.txt", "logmel:mlperf-wakeword"
         labels.write_text("marvin\nsilence\nother\n")
-        words = [
-            "--frontend",
-            "logmel:mlperf-wakeword",
-            "--stream",
-            "input_1:1=1",
-            "--labels",
-            str(labels),
-            "-o",
-            str(path),
-        ]
-        pack = [sys.executable, "-m", "mica", "pack", str(models / "sww_int8.tflite"), *words]
-        subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
+        ways = {"whole": (DMA, f"{front_end},before=yes", "--window"), "rows": (I2S, front_end, "--stream")}
+        for way, (_, sound_words, state) in ways.items():
+            words = [
+                "--frontend",
+                sound_words,
+                state,
+                "input_1:1=1",
+                "--labels",
+                str(labels),
+                "-o",
+                f"{name}/{way}.mica",
+            ]
+            pack = [sys.executable, "-m", "mica", "pack", str(models / "sww_int8.tflite"), *words]
+            subprocess.run(pack, check=True, capture_output=True, cwd=ROOT / "host_tools")
         while (left := end - time.monotonic()) > 0:
+            way = list(ways)[seed % 2]
+            path, title = Path(name) / f"{way}.mica", f"wake word at the virtual Pico's microphone, {way}"
             seconds = min(LONGEST, max(10, left / 3))  # of the board's time, which goes by more slowly than ours
             shift = int(np.random.default_rng(seed).integers(len(ten)))
             sound = np.tile(np.roll(ten, shift), LONGEST // 10)[: round(16000 * seconds)]
             try:
-                heard = hear(path, sound, "marvin", 0.95, 3, seconds)
+                heard = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
                 overruns = [p for p in heard.problems if "overrun" in p]
                 assert not overruns, overruns[0]
                 # What it heard in its last frames it may not have been asked for.
@@ -289,7 +294,7 @@ def microphone(s: Settings, found: Found) -> None:
                 assert heard.events[: len(said)] == said, f"heard {heard.events}, not {said}"
             except AssertionError as e:
                 found.add(title, {"crashes": 1})
-                found.problems.append(f"microphone, seed {seed}: {e}")
+                found.problems.append(f"microphone, {way}, seed {seed}: {e}")
                 return
             tried = {"samples": heard.samples, "words": len(heard.events), LARGEST[1]: round(1000 * heard.used)}
             found.add(title, tried | {"crashes": 0})

@@ -17,38 +17,29 @@ from mica.run.host import HostRunner
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "firmware" / "examples" / "wake_word.py"
 BLOCK = 256  # samples that mica.audio takes at once
+I2S = "machine.I2S"
+DMA = "mica.pio_i2s"
 WATCHED = """
-import sys
 from binascii import crc32
-import machine as _machine
-class I2S:
-    "The board's, with a checksum of all that it gives."
-    RX, MONO = _machine.I2S.RX, _machine.I2S.MONO
-    crc = blocks = 0
-    def __init__(self, *args, **options):
-        self.i2s = _machine.I2S(*args, **options)
-        I2S.last = self
-    def irq(self, handler):
-        self.handler = handler
-        self.i2s.irq(handler and self.filled)
-    def readinto(self, buffer):
-        self.buffer = buffer
-        return self.i2s.readinto(buffer)
-    def filled(self, _):
-        self.crc = crc32(self.buffer, self.crc)
-        self.blocks += 1
-        self.handler(self)
-class machine:
-    Pin = _machine.Pin
-machine.I2S = I2S
-sys.modules["machine"] = machine
+from mica.audio import Ring
+class Came:
+    "A checksum of all samples that the model has seen, and how many they were."
+    crc = n = 0
+def still(ring, end, n, still=Ring.still):
+    while Came.n < end:
+        at = Came.n % ring.size
+        some = ring._data[at : at + min(end - Came.n, ring.size - at)]
+        Came.crc = crc32(some, Came.crc)
+        Came.n += len(some)
+    return still(ring, end, n)
+Ring.still = still
 """
-TELL = "\nprint('end', words.used, I2S.last.crc, I2S.last.blocks)\nI2S.last.i2s.deinit()\n"
+TELL = "\nprint('end', words.used, Came.crc, Came.n)\nif hasattr(microphone, 'deinit'): microphone.deinit()\n"
 
 
 @dataclass
 class Heard:
-    """events: (label, ms); problems: what else was said; used: share of the time; samples: how many the board read, all of them right."""
+    """events: (label, ms); problems: what else was said; used: share of the time; samples: how many the model saw, all of them right."""
 
     events: list[tuple[str, int]]
     problems: list[str]
@@ -56,36 +47,46 @@ class Heard:
     samples: int
 
 
-def example(model: str, label: str, threshold: float, mean: int, ms: int) -> str:
-    """The example with another model."""
+def example(model: str, label: str, threshold: float, mean: int, ms: int, source: str, slice_ms: int) -> str:
+    """The example with another model, and with one of the two ways to read a microphone."""
     text = EXAMPLE.read_text()
+    words = f"labels=['{label}'], threshold={threshold}, mean={mean}, ms={ms}, slice_us={1000 * slice_ms}"
     for old, new in {
         "tones_rows.mica": model,
-        'labels=["high"], threshold=0.8, mean=4, dead_ms=500, ms=1900': f"labels=['{label}'], threshold={threshold}, mean={mean}, ms={ms}",
+        'labels=["high"], threshold=0.8, mean=4, dead_ms=500, ms=1900': words,
         "async def main():\n": "async def main():\n    global words\n",
+        'sys.platform == "rp2"': str(source == DMA),
     }.items():
         assert old in text
         text = text.replace(old, new)
     return text
 
 
-def hear(packed: Path, sound: np.ndarray, label: str, threshold: float, mean: int, seconds: float) -> Heard:
-    """So many seconds of the board's time. A sample that does not come as it was raises AssertionError."""
+def hear(
+    packed: Path,
+    sound: np.ndarray,
+    label: str,
+    threshold: float,
+    mean: int,
+    seconds: float,
+    source: str = DMA,
+    slice_ms: int = 10,
+) -> Heard:
+    """So many seconds of the board's time. A sample that does not come to the model as it was raises AssertionError."""
     with tempfile.TemporaryDirectory() as folder:
         wav = write_wav(Path(folder) / "sound.wav", sound)
         wired = Sensors({"i2s": sensor_files.i2s(str(wav))})
     with open_board("RPI_PICO@emu", rom_files={packed.name: packed.read_bytes()}, sensors=wired) as board:
-        code = WATCHED + example(packed.name, label, threshold, mean, round(1000 * seconds)) + TELL
-        *lines, end = board.exec(code, timeout=60 + 30 * seconds).decode().splitlines()
-    _, used, crc, blocks = end.split()
+        program = example(packed.name, label, threshold, mean, round(1000 * seconds), source, slice_ms)
+        *lines, end = board.exec(WATCHED + program + TELL, timeout=60 + 30 * seconds).decode().splitlines()
+    _, used, crc, n = end.split()
     # A frame goes by before the microphone is asked for its first sample.
-    came = np.zeros(BLOCK * int(blocks), "<i2")
+    came = np.zeros(int(n), "<i2")
     came[1 : 1 + len(sound)] = sound[: len(came) - 1]
-    assert zlib.crc32(came.tobytes()) == int(crc), "samples were lost or changed"
     words = [line.split() for line in lines if " at " in line]
-    return Heard(
-        [(w[0], int(w[2])) for w in words], [s for s in lines if " at " not in s], float(used), BLOCK * int(blocks)
-    )
+    problems = [line for line in lines if " at " not in line]
+    assert zlib.crc32(came.tobytes()) == int(crc), f"samples were lost or changed: {problems}"
+    return Heard([(w[0], int(w[2])) for w in words], problems, float(used), len(came))
 
 
 def by_host(packed: Path, sound: np.ndarray, label: str, threshold: float, mean: int) -> list[tuple[str, int]]:

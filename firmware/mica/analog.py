@@ -1,7 +1,7 @@
 """An analogue pin as a source of samples for mica.audio.listen: a vibration sensor, or a microphone with an amplifier. For the RP2040.
 
 The converter takes a sample every 1 / rate seconds, and DMA puts it into a ring, whatever the processor does meanwhile. So it has to be ended, by `with` or
-deinit(): over a soft reset it would go on, and write into memory that is others' then.
+deinit(): over a soft reset it would go on, and write into memory that is others' then, but for mica's _boot.py, which ends it.
 """
 
 from array import array

@@ -20,7 +20,9 @@ def _columns(m, i, first):
         t = m._m.tensor(t)
         shape = t.shape
         if t.dtype != "b" or len(shape) != 3 or shape[0] != 1:
-            raise ValueError(f"output {t.name} is {t.dtype!r} {shape}; int8 (1, numbers, boxes) or (1, boxes, numbers) is expected")
+            raise ValueError(
+                f"output {t.name} is {t.dtype!r} {shape}; int8 (1, numbers, boxes) or (1, boxes, numbers) is expected"
+            )
         values, boxes = shape[1:] if first else (shape[2], shape[1])
         if n is not None and boxes != n:
             raise ValueError(f"output {t.name} is a part with other boxes")

@@ -19,11 +19,11 @@ from mica.layer import Layer
 # What belongs together, by the kernels' names in the file format.
 # gen:groups (written by scripts/gen_format.py: `group` in host_tools/mica/kernels)
 GROUPS = (
-    ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8"),
+    ("conv", "conv2d_s8", "depthwise_conv2d_s8", "conv_transpose2d_s8", "conv2d_s16"),
     ("matmul", "fully_connected_s8", "matmul_s8", "recurrent_s8"),
-    ("pool", "max_pool2d_s8", "average_pool2d_s8"),
-    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8", "rotate_s8"),
-    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8", "attend_s8"),
+    ("pool", "max_pool2d_s8", "average_pool2d_s8", "pool_s16"),
+    ("arithmetic", "add_s8", "mul_s8", "minmax_s8", "div_s8", "rotate_s8", "binary_s16"),
+    ("activation", "softmax_s8", "lut_s8", "log_softmax_s8", "attend_s8", "lut_s16", "softmax_s16"),
     (
         "shape",
         "transpose_s8",
@@ -35,6 +35,8 @@ GROUPS = (
         "embedding_s8",
         "scatter_s8",
         "pick_s8",
+        "widen_s16",
+        "narrow_s8",
     ),
     ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8", "top_k_s8"),
     (
@@ -49,6 +51,7 @@ GROUPS = (
         "pcan_s8",
         "forest_s8",
         "axes_s8",
+        "pcen_s8",
     ),
 )
 # end

@@ -28,7 +28,7 @@ functions = {}  # by operator: what mica.register() was given
 def register(op, f):
     """From now on compute operator `op` of models that are loaded with f(inputs, outputs, attributes); None ends that.
 
-    `op` is a kernel's name with or without its type, "conv2d" or "conv2d_s8". See operators.py for what f is given.
+    `op` is a kernel's name, that of int8 also without its type: "conv2d" or "conv2d_s8". See operators.py for what f is given.
     """
     if not isinstance(op, str) or not (f is None or callable(f)):
         raise TypeError("register: the name of an operator and a function are expected")

@@ -149,8 +149,10 @@ _HOMES = (
     "tabular features_s8 ranks_s8 trees_s8 forest_s8",
     "vectors distances_s8 nearest_s8 machine_s8",
     "audio log_mel_s8 pcan_s8",
+    "pcen pcen_s8",
     "axes axes_s8",
     "attention attend_s8 rotate_s8",
+    "wide conv2d_s16 pool_s16 binary_s16 lut_s16 softmax_s16 widen_s16 narrow_s8",
 )
 # end
 
@@ -208,7 +210,7 @@ def attach(model, functions, python, strict):
     missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):
         kernel = model.step_info(i).kernel
-        op = kernel[: kernel.rfind("_")]
+        op = kernel[:-3] if kernel.endswith("_s8") else kernel
         step = None
         if kernel == _CUSTOM:
             step = Step(model, i)

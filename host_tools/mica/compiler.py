@@ -123,6 +123,8 @@ def compile_model(
     streaming.check(imported, ties)
     try:
         core = pipeline.run(imported)
+        if warn is not None and core.coarser:
+            warn(_coarser(core.coarser))
         if front_end is not None:
             core = sound.put(core, front_end[1], front_end[0])
         unknown = undetermined(core)  # none in a model that is quantised already
@@ -266,6 +268,12 @@ def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
     for source, result in ties:
         if quants[source] != quants[result] and tuned.graph.value(source).quant is None:
             tuned.graph.value(source).quant = quants[result]
+
+
+def _coarser(names: Sequence[str]) -> str:
+    """The warning that what came as int16 becomes int8."""
+    shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
 
 
 def _made_up(core: Graph, unknown: Sequence[str]) -> str:

@@ -16,11 +16,12 @@ from mica import axis_features
 from mica.errors import MicaError
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd, of_speech, rows_of
+from mica.ir.pcen import Pcen
 from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
 from mica.reference.front_end import turns
 from mica.reference.functions import exp, log
 from mica.reference.speech import tables
-from mica.word_values import REAL, SIZE, WHOLE, WINDOWS, one_of, real, size, whole, window
+from mica.word_values import REAL, SHARE, SIZE, WHOLE, WINDOWS, one_of, real, share, size, size_or, whole, window
 
 Array = np.ndarray
 
@@ -55,15 +56,24 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "plus": (real, REAL),  # and what is added to them afterwards
     "low": (real, REAL),  # the features are cut off there
     "high": (real, REAL),
+    "s": (share, SHARE),  # how much of the energy comes into the noise of a frame
+    "time": (size, SIZE),  # of the noise, in seconds: another way to say s
+    "alpha": (share, SHARE),  # the power of the noise that energies are divided by
+    "delta": (size, SIZE),
+    "r": (share, SHARE),
+    "eps": (size, SIZE),  # is added to the noise
+    "start": (size_or("first"), "first, or a number of 0 or more"),  # noise before the first frame; first: its energy
 }
 
 OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
+NOISE = ("s", "time", "alpha", "delta", "r", "eps", "start")  # those that `pcen` alone has, beside the following
+OF_ENERGIES = (*OF_SPEECH, "window", "scale", "norm", "power", "preemphasis", "before", "unit", "low", "high", *NOISE)
 
 # Why some kinds take whole windows, and others not rows of those that --window keeps.
 OF_WINDOWS: Mapping[str, str] = {
     axis_features.KIND: "makes statistics of a whole window",
 }
-OF_FRAMES: Mapping[str, str] = {"pcan": "its noise goes on from frame to frame"}
+OF_FRAMES: Mapping[str, str] = dict.fromkeys(("pcan", "pcen"), "its noise goes on from frame to frame")
 
 DEFAULTS: Mapping[str, object] = {
     "rate": 16000,
@@ -85,7 +95,13 @@ DEFAULTS: Mapping[str, object] = {
     "unit": 1 / 32768,
     "times": 1.0,
     "plus": 0.0,
+    "alpha": 0.98,
+    "delta": 2.0,
+    "r": 0.5,
+    "eps": 1e-6,
+    "start": "first",
 }
+TIME = 0.4  # seconds, where neither s nor time is said
 
 # (kind, name) -> words
 PRESETS: Mapping[tuple[str, str], str] = {
@@ -97,6 +113,12 @@ PRESETS: Mapping[tuple[str, str], str] = {
     "floor=1e-6,peak=yes",
     # tflite-micro's micro_speech: its audio_preprocessor
     ("pcan", "micro-speech"): "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
+    # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
+    (
+        "pcen",
+        "librosa",
+    ): "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,power=1,unit=65536,"
+    "time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
     # MLPerf Tiny's streaming wake word
     (
         "logmel",
@@ -149,6 +171,9 @@ class Description:
             (self._float("preemphasis") > 1, "preemphasis: expected 0 to 1"),
             ("low" in v and "high" in v and self._float("low") >= self._float("high"), "low is not below high"),
             (self._float("unit") == 0 or self._float("times") == 0, "unit and times have to be more than 0"),
+            (v.get("s") == 0 or v.get("time") == 0, "s and time have to be more than 0"),
+            (self._float("r") == 0, "r has to be more than 0"),
+            (self._float("eps") == 0, "eps has to be more than 0"),
         ):
             if wrong:
                 raise MicaError(f"--frontend {self.text}: {todo}")
@@ -180,6 +205,23 @@ class Description:
             unit=self._float("unit"),
             least=self._float("low") if "low" in v else None,
             most=self._float("high") if "high" in v else None,
+            pcen=self._pcen(rate, hop) if self.kind == "pcen" else None,
+        )
+
+    def _pcen(self, rate: int, hop: int) -> Pcen:
+        start = self.values["start"]
+        if "s" in self.values:
+            s = self._float("s")
+        else:  # of a filter whose answer to a step has this time constant, as librosa has it
+            frames = (self._float("time") if "time" in self.values else TIME) * rate / hop
+            s = (math.sqrt(1 + 4 * frames**2) - 1) / (2 * frames**2)
+        return Pcen(
+            s=s,
+            alpha=self._float("alpha"),
+            delta=self._float("delta"),
+            r=self._float("r"),
+            eps=self._float("eps"),
+            start=start if isinstance(start, float) else None,
         )
 
     def _speech(
@@ -208,31 +250,34 @@ def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -
 def parse(text: str) -> Description:
     """What --frontend was given. Raises MicaError."""
     kind, colon, rest = text.partition(":")
-    if kind not in ("mfcc", "logmel", "pcan") or not colon or not rest:
+    if kind not in ("mfcc", "logmel", "pcan", "pcen") or not colon or not rest:
         raise MicaError(
             f"--frontend {text}: no front end of that name",
-            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel:, pcan: or features: and KEY=VALUE,...",
+            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel:, pcan:, pcen: or features: and KEY=VALUE,...",
         )
     values = dict(DEFAULTS)
     words = rest.split(",")
     if "=" not in words[0]:
         preset = PRESETS.get((kind, words[0]))
         if preset is None:
-            known = [name for k, name in PRESETS if k == kind]
-            raise MicaError(f"--frontend {kind}: has no preset '{words[0]}'", todo=f"expected {' or '.join(known)}")
+            names = [name for k, name in PRESETS if k == kind]
+            raise MicaError(f"--frontend {kind}: has no preset '{words[0]}'", todo=f"expected {' or '.join(names)}")
         words[:1] = preset.split(",")
+    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(kind, tuple(key for key in KEYS if key not in NOISE))
     for word in words:
         key, _, value = word.partition("=")
-        if key not in KEYS or (kind == "pcan" and key not in OF_SPEECH):
+        if key not in known:
             raise MicaError(
                 f"--frontend: '{word}' is none of its words",
-                todo=f"expected KEY=VALUE with {', '.join(OF_SPEECH if kind == 'pcan' else KEYS)}",
+                todo=f"expected KEY=VALUE with {', '.join(known)}",
             )
         read, expected = KEYS[key]
         try:
             values[key] = read(value)
         except (ValueError, ZeroDivisionError):
             raise MicaError(f"--frontend: {key}={value}", todo=f"expected {expected}") from None
+        if key in ("s", "time"):  # the one that was said last
+            values.pop("time" if key == "s" else "s", None)
     if "least" in values and values["floor"]:
         raise MicaError("--frontend: floor= is added, least= is a limit", todo="give one of them")
     return Description(text, kind, values)

@@ -35,6 +35,23 @@ def size(text: str) -> float:
     return value
 
 
+def share(text: str) -> float:
+    """From 0 to 1."""
+    value = real(text)
+    if not 0 <= value <= 1:
+        raise ValueError
+    return value
+
+
+def size_or(word: str) -> Callable[[str], str | float]:
+    """A reader of a word, or a number that is not negative."""
+
+    def read(text: str) -> str | float:
+        return text if text == word else size(text)
+
+    return read
+
+
 def one_of(*words: str) -> Callable[[str], str]:
     """A reader of one of these words."""
 
@@ -47,6 +64,7 @@ def one_of(*words: str) -> Callable[[str], str]:
 
 
 WHOLE, REAL, SIZE = "a whole number from 1 to 65535", "a number such as 0.5 or 1/32768", "a number of 0 or more"
+SHARE = "a number from 0 to 1"
 WINDOWS = ("hann", "hamming", "hann-symmetric", "hamming-symmetric", "ones")
 
 

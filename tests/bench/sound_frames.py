@@ -63,6 +63,9 @@ def swept() -> Iterator[tuple[str, int]]:
         yield f"{kind}frame={frame},hop={frame // 2},fft={fft},power={power},mels={mels},floor=1e-6{more}", 1 + k % 2
     for fft, mels in ((n, n // k) for n in (128, 256, 512, 1024) for k in (32, 25, 16)):
         yield f"pcan:frame={fft * 3 // 4},hop={fft // 2},fft={fft},mels={mels},fmin=125", 1 + mels % 3
+    for fft, power, mels in itertools.product((128, 256, 512, 1024), (1, 2), (8, 20, 40)):
+        frame, fmax = fft - mels * power, 4000 if mels == 20 else 7500
+        yield f"pcen:frame={frame},hop={fft // 2},fft={fft},mels={mels},fmin=125,fmax={fmax},power={power}", 1 + fft % 3
 
 
 def swept_windows() -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import bare_metal
 import numpy as np
 import pytest
-from audio_cases import audio_cases, sound
+from audio_cases import audio_cases, pcen_cases, sound
 from axes_cases import axes_cases, window_of
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
@@ -26,6 +26,7 @@ FRAMES = [
     ("logmel:mlperf-wakeword", 200_000, 4096),
     ("mfcc:mlperf-kws,samples=480,peak=no", 100_000, 2048),
     ("pcan:micro-speech,samples=480", 205_000, 2048),
+    ("pcen:librosa,frame=480,fft=512,mels=40,rate=16000,fmax=7500", 125_000, 2304),
 ]
 # The same of windows of several axes, and the shape of the features; the most cycles that a window may cost.
 WINDOWS = [
@@ -39,7 +40,8 @@ WINDOWS = [
 def of_the_oracle() -> list[Job]:
     """The kernel's cases, as files of one step."""
     jobs = []
-    for c in (*audio_cases(), *axes_cases()):
+    alone = [c for c in pcen_cases() if len(c.xs) == 1]
+    for c in (*audio_cases(), *axes_cases(), *alone):
         x = c.xs[0]
         tensors = [
             TensorRecord("x", "int16", x.shape, 1.0, 0, offset=0),
@@ -114,7 +116,7 @@ def test_cost(words: str, most: int, most_bytes: int, tmp_path: Path, capsys: py
     n = model.tensors[model.inputs[0]].dims[-1]
     jobs = [
         Job(f"{kind} {k}", data, [sound(_rng(f"{kind} {k}"), n, kind)[None]])
-        for kind, k in (("", 0), ("", 1), ("ends", 0), ("quiet", 0), ("noise", 0))
+        for kind, k in (("", 0), ("", 1), ("ends", 0), ("quiet", 0), ("noise", 0), ("silence", 0))
     ]
     results = bare_metal.run(core, bare_metal.build(core), jobs)
     assert not bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})

@@ -1,4 +1,4 @@
-"""The virtual Pico's microphone: machine.I2S and PIO of the firmware, by the board's clock, with the samples of a recording."""
+"""The virtual Pico's microphone: machine.I2S, PIO and mica.pio_i2s of the firmware, by the board's clock, with the samples of a recording."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def record(n, **options):
     m.readinto(x)
     m.deinit()
     return x
+"""
+
+FILLED = """
+from array import array
+from time import sleep_ms
+from machine import mem32
+from mica.pio_i2s import Microphone
+def channels():
+    "How many channels of DMA are at work."
+    return sum([mem32[0x50000010 + 64 * k] >> 24 & 1 for k in range(12)])
+def machines():
+    return mem32[0x50200000] & 15, mem32[0x50300000] & 15
 """
 
 
@@ -118,6 +130,96 @@ def test_another_rate(board: EmulatedBoard) -> None:
 def test_other_pins(board: EmulatedBoard) -> None:
     """Nothing is there."""
     assert not numbers(board, "record(400, sck=6)").any() and board.emulator.notes() == []
+
+
+@pytest.mark.parametrize("sm", [7, 2])
+def test_filled_by_dma(board: EmulatedBoard, sound: np.ndarray, sm: int) -> None:
+    """Every sample, twice round a ring, and again with another; at the end nothing is at work, and nothing of PIO's memory is taken."""
+    board.exec(FILLED)
+    code = f"""
+x = memoryview(array("h", bytes(2 * 1700)))
+for block in (256, 50, 64):
+    ring = Microphone(16, 17, 18, sm={sm}).ring(700, block)
+    for end in range(100, 1701, 100):
+        while ring.count < end: pass
+        ring.copy(end, x[end - 100 : end])
+    print(ring.size, channels(), *machines())
+    ring.close()
+    ring.close()
+    sleep_ms(20)  # so that the recording begins again
+print(channels(), *machines(), 1700 <= ring.count < 1800, ring.count == ring.count)
+"""
+    on = f"0 {1 << sm - 4}" if sm > 3 else f"{1 << sm} 0"
+    assert board.exec(code).decode().splitlines() == [
+        *(f"{size} 1 {on}" for size in (768, 700, 704)),
+        "0 0 0 True True",
+    ]
+    np.testing.assert_array_equal(numbers(board, "x"), np.r_[0, sound, np.zeros(99)])
+
+
+def test_filled_while_nobody_looks(board: EmulatedBoard, sound: np.ndarray) -> None:
+    """How often the ring went round is known by the time; what is in it is the newest."""
+    board.exec(FILLED)
+    code = """
+ring = Microphone(16, 17, 18).ring(256, 256)
+sleep_ms(70)
+n = ring.count
+x = array("h", bytes(2 * 100))
+ring.copy(n, x)
+ring.close()
+print(n)
+"""
+    n = int(board.exec(code))
+    assert 70 * 16 <= n < 75 * 16
+    np.testing.assert_array_equal(numbers(board, "x"), sound[n - 101 : n - 1])
+
+
+def test_filled_by_one(board: EmulatedBoard) -> None:
+    """Of two that take the same state machine the first ends; of what is wrong a line is said."""
+    board.exec(FILLED)
+    code = """
+a = Microphone(16, 17, 18).ring(256, 256)
+sleep_ms(5)
+b = Microphone(16, 17, 18).ring(256, 256)
+n = a.count
+sleep_ms(5)
+print(a.count - n, b.count > 40, channels())
+a.close()
+sleep_ms(5)
+print(b.count > 100, channels())
+b = None
+import gc, rp2
+gc.collect()
+print(channels(), *machines())
+Microphone(16, 17, 18).ring(256, 256).close()
+taken = [rp2.DMA() for _ in range(11)]
+for words in ((16, 18, 17), (16, 17, 18, 16000, 8), (16, 17, 18)):
+    try:
+        Microphone(*words).ring(256, 256)
+    except (ValueError, OSError) as e:
+        print(e)
+for d in taken: d.close()
+print(channels(), *machines())
+"""
+    assert board.exec(code).decode().splitlines() == [
+        "0 True 1",
+        "True 1",
+        "1 0 8",
+        "ws is pin 18; pin 17 is expected, the one after sck",
+        "sm is 8; 0 to 7 is expected",
+        "2 channels of DMA are needed, and 1 are free",
+        "0 0 0",
+    ]
+
+
+def test_soft_reset_ends_dma(board: EmulatedBoard) -> None:
+    """Nothing goes on writing into what is another program's heap then."""
+    board.exec(FILLED)
+    board.exec("ring = Microphone(16, 17, 18).ring(2000, 256)\nat = ring._begin[0]")
+    assert board.exec("sleep_ms(5)\nprint(channels(), ring.count > 40, at >> 28)") == b"1 True 2\n"
+    board.soft_reset()
+    board.exec(FILLED)
+    assert board.exec("print(channels(), *machines())") == b"0 0 0\n"
 
 
 def test_pio_keeps_time(board: EmulatedBoard) -> None:

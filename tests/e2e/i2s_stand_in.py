@@ -17,7 +17,7 @@ class Pin:
     def __init__(self, number, mode=None):
         pass
 
-    def on(self):
+    def value(self, x):
         pass
 
 

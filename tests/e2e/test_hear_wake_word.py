@@ -69,18 +69,18 @@ def test_one_word(unix_board: Link, files: Path, model: str, n: int) -> None:
     assert (event, end) == (f"marvin {ms}", "end") and float(used) < 1
 
 
-def test_microphone_of_the_virtual_pico(files: Path) -> None:
-    """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, with no sample lost and within three tenths of
-    the time."""
+@pytest.mark.parametrize(("model", "most"), [("step.mica", 0.3), ("row.mica", 0.85)])
+def test_microphone_of_the_virtual_pico(files: Path, model: str, most: float) -> None:
+    """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, or all rows of all layers, with no sample lost."""
     sound = marvin(reference_model("tflite") / "sww_easy10s.wav")
-    said = by_host(files / "step.mica", sound, "marvin", 0.95, 3)
-    heard = hear(files / "step.mica", sound, "marvin", 0.95, 3, 10.0)
+    said = by_host(files / model, sound, "marvin", 0.95, 3)
+    heard = hear(files / model, sound, "marvin", 0.95, 3, 10.0, slice_ms=30)
     print(f"{heard.used:.1%} of the time")
     assert heard.events == said and len(said) == 1
     # The recording has more than a second of nothing, which is told.
     assert [p for p in heard.problems if not p.startswith("all samples are the same")] == []
     assert heard.samples >= 9.9 * 16000
-    assert heard.used < 0.3
+    assert heard.used < most
 
 
 def test_whole_windows_leave_time_on_a_pico(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

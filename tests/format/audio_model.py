@@ -47,9 +47,34 @@ def _speech(name: str, inputs: tuple[int, ...], y: int) -> StepRecord:
     return StepRecord(name, "pcan_s8", inputs, (y,), p, blobs)
 
 
+def _normalised(name: str, inputs: tuple[int, ...], y: int) -> StepRecord:
+    constants = _constants(32, 30, 2, 2, False)
+    blobs = {k: constants[k] for k in ("window", "twiddles", "filters", "gains")}
+    blobs["curve"] = (np.arange(40) * 1500 - 30000).astype(np.int16)
+    p = {
+        "frame": 30,
+        "hop": 20,
+        "fft": 32,
+        "bands": 2,
+        "gains": 6,
+        "flags": audio.POWER,
+        "preemphasis": 1000,
+        "smooth": 2**14,
+        "alpha": 2**16 - 2**10,
+        "eps": 2**30,
+        "eps_exponent": -20,
+        "start": 0,
+        "start_exponent": 0,
+        "origin": -(2**17),
+        "points": 40,
+        "places": 3,
+    }
+    return StepRecord(name, "pcen_s8", inputs, (y,), p, blobs)
+
+
 def audio_model(seed: int = 1) -> ModelFile:
     """80 samples in; 3 frames of 3 coefficients, and 1 of 4 band powers, 5 of these from mirrored edges on, and 3 of 2 bands of speech, out;
-    and, with a noise in, these again with the noise that they leave."""
+    and, with a noise in, these again with the noise that they leave; the same of 2 bands that are divided by what they were."""
     tensors = [
         TensorRecord("x", "int16", (1, 80), offset=0),
         TensorRecord("coefficients", "int8", (1, 3, 3), scale=0.25, zero_point=-5, offset=160),
@@ -58,6 +83,8 @@ def audio_model(seed: int = 1) -> ModelFile:
         TensorRecord("speech", "int8", (1, 3, 2), scale=0.1, zero_point=-128, offset=224),
         TensorRecord("noise", "int8", (1, 4, 2), scale=0.1, zero_point=-3, offset=240),
         TensorRecord("goes on", "int8", (1, 7, 2), scale=0.1, zero_point=-128, offset=256),
+        TensorRecord("normalised", "int8", (1, 3, 2), scale=0.1, zero_point=-128, offset=272),
+        TensorRecord("and on", "int8", (1, 7, 2), scale=0.1, zero_point=-128, offset=288),
     ]
     common = {"gains": 12, "bands": 4, "mult": 2**30, "act_min": -128}
     steps = [
@@ -81,6 +108,7 @@ def audio_model(seed: int = 1) -> ModelFile:
         ),
     ]  # fmt: skip
     steps += [_speech("speech", (0,), 4), _speech("further", (0, 5), 6)]
+    steps += [_normalised("normalised", (0,), 7), _normalised("and on", (0, 5), 8)]
     for s in steps:
         s.scratch_min = s.scratch_want = scratch_min(s.kernel, tensors[s.outputs[0]].dims[-1], s.params)
-    return ModelFile(tensors, steps, [0, 5], [1, 2, 3, 4, 6], {"name": "audio"}, arena_bytes=272)
+    return ModelFile(tensors, steps, [0, 5], [1, 2, 3, 4, 6, 7, 8], {"name": "audio"}, arena_bytes=304)

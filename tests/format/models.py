@@ -14,6 +14,7 @@ from recurrent_model import recurrent_model
 from rich_model import rich_model
 from tabular_model import tabular_model
 from vector_model import vector_model
+from wide_model import wide_model
 
 from mica.format.codec import ModelFile
 
@@ -28,6 +29,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     codes_model,
     audio_model,
     axes_model,
+    wide_model,
 )
 
 

@@ -17,6 +17,7 @@ from recurrent_model import recurrent_model
 from tabular_model import tabular_model
 from test_corrupt import EDGES, OK, compare, driver, places, put  # noqa: F401 - driver is a fixture
 from vector_model import vector_model
+from wide_model import wide_model
 
 from mica import engine
 from mica.format import codec
@@ -32,9 +33,10 @@ MODELS = {
     "codes": codes_model,
     "audio": audio_model,
     "axes": axes_model,
+    "wide": wide_model,
 }
 # Large, and a wrong entry of theirs is only a wrong number: one word in 16 of them is tried.
-TABLES = ("gate", "candidate", "output", "window", "twiddles", "tables", "gains", "dct")
+TABLES = ("gate", "candidate", "output", "window", "twiddles", "tables", "gains", "dct", "exponentials")
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -221,6 +221,40 @@ def stream(
     return net.bytes([x], [y], first)
 
 
+def wide(seed: int = 0) -> bytes:
+    """int16 activations, int64 biases: CONV_2D, DEPTHWISE_CONV_2D, ADD, MAX_POOL_2D, TANH, MUL, AVERAGE_POOL_2D, FULLY_CONNECTED, SOFTMAX, QUANTIZE."""
+    rng, net = np.random.default_rng(seed), Tflite()
+
+    def tensor(shape: list[int], scale: float) -> int:
+        return net.tensor(shape, "int16", scale)
+
+    def bias(n: int, scale: np.ndarray | float) -> int:
+        return net.constant(rng.integers(-(2**22), 2**22, n).astype(np.int64), scale)
+
+    x, image = tensor([1, 6, 6, 2], 1e-4), [1, 6, 6, 4]
+    steps = 0.01 * rng.uniform(0.5, 1, 4)
+    a, d, s = tensor(image, 3e-4), tensor(image, 4e-4), tensor(image, 5e-4)
+    w = net.constant(_weights(rng, 4, 3, 3, 2), steps, 0, 0)
+    net.operator("CONV_2D", [x, w, bias(4, 1e-4 * steps)], [a], "Conv2DOptions", CONV)
+    w = net.constant(_weights(rng, 1, 3, 3, 4), steps, 0, 3)
+    options = {**CONV, "activation": 0, "depth_multiplier": 1}
+    net.operator("DEPTHWISE_CONV_2D", [a, w, bias(4, 3e-4 * steps)], [d], "DepthwiseConv2DOptions", options)
+    net.operator("ADD", [a, d], [s], "AddOptions", {"activation": 0})
+    pool = {"padding": 0, "stride_w": 1, "stride_h": 1, "filter_width": 3, "filter_height": 3, "activation": 0}
+    most = tensor(image, 5e-4)
+    net.operator("MAX_POOL_2D", [s], [most], "Pool2DOptions", pool)
+    bent, product, mean = tensor(image, 2.0**-15), tensor(image, 3e-4), tensor([1, 3, 3, 4], 3e-4)
+    net.operator("TANH", [most], [bent])
+    net.operator("MUL", [bent, d], [product], "MulOptions", {"activation": 0})
+    net.operator("AVERAGE_POOL_2D", [product], [mean], "Pool2DOptions", {**pool, "stride_w": 2, "stride_h": 2})
+    y, z, q = tensor([1, 5], 2.0**-12), tensor([1, 5], 2.0**-15), net.tensor([1, 5], scale=1 / 256, zero=-128)
+    w = net.constant(_weights(rng, 5, 36), 0.02)
+    net.operator("FULLY_CONNECTED", [mean, w, bias(5, 6e-6)], [y], "FullyConnectedOptions", {"activation": 0})
+    net.operator("SOFTMAX", [y], [z], "SoftmaxOptions", {"beta": 1.0})
+    net.operator("QUANTIZE", [z], [q])
+    return net.bytes([x], [z, q])
+
+
 NETS: dict[str, Callable[[], bytes]] = {
     "classifier": classifier,
     "moves": moves,
@@ -232,4 +266,5 @@ NETS: dict[str, Callable[[], bytes]] = {
     "dynamic": dynamic,
     "variables": stream,
     "speech": speech,
+    "int16": wide,
 }

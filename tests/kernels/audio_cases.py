@@ -75,10 +75,10 @@ def audio_cases() -> Iterator[Case]:
     mirror = audio.PAD | audio.MIRROR
     for samples, frame, hop, fft, bands, columns, flags, preemphasis, kinds, *edges in (
         (400, 60, 40, 64, 7, 4, audio.DCT, 0, ("", "ends", "silence", "quiet", "click")),
-        (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative")),
+        (33, 32, 1, 32, 1, 1, 0, 0, ("", "ends", "negative", "silence")),
         (1600, 480, 320, 512, 40, 10, audio.DCT | audio.PEAK, 0, ("", "square", "negative", "full")),
         (1100, 200, 300, 256, 9, 9, audio.LIMIT, 0, ("", "silence", "quiet")),
-        (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full")),
+        (2560, 1024, 512, 1024, 40, 40, audio.POWER | audio.LIMIT, 31744, ("", "ends", "square", "full", "silence")),
         (4200, 2048, 1000, 2048, 5, 3, audio.POWER | audio.PEAK | audio.DCT, 32768, ("", "ends", "click")),
         (31, 31, 65535, 32, 3, 3, audio.POWER, 1, ("", "negative", "full", "quiet")),
         (240, 240, 1, 256, 6, 6, audio.POWER, 0, ("skew", "deaf", "quiet", "click")),
@@ -163,3 +163,41 @@ def speech_cases() -> Iterator[Case]:
                 noise = _data(rng, (1, 4, bands), "extreme" if kind else "")
                 q = Output((1, frames + 4, bands), 0, -128, 7)
                 yield Case(f"{name} goes on", "pcan_s8", [x, noise], p, q, blobs, rows=1)
+
+
+def pcen_cases() -> Iterator[Case]:
+    """Noise that begins with a frame, with a number, and with any bytes; curves that rise, and any numbers; numbers as large and as small as there are."""
+    power, before = audio.POWER, audio.BEFORE
+    for samples, frame, hop, fft, bands, flags, emphasis, places, kinds in (
+        (1500, 480, 160, 512, 40, power, 0, 4, ("", "ends", "silence", "quiet", "click", "square")),
+        (701, 60, 40, 64, 5, before, 31744, 2, ("", "negative", "full", "wild")),
+        (400, 32, 50, 32, 3, power, 0, 8, ("", "ends", "full", "wild")),
+        (2100, 2048, 9, 2048, 2, 0, 1, 3, ("", "deaf")),
+        (300, 64, 30, 64, 3, power | before, 0, 5, ("", "skew")),
+    ):
+        for kind in kinds:
+            name = f"pcen {samples} {frame} {hop} {fft} {bands} {kind}"
+            rng = _rng(name)
+            x = sound(rng, samples, "ends" if kind in ("full", "wild") else kind)[None]
+            frames = audio.frames_of(samples - bool(flags & before), frame, hop)
+            p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "flags": flags, "preemphasis": emphasis}
+            blobs = tables(rng, p, bands, kind)
+            p |= {"smooth": 1638, "alpha": 64225, "eps": 2**30 + 12345, "eps_exponent": -40, "start": 0}
+            p |= {"start_exponent": int(rng.integers(-60, 20)), "origin": -(1 << 18), "points": 50 << places}
+            p |= {"places": places}
+            curve = np.linspace(-32000, 32000, p["points"]) + rng.integers(-300, 300, p["points"])
+            if kind in ("full", "wild"):
+                curve = rng.choice(np.array([-32768, 32767]), p["points"])
+                p |= {"alpha": 1 << 16, "eps": 2**31 - 1, "eps_exponent": 127, "origin": -(1 << 24)}
+            if kind == "full":
+                p |= {"smooth": 1 << 16, "alpha": 0, "eps": 0, "eps_exponent": -128, "origin": 1 << 24}
+            if kind in ("click", "wild", "skew"):
+                p |= {"start": int(rng.integers(1, 2**31))}
+            blobs = {k: blobs[k] for k in ("window", "twiddles", "filters", "gains")} | {
+                "curve": curve.astype(np.int16)
+            }
+            yield Case(name, "pcen_s8", [x], p, Output((1, frames, bands), 0, -128), blobs, rows=1)
+            if kind in ("", "wild", "full"):
+                noise = _data(rng, (1, 4, bands), "extreme" if kind else "")
+                q = Output((1, frames + 4, bands), 0, -128, 7)
+                yield Case(f"{name} goes on", "pcen_s8", [x, noise], p, q, blobs, rows=1)

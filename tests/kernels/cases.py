@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from arithmetic_cases import arithmetic
 from attention_cases import attention, rotations
-from audio_cases import audio_cases, speech_cases
+from audio_cases import audio_cases, pcen_cases, speech_cases
 from axes_cases import axes_cases
 from case import Case, _data, _rng
 from movement_cases import movement
@@ -19,6 +19,7 @@ from recurrent_cases import recurrences
 from tabular_cases import tabular_cases
 from transposed_cases import transposed
 from vector_cases import vector_cases
+from wide_cases import wide_cases
 
 from mica.kernels.integers import Output
 
@@ -358,5 +359,7 @@ CASES = [
     *vector_cases(),
     *audio_cases(),
     *speech_cases(),
+    *pcen_cases(),
     *axes_cases(),
+    *wide_cases(),
 ]

@@ -54,6 +54,8 @@ def model_of(c: Case, layout: Layout | None = None, in_place: int | None = None)
             zero = c.q.y_zero if is_y else zeros[i]
             plain = is_y and c.kernel == "softmax_s8" and len(c.blobs["table"]) == 256
             quant = {"scale": 1 / 256 if plain else 0.05, "zero_point": zero}
+        elif dtype == "int16" and is_y and c.kernel == "softmax_s16":
+            quant = {"scale": 2.0**-15}
         offset = tensors[in_place].offset if is_y and in_place is not None else at
         tensors.append(TensorRecord(f"t{i}", dtype, dims, offset=offset, **quant))  # type: ignore[arg-type]
         at += (int(np.prod(dims)) * schema.DTYPE_BYTES[dtype] + 15) & -16

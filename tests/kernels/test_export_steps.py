@@ -17,7 +17,7 @@ from one_step import model_of
 
 from mica.exporter import DOMAIN, FORMS, exact, export
 from mica.format.values import dequantise_f32, quantise_f32
-from mica.kernels import KERNEL_BY_NAME, KERNELS, audio, axes, tabular, vectors
+from mica.kernels import KERNEL_BY_NAME, KERNELS, audio, axes, pcen, tabular, vectors, wide
 
 # Cases of each kernel that ONNX's operators cannot say, at the most: everything else has a form.
 WITHOUT_FORM = {
@@ -82,7 +82,8 @@ def test_the_exact_form_is_exact(kernel: str) -> None:
 
 
 def test_kernels_without_a_form_are_known() -> None:
-    rows = {k.name for k in (*tabular.KERNELS, *vectors.KERNELS, *audio.KERNELS, *axes.KERNELS)}
+    more = (*tabular.KERNELS, *vectors.KERNELS, *audio.KERNELS, *pcen.KERNELS, *axes.KERNELS, *wide.KERNELS)
+    rows = {k.name for k in more}
     assert {k.name for k in KERNELS} - set(FORMS) == {"attend_s8", "recurrent_s8", "rotate_s8", *rows}
 
 

@@ -29,6 +29,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "tokens": ("tests/format/test_tokens.py",),
     "fleet": ("tests/fleet/test_hostile.py", "tests/fleet/test_fleet_push.py", "tests/fleet/test_fleet_rom.py"),
     "sound": ("tests/e2e/test_listen.py",),
+    "microphone": ("tests/device/test_pico_microphone.py", "-k", "filled or soft_reset"),
     "motion": ("tests/e2e/test_watch.py",),
     "wire": ("tests/device/test_hostile_board.py", "-k", "damage_on_its_way"),
 }

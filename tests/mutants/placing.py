@@ -24,6 +24,7 @@ OTHERS = {
     "usermod_c/runtime/tokens.c": "tokens",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("fleet", "fleet_push", "fleet_rom", "mqtt")), "fleet"),
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),
+    "firmware/mica/pio_i2s.py": "microphone",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("motion", "analog")), "motion"),
 }
 SWAPS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}

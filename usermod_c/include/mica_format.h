@@ -515,6 +515,80 @@
 #define MICA_AXES_S8_PARAM_FLAGS 7
 #define MICA_AXES_S8_PARAM_ACT_MIN 8
 #define MICA_AXES_S8_PARAM_ACT_MAX 9
+#define MICA_KERNEL_PCEN_S8 57
+#define MICA_PCEN_S8_BLOB_WINDOW 0              // i16
+#define MICA_PCEN_S8_BLOB_TWIDDLES 1            // i16
+#define MICA_PCEN_S8_BLOB_FILTERS 2             // u16
+#define MICA_PCEN_S8_BLOB_GAINS 3               // u16
+#define MICA_PCEN_S8_BLOB_CURVE 4               // i16
+#define MICA_PCEN_S8_PARAM_FRAME 0
+#define MICA_PCEN_S8_PARAM_HOP 1
+#define MICA_PCEN_S8_PARAM_FFT 2
+#define MICA_PCEN_S8_PARAM_BANDS 3
+#define MICA_PCEN_S8_PARAM_GAINS 4
+#define MICA_PCEN_S8_PARAM_FLAGS 5
+#define MICA_PCEN_S8_PARAM_PREEMPHASIS 6
+#define MICA_PCEN_S8_PARAM_SMOOTH 7
+#define MICA_PCEN_S8_PARAM_ALPHA 8
+#define MICA_PCEN_S8_PARAM_EPS 9
+#define MICA_PCEN_S8_PARAM_EPS_EXPONENT 10
+#define MICA_PCEN_S8_PARAM_START 11
+#define MICA_PCEN_S8_PARAM_START_EXPONENT 12
+#define MICA_PCEN_S8_PARAM_ORIGIN 13
+#define MICA_PCEN_S8_PARAM_POINTS 14
+#define MICA_PCEN_S8_PARAM_PLACES 15
+#define MICA_KERNEL_CONV2D_S16 60
+#define MICA_CONV2D_S16_BLOB_WEIGHTS 0          // i8
+#define MICA_CONV2D_S16_BLOB_BIAS 1             // i32
+#define MICA_CONV2D_S16_BLOB_MULT 2             // i32
+#define MICA_CONV2D_S16_BLOB_SHIFT 3            // i8
+#define MICA_CONV2D_S16_PARAM_KERNEL_H 0
+#define MICA_CONV2D_S16_PARAM_KERNEL_W 1
+#define MICA_CONV2D_S16_PARAM_STRIDE_H 2
+#define MICA_CONV2D_S16_PARAM_STRIDE_W 3
+#define MICA_CONV2D_S16_PARAM_DILATION_H 4
+#define MICA_CONV2D_S16_PARAM_DILATION_W 5
+#define MICA_CONV2D_S16_PARAM_PAD_TOP 6
+#define MICA_CONV2D_S16_PARAM_PAD_LEFT 7
+#define MICA_CONV2D_S16_PARAM_GROUPS 8
+#define MICA_CONV2D_S16_PARAM_ACT_MIN 9
+#define MICA_CONV2D_S16_PARAM_ACT_MAX 10
+#define MICA_KERNEL_POOL_S16 61
+#define MICA_POOL_S16_BLOB_MULT 0               // i32
+#define MICA_POOL_S16_BLOB_SHIFT 1              // i8
+#define MICA_POOL_S16_PARAM_KERNEL_H 0
+#define MICA_POOL_S16_PARAM_KERNEL_W 1
+#define MICA_POOL_S16_PARAM_STRIDE_H 2
+#define MICA_POOL_S16_PARAM_STRIDE_W 3
+#define MICA_POOL_S16_PARAM_DILATION_H 4
+#define MICA_POOL_S16_PARAM_DILATION_W 5
+#define MICA_POOL_S16_PARAM_PAD_TOP 6
+#define MICA_POOL_S16_PARAM_PAD_LEFT 7
+#define MICA_POOL_S16_PARAM_LARGEST 8
+#define MICA_POOL_S16_PARAM_ACT_MIN 9
+#define MICA_POOL_S16_PARAM_ACT_MAX 10
+#define MICA_KERNEL_BINARY_S16 62
+#define MICA_BINARY_S16_PARAM_MULT_A 0
+#define MICA_BINARY_S16_PARAM_MULT_B 1
+#define MICA_BINARY_S16_PARAM_MULT_AB 2
+#define MICA_BINARY_S16_PARAM_SHIFT 3
+#define MICA_BINARY_S16_PARAM_ACT_MIN 4
+#define MICA_BINARY_S16_PARAM_ACT_MAX 5
+#define MICA_KERNEL_LUT_S16 63
+#define MICA_LUT_S16_BLOB_TABLE 0               // i16
+#define MICA_LUT_S16_PARAM_BITS 0
+#define MICA_KERNEL_SOFTMAX_S16 64
+#define MICA_SOFTMAX_S16_BLOB_EXPONENTIALS 0    // u32
+#define MICA_KERNEL_WIDEN_S16 65
+#define MICA_WIDEN_S16_PARAM_MULT 0
+#define MICA_WIDEN_S16_PARAM_SHIFT 1
+#define MICA_WIDEN_S16_PARAM_ACT_MIN 2
+#define MICA_WIDEN_S16_PARAM_ACT_MAX 3
+#define MICA_KERNEL_NARROW_S8 66
+#define MICA_NARROW_S8_PARAM_MULT 0
+#define MICA_NARROW_S8_PARAM_SHIFT 1
+#define MICA_NARROW_S8_PARAM_ACT_MIN 2
+#define MICA_NARROW_S8_PARAM_ACT_MAX 3
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -560,49 +634,65 @@
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
     X(axes_s8, AXES_S8, 1, 1, 0, INT16, INT16, INT8) \
+    X(pcen_s8, PCEN_S8, 1, 2, 0, INT16, INT8, INT8) \
+    X(conv2d_s16, CONV2D_S16, 1, 1, 0, INT16, INT16, INT16) \
+    X(pool_s16, POOL_S16, 1, 1, 0, INT16, INT16, INT16) \
+    X(binary_s16, BINARY_S16, 2, 2, 1, INT16, INT16, INT16) \
+    X(lut_s16, LUT_S16, 1, 1, 1, INT16, INT16, INT16) \
+    X(softmax_s16, SOFTMAX_S16, 1, 1, 1, INT16, INT16, INT16) \
+    X(widen_s16, WIDEN_S16, 1, 1, 0, INT8, INT8, INT16) \
+    X(narrow_s8, NARROW_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
-// One X(operator) for each kernel that an engine may have.
+// One X(operator, name) for each kernel that an engine may have.
 #define MICA_OPERATORS(X) \
-    X(conv2d) \
-    X(depthwise_conv2d) \
-    X(fully_connected) \
-    X(max_pool2d) \
-    X(average_pool2d) \
-    X(add) \
-    X(softmax) \
-    X(lut) \
-    X(transpose) \
-    X(move) \
-    X(concat) \
-    X(pad) \
-    X(gather) \
-    X(resize_linear) \
-    X(embedding) \
-    X(mul) \
-    X(minmax) \
-    X(matmul) \
-    X(reduce) \
-    X(argmax) \
-    X(div) \
-    X(layer_norm) \
-    X(conv_transpose2d) \
-    X(recurrent) \
-    X(log_softmax) \
-    X(features) \
-    X(ranks) \
-    X(trees) \
-    X(distances) \
-    X(nearest) \
-    X(machine) \
-    X(log_mel) \
-    X(scatter) \
-    X(attend) \
-    X(rotate) \
-    X(pcan) \
-    X(forest) \
-    X(top_k) \
-    X(pick) \
-    X(axes)
+    X(conv2d, conv2d_s8) \
+    X(depthwise_conv2d, depthwise_conv2d_s8) \
+    X(fully_connected, fully_connected_s8) \
+    X(max_pool2d, max_pool2d_s8) \
+    X(average_pool2d, average_pool2d_s8) \
+    X(add, add_s8) \
+    X(softmax, softmax_s8) \
+    X(lut, lut_s8) \
+    X(transpose, transpose_s8) \
+    X(move, move_s8) \
+    X(concat, concat_s8) \
+    X(pad, pad_s8) \
+    X(gather, gather_s8) \
+    X(resize_linear, resize_linear_s8) \
+    X(embedding, embedding_s8) \
+    X(mul, mul_s8) \
+    X(minmax, minmax_s8) \
+    X(matmul, matmul_s8) \
+    X(reduce, reduce_s8) \
+    X(argmax, argmax_s8) \
+    X(div, div_s8) \
+    X(layer_norm, layer_norm_s8) \
+    X(conv_transpose2d, conv_transpose2d_s8) \
+    X(recurrent, recurrent_s8) \
+    X(log_softmax, log_softmax_s8) \
+    X(features, features_s8) \
+    X(ranks, ranks_s8) \
+    X(trees, trees_s8) \
+    X(distances, distances_s8) \
+    X(nearest, nearest_s8) \
+    X(machine, machine_s8) \
+    X(log_mel, log_mel_s8) \
+    X(scatter, scatter_s8) \
+    X(attend, attend_s8) \
+    X(rotate, rotate_s8) \
+    X(pcan, pcan_s8) \
+    X(forest, forest_s8) \
+    X(top_k, top_k_s8) \
+    X(pick, pick_s8) \
+    X(axes, axes_s8) \
+    X(pcen, pcen_s8) \
+    X(conv2d_s16, conv2d_s16) \
+    X(pool_s16, pool_s16) \
+    X(binary_s16, binary_s16) \
+    X(lut_s16, lut_s16) \
+    X(softmax_s16, softmax_s16) \
+    X(widen_s16, widen_s16) \
+    X(narrow, narrow_s8)
 
 #endif

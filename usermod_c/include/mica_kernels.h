@@ -791,6 +791,28 @@ typedef struct {
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
 mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what);
 
+// ---- pcen_s8: bands of sound, each divided by a power of what it was before: per-channel energy normalisation; formula: SPEC.md, kernel 57
+//   sound: as of log_mel_s8, of its flags power and before alone; its floor, its DCT, bias and requantisation are not looked at
+//   noise int8 [4, bands] or NULL, and y, as of pcan_s8; of a band of which nothing is known the noise is `start`, or its first energy where that is 0
+//   curve int16 [points]: 2^8 times the output, at logarithms that lie 2^-places apart, the first at `origin`
+//   scratch: mica_pcen_s8_scratch_bytes; rows: 1
+#define MICA_PCEN_ONE (1 << 16)  // of smooth and alpha
+typedef struct {
+    mica_log_mel_s8_t sound;
+    const int8_t *noise;
+    const int16_t *curve;
+    uint32_t smooth, alpha;
+    int32_t eps, start, origin;
+    int16_t eps_exponent, start_exponent;
+    uint16_t points;
+    uint8_t places;
+    int8_t noise_zero;
+} mica_pcen_s8_t;
+
+uint32_t mica_pcen_s8_scratch_bytes(const mica_pcen_s8_t *p);
+mica_status_t mica_pcen_s8_check_constants(const mica_pcen_s8_t *p, const char **what);
+void mica_pcen_s8_prepare(mica_pcen_s8_t *p);  // as of log_mel_s8
+
 // ---- axes_s8: features of the axes of a window; formula: SPEC.md, kernel 56
 //   x int16 [rows, axes]; y int8 [axes, each], or [each, axes] with the flag across; bias, mult and shift one for each of y
 //   stats: each - bands digits of 4 bits, MICA_AXES_MEAN and so on, the first the lowest; filters [bands, 2]: first bin and number of bins; least [axes]
@@ -826,11 +848,102 @@ mica_status_t mica_axes_s8_check_constants(const mica_axes_s8_t *p, const char *
 // Of constants that are checked: which bins are needed, and the flag circle.
 void mica_axes_s8_prepare(mica_axes_s8_t *p);
 
+// ---- kernels of int16: zero points are 0; int16 buffers lie on multiples of 2
+// conv2d_s16: y = clamp(requant(bias[o] + sum of x * w)), as conv2d_s8, outside the image x reads 0; sums have 64 bits
+//   x int16 [1, H, W, Cin]; y int16 [1, OH, OW, Cout]; weights int8 [Cout, KH, KW, Cin / groups]; bias, mult, shift one for each
+//   output channel; rows: OH
+typedef struct {
+    const int16_t *x;
+    int16_t *y;
+    const int8_t *weights;
+    const int32_t *bias, *mult;
+    const int8_t *shift;
+    mica_window_t win;
+    uint16_t groups;
+    int16_t act_min, act_max;
+} mica_conv2d_s16_t;
+
+uint32_t mica_conv2d_s16_reduction(const mica_conv2d_s16_t *p);  // weights of one output channel
+mica_status_t mica_conv2d_s16_check_constants(const mica_conv2d_s16_t *p, const char **what);
+
+// pool_s16: y = clamp(requant(|sum of x|, mult[e], shift[e]), with the sign of the sum), e = n - 1, or 0 with one entry;
+//   with `largest` y = clamp(largest x)
+//   x int16 [1, H, W, C]; y int16 [1, OH, OW, C]; n: taps inside the image, others do not count; rows: OH
+typedef struct {
+    const int16_t *x;
+    int16_t *y;
+    const int32_t *mult;  // `entries` of them
+    const int8_t *shift;
+    mica_window_t win;
+    uint32_t entries;     // 1 or kernel_h * kernel_w; with `largest` 0
+    int16_t act_min, act_max;
+    uint8_t largest;
+} mica_pool_s16_t;
+
+mica_status_t mica_pool_s16_check_constants(const mica_pool_s16_t *p, const char **what);
+
+// binary_s16: y = clamp((a * mult_a + b * mult_b + a * b * mult_ab + 2^(shift - 1)) >> shift), with numpy broadcasting
+//   mica_broadcast_shapes fills shape; rows: elements of y
+typedef struct {
+    const int16_t *a, *b;
+    int16_t *y;
+    int32_t mult_a, mult_b, mult_ab;
+    mica_broadcast_t shape;
+    int16_t act_min, act_max;
+    uint8_t shift;  // 1 to 62
+} mica_binary_s16_t;
+
+// lut_s16: with u = x + 2^15, d = 16 - bits, t = table + (u >> d): y = t[0] + (((t[1] - t[0]) * (u mod 2^d) + 2^(d-1)) >> d)
+//   x, y int16 [n]; table int16 [2^bits + 1]; rows: n
+#define MICA_LUT_S16_MOST_BITS 12
+typedef struct {
+    const int16_t *x;
+    int16_t *y;
+    const int16_t *table;
+    uint32_t n;
+    uint8_t bits;  // 1 to MICA_LUT_S16_MOST_BITS
+} mica_lut_s16_t;
+
+// softmax_s16: e[i] = (table[d >> 8] * table[256 + (d & 255)] + 2^23) >> 24, d = max(x) - x[i];
+//   y[i] = min(32767, (2^16 * e[i] / sum(e) + 1) >> 1), row by row
+//   x, y int16 [rows, axis]; table uint32 [512], table[0] = 2^24, table[1..256) <= 2^24, table[256] >= 1,
+//   axis * table[256..512) <= 2^31; rows: rows
+typedef struct {
+    const int16_t *x;
+    int16_t *y;
+    const uint32_t *table;
+    uint32_t rows;
+    uint16_t axis;
+} mica_softmax_s16_t;
+
+mica_status_t mica_softmax_s16_check_constants(const mica_softmax_s16_t *p, const char **what);
+
+// widen_s16: y = clamp(requant(x - x_zero)); narrow_s8: y = clamp(y_zero + requant(x)); elements: n, rows: n
+typedef struct {
+    const int8_t *x;
+    int16_t *y;
+    int32_t mult;
+    uint32_t n;
+    int16_t act_min, act_max;
+    int8_t shift;
+    int8_t x_zero;
+} mica_widen_s16_t;
+
+typedef struct {
+    const int16_t *x;
+    int8_t *y;
+    int32_t mult;
+    uint32_t n;
+    int8_t act_min, act_max;
+    int8_t shift;
+    int8_t y_zero;
+} mica_narrow_s8_t;
+
 // ---- what every kernel has
-#define MICA_DECLARE(name) \
-    mica_status_t mica_##name##_s8_check(const mica_##name##_s8_t *p, const char **what); \
-    uint32_t mica_##name##_s8_rows(const mica_##name##_s8_t *p); \
-    void mica_##name##_s8_ref(const mica_##name##_s8_t *p, MICA_KERNEL_ARGS);
+#define MICA_DECLARE(op, name) \
+    mica_status_t mica_##name##_check(const mica_##name##_t *p, const char **what); \
+    uint32_t mica_##name##_rows(const mica_##name##_t *p); \
+    void mica_##name##_ref(const mica_##name##_t *p, MICA_KERNEL_ARGS);
 MICA_OPERATORS(MICA_DECLARE)
 #undef MICA_DECLARE
 

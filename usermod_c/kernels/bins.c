@@ -1,6 +1,6 @@
-// From a frame to the squares of its bins, for log_mel_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
+// From a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
 #include "log_mel.h"
-#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_AXES_S8)
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #include "requant.h"
 
@@ -297,9 +297,23 @@ static int32_t bins_of(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *l
     return exponent + s;
 }
 
+static bool is_silent(const int32_t *z, uint32_t n) {
+    int32_t all = 0;
+    for (; n; --n) {
+        all |= *z++;
+    }
+    return all == 0;
+}
+
 int32_t mica_spectrum(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, uint32_t begin, int32_t *z) {
     int32_t exponent;
     uint32_t used = loops->take(p, begin, z, &exponent);
+    if (used == 0 && is_silent(z, p->fft)) {  // so are all bins; the exponent is what they would have
+        for (uint32_t h = 4; h < p->fft / 2u; h *= 2) {
+            exponent -= 2;
+        }
+        return exponent - 1;
+    }
     exponent += transform(loops, p->twiddles, z, p->fft / 2u, &used);
     return exponent + bins_of(p, loops, z, used);
 }

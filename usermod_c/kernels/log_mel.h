@@ -1,4 +1,4 @@
-// The inner loops of log_mel_s8 and axes_s8, which instruction sets may have of their own; the rest of a frame is the same everywhere.
+// The inner loops of log_mel_s8, pcen_s8 and axes_s8, which instruction sets may have of their own; the rest of a frame is the same everywhere.
 #ifndef MICA_LOG_MEL_H
 #define MICA_LOG_MEL_H
 
@@ -34,7 +34,7 @@ uint32_t mica_log_mel_sample_bits_from(const mica_log_mel_s8_t *p, uint32_t begi
 // Pairs of the frame from pair k on, shifted by s and times the window, into z. Returns their bits.
 uint32_t mica_log_mel_take_from(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t s, uint32_t k);
 
-// What both need, in bins.c. Of p only x, window, twiddles, frame, fft, preemphasis, flags, bin_begin and bin_end are looked at.
+// What all need, in bins.c. Of p only x, window, twiddles, frame, fft, preemphasis, flags, bin_begin and bin_end are looked at.
 mica_status_t mica_spectrum_check_turns(const int16_t *window, uint32_t frame, const int16_t *twiddles, uint32_t fft, const char **what);
 // Whether twiddle factor 0 is 1, and all others are those of the first eighth with parts swapped and negated.
 bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft);
@@ -44,9 +44,18 @@ int32_t mica_spectrum_bits(uint32_t v);  // how many v has
 int32_t mica_spectrum_log2(uint64_t v);  // in units of 2^-16, v >= 1
 uint32_t mica_spectrum_root(uint32_t v);  // in units of 2^-8, rounded
 
+// Filter b of log_mel_s8 or pcen_s8: its bins are within those that there are whatever the table says, which may be in flash that has changed since it was checked.
+typedef struct {
+    uint32_t begin, end;
+} mica_log_mel_filter_t;
+mica_log_mel_filter_t mica_log_mel_filter(const mica_log_mel_s8_t *p, uint32_t b);
+// Of the constants window, twiddles, filters and gains.
+mica_status_t mica_log_mel_check_tables(const mica_log_mel_s8_t *p, const char **what);
+
 void mica_axes_s8_with(
     const mica_axes_s8_t *p, const mica_log_mel_loops_t *loops, void *scratch, uint32_t row_begin, uint32_t row_end);
 void mica_log_mel_s8_with(
     const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z, uint32_t row_begin, uint32_t row_end);
+void mica_pcen_s8_with(const mica_pcen_s8_t *p, const mica_log_mel_loops_t *loops, int32_t *z);
 
 #endif

@@ -684,6 +684,58 @@ static void bilinear_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *
     }
 }
 
+#ifdef MICA_PICTURE_WORDS
+// rest / of in units of 2^-32, rounded up: so much too large that sums of `of` of them are what they should be, rounded down.
+static uint32_t fraction(uint32_t rest, uint32_t of) {
+    uint32_t found = 0;
+    for (uint32_t k = 0; k < 32; k++) {
+        rest <<= 1;
+        found <<= 1;
+        if (rest >= of) {
+            rest -= of;
+            found++;
+        }
+    }
+    return found + (rest != 0);
+}
+
+typedef void boxes_loop_t(const mica_picture_boxes_t *args);
+
+// Loops of an instruction set that take boxes as they are, pixel after pixel; or null.
+static boxes_loop_t *boxes_of(const job_t *j) {
+    const bool forward = j->form.to[0] == 0 && j->form.pixel == 3;
+    switch (j->kind) {
+        case TRIPLES:
+            return MICA_PICTURE_BOXES_TRIPLES;
+        case WORDS:
+            return MICA_PICTURE_BOXES_WORDS;
+        case SWAPPED:
+            return MICA_PICTURE_BOXES_SWAPPED;
+        case CHROMA:
+            return !forward || ((uintptr_t)j->frame & 3) ? NULL : j->form.first == 0 ? MICA_PICTURE_BOXES_YUYV : MICA_PICTURE_BOXES_UYVY;
+        default:
+            return NULL;
+    }
+}
+
+// What they are given in every row.
+static mica_picture_boxes_t boxes_args(const job_t *j, const boxes_t *b) {
+    const form_t *f = &j->form;
+    const bool blue_first = j->kind == TRIPLES && f->first != 0;
+    const uint32_t first = blue_first ? 2 : 0, odd = j->kind == CHROMA ? b->x & 1 : 0;
+    return (mica_picture_boxes_t) {
+        .step = fraction(b->rest, b->of),
+        .stride = b->stride,
+        .what = j->kind == CHROMA ? odd : !j->colour ? 0 : f->to[first] == 0 ? 1 : 2,
+        .narrow = b->nx,
+        .wide = b->nx + (b->rest != 0),
+        .tables = { f->tables[j->colour ? first : 0], f->tables[1], f->tables[2 - first] },
+        .first = blue_first ? 29 : 77,
+        .last = blue_first ? 77 : 29,
+    };
+}
+#endif
+
 static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out) {
     const mica_picture_t *p = j->p;
     const uint32_t w = p->w, h = p->h, pixel = j->colour ? j->form.pixel : 1;
@@ -701,6 +753,15 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
     means_t *fast = columns_of(j->kind);
     const uint32_t inside = j->kind == PAIRS ? j->form.first : 0; // of a word
     const bool words = b.nx != 0 && (uintptr_t)(j->frame - inside) % 4 == 0 && b.stride % 4 == 0;
+    #ifdef MICA_PICTURE_WORDS
+    boxes_loop_t *loop = nx < 2 || nx + (rest != 0) > 4 || ny > 4 || (j->colour && pixel != 3) ? NULL : boxes_of(j);
+    const bool quarters = nx == 2 && rest == 0 && (j->kind == WORDS || j->kind == SWAPPED) && !j->colour
+        && ((uintptr_t)j->frame | b.stride | b.x * 2) % 4 == 0;
+    mica_picture_boxes_t args;
+    if (loop != NULL) {
+        args = boxes_args(j, &b);
+    }
+    #endif
     uint32_t first = begin * h / p->out_h, over = begin * h % p->out_h;
     for (uint32_t y = begin; y < end; y++, out += p->out_w * pixel) {
         over += rest_y;
@@ -711,6 +772,23 @@ static void area_rows(const job_t *j, uint32_t begin, uint32_t end, int8_t *out)
         const uint8_t *row = j->frame + (p->y + first) * j->stride;
         first += b.ny;
         b.ny = b.ny == 0 ? 1 : b.ny;
+        #ifdef MICA_PICTURE_WORDS
+        if (quarters && b.ny == 2) {
+            (j->kind == WORDS ? MICA_PICTURE_QUARTERS : MICA_PICTURE_QUARTERS_SWAPPED)(row + b.x * 2, b.stride, out, out + p->out_w, j->form.tables[0]);
+            continue;
+        }
+        if (loop != NULL && b.ny <= 4) {
+            args.out = out;
+            args.out_end = out + p->out_w * pixel;
+            args.back = 0 - (b.ny - 1) * b.stride;
+            args.rows = b.ny;
+            args.thin = b.reciprocals[0];
+            args.thick = b.reciprocals[1];
+            args.pixels = row + (j->kind == CHROMA ? b.x & ~1u : b.x) * j->size;
+            loop(&args);
+            continue;
+        }
+        #endif
         if (words && fast != NULL && (!packed(j->kind) || ny <= FIELDS_ROOM)) {
             fast(j->kind, j->colour, row - inside, &b, &j->form, out);
         } else {

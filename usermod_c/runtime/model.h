@@ -61,7 +61,7 @@ typedef struct mica_step mica_step_t;
 struct mica_step {
     uint32_t (*run)(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes);  // op.h
     union {
-        #define MICA_PARAMETERS(name) mica_##name##_s8_t name;
+        #define MICA_PARAMETERS(op, name) mica_##name##_t op;
         MICA_OPERATORS(MICA_PARAMETERS)
         #undef MICA_PARAMETERS
     } p;
@@ -116,6 +116,8 @@ int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t 
 void mica_load_window(mica_step_record_t *r, mica_window_t *w);
 // The parameters act_min, at i, and act_max behind it.
 void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max);
+// The same of int16, act_min at most act_max; and that the zero points of int16 tensors are 0. act_min and act_max may be null.
+void mica_load_wide(mica_step_record_t *r, uint32_t i, int16_t *act_min, int16_t *act_max);
 // Constant i, `bytes` long and aligned in DATA.
 const void *mica_load_blob(mica_step_record_t *r, uint32_t i, size_t bytes, uint32_t align);
 uint32_t mica_load_blob_bytes(const mica_step_record_t *r, uint32_t i);
@@ -127,6 +129,8 @@ void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weigh
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner);
 // The product of the dimensions of a sound or its rows, of which all but the last `inner` have to be 1; 0 where they are not.
 uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t inner);
+// Whether x[1] is the noise of y, which has a row or more, and that in the last four.
+bool mica_load_kept(mica_step_record_t *r);
 // Whether x[0] and y differ in their last dimension at most; the product of those before it, and both of these.
 bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint16_t *out_n);
 // Whether x[0] and y have one shape; one scale and zero point.

@@ -7,12 +7,13 @@
 #include "model.h"
 
 // A step's run(), in the file of its operator: rows [begin, end) as far as there are so many; returns how many there are.
-#define MICA_RUN_ROWS(kernel, KERNEL) \
+#define MICA_RUN_ROWS(kernel, KERNEL) MICA_RUN_ROWS_OF(kernel, mica_##kernel##_s8_rows, MICA_##KERNEL##_S8)
+#define MICA_RUN_ROWS_OF(op, rows_of, variant) \
     static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) { \
-        const uint32_t rows = mica_##kernel##_s8_rows(&s->p.kernel); \
+        const uint32_t rows = rows_of(&s->p.op); \
         end = end < rows ? end : rows; \
         if (begin < end) { \
-            MICA_##KERNEL##_S8(&s->p.kernel, begin, end, scratch, scratch_bytes); \
+            variant(&s->p.op, begin, end, scratch, scratch_bytes); \
         } \
         return rows; \
     }
@@ -50,7 +51,11 @@ uint32_t mica_conv2d_by_pixels(const mica_step_t *s, mica_step_t *to);  // not w
 // Where s is the mean of a whole image: the same step with a row for every four channels, as many as this returns; else 0.
 uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);  // not without MICA_AVERAGE_POOL2D_S8
 
-#define MICA_LOADER(name) mica_status_t mica_load_##name(mica_step_record_t *r, mica_step_t *s);
+// What log_mel_s8 and pcen_s8 have in common: the first parameters, up to pre-emphasis, and the first constants, but for those behind the filters.
+void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);
+void mica_load_sound_tables(mica_step_record_t *r, mica_log_mel_s8_t *p);
+
+#define MICA_LOADER(op, name) mica_status_t mica_load_##op(mica_step_record_t *r, mica_step_t *s);
 MICA_OPERATORS(MICA_LOADER)
 #undef MICA_LOADER
 

@@ -27,14 +27,11 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     p->noise = NULL;
     p->noise_zero = 0;
     if (r->n_inputs > 1) {
-        const mica_tensor_t *noise = &r->x[1];
-        const bool kept = rows > 4 && noise->rank >= 2 && noise->dims[noise->rank - 2] == 4 && noise->dims[noise->rank - 1] == p->bands
-            && noise->bytes == 4u * p->bands;
-        if (!mica_load_require(r, kept, MICA_ERR_SHAPE, "the noise is none of the bands")) {
+        if (!mica_load_kept(r)) {
             return r->err->status;
         }
-        p->noise = noise->data;
-        p->noise_zero = (int8_t)noise->zero_point;
+        p->noise = r->x[1].data;
+        p->noise_zero = (int8_t)r->x[1].zero_point;
         p->frames = rows - 4;
     }
     p->y_zero = (int8_t)r->y.zero_point;

@@ -164,6 +164,38 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_AXES_S8:
             return mica_load_axes;
         #endif
+        #ifndef MICA_WITHOUT_PCEN_S8
+        case MICA_KERNEL_PCEN_S8:
+            return mica_load_pcen;
+        #endif
+        #ifndef MICA_WITHOUT_CONV2D_S16
+        case MICA_KERNEL_CONV2D_S16:
+            return mica_load_conv2d_s16;
+        #endif
+        #ifndef MICA_WITHOUT_POOL_S16
+        case MICA_KERNEL_POOL_S16:
+            return mica_load_pool_s16;
+        #endif
+        #ifndef MICA_WITHOUT_BINARY_S16
+        case MICA_KERNEL_BINARY_S16:
+            return mica_load_binary_s16;
+        #endif
+        #ifndef MICA_WITHOUT_LUT_S16
+        case MICA_KERNEL_LUT_S16:
+            return mica_load_lut_s16;
+        #endif
+        #ifndef MICA_WITHOUT_SOFTMAX_S16
+        case MICA_KERNEL_SOFTMAX_S16:
+            return mica_load_softmax_s16;
+        #endif
+        #ifndef MICA_WITHOUT_WIDEN_S16
+        case MICA_KERNEL_WIDEN_S16:
+            return mica_load_widen_s16;
+        #endif
+        #ifndef MICA_WITHOUT_NARROW_S8
+        case MICA_KERNEL_NARROW_S8:
+            return mica_load_narrow;
+        #endif
         default:
             return NULL;
     }

@@ -34,6 +34,18 @@ void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *a
     *act_max = (int8_t)mica_load_param(r, i + 1, -128, 127);
 }
 
+void mica_load_wide(mica_step_record_t *r, uint32_t i, int16_t *act_min, int16_t *act_max) {
+    if (act_min != NULL) {
+        *act_min = (int16_t)mica_load_param(r, i, INT16_MIN, INT16_MAX);
+        *act_max = (int16_t)mica_load_param(r, i + 1, *act_min, INT16_MAX);
+    }
+    bool sound = r->y.dtype != MICA_DTYPE_INT16 || r->y.zero_point == 0;
+    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+        sound = sound && (r->x[k].dtype != MICA_DTYPE_INT16 || r->x[k].zero_point == 0);
+    }
+    mica_load_require(r, sound, MICA_ERR_RANGE, "a zero point of int16 that is not 0");
+}
+
 void mica_load_window(mica_step_record_t *r, mica_window_t *w) {
     const mica_tensor_t *x = &r->x[0], *y = &r->y;
     if (x->rank != 4 || y->rank != 4 || x->dims[0] != 1 || y->dims[0] != 1) {
@@ -133,6 +145,14 @@ uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t
         n *= t->dims[i];
     }
     return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
+}
+
+bool mica_load_kept(mica_step_record_t *r) {
+    const mica_tensor_t *noise = &r->x[1];
+    const uint32_t rows = r->y.dims[r->y.rank - 2], bands = r->y.dims[r->y.rank - 1];
+    const bool kept = rows > 4 && noise->rank >= 2 && noise->dims[noise->rank - 2] == 4 && noise->dims[noise->rank - 1] == bands
+        && noise->bytes == 4u * bands;
+    return mica_load_require(r, kept, MICA_ERR_SHAPE, "the noise is none of the bands");
 }
 
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {

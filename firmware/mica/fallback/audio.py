@@ -43,6 +43,15 @@ def _root(roots, v):
     return (r + (1 << (z // 2 - 1))) >> z // 2 if z else r
 
 
+def as_sizes(exponent, flags, roots, bins):
+    """Make the squares in `bins` sizes where the flag power is not set; return the exponent of what they are, from that of the sizes."""
+    if flags & _POWER:
+        return exponent * 2
+    for k in range(len(bins)):
+        bins[k] = _root(roots, bins[k])
+    return exponent - 8
+
+
 def _limit(re, im, n, bits):
     """Shift the first n numbers to the right until they fit so many bits and a sign; return by how many."""
     most = 0
@@ -141,14 +150,19 @@ def check_turns(step, fft, window, twiddles):
         step.want(v > -0x8000, "the window is -32768 somewhere")
 
 
-def _check(step, fft, bands, columns, filters, constants):
-    check_turns(step, fft, constants["window"], constants["twiddles"])
+def check_filters(step, fft, bands, filters, gains):
+    """Refuse filters that are none of the bins, and gains that are none of the filters'."""
     total = 0
     for b in range(bands):
         first, n = filters[2 * b], filters[2 * b + 1]
         step.want(first + n <= fft // 2 + 1, "a filter is none of the bins")
         total += n
-    step.want(total == len(constants["gains"]), "the filters' gains are not all that there are")
+    step.want(total == len(gains), "the filters' gains are not all that there are")
+
+
+def _check(step, fft, bands, columns, filters, constants):
+    check_turns(step, fft, constants["window"], constants["twiddles"])
+    check_filters(step, fft, bands, filters, constants["gains"])
     dct = constants["dct"]
     for c in range(columns):
         if len(dct):
@@ -201,7 +215,7 @@ def log_mel_s8(step):
     x, y = step.x[0].data, step.y.data
     logs, roots = log_table(), root_table()
     cut = array("i", bytes(4 * frame))
-    half, bins = fft // 2, [0] * (fft // 2 + 1)
+    bins = [0] * (fft // 2 + 1)
     into_bins = spectrum(fft, window, twiddles, cut, bins)
 
     def run():
@@ -226,12 +240,7 @@ def log_mel_s8(step):
                 most |= v if v >= 0 else ~v
             places = 15 if emphasis else 0
             exponent = into_bins(max(_bits(most), places) - 15) - places
-            if flags & _POWER:
-                exponent *= 2
-            else:
-                exponent -= 8
-                for k in range(half + 1):
-                    bins[k] = _root(roots, bins[k])
+            exponent = as_sizes(exponent, flags, roots, bins)
             up = floor_exponent - exponent
             much = max(up + _bits(lowest) - 62, 0) if lowest else 0
             up -= much
@@ -349,19 +358,41 @@ def _natural(logs, v, places):
     return min(((e << places) + 0x8000) >> 16 & 0xFFFFFFFF, 65535)
 
 
+def noise_of(step, rows, bands):
+    """Return the noise that goes on, and its zero point; None where there is none."""
+    if len(step.x) == 1:
+        return None, 0
+    low = step.x[1].shape
+    alike = volume(low[:-2]) == 1 and tuple(low[-2:]) == (4, bands)
+    step.want(alike and rows > 4, "the noise is none of the bands")
+    return step.x[1].data, step.x[1].zero_point
+
+
+def take_noise(noise, kept, zero):
+    """Put together the words of a noise, of zeros where kept is None."""
+    for b in range(len(noise)):
+        noise[b] = 0
+        for k in range(4 if kept is not None else 0):
+            noise[b] |= (kept[k * len(noise) + b] - zero & 255) << 8 * k
+
+
+def put_noise(noise, y, at, zero):
+    """Put its bytes into y, from y[at] on."""
+    for k in range(4):
+        for v in noise:
+            y[at] = ((v >> 8 * k) + zero + 128 & 255) - 128
+            at += 1
+
+
 def pcan_s8(step):
     """A row for each frame of speech."""
     shape, rows = step.x[0].shape, step.y.shape
     step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
     step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
     frames, bands = rows[-2:]
-    kept = step.x[1].data if len(step.x) > 1 else None
-    zero, y_zero = 0, step.y.zero_point
-    if kept is not None:
-        low, zero = step.x[1].shape, step.x[1].zero_point
-        alike = volume(low[:-2]) == 1 and tuple(low[-2:]) == (4, bands)
-        step.want(alike and frames > 4, "the noise is none of the bands")
-        frames -= 4
+    kept, zero = noise_of(step, frames, bands)
+    y_zero = step.y.zero_point
+    frames -= 4 if kept is not None else 0
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
     frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
@@ -388,10 +419,7 @@ def pcan_s8(step):
     noise = [0] * bands
 
     def run():
-        for b in range(bands):
-            noise[b] = 0
-            for k in range(4 if kept is not None else 0):
-                noise[b] |= (kept[k * bands + b] - zero & 255) << 8 * k
+        take_noise(noise, kept, zero)
         at = 0
         for r in range(frames):
             begin, most = r * hop, 0
@@ -429,9 +457,7 @@ def pcan_s8(step):
                     y[at] = finish(_natural(logs, v, log_places) if v > 1 else 0)
                     at += 1
                 total = following
-        for k in range(4 if kept is not None else 0):
-            for b in range(bands):
-                y[at] = ((noise[b] >> 8 * k) + y_zero + 128 & 255) - 128
-                at += 1
+        if kept is not None:
+            put_noise(noise, y, at, y_zero)
 
     return run

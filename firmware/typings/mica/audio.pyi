@@ -1,3 +1,4 @@
+from array import array
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -8,6 +9,8 @@ class Event(NamedTuple):
     score: float
     ms: int
     problem: str | None
+
+def room(samples: int, block: int) -> array[int]: ...
 
 class Ring:
     source: Any

@@ -15,6 +15,7 @@ from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
+from mica.kernels import wide
 from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
@@ -128,7 +129,7 @@ def compare(
     evaluation.check_labels(data, runner.model)
     given = runner.model.tensors[runner.model.inputs[0]]
     shape = given.dims
-    if given.dtype == "int16":
+    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in runner.model.steps):
         data = replace(data, x=sounds.as_reals(data.x, given.scale))
 
     def predict(x: np.ndarray) -> np.ndarray:

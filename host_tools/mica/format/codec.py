@@ -161,7 +161,8 @@ class ModelFile:
 
 def step_flags(step: StepRecord) -> int:
     """The flags that are true of a step's constants: FAST where the fast kernels may take it."""
-    return schema.STEP_FLAGS["FAST"] if check.fast_is_true(step.blobs) else 0
+    fast = KERNEL_BY_NAME[step.kernel].x_type == "int8" and check.fast_is_true(step.blobs)
+    return schema.STEP_FLAGS["FAST"] if fast else 0
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,8 @@ Array = np.ndarray
 Rule = Callable[[Array, float, int], Array]  # numbers, scale, zero point
 
 LOW, HIGH = -128, 127  # int8
+LOW16, HIGH16 = -(2**15), 2**15 - 1  # int16
+QUANTISED = ("int8", "int16")  # element types that stand for real numbers
 
 
 class Quantised(Protocol):
@@ -37,6 +39,12 @@ class Quantised(Protocol):
 def clip_s8(q: Array) -> Array:
     """Numbers into the range of int8; the type stays."""
     out: Array = np.clip(q, LOW, HIGH)
+    return out
+
+
+def clip_s16(q: Array) -> Array:
+    """The same for int16."""
+    out: Array = np.clip(q, LOW16, HIGH16)
     return out
 
 
@@ -68,6 +76,11 @@ def quantise_f64(x: Array, scale: float, zero_point: int) -> Array:
     return saturate(np.rint(np.asarray(x, np.float64) / scale) + zero_point)
 
 
+def quantise16_f64(x: Array, scale: float) -> Array:
+    """Real numbers -> int16 in double precision; the zero point of int16 is 0."""
+    return clip_s16(np.rint(np.asarray(x, np.float64) / scale)).astype(np.int16)
+
+
 def dequantise_f64(q: Array, scale: float, zero_point: int) -> Array:
     """Integers -> float64."""
     out: Array = (np.asarray(q, np.float64) - zero_point) * scale
@@ -88,7 +101,7 @@ def quantise_input(x: Array, t: Quantised) -> Array:
         return np.rint(np.asarray(x, np.float64)).astype(np.int32).reshape(t.dims)
     if t.dtype == "int16":
         q = np.rint(np.asarray(x, np.float32) / np.float32(t.scale)) + t.zero_point
-        return np.clip(q, -(2**15), 2**15 - 1).astype(np.int16).reshape(t.dims)
+        return clip_s16(q).astype(np.int16).reshape(t.dims)
     return quantise_f32(x, t.scale, t.zero_point).reshape(t.dims)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
+from mica.ir.pcen import Pcen
 from mica.ir.speech import Speech
 
 IN_GRAPH = "graph"  # how a front end was asked for that the model brought itself
@@ -25,7 +26,7 @@ class FrontEnd:
     before the first frame: a sound that goes on. edges: frames reach beyond the sound, the first of them begins `pad` samples before it,
     and there are `rows` of them; what lies outside is zero, or the sound mirrored at its first and last sample. shift: for all
     columns, or float64 [columns]. speech: it is computed with these integers, and with nothing of window, filters and what follows but `least` and `most`.
-    keeps: its noise goes on from run to run.
+    keeps: its noise goes on from run to run. pcen: that stands in the place of the logarithm, and factor, floor and shift are not looked at.
     """
 
     rate: int  # samples a second
@@ -53,6 +54,7 @@ class FrontEnd:
     step: float = 1.0
     speech: Speech | None = None
     keeps: bool = False
+    pcen: Pcen | None = None
 
     @property
     def input_shape(self) -> tuple[int, ...]:

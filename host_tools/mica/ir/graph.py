@@ -15,27 +15,44 @@ from typing import Any
 
 import numpy as np
 
-from mica.format.values import dequantise_f64, levels, quantise_f64
+from mica.format.values import HIGH, HIGH16, LOW, LOW16, dequantise_f64, quantise16_f64, quantise_f64
 
 
 @dataclass(frozen=True)
 class Quant:
-    """How integers stand for real numbers: real = scale * (q - zero_point), q int8, one scale for the whole tensor."""
+    """How integers stand for real numbers: real = scale * (q - zero_point), one scale for the whole tensor.
+
+    q is int8; with bits = 16 it is int16, and the zero point 0.
+    """
 
     scale: float
     zero_point: int
+    bits: int = 8
+
+    @property
+    def dtype(self) -> str:
+        """Element type of the integers."""
+        return "int16" if self.bits == 16 else "int8"
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least integer and the largest."""
+        return (LOW16, HIGH16) if self.bits == 16 else (LOW, HIGH)
 
     def quantise(self, real: np.ndarray) -> np.ndarray:
-        """Real numbers -> int8, for tables and constants."""
+        """Real numbers -> integers, for tables and constants."""
+        if self.bits == 16:
+            return quantise16_f64(real, self.scale)
         return quantise_f64(real, self.scale, self.zero_point)
 
     def dequantise(self, q: np.ndarray) -> np.ndarray:
-        """int8 -> float32 real numbers."""
+        """Integers -> float32 real numbers."""
         return dequantise_f64(q, self.scale, self.zero_point).astype(np.float32)
 
     def levels(self) -> np.ndarray:
-        """The real numbers of all 256 integers, float64."""
-        return levels(self.scale, self.zero_point)
+        """The real numbers of all 256 integers, or 65536, float64."""
+        low, high = self.limits
+        return dequantise_f64(np.arange(low, high + 1), self.scale, self.zero_point)
 
 
 @dataclass
@@ -99,6 +116,7 @@ class Graph:
         ] = []  # an input and an output that are one tensor, which lives from run to run
         self.labels: list[str] = []  # names of the classes, where the file has some
         self.warnings: list[str] = []  # what the importer has to say to a person
+        self.coarser: list[str] = []  # int16 tensors that become int8
         self._serial = itertools.count()
 
     def __iter__(self) -> Iterator[Node]:

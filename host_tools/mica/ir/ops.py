@@ -139,6 +139,7 @@ UNARY_FUNCTIONS = {
     "power": 1,  # exponent
     "power_of": 1,  # base
     "quantise": 2,  # scale, zero point: rounds to what int8 can hold; where a quantised model says so
+    "quantise16": 1,  # scale: likewise to int16
     "reciprocal": 1,  # numerator
     "round": 0,
     "selu": 2,

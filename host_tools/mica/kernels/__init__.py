@@ -12,6 +12,7 @@ from mica.kernels import (
     elementwise,
     movement,
     norm,
+    pcen,
     pool,
     recurrent,
     reduce,
@@ -19,6 +20,7 @@ from mica.kernels import (
     softmax,
     tabular,
     vectors,
+    wide,
 )
 from mica.kernels.base import Kernel
 
@@ -37,8 +39,10 @@ FAMILIES: dict[str, tuple[Kernel, ...]] = {
     "tabular": tabular.KERNELS,
     "vectors": vectors.KERNELS,
     "audio": audio.KERNELS,
+    "pcen": pcen.KERNELS,
     "axes": axes.KERNELS,
     "attention": attention.KERNELS,
+    "wide": wide.KERNELS,
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

@@ -78,9 +78,7 @@ def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
 
 def _log_mel_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     check_turns(blobs)
-    filters = blobs["filters"].astype(np.int64)
-    require(bool((filters.sum(axis=1) <= p["fft"] // 2 + 1).all()), "a filter is none of the bins")
-    require(int(filters[:, 1].sum()) == p["gains"], "the filters' gains are not all that there are")
+    check_filters(p, blobs)
     if p["flags"] & DCT:
         sums = np.abs(blobs["dct"].astype(np.int64)).sum(axis=-1)
         require(bool((sums <= DCT_LIMIT).all()), "a sum of the DCT can overflow")
@@ -246,21 +244,33 @@ def check_turns(blobs: Blobs) -> None:
     require(sound, "a twiddle factor is longer than 1")
 
 
-def logarithms(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
-    """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
-    flags = p["flags"]
+def check_filters(p: Params, blobs: Blobs) -> None:
+    """Filters lie within the bins, and the gains are theirs."""
+    filters = blobs["filters"].astype(np.int64)
+    require(bool((filters.sum(axis=1) <= p["fft"] // 2 + 1).all()), "a filter is none of the bins")
+    require(int(filters[:, 1].sum()) == p["gains"], "the filters' gains are not all that there are")
+
+
+def band_sums(x: Array, blobs: Blobs, p: Params, rows: int) -> tuple[Array, Array]:
+    """Sums of powers or sizes times the gains, int64 [rows, bands], and their exponents [rows]."""
     bins, exponent = spectrum(x, p, blobs, rows)
-    bins, exponent = (bins, 2 * exponent) if flags & POWER else (root_table(bins), exponent - 8)
-    peak, minus = 1, 0
-    if flags & PEAK:
-        peak = max(int(x.max()), 1)
-        minus = int(log2_table(np.array([peak]))[0]) * (2 if flags & POWER else 1)
+    bins, exponent = (bins, 2 * exponent) if p["flags"] & POWER else (root_table(bins), exponent - 8)
     gains = blobs["gains"].astype(np.int64)
     sums, at = np.zeros((len(bins), p["bands"]), np.int64), 0
     for b, (first, n) in enumerate(blobs["filters"].astype(np.int64).tolist()):
         sums[:, b] = (bins[:, first : first + n] * gains[at : at + n] >> 16).sum(axis=1)
         at += n
-    sums, exponent = _with_floor(sums, exponent, p, peak)
+    return sums, exponent
+
+
+def logarithms(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
+    """int64 [frames, bands]: logarithms to base 2 in units of 2**-16."""
+    flags = p["flags"]
+    peak, minus = 1, 0
+    if flags & PEAK:
+        peak = max(int(x.max()), 1)
+        minus = int(log2_table(np.array([peak]))[0]) * (2 if flags & POWER else 1)
+    sums, exponent = _with_floor(*band_sums(x, blobs, p, rows), p, peak)
     return log2_table(np.maximum(sums, 1)) + (exponent << 16)[:, None] - minus
 
 
@@ -285,18 +295,26 @@ def _log_mel_scratch(p: Params) -> int:
     return 4 * max(p["fft"] + copy, p["fft"] // 2 + 1 + p["bands"])
 
 
+def size_or_power(p: Params) -> str:
+    """The kind of its cost."""
+    return "power" if p["flags"] & POWER else "size"
+
+
+def bins_held(step: Step) -> int:
+    """From the first bin that a filter holds to the last."""
+    held = step.blobs["filters"].astype(np.int64)
+    held = held[held[:, 1] > 0]
+    return int(held.sum(axis=1).max() - held[:, 0].min()) if len(held) else 0
+
+
 def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     frames, points = y.dims[-2], p["fft"]
-    kind = "power" if p["flags"] & POWER else "size"
-    held = step.blobs["filters"].astype(np.int64)
-    held = held[held[:, 1] > 0]
-    bins = int(held.sum(axis=1).max() - held[:, 0].min()) if len(held) else 0
-    return kind, {
+    return size_or_power(p), {
         "sample": float(frames * p["frame"]),
         "turn": float(frames * points * (points.bit_length() - 1)),
         "point": float(frames * points),
-        "bin": float(frames * bins),
+        "bin": float(frames * bins_held(step)),
         "gain": float(frames * p["gains"]),
         "band": float(frames * p["bands"]),
         "product": float(elements(y) * (p["bands"] if p["flags"] & DCT else 1)),

@@ -59,10 +59,15 @@ class _Cut:
     alone: bool  # words of one part at a time, and sums of all output channels
 
 
-def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Iterator[_Cut]:
+def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int, of: int) -> Iterator[_Cut]:
+    """All of them; parts are multiples of `of` channels."""
     (_, _, _, cin), (_, oh, ow, cout), p = xs[0].dims, y.dims, step.params
-    room, most_part = scratch - -(-cin // 4) * 4, TWINS_WORDS // p["kernel_h"]
+    room, most_part = scratch - -(-cin // 4) * 4, TWINS_WORDS // p["kernel_h"] // of * of
     parts = -(-cin // most_part)
+
+    def part(n: int) -> int:
+        return -(-cin // (n * of)) * of
+
     alone = [n for n in (max(2, parts) * 2**i for i in range(3)) if n <= 4 * parts and -(-cin // n) >= LEAST_PART]
     pairs = -(-ow // 2)
     for rows in sorted({-(-oh // n) for n in range(1, oh + 1)}, reverse=True):
@@ -72,7 +77,7 @@ def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Iterator[_Cut]:
         if most >= 1:
             yield _Cut(rows, in_rows, groups, -(-groups // most), parts, False)
         for n in alone:
-            most = room // (32 * -(-cin // n) * in_rows + 32 * cout * rows + 16)
+            most = room // (32 * part(n) * in_rows + 32 * cout * rows + 16)
             if most >= 1:
                 yield _Cut(rows, in_rows, groups, -(-groups // most), n, True)
 
@@ -84,18 +89,22 @@ def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
     if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= TWINS_WORDS or ow < 2:
         return None
     words = p["kernel_h"] * cin
-    if step.unpacking:  # a row of weights as bytes
+    looked_up = step.unpacking > 0 and cin % 4 == 0 and p["kernel_h"] <= TWINS_WORDS // 4
+    decoded = step.unpacking > 0 and not looked_up
+    if decoded:  # a row of weights as bytes
         scratch -= -(-3 * words // 8) * 8
 
-    def decoding(c: _Cut) -> float:  # in words of three weights, which take half as long to decode as to unpack
-        return 0.5 * (c.parts if c.alone else 1) * c.tiles * cout * words if step.unpacking else 0.0
+    def decoding(c: _Cut) -> float:  # of codes beside bytes, in words of three weights that are unpacked
+        if decoded:
+            return 0.5 * (c.parts if c.alone else 1) * c.tiles * cout * words
+        return 0.09 * c.tiles * cout * words if looked_up else 0.0
 
     def cycles(c: _Cut) -> float:  # as in kernels/isa/armv6m/conv2d_twins.c
         calls = 78 * c.parts if c.alone else 26
         group = cout * (c.rows * (6 * words + 33 + 18 * c.parts) + 14 * c.parts) + c.in_rows * (10 * cin + calls) + 300
         return c.groups * group + c.tiles * (cout * (2.75 * words + 53 * c.parts) + 60) + 3 * decoding(c)
 
-    c = min(_cuts(step, xs, y, scratch), key=cycles, default=None)
+    c = min(_cuts(step, xs, y, scratch, 4 if looked_up else 1), key=cycles, default=None)
     if c is None:
         return None
     return "twins", {

@@ -229,14 +229,28 @@ def _feature(p: Params, lut: list[int], logs: list[int], signal: int, smooth: in
     return min(log_of(logs, v, p["log_places"]), 65535) if v > 1 else 0, noise
 
 
+_SHIFTS = 8 * np.arange(KEPT)[:, None]
+
+
+def from_bytes(rows: Array, bands: int, zero: int) -> list[int]:
+    """A noise, words of 32 bits, of the rows that go on."""
+    words: list[int] = ((rows.reshape(KEPT, bands).astype(np.int64) - zero) % 256 << _SHIFTS).sum(axis=0).tolist()
+    return words
+
+
+def to_bytes(noise: Sequence[int], zero: int) -> Array:
+    """int8 [KEPT, bands]."""
+    return (((np.array(noise)[None] >> _SHIFTS) + zero) % 256).astype(np.uint8).view(np.int8)
+
+
 def pcan_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Some seconds of speech, a row for each frame."""
-    bands, shifts = p["bands"], 8 * np.arange(KEPT)[:, None]
+    bands = p["bands"]
     noise = [0] * bands
     if len(xs) > 1:
-        noise = ((xs[1].reshape(KEPT, bands).astype(np.int64) - q.b_zero) % 256 << shifts).sum(axis=0).tolist()
+        noise = from_bytes(xs[1], bands, q.b_zero)
     v = features(xs[0].reshape(-1), blobs, p, frames_of(len(xs), q.dims), noise)
     y = clamp(q.y_zero + requantise(v, p["mult"], p["shift"]), p)
     if len(xs) > 1:
-        y = np.concatenate([y, (((np.array(noise)[None] >> shifts) + q.y_zero) % 256).astype(np.uint8).view(np.int8)])
+        y = np.concatenate([y, to_bytes(noise, q.y_zero)])
     return y.reshape(q.dims)

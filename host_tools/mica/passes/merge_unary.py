@@ -20,6 +20,7 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import POINTWISE
 from mica.passes import dead_code
+from mica.passes.quantised_values import is_quantise
 
 MOST = 64  # operators in one table; more are merged in several turns
 
@@ -48,7 +49,7 @@ def _takes_part(g: Graph, node: Node | None) -> bool:
     """A pointwise operator of tensors of the output's shape, and numbers."""
     if node is None or node.op not in POINTWISE:
         return False
-    if node.op == "Unary" and node.attrs["function"] == "quantise":
+    if is_quantise(node):
         return False
     shape = g.value(node.outputs[0]).shape
     return all(_number(g, i) is not None or (not g.is_const(i) and g.value(i).shape == shape) for i in node.inputs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME, POINTWISE
+from mica.passes.quantised_values import is_quantise
 from mica.reference import float_ops
 
 # Operators whose results depend on nothing but their inputs, all of them real numbers.
@@ -91,7 +92,7 @@ def _depends_on_nothing_else(g: Graph, node: Node, known: set[str]) -> bool:
     activations = [v.name for v in values if v.data is None]
     as_in_the_file = any(v.weight_scale is not None or v.quant is not None for v in (*values, g.value(node.outputs[0])))
     as_in_the_file |= node.attrs.get("weight_steps") is not None
-    quantises = node.op == "Unary" and node.attrs["function"] == "quantise"
+    quantises = is_quantise(node)
     return bool(activations) and known.issuperset(activations) and not as_in_the_file and not quantises
 
 

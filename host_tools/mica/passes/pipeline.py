@@ -46,6 +46,7 @@ from mica.passes import (
     scatter_rows,
     sound_weights,
     transposes,
+    wide,
 )
 
 Pass = Callable[[Graph], Graph]
@@ -101,6 +102,7 @@ CORE_PASSES: tuple[tuple[str, Pass], ...] = (
     ("recognise_rotation", recognise_rotation.run),  # before merge_moves, which looks through the copies of the halves
     ("merge_moves", merge_moves.run),  # after transposes, which cancels most of them against each other
     ("dead_code", dead_code.run),  # copies that others went round
+    ("wide", wide.run),  # last: operators are what they will be
     ("limits", limits.run),
 )
 

@@ -4,7 +4,7 @@
     Unary(MaxPool2d(x), quantise)           =>   MaxPool2d(Unary(x, quantise)), and on from there: a selection of
                                                  elements has the scale of what it selects from
     Unary(x, quantise), x with that quant   =>   x
-    Unary(x, quantise), x with another      =>   stays: a table from integers to integers, behind a selection
+    Unary(x, quantise), x with another      =>   stays: a table from integers to integers, behind a selection or another such
     Unary(x, clip), x with a quant          =>   its output has that of x, unless the model says another
 
 A value that is rounded in several ways takes the finest; the others become tables behind it.
@@ -36,6 +36,8 @@ def _step(g: Graph) -> bool:
         if not is_quantise(node):
             continue
         x, grid = g.value(node.inputs[0]), grid_of(node)
+        if x.quant is None and is_quantise(producers.get(x.name)):
+            x.quant = grid_of(producers[x.name])
         if x.quant is None:
             x.quant = _of_selection(g, x.name, producers)
         if x.quant is None:

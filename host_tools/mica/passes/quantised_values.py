@@ -40,7 +40,9 @@ class View:
 
     @property
     def grid(self) -> Quant:
-        """As int8."""
+        """As int8, or int16."""
+        if self.dtype == "int16":
+            return Quant(self.scale, 0, 16)
         return Quant(self.scale, self.zero_point - 128 if self.dtype == "uint8" else self.zero_point)
 
 
@@ -60,16 +62,20 @@ def run(g: Graph) -> Graph:
 
 
 def quantise(x: str, y: str, name: str, grid: Quant) -> Node:
-    """y = what int8 with this scale and zero point makes of x."""
-    return Node("Unary", name, [x], [y], {"function": "quantise", "arguments": (grid.scale, grid.zero_point)})
+    """y = what int8 with this scale and zero point makes of x, or int16 with this scale."""
+    wide = {"function": "quantise16", "arguments": (grid.scale,)}
+    narrow = {"function": "quantise", "arguments": (grid.scale, grid.zero_point)}
+    return Node("Unary", name, [x], [y], wide if grid.bits == 16 else narrow)
 
 
 def is_quantise(node: Node | None) -> bool:
-    return node is not None and node.op == "Unary" and node.attrs["function"] == "quantise"
+    return node is not None and node.op == "Unary" and node.attrs["function"] in ("quantise", "quantise16")
 
 
 def grid_of(node: Node) -> Quant:
     """Scale and zero point of a quantise node."""
+    if node.attrs["function"] == "quantise16":
+        return Quant(node.attrs["arguments"][0], 0, 16)
     return Quant(*node.attrs["arguments"])
 
 
@@ -151,8 +157,10 @@ class _Rewriter:
 
     def _view(self, node: Node, dtype: str) -> View:
         """Parameters of a QuantizeLinear or DequantizeLinear of an activation."""
-        if dtype not in ("int8", "uint8"):
-            raise ValueError(f"activations of {dtype}; mica's are int8 or uint8. Quantise the model to 8 bits")
+        if dtype not in ("int8", "uint8", "int16"):
+            raise ValueError(f"activations of {dtype}; mica's are int8, uint8 or int16. Quantise the model to 8 bits")
+        if dtype == "int16" and self._parameter(node, 2, "zero point"):
+            raise ValueError("activations of int16 with a zero point other than 0")
         scale = self._parameter(node, 1, "scale")
         if not (np.isfinite(scale) and scale > 0):
             raise ValueError(f"a scale of {scale}")

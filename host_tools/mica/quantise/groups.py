@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME
 from mica.quantise.calibrate import Range
@@ -128,8 +127,9 @@ def _note(groups: Groups, name: str, r: Range) -> None:
 
 
 def real_range(q: Quant) -> Range:
-    """What int8 with this scale can hold."""
-    return Range((LOW - q.zero_point) * q.scale, (HIGH - q.zero_point) * q.scale)
+    """What integers with this scale can hold."""
+    low, high = q.limits
+    return Range((low - q.zero_point) * q.scale, (high - q.zero_point) * q.scale)
 
 
 def constants(g: Graph, node: Node) -> list[np.ndarray]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from mica.format.weights import CODE_BITS, CODES, INT8
 from mica.ir.graph import Graph, Node, Quant
+from mica.passes.wide import is_wide
 from mica.quantise import moments, rounding, simulate
 from mica.quantise.calibrate import Samples
 from mica.quantise.chains import ALONE, Chain
@@ -57,7 +58,7 @@ def _nobody() -> None:
 
 def candidates(g: Graph) -> list[str]:
     """Layers that four bits may serve, by the names of their outputs, in order."""
-    nodes = [n for n in g.nodes if n.op in OPS and not n.attrs.get(OFFSET_TABLE)]
+    nodes = [n for n in g.nodes if n.op in OPS and not n.attrs.get(OFFSET_TABLE) and not is_wide(g, n.outputs[0])]
     return [n.outputs[0] for n in nodes if all(g.is_const(i) for i in n.inputs[1:]) and _large(g, n)]
 
 

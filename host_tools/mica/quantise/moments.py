@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Runs, Samples
 from mica.quantise.equalise import LINEAR
@@ -83,7 +82,7 @@ class Adder:
         steps = x.reshape(len(x), -1, places.channels) / np.float32(m.quant.scale)
         integers = np.rint(steps)
         integers += m.quant.zero_point
-        np.clip(integers, LOW, HIGH, out=integers)
+        np.clip(integers, *m.quant.limits, out=integers)
         m.count += len(x) * len(places.at)
         steps *= FINE
         m.exact += places.sums(np.rint(steps, out=steps), 0)

@@ -1,8 +1,8 @@
-"""Noise that goes on from run to run: the state of features of speech.
+"""Noise that goes on from run to run: the state of features of speech, and of energies that are divided by what they were.
 
 x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its last four, the bytes of the noise
 
-with n and n' tied. All have the scale of y, so that the state begins at its zero point, which is a noise of 0.
+with n and n' tied. All have the scale of y, so that the state begins at its zero point, which is a noise of 0, or one that is not known yet.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from mica.ir.graph import Graph, Node, Value
 from mica.kernels.speech import KEPT
 
+KEEPS = ("pcan_s8", "pcen_s8")  # kernels
 Tie = tuple[str, str]
 
 
@@ -22,7 +23,7 @@ def keep(g: Graph, outputs: Iterable[str]) -> list[Tie]:
     asked = set(outputs)
     ties: list[Tie] = []
     for at, node in reversed(list(enumerate(g.nodes))):
-        if node.op == "pcan_s8" and node.outputs[0] in asked:
+        if node.op in KEEPS and node.outputs[0] in asked:
             moves, tie = split(g, node)
             g.nodes[at + 1 : at + 1] = moves
             ties.insert(0, tie)
@@ -32,7 +33,7 @@ def keep(g: Graph, outputs: Iterable[str]) -> list[Tie]:
 
 
 def split(g: Graph, node: Node) -> tuple[list[Node], Tie]:
-    """Gives a pcan_s8 its state; returns the copies behind it."""
+    """Gives one of KEEPS its state; returns the copies behind it."""
     y = g.value(node.outputs[0])
     rows, bands = y.shape[-2:]
 

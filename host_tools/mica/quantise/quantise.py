@@ -14,6 +14,7 @@ from mica.ir.graph import Graph, Value
 from mica.passes.refusal import Refusals
 from mica.quantise.calibrate import Range
 from mica.quantise.kernels import STEPS
+from mica.quantise.kernels.wide import STEPS as WIDE_STEPS
 from mica.quantise.params import choose_quants
 
 
@@ -24,11 +25,12 @@ def quantise(g: Graph, ranges: Mapping[str, Range]) -> Graph:
     out = Graph(g.name, g.inputs, g.outputs)
     for name, value in g.values.items():
         if value.data is None:
-            dtype = "int32" if value.dtype == "int32" else reals.get(name, "int8")
+            dtype = "int32" if value.dtype == "int32" else reals.get(name, quants[name].dtype)
             out.values[name] = Value(name, value.shape, dtype, None, quants[name])
     refusals = Refusals()
     for node in g.nodes:
         with refusals.at(node):
-            STEPS[node.op](g, out, node)
+            wide = quants[node.outputs[0]].bits == 16 or any(i in quants and quants[i].bits == 16 for i in node.inputs)
+            (WIDE_STEPS if wide else STEPS)[node.op](g, out, node)
     refusals.stop()
     return out

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mica.format.values import HIGH, LOW
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.calibrate import Batch, Runs, Samples
@@ -69,11 +68,12 @@ def apply(g: Graph, node: Node, arrays: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def rounded(x: np.ndarray, q: Quant) -> np.ndarray:
-    """float32 -> float32: to the nearest value that an int8 stands for."""
+    """float32 -> float32: to the nearest value that an integer stands for."""
     scale = np.float32(q.scale)
     with np.errstate(over="ignore"):  # what is far outside of the range is cut off below
         y = np.rint(x / scale)
-    np.clip(y, LOW - q.zero_point, HIGH - q.zero_point, out=y)
+    low, high = q.limits
+    np.clip(y, low - q.zero_point, high - q.zero_point, out=y)
     y *= scale
     return np.asarray(y)
 

@@ -72,7 +72,7 @@ class _Rewriter:
             self._begin(w.name, axis)
         nodes, g.nodes = g.nodes, self.nodes
         for node in nodes:
-            if node.op in ("log_mel_s8", "pcan_s8") and not self.rows:
+            if node.op in ("log_mel_s8", *noise.KEEPS) and not self.rows:
                 self._front_end(node)
                 continue
             self._node(node)
@@ -98,25 +98,23 @@ class _Rewriter:
 
     def _front_end(self, node: Node) -> None:
         p, x, y = node.attrs, node.inputs[0], node.outputs[0]
-        if node.op == "pcan_s8":
-            self._begin(y, len(self.shapes[y]) - 2)
-            self.g.value(x).shape = (*self.shapes[x][:-1], p["frame"] + (self.w.rows - 1) * p["hop"])
-            moves, tie = noise.split(self.g, node)
-            self.nodes += [node, *moves]
-            self.done.ties.append(tie)
-            self.done.layers.append(node.name)  # whose rows depend on all before: what reads it may need them all
-            return
-        if p["flags"] & audio.PEAK:
+        flags = p.get("flags", 0)
+        if flags & audio.PEAK:
             raise MicaError(
                 f"{self.what}: the front end divides by the largest sample of all rows (peak=yes)", todo="take peak=no"
             )
-        if p["preemphasis"] and not p["flags"] & audio.BEFORE:
+        if p.get("preemphasis") and not flags & audio.BEFORE:
             raise MicaError(f"{self.what}: pre-emphasis needs the sample before the new ones", todo="add before=yes")
-        before = bool(p["flags"] & audio.BEFORE)
+        before = bool(flags & audio.BEFORE)
         self._begin(y, len(self.shapes[y]) - 2)
         samples = before + p["frame"] + (self.w.rows - 1) * p["hop"]
         self.g.value(x).shape = (*self.shapes[x][:-1], samples)
         self.nodes.append(node)
+        if node.op in noise.KEEPS:
+            moves, tie = noise.split(self.g, node)
+            self.nodes += moves
+            self.done.ties.append(tie)
+            self.done.layers.append(node.name)  # whose rows depend on all before: what reads it may need them all
 
     def _set(self, name: str, r: Rows) -> None:
         """The value holds its new rows alone; all of them where there are no others."""

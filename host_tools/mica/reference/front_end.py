@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 
 from mica.ir.front_end import FrontEnd
+from mica.ir.pcen import Pcen
 from mica.kernels.audio import padded
 from mica.kernels.speech import features as speech_features
 from mica.reference import exact, functions
@@ -47,9 +48,30 @@ def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
     if f.power:  # a square has twice the places: what the first part left out
         rest = exact.whole_rows(sizes - whole.numbers * whole.unit, places)
         sums = np.maximum(sums + exact.rows_with_rows(rest, filters), 0.0)
+    if f.pcen is not None:
+        y = normalised(f.pcen, sums)
+        return y if f.least is None and f.most is None else np.clip(y, f.least, f.most)
     log = functions.log(np.maximum(sums, max(f.floor, 1e-300)) if f.limit else np.maximum(sums + f.floor, 1e-300))
     y = f.factor * (exact.with_rows(log, dct[0]) if dct else log) + f.shift
     return np.asarray(np.clip(y, f.least, f.most) if (f.least, f.most) != (None, None) else y)
+
+
+def normalised(p: Pcen, energies: np.ndarray) -> np.ndarray:
+    """Energies [frames, bands], each by those before."""
+    smooth, before = np.empty_like(energies), energies[0] if p.start is None else np.full(energies.shape[1], p.start)
+    for row, energy in zip(smooth, energies, strict=True):
+        row[:] = before = (1 - p.s) * before + p.s * energy
+    logs = functions.log(np.maximum(energies, 1e-300)) - p.alpha * functions.log(np.maximum(smooth + p.eps, 1e-300))
+    return np.asarray(curve(p, logs))
+
+
+def curve(p: Pcen, logs: np.ndarray) -> np.ndarray:
+    """y where logs is ln(E / (eps + M)**alpha)."""
+    if p.delta == 0:
+        return np.asarray(functions.exp(p.r * logs))
+    # delta**r * ((1 + x)**r - 1) loses nothing where x is small.
+    ratio = functions.log1p(functions.exp(logs) / p.delta)
+    return np.asarray(functions.power(np.array(p.delta), p.r) * functions.expm1(p.r * ratio))
 
 
 def _constants(f: FrontEnd) -> tuple[exact.Whole, ...]:

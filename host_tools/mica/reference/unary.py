@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mica.format.values import clip_s8
+from mica.format.values import clip_s8, clip_s16
 from mica.reference import functions, pointwise
 
 SQRT_HALF = math.sqrt(0.5)
@@ -36,6 +36,11 @@ def _hard_sigmoid(x: np.ndarray, alpha: float, beta: float) -> np.ndarray:
 def _quantise(x: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
     """The nearest real number that int8 with this scale and zero point can stand for."""
     return (clip_s8(np.rint(x / scale) + zero_point) - zero_point) * scale
+
+
+def _quantise16(x: np.ndarray, scale: float) -> np.ndarray:
+    """The same with int16, whose zero point is 0."""
+    return clip_s16(np.rint(x / scale)) * scale
 
 
 def _softplus(x: np.ndarray) -> np.ndarray:
@@ -104,6 +109,7 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "power": functions.power,
     "power_of": lambda x, base: functions.power(base, x),
     "quantise": _quantise,
+    "quantise16": _quantise16,
     "reciprocal": lambda x, numerator: numerator / x,
     "round": np.rint,
     "selu": lambda x, alpha, gamma: gamma * _elu(x, alpha),

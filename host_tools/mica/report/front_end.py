@@ -23,7 +23,7 @@ def facts(model: ModelFile) -> dict[str, Any] | None:
     Keys: rate (Hz; None where the file does not say), frame, hop, fft (samples), rows, columns, bands ([first bin, gains of the bins
     from there on] each, the largest of all 1).
     """
-    step = next((s for s in model.steps if s.kernel in ("log_mel_s8", "pcan_s8")), None)
+    step = next((s for s in model.steps if s.kernel in ("log_mel_s8", "pcan_s8", "pcen_s8")), None)
     if step is None:
         return None
     filters, gains = step.blobs["filters"].astype(int), step.blobs["gains"].astype(float)
@@ -34,8 +34,9 @@ def facts(model: ModelFile) -> dict[str, Any] | None:
         for (first, count), end in zip(filters.tolist(), ends.tolist(), strict=True)
     ]
     rows, columns = model.tensors[step.outputs[0]].dims[-2:]
-    if step.kernel == "pcan_s8":
+    if step.kernel != "log_mel_s8":
         rows = speech.frames_of(len(step.inputs), (rows, columns))
+    if step.kernel == "pcan_s8":
         parts = [_joined(before, own) for before, own in pairwise(parts)]
     bands = [[first, [round(g, 4) for g in part.tolist()]] for first, part in parts]
     rate = model.metadata.get("sample_rate", "")

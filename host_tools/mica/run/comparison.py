@@ -11,7 +11,7 @@ import numpy as np
 from mica.calibration import fit, load_calibration, read_arrays
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
-from mica.format.values import dequantise_output
+from mica.format.values import QUANTISED, dequantise_output
 from mica.run import evaluation
 from mica.run.evaluation import Dataset
 from mica.run.host import HostRunner
@@ -129,6 +129,6 @@ def _layers(model: ModelFile, sums: ChannelSums) -> list[Layer]:
     rows = []
     for step in model.steps:
         t = model.tensors[step.outputs[0]]
-        known = t.dtype == "int8" and t.name in sums.sums
+        known = t.dtype in QUANTISED and t.name in sums.sums
         rows.append(Layer(step.name, step.kernel, sums.db(t.name) if known else None))
     return sorted(rows, key=lambda r: np.inf if r.sqnr_db is None else r.sqnr_db)

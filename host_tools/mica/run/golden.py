@@ -13,7 +13,7 @@ from mica import engine
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.format.codec import GoldenVector, ModelFile, TensorRecord
 from mica.format.values import quantise_input
-from mica.kernels import tabular
+from mica.kernels import tabular, wide
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -51,6 +51,8 @@ def random_input(model: ModelFile, t: TensorRecord, rng: np.random.Generator) ->
     """Any integers; for row numbers of tables (int32), such as the smallest of them has; features around their thresholds; sound for int16."""
     if t.dtype == "float32":
         return _features(model, t, rng)
+    if t.dtype == "int16" and any(s.kernel in wide.NAMES for s in model.steps):
+        return rng.integers(-(2**15), 2**15, t.dims).astype(np.int16)
     if t.dtype == "int16":
         return _sound(t, rng)
     if t.dtype != "int32":

@@ -48,7 +48,7 @@ def usual_step(model: ModelFile) -> int:
     n = int(np.prod(model.tensors[model.inputs[0]].dims))
     if model.state_bytes:
         for s in model.steps:
-            if s.kernel in ("log_mel_s8", "pcan_s8"):
+            if s.kernel in ("log_mel_s8", "pcan_s8", "pcen_s8"):
                 frame, hop = s.params["frame"], s.params["hop"]
                 return (1 + (n - frame) // hop) * hop
     return n // 4 or 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from mica import engine
 from mica.compiler import Compiled
-from mica.format.values import dequantise_output, quantise_input
+from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Node, Quant
 from mica.quantise import simulate
@@ -59,7 +59,7 @@ def measure(compiled: Compiled, samples: Sequence[Mapping[str, np.ndarray]]) -> 
             loaded.set_input(i, quantise_input(sample[exact.inputs[i]], model.tensors[t]))
         for step, found in zip(model.steps, loaded.layers(), strict=True):
             y = model.tensors[step.outputs[0]]
-            if y.name in values and y.dtype == "int8":
+            if y.name in values and y.dtype in QUANTISED:
                 whole.add(y.name, values[y.name], dequantise_output(found, y))
                 own.add(y.name, values[y.name], _alone(compiled, nodes[y.name], values, quants))
     names = [model.tensors[s.outputs[0]].name for s in model.steps]

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mica.format.codec import TensorRecord
+from mica.format.values import QUANTISED
 
 LARGEST = 120.0  # dB; what is exact
 
@@ -70,7 +71,7 @@ class OutputErrors:
     def add(self, exact: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> None:
         """One sample: real numbers, an array an output."""
         for t, a, b in zip(self.outputs, exact, found, strict=True):
-            if t.dtype == "int8":
+            if t.dtype in QUANTISED:
                 self.sums.add(t.name, a, b)
         self.samples += 1
         if self.outputs and (expected := answer(self.outputs[0], exact[0])) is not None:

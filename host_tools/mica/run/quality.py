@@ -19,7 +19,7 @@ from mica.compiler import Compiled, trial
 from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.format.names import clean
-from mica.format.values import dequantise_output, quantise_input
+from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.ir.graph import Graph
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
@@ -102,7 +102,7 @@ def _measure(
         found = {}
         for step, made in zip(model.steps, loaded.layers(), strict=True):
             y = model.tensors[step.outputs[0]]
-            if y.dtype == "int8":
+            if y.dtype in QUANTISED:
                 found[y.name] = (y, np.array(made))
         outputs = [dequantise_output(loaded.output(k), t) for k, t in enumerate(ends)]
         expected: dict[str, np.ndarray] = {}

@@ -1,6 +1,6 @@
 // From sound to rows of logarithms of band energies; contract in mica_kernels.h, arithmetic in SPEC.md.
 #include "log_mel.h"
-#ifndef MICA_WITHOUT_LOG_MEL_S8
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8)
 
 #define FLOOR_BITS 62
 #define DCT_LIMIT (1 << 18)
@@ -68,7 +68,7 @@ uint32_t mica_log_mel_s8_rows(const mica_log_mel_s8_t *p) {
     return p->frames;
 }
 
-mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what) {
+mica_status_t mica_log_mel_check_tables(const mica_log_mel_s8_t *p, const char **what) {
     if (((uintptr_t)p->window | (uintptr_t)p->twiddles | (uintptr_t)p->filters | (uintptr_t)p->gains | (uintptr_t)p->dct) & 1) {
         *what = "a table is not aligned to 2";
         return MICA_ERR_ALIGN;
@@ -90,6 +90,15 @@ mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const 
         *what = "the filters' gains are not all that there are";
         return MICA_ERR_RANGE;
     }
+    return MICA_OK;
+}
+
+#ifndef MICA_WITHOUT_LOG_MEL_S8
+mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what) {
+    const mica_status_t tables = mica_log_mel_check_tables(p, what);
+    if (tables != MICA_OK) {
+        return tables;
+    }
     for (uint32_t c = 0; c < p->out_n; ++c) {
         uint32_t sum = 0;
         for (uint32_t b = 0; b < p->bands && p->flags & MICA_LOG_MEL_DCT && sum <= DCT_LIMIT; ++b) {
@@ -104,25 +113,22 @@ mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const 
     return MICA_OK;
 }
 
+#endif
+
 static uint32_t smaller(uint32_t a, uint32_t b) {
     return a < b ? a : b;
 }
 
-// Filter b: its bins are within those that there are whatever the table says, which may be in flash that has changed since it was checked.
-typedef struct {
-    uint32_t begin, end;
-} filter_t;
-
-static filter_t filter(const mica_log_mel_s8_t *p, uint32_t b) {
+mica_log_mel_filter_t mica_log_mel_filter(const mica_log_mel_s8_t *p, uint32_t b) {
     const uint32_t bins = p->fft / 2u + 1, begin = smaller(p->filters[2 * b], bins);
-    return (filter_t){begin, begin + smaller(p->filters[2 * b + 1], bins - begin)};
+    return (mica_log_mel_filter_t){begin, begin + smaller(p->filters[2 * b + 1], bins - begin)};
 }
 
 void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p) {
     p->bin_begin = (uint16_t)(p->fft / 2u + 1);
     p->bin_end = 0;
     for (uint32_t b = 0; b < p->bands; ++b) {
-        const filter_t one = filter(p, b);
+        const mica_log_mel_filter_t one = mica_log_mel_filter(p, b);
         if (one.begin < one.end) {
             p->bin_begin = (uint16_t)smaller(p->bin_begin, one.begin);
             p->bin_end = one.end > p->bin_end ? (uint16_t)one.end : p->bin_end;
@@ -130,6 +136,8 @@ void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p) {
     }
     p->flags |= mica_spectrum_is_circle(p->twiddles, p->fft) ? MICA_LOG_MEL_CIRCLE : 0;
 }
+
+#ifndef MICA_WITHOUT_LOG_MEL_S8
 
 // Logarithms of the bands' sums. exponent: bins count in 2^exponent. floor: in 2^floor_exponent. minus: taken off each.
 static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *loops, const uint32_t *bins, int32_t exponent,
@@ -148,7 +156,7 @@ static void take_logs(const mica_log_mel_s8_t *p, const mica_log_mel_loops_t *lo
     const int32_t more = exponent * 65536 - minus;
     uint32_t gains = p->n_gains;
     for (uint32_t b = 0, bands = p->bands; b < bands; ++b) {
-        const filter_t one = filter(p, b);
+        const mica_log_mel_filter_t one = mica_log_mel_filter(p, b);
         const uint32_t width = smaller(one.end - one.begin, gains);
         uint64_t sum = loops->band(bins + one.begin, gain, width);
         gain += width;
@@ -225,5 +233,6 @@ void mica_log_mel_s8_ref(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
     mica_log_mel_s8_with(p, &mica_log_mel_loops, scratch, row_begin, row_end);
 }
+#endif
 
 #endif

@@ -1,4 +1,5 @@
 // From sound to features as TensorFlow Lite Micro's front end for speech has them; contract in mica_kernels.h, arithmetic in SPEC.md.
+#include "kept.h"
 #include "mica_kernels.h"
 #ifndef MICA_WITHOUT_PCAN_S8
 
@@ -267,12 +268,7 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     }
     const uint32_t n = p->fft / 2u;
     uint32_t *z = scratch, *noise = z + n + 1;
-    for (uint32_t b = 0; b < p->bands; ++b) {
-        noise[b] = 0;
-        for (uint32_t k = 4; p->noise && k--;) {
-            noise[b] = noise[b] << 8 | (uint8_t)(p->noise[k * p->bands + b] - p->noise_zero);
-        }
-    }
+    mica_kept_take(noise, p->noise, p->bands, p->noise_zero);
     int8_t *y = p->y;
     for (uint32_t r = 0; r < p->frames; ++r) {
         const uint32_t up = take(p, p->x + (size_t)r * p->hop, z);
@@ -298,11 +294,8 @@ void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
             sum = next;
         }
     }
-    const int32_t zero = p->y_zero;
-    for (uint32_t k = 0; p->noise && k < 4; ++k) {
-        for (uint32_t b = 0; b < p->bands; ++b) {
-            *y++ = (int8_t)(half_word((int32_t)(((noise[b] >> (8 * k)) + (uint32_t)zero) << 8 & 0xffffu)) >> 8);
-        }
+    if (p->noise) {
+        mica_kept_put(y, noise, p->bands, p->y_zero);
     }
 }
 

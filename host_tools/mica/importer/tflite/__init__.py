@@ -17,7 +17,7 @@ from mica.importer.tflite import signal
 from mica.importer.tflite.flatbuffer import Damaged, NotForUs
 from mica.importer.tflite.model import Model, Operator
 from mica.importer.tflite.model import read as read_model
-from mica.importer.tflite.net import OPSET, Net
+from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators import OPERATORS, form
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import NOT_SUPPORTED
@@ -30,7 +30,7 @@ def import_tflite(path: str | Path) -> Graph:
     """Reads `path`. Its variable tensors are `states` of the graph. Raises MicaError and Unsupported."""
     path = Path(path)
     net = _read(path)
-    g = import_proto(path, net.proto(path.stem), OPSET)
+    g = import_proto(path, net.proto(path.stem), net.opset)
     if net.heard is not None:
         _hear(g, net, net.heard)
     for name, shape in net.shapes.items():
@@ -39,12 +39,7 @@ def import_tflite(path: str | Path) -> Graph:
                 f"{path}: damaged: '{name}' has the shape {list(shape)}; its operator gives {list(g.value(name).shape)}"
             )
     g.states = net.states
-    if net.coarser:
-        names = list(net.coarser.values())
-        shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-        g.warnings.append(
-            f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
-        )
+    g.coarser = list(net.coarser.values())
     return g
 
 
@@ -132,6 +127,7 @@ def _write(net: Net, op: Operator) -> str:
         if op.outputs:
             net.label = net.name(op.outputs[0])
             where = f"operator {op.index} '{net.label}' ({op.kind})"
+        net.wide = net.is_wide(op)
         shape.write(net, read)
     except ValueError as e:
         return f"{where}: {e}"

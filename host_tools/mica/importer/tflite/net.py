@@ -3,7 +3,7 @@
 Tensor i of the file stands for the ONNX value `x(i)`:
 
     computed, int8 or uint8   Dequantize(Quantize(y, s, z), s, z), the s and z of the file
-    computed, int16           likewise in int8: the same range, in steps that are 256 times larger
+    computed, int16           likewise; in int8 where its operator has no kernel of int16: the same range, in steps that are 256 times larger
     a constant of integers    Dequantize(the integers), so that the compiler finds them again
     float                     as it is
 
@@ -28,6 +28,38 @@ from mica.importer.tflite.names import Names
 from mica.importer.tflite.signal import Found
 
 OPSET = 20
+OPSET16 = 21  # the first whose QuantizeLinear knows int16
+# Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
+WIDE = frozenset(
+    [
+        "ADD",
+        "AVERAGE_POOL_2D",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "DEQUANTIZE",
+        "ELU",
+        "EXPAND_DIMS",
+        "FULLY_CONNECTED",
+        "GELU",
+        "HARD_SWISH",
+        "LEAKY_RELU",
+        "LOGISTIC",
+        "MAX_POOL_2D",
+        "MEAN",
+        "MUL",
+        "PAD",
+        "QUANTIZE",
+        "RELU",
+        "RELU6",
+        "RELU_0_TO_1",
+        "RELU_N1_TO_1",
+        "RESHAPE",
+        "SOFTMAX",
+        "SQUEEZE",
+        "SUB",
+        "TANH",
+    ]
+)
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 
@@ -81,6 +113,8 @@ class Net:
         self.coarser: dict[int, str] = {}  # int16 tensors that become int8
         self.handles: dict[int, str] = {}  # tensor -> the variable that it stands for
         self.variables: dict[str, Variable] = {}
+        self.wide = False  # whether the operator that is being written has kernels of int16, and int16 alone to read
+        self.opset = OPSET
         self.label = "input"  # of the operator that is being written
         self.labels: dict[int, str] = {}
 
@@ -202,11 +236,18 @@ class Net:
 
     def done(self, i: int, y: str, like: int | None = None, positive: bool = False) -> None:
         """Tensor i is y, rounded as the file says."""
-        grid = self.grid(i, like, positive)
+        t = self.tensor(i)
+        if self.wide and t.dtype == "int16" and t.grid is not None and not t.grid.zero_point.any():
+            grid: Grid8 | None = Grid8(float(t.grid.scale[0]), 0, "int16")
+            self.opset = OPSET16
+        else:
+            grid = self.grid(i, like, positive)
+            if grid is not None and grid.dtype == "int16":  # elements of what is int16
+                self.opset = OPSET16
+            elif grid is not None and t.dtype == "int16":
+                self.coarser[i] = self.name(i)
         if grid is not None:
             self.grids[i] = grid
-            if self.tensor(i).dtype == "int16":
-                self.coarser[i] = self.name(i)
         self.real[i] = self.rounded(y, grid)
         self.shapes[self.real[i]] = self.shape(i)
 
@@ -231,8 +272,8 @@ class Net:
             if t.dtype == "int16" and all(op.kind == "QUANTIZE" for op in self._readers(i)):
                 self.real[i] = name  # rounded once, by them
             else:
+                self.wide = any(self.is_wide(op) for op in self._readers(i))
                 self.done(i, name)
-
         if self.heard is not None:
             self._add_features(self.heard.result)
 
@@ -243,6 +284,13 @@ class Net:
         self.real[i], self.shapes[self.features] = self.features, t.shape
         if (grid := self.grid(i)) is not None:
             self.grids[i] = grid
+
+    def is_wide(self, op: Operator) -> bool:
+        """Whether an operator may have a kernel of int16 for what it reads and makes."""
+        ends = [self.tensor(i) for i in (*op.inputs, *op.outputs) if i >= 0 and self.tensor(i).data is None]
+        ends += [self.tensor(i) for i in op.inputs if i >= 0 and op.kind in ("ADD", "MUL", "SUB")]
+        converts = op.kind in ("QUANTIZE", "DEQUANTIZE")
+        return op.kind in WIDE and (converts or all(t.dtype == "int16" for t in ends))
 
     def _readers(self, i: int) -> list[Operator]:
         return [op for op in self.model.operators if i in op.inputs]
@@ -276,7 +324,8 @@ class Net:
     def proto(self, name: str) -> onnx.ModelProto:
         outputs = [helper.make_empty_tensor_value_info(o) for o in self.outputs]
         graph = helper.make_graph(self.nodes, name, self.inputs, outputs, self.constants)
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=9)
+        imports = [helper.make_opsetid("", self.opset)]
+        return helper.make_model(graph, opset_imports=imports, ir_version=9 if self.opset == OPSET else 10)
 
 
 def _same(a: Tensor, b: Tensor) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from mica.ir.front_end import FrontEnd
 from mica.ir.graph import Graph, Node
 from mica.kernels import audio
+from mica.quantise.kernels import pcen
 from mica.quantise.kernels.common import act, emit, quant
 from mica.quantise.multiplier import quantise_multiplier
 from mica.reference.front_end import turns
@@ -29,6 +30,9 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         return
     if f.factor <= 0:
         raise ValueError(f"a front end that multiplies logarithms with {f.factor:g}; expected more than 0")
+    if f.pcen is not None:
+        _pcen(out, node, f)
+        return
     size = 2 if f.power else 1
     gain = GAIN / float(f.filters.max())
     filters, gains = _filters(f.filters, gain)
@@ -46,15 +50,7 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
     if np.abs(bias).max() >= audio.BIAS_LIMIT:
         raise ValueError("a front end whose features lie too far from zero; change its shift or unit")
     mult, shift = quantise_multiplier(np.array([step / q.scale]))
-    cosine, sine = (np.rint(t[: f.fft // 2 + 1] * 2.0**audio.UNIT) for t in turns(f.fft))
-    blobs = [
-        np.clip(np.rint(f.window * 32768), -32767, 32767).astype(np.int16),
-        np.stack([cosine, sine], axis=1).astype(np.int16),
-        filters,
-        gains,
-        dct.astype(np.int16),
-        bias.astype(np.int32),
-    ]
+    blobs = [*_transform(f), filters, gains, dct.astype(np.int16), bias.astype(np.int32)]
     flags = [(f.power, audio.POWER), (f.peak, audio.PEAK), (f.limit, audio.LIMIT), (f.dct is not None, audio.DCT)]
     flags += [(f.before, audio.BEFORE), (bool(f.edges), audio.PAD), (f.edges == "mirror", audio.MIRROR)]
     params = {
@@ -73,6 +69,32 @@ def _log_mel(g: Graph, out: Graph, node: Node) -> None:
         "pad": f.pad,
     }
     emit(out, node, "log_mel_s8", node.inputs[:1], blobs, params)
+
+
+def _pcen(out: Graph, node: Node, f: FrontEnd) -> None:
+    assert f.pcen is not None
+    gain = GAIN / float(f.filters.max())
+    filters, gains = _filters(f.filters, gain)
+    more = gain / 65536 / f.unit ** (2 if f.power else 1)
+    numbers, curve = pcen.parameters(f.pcen, quant(out, node.outputs[0]), (f.least, f.most), more)
+    params = {
+        "frame": f.frame,
+        "hop": f.hop,
+        "fft": f.fft,
+        "bands": f.bands,
+        "gains": len(gains),
+        "flags": (audio.POWER if f.power else 0) | (audio.BEFORE if f.before else 0),
+        "preemphasis": round(f.preemphasis * 32768),
+        **numbers,
+    }
+    emit(out, node, "pcen_s8", node.inputs[:1], [*_transform(f), filters, gains, curve], params)
+
+
+def _transform(f: FrontEnd) -> tuple[np.ndarray, np.ndarray]:
+    """The window int16 [frame], and the twiddle factors int16 [fft / 2 + 1, 2]."""
+    cosine, sine = (np.rint(t[: f.fft // 2 + 1] * 2.0**audio.UNIT) for t in turns(f.fft))
+    window = np.clip(np.rint(f.window * 32768), -32767, 32767).astype(np.int16)
+    return window, np.stack([cosine, sine], axis=1).astype(np.int16)
 
 
 def _filters(filters: np.ndarray, gain: float) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mica.format.values import HIGH, LOW
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import KERNEL_BY_NAME
 
@@ -35,7 +34,8 @@ def act(q: Quant, clip: tuple[float | None, float | None]) -> dict[str, int]:
     def bound(v: float | None, default: int) -> int:
         return default if v is None else int(q.quantise(np.array(v)))
 
-    return {"act_min": bound(clip[0], LOW), "act_max": bound(clip[1], HIGH)}
+    low, high = q.limits
+    return {"act_min": bound(clip[0], low), "act_max": bound(clip[1], high)}
 
 
 def window_params(node: Node, kernel: tuple[int, int]) -> dict[str, int]:

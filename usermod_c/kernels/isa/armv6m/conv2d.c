@@ -320,10 +320,10 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
 #ifndef MICA_WITHOUT_TWINS
 // What this file's way takes in all, in eights of cycles, to within a few percent where one pixel beside another is no edge.
 static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t words, uint64_t takes) {
-    const uint32_t total = rows * w->out_w, groups = total / 4 + (total % 4 < 3 ? total % 4 : 1);
+    const uint32_t total = rows * w->out_w, groups = (total + 1) / 4, single = total % 4 < 3 ? total % 4 : 0;
     takes /= 8;
     return (takes < UINT32_MAX / 2 ? (uint32_t)takes : UINT32_MAX / 2) + groups * (w->out_c * (5 * words + 17) + 9 * words)
-        + rows * w->kernel_h * 170 + 50;
+        + single * (w->out_c * (9 * words / 4 + 10) + 9 * words) + rows * w->kernel_h * 170 + 50;
 }
 #endif
 

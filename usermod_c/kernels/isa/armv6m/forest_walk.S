@@ -3,6 +3,18 @@
 // changed since it was checked a walk goes forward all the same, and ends at the end.
 #include "hot.inc"
 
+// As many nodes as lie behind any that trees reach, while the walk goes to their first children.
+.macro FOUR
+    .rept 4
+    ldm r0!, {r4}
+    uxtb r5, r4
+    ldrb r5, [r2, r5]
+    lsls r5, r5, #24
+    cmp r5, r4
+    bgt second
+    .endr
+.endm
+
 // r0 node, r1 entry, r2 x, r7 sums; r8 nodes, r9 bytes of sums, r10 where in the roots, r11 the end of the roots, r12 the end of the
 // nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes that trees reach
     .global mica_armv6m_forest
@@ -38,15 +50,7 @@ second:
 visit:
     cmp r0, r12
     bhs next_tree
-checked:                        // three more words lie behind
-    .rept 4
-    ldm r0!, {r4}
-    uxtb r5, r4
-    ldrb r5, [r2, r5]
-    lsls r5, r5, #24
-    cmp r5, r4
-    bgt second
-    .endr
+    FOUR
     b visit
 
 leaf:
@@ -80,7 +84,8 @@ next_tree:
     bhs next_tree
     lsls r0, r0, #2
     add r0, r8
-    b checked
+    FOUR
+    b visit
 done:
     add sp, #8
     pop {r4-r7}

@@ -57,8 +57,10 @@ typedef struct {
 typedef struct {
     const uint32_t *x;        // of each group, row and channel of the input a word of each lane
     uint32_t groups;
-    uint32_t rows;            // of the output, of each group
+    const mica_twins_places_t *places;
     int32_t next;             // bytes from behind what a row of the output reads to what the next one does
+    uint32_t pitch;           // from row to row of y
+    uint32_t rows;            // of the output, of each group
     int32_t next_group;       // the same behind a group's last row
     int32_t *sums;            // eight for each row of a group
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
@@ -68,22 +70,23 @@ typedef struct {
     uint32_t weights_pitch;   // from row to row of the kernel
     int32_t bias, mult;
     uint32_t shift;
-    const mica_twins_places_t *places;
     uint32_t y_offset;        // of the second output of the channel
     int32_t back;             // from the second to the first
-    uint32_t pitch;           // from row to row of y
     int32_t zero;             // y_zero - act_min
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
+    const uint32_t *pairs;    // of codes (mica_armv6m_code_pairs)
 } mica_twins_t;
 
 void mica_armv6m_twins(const mica_twins_t *args);
+// The same of weights in codes: `first`, `second` and `weights_pitch` in bytes of them, `channels` and `first` multiples of four weights.
+void mica_armv6m_twins_codes(const mica_twins_t *args);
 void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
     int32_t pitch);
 // Whole words of codes as bytes; `bytes` has of each byte of two codes the first weight, and the second * 2^16.
 void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes);
 // The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
-// pairs: null, or of weights in codes their table, which is changed where it is used.
+// pairs: null, or of weights in codes their table, which may be changed where it is used.
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs);
 
@@ -273,6 +276,7 @@ void mica_armv6m_roots(uint32_t *v, const uint32_t *end, const uint32_t *table);
 uint64_t mica_armv6m_band(const uint32_t *bins, const uint16_t *gains, uint32_t n);
 int32_t mica_armv6m_dct(const int32_t *log, const int16_t *dct, uint32_t n);
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
+void mica_pcen_s8_armv6m(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS);
 void mica_axes_s8_armv6m(const mica_axes_s8_t *p, MICA_KERNEL_ARGS);
 
 // What mica_armv6m_weights works on, in the order in which attention.S reads it.
@@ -349,6 +353,38 @@ uint32_t mica_armv6m_picture_triples_grey(const mica_picture_means_t *args);
 uint32_t mica_armv6m_picture_triples_colours(const mica_picture_means_t *args);
 // The same of one column of bytes a pixel, to grey.
 uint32_t mica_armv6m_picture_singles(const mica_picture_means_t *args);
+
+// What the following work on, in the order in which picture.S reads it: a row of boxes of 2 to 4 columns and 1 to 4 rows, colours side by side.
+typedef struct {
+    int8_t *out;
+    const int8_t *out_end;
+    uint32_t step;         // a box is wide where this, summed up from 0, leaves 32 bits
+    uint32_t stride;       // bytes of a row of the frame
+    uint32_t back;         // from a box's last row to its first
+    uint32_t what;         // 0: grey; 1: the first colour is the first of `out`, 2: the last. Of YUV: whether the first pixel is the second of a word
+    uint32_t narrow, wide; // columns
+    uint32_t rows;
+    uint32_t thin, thick;  // 2^24 / pixels of a narrow box, and of a wide one
+    const int8_t *tables[3]; // of the colours in the frame's order; of grey the first
+    uint32_t first, last;  // weights of a triple's first and last byte
+    const uint8_t *pixels; // of YUV the word of the first
+} mica_picture_boxes_t;
+
+void mica_armv6m_picture_boxes_yuyv(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_uyvy(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_triples(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_words(const mica_picture_boxes_t *args);
+void mica_armv6m_picture_boxes_swapped(const mica_picture_boxes_t *args);
+// Two rows of 565, their low bytes first, from a word on, to half as many grey pixels, each the mean of four; _swapped: their high bytes first.
+void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
+void mica_armv6m_picture_quarters_swapped(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table);
+#define MICA_PICTURE_QUARTERS mica_armv6m_picture_quarters
+#define MICA_PICTURE_QUARTERS_SWAPPED mica_armv6m_picture_quarters_swapped
+#define MICA_PICTURE_BOXES_YUYV mica_armv6m_picture_boxes_yuyv
+#define MICA_PICTURE_BOXES_UYVY mica_armv6m_picture_boxes_uyvy
+#define MICA_PICTURE_BOXES_TRIPLES mica_armv6m_picture_boxes_triples
+#define MICA_PICTURE_BOXES_WORDS mica_armv6m_picture_boxes_words
+#define MICA_PICTURE_BOXES_SWAPPED mica_armv6m_picture_boxes_swapped
 #define MICA_PICTURE_SINGLES mica_armv6m_picture_singles
 #define MICA_PICTURE_PAIRS mica_armv6m_picture_pairs
 #define MICA_PICTURE_PAIRS_HIGH mica_armv6m_picture_pairs_high

@@ -1,7 +1,7 @@
 // Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the way of the reference.
 #include "kernels.h"
 #include "log_mel.h"
-#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_AXES_S8)
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #define LEAST (1u << 15)  // bounds begin there: nothing asks whether numbers are smaller
 #define FAST (1 << 29)
@@ -131,6 +131,16 @@ void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
         mica_log_mel_s8_with(p, &loops, scratch, row_begin, row_end);
     } else {  // another's table; it is slow, but is computed
         mica_log_mel_s8_with(p, &mica_log_mel_loops, scratch, row_begin, row_end);
+    }
+}
+#endif
+
+#ifndef MICA_WITHOUT_PCEN_S8
+void mica_pcen_s8_armv6m(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    const bool circle = p->sound.flags & MICA_LOG_MEL_CIRCLE && !((uintptr_t)p->sound.twiddles & 3);
+    if (row_begin < row_end) {
+        mica_pcen_s8_with(p, circle ? &loops : &mica_log_mel_loops, scratch);
     }
 }
 #endif

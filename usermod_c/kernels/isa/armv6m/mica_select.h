@@ -38,6 +38,8 @@
 #undef MICA_LAYER_NORM_S8
 #define MICA_LAYER_NORM_S8 mica_layer_norm_s8_armv6m
 #endif
+#undef MICA_PCEN_S8
+#define MICA_PCEN_S8 mica_pcen_s8_armv6m
 #undef MICA_AXES_S8
 #define MICA_AXES_S8 mica_axes_s8_armv6m
 #undef MICA_ATTEND_S8

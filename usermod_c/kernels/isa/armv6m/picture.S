@@ -1,5 +1,5 @@
-// The area method of kernels/picture.c for frames of 565 words and of bytes: sums of columns, and means of boxes of these. It stays where
-// code is: a camera's frame is in RAM, and the loops fit a flash cache.
+// The area method of kernels/picture.c: sums of columns and means of boxes of these, or, of colours in small boxes, these pixel after pixel. It
+// stays where code is: a camera's frame is in RAM, and the loops fit a flash cache.
 #ifndef MICA_WITHOUT_PICTURE_LOOPS
     .syntax unified
     .thumb
@@ -483,4 +483,697 @@ mica_armv6m_picture_bytes:
     adds r1, #1
     END
     .size mica_armv6m_picture_singles, . - mica_armv6m_picture_singles
+
+// Boxes of 2 to 4 columns and 1 to 4 rows, without sums of columns: a box's pixels one after the other, its rows without a loop. What a box
+// becomes, the code at r11 says; whether it is wide, the carry of r6, a fraction that grows by r9.
+// In loops: r0 = pixels, r1 = out, r2 to r4 = sums or constants, r5 = any, r7 = the reciprocal, r8 = from the last row to the first,
+// r10 = the code of a narrow box, r12 = the end of out, lr = bytes of a row.
+    .equ D_THIN, 0
+    .equ D_WIDE, 4
+    .equ D_TABLES, 8
+    .equ D_FIRST, 20
+    .equ D_LAST, 24
+    .equ D_CODE, 28
+    .equ D_FRAME, 32
+    .equ DIRECT_ROWS, 4
+
+// To \to: where boxes of \width columns and r4 rows begin, of which `ends` says where each width's rows end behind \blocks. Uses r5, \width.
+.macro ENTRY to, width, column, skip, blocks, ends
+    adr r5, \ends
+    lsls \to, \width, #1
+    adds r5, r5, \to
+    subs r5, #4
+    ldrh \to, [r5]
+    movs r5, #\column
+    muls \width, r5, \width
+    adds \width, #2
+    muls \width, r4, \width
+    subs \to, \to, \width
+    adr r5, \blocks
+    adds \to, \to, r5
+    adds \to, #\skip + 3        // behind the last row nothing goes down
+.endm
+
+.macro DIRECT name
+    .global \name
+    .type \name, %function
+    .balign 4
+    .thumb_func
+\name:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r4-r7}
+    sub sp, #D_FRAME
+    ldm r0!, {r1-r6}            // out, its end, step, stride, back, what becomes of sums
+    mov r12, r2
+    mov r9, r3
+    mov lr, r4
+    mov r8, r5
+.endm
+
+// From r0, behind narrow, wide and rows, to the frame on the stack; r0 = pixels.
+.macro REST
+    mov r10, r6
+    str r7, [sp, #D_CODE]
+    mov r5, sp
+    ldm r0!, {r2, r3, r4}
+    stm r5!, {r2, r3, r4}
+    ldm r0!, {r2, r3, r4, r6}
+    stm r5!, {r2, r3, r4, r6}
+    ldr r0, [r0]
+    movs r6, #0
+.endm
+
+.macro RETURN
+    add sp, #D_FRAME
+    pop {r4-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+.endm
+
+.macro AGAIN by
+    adds r1, #\by
+    cmp r1, r12
+    bne 1f
+    b 8f
+.endm
+
+// r11 = the code that r6 chooses: 0, 1 or 2.
+.macro CHOOSE zero, one, two
+    adr r5, \zero
+    cmp r6, #1
+    blo 2f
+    adr r5, \one
+    beq 2f
+    adr r5, \two
+2:  adds r5, #1
+    mov r11, r5
+.endm
+
+.macro NEXT_BOX first
+1:  mov r5, r9
+    adds r6, r6, r5
+    bcs 6f
+    ldr r7, [sp, #D_THIN]
+    \first
+    bx r10
+6:  ldr r7, [sp, #D_WIDE]
+    ldr r5, [sp, #D_CODE]
+    \first
+    bx r5
+.endm
+
+.macro BLOCK column, width
+    .rept DIRECT_ROWS - 1
+    \column 0
+    \column 1
+    .if \width > 2
+    \column 2
+    .endif
+    .if \width > 3
+    \column 3
+    .endif
+    add r0, lr
+    .endr
+    \column 0
+    \column 1
+    .if \width > 2
+    \column 2
+    .endif
+    .if \width > 3
+    \column 3
+    .endif
+.endm
+
+.macro BLOCK_END bytes
+    adds r0, #\bytes
+    add r0, r8
+    bx r11
+.endm
+
+// --- three bytes a pixel
+.macro TRIPLE k
+    ldrb r5, [r0, #3 * \k]
+    adds r2, r2, r5
+    ldrb r5, [r0, #3 * \k + 1]
+    adds r3, r3, r5
+    ldrb r5, [r0, #3 * \k + 2]
+    adds r4, r4, r5
+.endm
+
+.macro TRIPLE_AT_FIRST
+    ldrb r2, [r0]
+    ldrb r3, [r0, #1]
+    ldrb r4, [r0, #2]
+.endm
+
+.macro TRIPLE_COLOURS first, last
+    muls r2, r7, r2
+    muls r3, r7, r3
+    muls r4, r7, r4
+    movs r5, #0
+    lsrs r2, r2, #24            // the carry is the rounding bit
+    adcs r2, r5
+    lsrs r3, r3, #24
+    adcs r3, r5
+    lsrs r4, r4, #24
+    adcs r4, r5
+    ldr r5, [sp, #D_TABLES]
+    ldrsb r2, [r5, r2]
+    strb r2, [r1, #\first]
+    ldr r5, [sp, #D_TABLES + 4]
+    ldrsb r3, [r5, r3]
+    strb r3, [r1, #1]
+    ldr r5, [sp, #D_TABLES + 8]
+    ldrsb r4, [r5, r4]
+    strb r4, [r1, #\last]
+    AGAIN 3
+.endm
+
+// void mica_armv6m_picture_boxes_triples(const mica_picture_boxes_t *args)
+    DIRECT mica_armv6m_picture_boxes_triples
+    CHOOSE 3f, 4f, 5f
+    ldm r0!, {r2, r3, r4}       // columns of a narrow box, of a wide one, rows
+    ENTRY r6, r2, 12, 12, 7f, 9f
+    ENTRY r7, r3, 12, 12, 7f, 9f
+    REST
+    b 1f
+    .balign 4
+3:  MEAN r2
+    MEAN r3
+    MEAN r4
+    ldr r5, [sp, #D_FIRST]
+    muls r2, r5, r2
+    movs r5, #150
+    muls r3, r5, r3
+    adds r2, r2, r3
+    ldr r5, [sp, #D_LAST]
+    muls r4, r5, r4
+    adds r2, r2, r4
+    movs r5, #0
+    lsrs r2, r2, #13
+    adcs r2, r5
+    ldr r5, [sp, #D_TABLES]
+    ldrsb r2, [r5, r2]
+    strb r2, [r1]
+    AGAIN 1
+    .balign 4
+4:  TRIPLE_COLOURS 0, 2
+    .balign 4
+5:  TRIPLE_COLOURS 2, 0
+    NEXT_BOX TRIPLE_AT_FIRST
+8:  RETURN
+    .balign 4
+9:  .hword 11f - 7f, 12f - 7f, 13f - 7f
+    .balign 4
+7:  BLOCK TRIPLE, 2
+11: BLOCK_END 6
+    BLOCK TRIPLE, 3
+12: BLOCK_END 9
+    BLOCK TRIPLE, 4
+13: BLOCK_END 12
+    .size mica_armv6m_picture_boxes_triples, . - mica_armv6m_picture_boxes_triples
+
+// --- 565
+.macro WORD_565 k
+    ldrh r5, [r0, #2 * \k]
+    muls r5, r4, r5
+    ands r5, r5, r3
+    adds r2, r2, r5
+.endm
+
+.macro SWAPPED_565 k
+    ldrh r5, [r0, #2 * \k]
+    rev16 r5, r5
+    muls r5, r4, r5
+    ands r5, r5, r3
+    adds r2, r2, r5
+.endm
+
+.macro AT_FIRST_565
+    movs r2, #0
+    ldr r3, 14f                 // fields
+    ldr r4, 15f                 // a pixel twice
+.endm
+
+// r3, r4, r5 = the means of red, green and blue
+.macro MEANS_565
+    lsls r3, r2, #11
+    lsrs r3, r3, #22
+    lsrs r4, r2, #21
+    lsls r5, r2, #21
+    lsrs r5, r5, #21
+    MEAN r3
+    MEAN r4
+    MEAN r5
+.endm
+
+.macro COLOURS_565 first, last
+    MEANS_565
+    ldr r7, 16f
+    muls r3, r7, r3
+    muls r5, r7, r5
+    ldr r7, 17f
+    muls r4, r7, r4
+    movs r7, #0
+    lsrs r3, r3, #16
+    adcs r3, r7
+    lsrs r4, r4, #16
+    adcs r4, r7
+    lsrs r5, r5, #16
+    adcs r5, r7
+    ldr r2, [sp, #D_TABLES]
+    ldrsb r3, [r2, r3]
+    strb r3, [r1, #\first]
+    ldr r2, [sp, #D_TABLES + 4]
+    ldrsb r4, [r2, r4]
+    strb r4, [r1, #1]
+    ldr r2, [sp, #D_TABLES + 8]
+    ldrsb r5, [r2, r5]
+    strb r5, [r1, #\last]
+    AGAIN 3
+.endm
+
+.macro BOXES_565 name, column, bytes
+    DIRECT \name
+    CHOOSE 3f, 4f, 5f
+    ldm r0!, {r2, r3, r4}
+    ENTRY r6, r2, \bytes, 0, 7f, 9f
+    ENTRY r7, r3, \bytes, 0, 7f, 9f
+    REST
+    b 1f
+    .balign 4
+3:  MEANS_565
+    ldr r7, 18f
+    muls r3, r7, r3
+    ldr r7, 19f
+    muls r4, r7, r4
+    adds r3, r3, r4
+    ldr r7, 20f
+    muls r5, r7, r5
+    adds r3, r3, r5
+    movs r7, #0
+    lsrs r3, r3, #16
+    adcs r3, r7
+    ldr r5, [sp, #D_TABLES]
+    ldrsb r3, [r5, r3]
+    strb r3, [r1]
+    AGAIN 1
+    .balign 4
+4:  COLOURS_565 0, 2
+    .balign 4
+5:  COLOURS_565 2, 0
+    NEXT_BOX AT_FIRST_565
+8:  RETURN
+    .balign 4
+14: .word 0x07e0f81f
+15: .word 0x00010001
+16: .word 16847
+17: .word 8290
+18: .word 5067
+19: .word 4857
+20: .word 1908
+9:  .hword 11f - 7f, 12f - 7f, 13f - 7f
+    .balign 4
+7:  BLOCK \column, 2
+11: BLOCK_END 4
+    BLOCK \column, 3
+12: BLOCK_END 6
+    BLOCK \column, 4
+13: BLOCK_END 8
+    .size \name, . - \name
+.endm
+
+// void mica_armv6m_picture_boxes_words(const mica_picture_boxes_t *args): the low byte first; _swapped: the high one
+    BOXES_565 mica_armv6m_picture_boxes_words, WORD_565, 8
+    BOXES_565 mica_armv6m_picture_boxes_swapped, SWAPPED_565, 10
+
+// --- YUV 4:2:2 to colours: words of two pixels, whole or half of them. r2 = sums of Y, of even and odd ones; r3 = of U and V; r4 = the mask;
+// r10 = where reciprocals and code are of boxes that begin with an even pixel, or with an odd one; r11 = the reciprocal.
+    .equ C_TABLES, 32           // behind four pairs of a reciprocal and code: narrow and wide from an even pixel on, and from an odd one
+    .equ C_FRAME, 48
+
+.macro WHOLE at, y_first
+    ldr r5, [r0, #\at]
+    lsrs r7, r5, #8
+    ands r7, r7, r4
+    ands r5, r5, r4
+    .if \y_first
+    adds r2, r2, r5
+    adds r3, r3, r7
+    adds r3, r3, r7
+    .else
+    adds r2, r2, r7
+    adds r3, r3, r5
+    adds r3, r3, r5
+    .endif
+.endm
+
+// The pixel that ends a word.
+.macro SECOND at, y_first
+    ldr r5, [r0, #\at]
+    .if \y_first
+    lsrs r7, r5, #8
+    ands r7, r7, r4
+    adds r3, r3, r7
+    lsls r5, r5, #8
+    lsrs r5, r5, #24
+    adds r2, r2, r5
+    .else
+    lsrs r7, r5, #24
+    adds r2, r2, r7
+    ands r5, r5, r4
+    adds r3, r3, r5
+    .endif
+.endm
+
+// And the one that begins it.
+.macro FIRST at, y_first
+    ldr r5, [r0, #\at]
+    .if \y_first
+    lsrs r7, r5, #8
+    ands r7, r7, r4
+    adds r3, r3, r7
+    uxtb r5, r5
+    adds r2, r2, r5
+    .else
+    lsls r7, r5, #16
+    lsrs r7, r7, #24
+    adds r2, r2, r7
+    ands r5, r5, r4
+    adds r3, r3, r5
+    .endif
+.endm
+
+.macro ROW_OF width, odd, y_first
+    .if \odd
+    SECOND 0, \y_first
+    .if \width == 2
+    FIRST 4, \y_first
+    .else
+    WHOLE 4, \y_first
+    .if \width == 4
+    FIRST 8, \y_first
+    .endif
+    .endif
+    .else
+    WHOLE 0, \y_first
+    .if \width == 3
+    FIRST 4, \y_first
+    .endif
+    .if \width == 4
+    WHOLE 4, \y_first
+    .endif
+    .endif
+.endm
+
+// And what follows: the next box's word, and whether it begins with the other pixel of one.
+.macro CHROMA_BLOCK width, odd, y_first
+    .rept DIRECT_ROWS - 1
+    ROW_OF \width, \odd, \y_first
+    add r0, lr
+    .endr
+    ROW_OF \width, \odd, \y_first
+.endm
+
+.macro CHROMA_END width, odd
+    add r0, r8                  // and two words on
+    .if \width + \odd < 4
+    subs r0, #4
+    .endif
+    .if \width == 3
+    .if \odd
+    mov r10, sp
+    .else
+    add r5, sp, #16
+    mov r10, r5
+    .endif
+    .endif
+.endm
+
+// Pair `at` of the frame on the stack, of a box of \width columns; r4 = rows. Uses r1, r7.
+.macro PAIR at, width, reciprocal, odd
+    str \reciprocal, [sp, #\at]
+    adr r7, 9f
+    lsls r1, \width, #3
+    adds r7, r7, r1
+    subs r7, #16
+    ldrh r1, [r7, #4 * \odd]
+    ldrh r7, [r7, #4 * \odd + 2]
+    muls r7, r4, r7
+    subs r1, r1, r7
+    adr r7, 7f
+    adds r1, r1, r7
+    adds r1, #3                 // behind the last row nothing goes down
+    str r1, [sp, #\at + 4]
+.endm
+
+// \v, a colour * 2^13, to byte \k of out. Uses r4. What is not from 0 to 255 makes a detour to \limit.
+.macro STORE_LIMITED v, k, limit, back
+    asrs \v, \v, #13
+    cmp \v, #255
+    bhi \limit
+\back:
+    ldr r4, [sp, #C_TABLES + 4 * \k]
+    ldrsb \v, [r4, \v]
+    strb \v, [r1, #\k]
+.endm
+
+.macro LIMITED v, label, back
+\label:
+    asrs \v, \v, #31
+    mvns \v, \v
+    uxtb \v, \v
+    b \back
+.endm
+
+.macro BOXES_CHROMA name, y_first
+    .global \name
+    .type \name, %function
+    .balign 4
+    .thumb_func
+\name:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r4-r7}
+    sub sp, #C_FRAME
+    ldm r0!, {r1-r6}            // out, its end, step, stride, back, whether the first pixel is odd
+    mov r12, r2
+    mov r9, r3
+    mov lr, r4
+    adds r5, #8
+    mov r8, r5
+    mov r11, r1
+    lsls r6, r6, #4
+    add r6, sp
+    mov r10, r6
+    ldm r0!, {r2-r6}            // columns of a narrow box, of a wide one, rows, the reciprocals
+    PAIR 0, r2, r5, 0
+    PAIR 8, r3, r6, 0
+    PAIR 16, r2, r5, 1
+    PAIR 24, r3, r6, 1
+    ldm r0!, {r2-r4}
+    add r5, sp, #C_TABLES
+    stm r5!, {r2-r4}
+    ldr r0, [r0, #8]            // behind the weights
+    mov r1, r11
+    movs r6, #0
+    b 10f
+    .balign 4
+7:  CHROMA_BLOCK 3, 1, \y_first // the way that boxes of three go most, to where it goes on
+24: CHROMA_END 3, 1
+20: mov r7, r11
+    lsrs r5, r2, #16
+    adds r2, r2, r5
+    uxth r2, r2
+    muls r2, r7, r2
+    lsrs r2, r2, #19
+    lsls r2, r2, #8
+    movs r4, #1
+    lsls r4, r4, #12
+    adds r2, r2, r4             // y
+    lsrs r5, r3, #16
+    muls r5, r7, r5
+    lsrs r5, r5, #19
+    subs r5, r5, r4             // v
+    uxth r3, r3
+    muls r3, r7, r3
+    lsrs r3, r3, #19
+    subs r3, r3, r4             // u
+    ldr r7, 18f
+    muls r7, r5, r7
+    adds r7, r7, r2
+    STORE_LIMITED r7, 0, 41f, 51
+    movs r7, #88
+    muls r7, r3, r7
+    movs r4, #183
+    muls r4, r5, r4
+    adds r7, r7, r4
+    subs r7, r2, r7
+    STORE_LIMITED r7, 1, 42f, 52
+    ldr r7, 19f
+    muls r7, r3, r7
+    adds r7, r7, r2
+    STORE_LIMITED r7, 2, 43f, 53
+    adds r1, #3
+    cmp r1, r12
+    beq 8f
+10: mov r5, r9
+    mov r7, r10
+    adds r6, r6, r5
+    bcs 6f
+    ldm r7, {r5, r7}
+    mov r11, r5
+    ldr r4, 17f
+    movs r2, #0
+    movs r3, #0
+    bx r7
+6:  adds r7, #8
+    ldm r7, {r5, r7}
+    mov r11, r5
+    ldr r4, 17f
+    movs r2, #0
+    movs r3, #0
+    bx r7
+8:  add sp, #C_FRAME
+    pop {r4-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+    LIMITED r7, 41, 51b
+    LIMITED r7, 42, 52b
+    LIMITED r7, 43, 53b
+    .balign 4
+17: .word 0x00ff00ff
+18: .word 359
+19: .word 454
+// Where the rows end, and bytes of one.
+9:  .hword 21f - 7b, (21f - 30f + 2) / 4, 22f - 7b, (22f - 31f + 2) / 4, 23f - 7b, (23f - 32f + 2) / 4, 24b - 7b, (24b - 7b + 2) / 4
+    .hword 25f - 7b, (25f - 34f + 2) / 4, 26f - 7b, (26f - 35f + 2) / 4
+30: CHROMA_BLOCK 2, 0, \y_first
+21: CHROMA_END 2, 0
+    b 20b
+31: CHROMA_BLOCK 2, 1, \y_first
+22: CHROMA_END 2, 1
+    b 20b
+32: CHROMA_BLOCK 3, 0, \y_first
+23: CHROMA_END 3, 0
+    b 20b
+34: CHROMA_BLOCK 4, 0, \y_first
+25: CHROMA_END 4, 0
+    b 20b
+35: CHROMA_BLOCK 4, 1, \y_first
+26: CHROMA_END 4, 1
+    b 20b
+    .size \name, . - \name
+.endm
+
+// void mica_armv6m_picture_boxes_yuyv(const mica_picture_boxes_t *args); _uyvy. Rows begin at words.
+    BOXES_CHROMA mica_armv6m_picture_boxes_yuyv, 1
+    BOXES_CHROMA mica_armv6m_picture_boxes_uyvy, 0
+
+// Of 565, four pixels to one: two rows of words. The mean of each colour is a sum shifted, so the weights are an eighth of what they were.
+.macro QUARTERS name, swapped
+    .global \name
+    .type \name, %function
+    .balign 4
+    .thumb_func
+\name:
+    push {r4-r7, lr}
+    mov r4, r8
+    mov r5, r9
+    mov r6, r10
+    mov r7, r11
+    push {r3-r7}
+    ldr r4, 14f
+    mov r9, r4
+    ldr r4, 15f
+    mov r10, r4
+    ldr r4, 18f
+    mov r11, r4
+    ldr r4, 19f
+    mov r12, r4
+    ldr r4, 20f
+    mov lr, r4
+    movs r7, r1                 // bytes of a row
+    movs r1, r2                 // out
+1:  ldr r2, [r0]
+    ldr r3, [r0, r7]
+    adds r0, #4
+    .if \swapped
+    rev16 r2, r2
+    rev16 r3, r3
+    .endif
+    mov r5, r9
+    mov r6, r10
+    lsrs r4, r2, #5
+    ands r4, r4, r6
+    mov r8, r4
+    ands r2, r2, r5
+    lsrs r4, r3, #5
+    ands r4, r4, r6
+    add r4, r8                  // red of the second pixels, blue of them, green of the first
+    ands r3, r3, r5
+    adds r2, r2, r3             // green of the second, red of the first, blue of them
+    lsls r3, r2, #11
+    lsrs r3, r3, #22
+    lsrs r5, r4, #22
+    adds r3, r3, r5             // red
+    lsrs r5, r2, #21
+    lsls r6, r4, #21
+    lsrs r6, r6, #21
+    adds r5, r5, r6             // green
+    lsls r2, r2, #21
+    lsrs r2, r2, #21
+    lsls r4, r4, #10
+    lsrs r4, r4, #21
+    adds r2, r2, r4             // blue
+    mov r6, r11
+    muls r3, r6, r3
+    mov r6, r12
+    muls r5, r6, r5
+    adds r3, r3, r5
+    mov r6, lr
+    muls r2, r6, r2
+    adds r3, r3, r2
+    movs r6, #0
+    lsrs r3, r3, #13
+    adcs r3, r6
+    ldr r6, [sp, #40]           // the table
+    ldrsb r3, [r6, r3]
+    strb r3, [r1]
+    adds r1, #1
+    ldr r6, [sp]                // the end of out
+    cmp r1, r6
+    bne 1b
+    pop {r3-r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    pop {r4-r7, pc}
+    .balign 4
+14: .word 0x07e0f81f
+15: .word 0x07c0f83f
+18: .word 5067
+19: .word 4857
+20: .word 1908
+    .size \name, . - \name
+.endm
+
+// void mica_armv6m_picture_quarters(const uint8_t *row, uint32_t stride, int8_t *out, const int8_t *out_end, const int8_t *table): the low
+// byte first; _swapped: the high one. Rows begin at words.
+    QUARTERS mica_armv6m_picture_quarters, 0
+    QUARTERS mica_armv6m_picture_quarters_swapped, 1
 #endif

@@ -25,8 +25,8 @@
     .equ F_FLAGS, F_ARGS + 20
     .equ F_READ, F_ARGS + 24    // running sums
     .equ F_WRITE, F_ARGS + 28
-    .equ F_GROUPS, F_ARGS + 32
-    .equ F_ROWS, F_ARGS + 36
+    .equ F_ROWS, F_ARGS + 32
+    .equ F_GROUPS, F_ARGS + 36  // these four as in mica_twins_t
     .equ F_PLACES, F_ARGS + 40
     .equ F_NEXT, F_ARGS + 44
     .equ F_PITCH, F_ARGS + 48
@@ -42,34 +42,31 @@
 // mica_twins_t in kernels.h.
     .equ A_X, 0
     .equ A_GROUPS, 4
-    .equ A_ROWS, 8
+    .equ A_PLACES, 8
     .equ A_NEXT, 12
-    .equ A_NEXT_GROUP, 16
-    .equ A_SUMS, 20
-    .equ A_FLAGS, 24
-    .equ A_WEIGHTS, 28
-    .equ A_FIRST, 32
-    .equ A_SECOND, 36
-    .equ A_KERNEL_ROWS, 40
-    .equ A_CHANNELS, 44
-    .equ A_WEIGHTS_PITCH, 48
-    .equ A_BIAS, 52
-    .equ A_MULT, 56
-    .equ A_SHIFT, 60
-    .equ A_PLACES, 64
-    .equ A_Y_OFFSET, 68
-    .equ A_BACK, 72
-    .equ A_PITCH, 76
+    .equ A_PITCH, 16
+    .equ A_ROWS, 20
+    .equ A_NEXT_GROUP, 24
+    .equ A_SUMS, 28
+    .equ A_FLAGS, 32
+    .equ A_WEIGHTS, 36
+    .equ A_FIRST, 40
+    .equ A_SECOND, 44
+    .equ A_KERNEL_ROWS, 48
+    .equ A_CHANNELS, 52
+    .equ A_WEIGHTS_PITCH, 56
+    .equ A_BIAS, 60
+    .equ A_MULT, 64
+    .equ A_SHIFT, 68
+    .equ A_Y_OFFSET, 72
+    .equ A_BACK, 76
     .equ A_ZERO, 80
     .equ A_RANGE, 84
     .equ A_LOW, 88
+    .equ A_PAIRS, 92
 
-// void mica_armv6m_twins(const mica_twins_t *args)
-    .global mica_armv6m_twins
-    .type mica_armv6m_twins, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_twins:
+// Opens the frame; r5 = channels, r4 = where the words of the weights end, and where the steps begin that many words take.
+.macro ENTER
     push {r4-r7, lr}
     mov r4, r8
     mov r5, r9
@@ -79,26 +76,92 @@ mica_armv6m_twins:
     sub sp, #HALF_FRAME
     sub sp, #(FRAME - HALF_FRAME)
     str r0, [sp, #F_ARGS]
-
-    // The weights as words.
-    ldr r1, [r0, #A_WEIGHTS]
-    ldr r2, [r0, #A_FIRST]
-    ldr r3, [r0, #A_SECOND]
     ldr r5, [r0, #A_CHANNELS]
-    mov r8, r5
-    ldr r4, [r0, #A_WEIGHTS_PITCH]
-    subs r4, r4, r5
-    mov r9, r4
     ldr r4, [r0, #A_KERNEL_ROWS]
     mov r10, r4
     muls r4, r5, r4
-    movs r5, #STEP_CODE
-    muls r5, r4, r5
+    movs r7, #STEP_CODE
+    muls r7, r4, r7
     ldr r6, =steps_end + 1
-    subs r6, r6, r5
+    subs r6, r6, r7
     str r6, [sp, #F_ENTRY]
     lsls r4, r4, #2
     add r4, sp
+.endm
+
+// Of the next byte of codes in either column the words of both weights. A pair is the second + the first * 2^16; ASRS leaves in the carry
+// what the upper half lacks where the lower one is negative.
+.macro TWO_WORDS first, second, a, b
+    ldrb \a, [r1]
+    lsls \a, \a, #2
+    ldr \a, [r0, \a]
+    ldrb \b, [r1, r2]
+    lsls \b, \b, #2
+    ldr \b, [r0, \b]
+    adds r1, #1
+    sxth \second, \a
+    asrs \first, \a, #16
+    adcs \first, \b
+    sxth \b, \b
+    subs \first, \first, \b
+    lsls \b, \b, #16
+    adds \second, \second, \b
+.endm
+
+// void mica_armv6m_twins_codes(const mica_twins_t *args): the same of weights in codes, whole words of four channels. The words go
+// onto the stack in order, from its pointer raised to where they end.
+    .global mica_armv6m_twins_codes
+    .type mica_armv6m_twins_codes, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_twins_codes:
+    ENTER
+    mov sp, r4
+    lsrs r5, r5, #1
+    mov r12, r5                 // bytes of a row of the kernel
+    ldr r1, [r0, #A_WEIGHTS_PITCH]
+    subs r1, r1, r5
+    mov r9, r1
+    ldr r1, [r0, #A_WEIGHTS]
+    ldr r3, [r0, #A_FIRST]
+    ldr r2, [r0, #A_SECOND]
+    adds r1, r1, r3
+    subs r2, r2, r3
+    ldr r0, [r0, #A_PAIRS]
+codes_row:
+    mov r3, r12
+    adds r3, r1, r3
+    mov r8, r3
+1:  TWO_WORDS r7, r5, r4, r6    // of weights 0 and 2
+    TWO_WORDS r6, r4, r6, r3    // of 1 and 3
+    push {r4-r7}
+    cmp r1, r8
+    bne 1b
+    add r1, r9
+    mov r3, r10
+    subs r3, #1
+    mov r10, r3
+    bne codes_row
+    ldr r0, [sp, #F_ARGS]
+    b unpacked
+    .size mica_armv6m_twins_codes, . - mica_armv6m_twins_codes
+
+// void mica_armv6m_twins(const mica_twins_t *args)
+    .global mica_armv6m_twins
+    .type mica_armv6m_twins, %function
+    .balign 4
+    .thumb_func
+mica_armv6m_twins:
+    ENTER
+
+    // The weights as words.
+    mov r8, r5
+    ldr r1, [r0, #A_WEIGHTS_PITCH]
+    subs r1, r1, r5
+    mov r9, r1
+    ldr r1, [r0, #A_WEIGHTS]
+    ldr r2, [r0, #A_FIRST]
+    ldr r3, [r0, #A_SECOND]
 weights_row:
     mov r5, r8
     subs r5, #4
@@ -133,6 +196,7 @@ weights_row:
     mov r10, r5
     bne weights_row
 
+unpacked:
     ldr r1, [r0, #A_BIAS]
     str r1, [sp, #F_BIAS]
     lsls r2, r1, #16
@@ -143,14 +207,10 @@ weights_row:
     ldr r1, [r0, #A_SUMS]
     str r1, [sp, #F_READ]
     str r1, [sp, #F_WRITE]
-    ldr r1, [r0, #A_GROUPS]
-    str r1, [sp, #F_GROUPS]
-    ldr r1, [r0, #A_PLACES]
-    str r1, [sp, #F_PLACES]
-    ldr r1, [r0, #A_NEXT]
-    str r1, [sp, #F_NEXT]
-    ldr r1, [r0, #A_PITCH]
-    str r1, [sp, #F_PITCH]
+    adds r1, r0, #A_GROUPS
+    ldm r1!, {r2-r5}
+    add r1, sp, #F_GROUPS
+    stm r1!, {r2-r5}
     ldr r1, [r0, #A_BACK]
     mov lr, r1
     ldr r1, [r0, #A_MULT]

@@ -48,5 +48,13 @@
 #define MICA_TOP_K_S8 mica_top_k_s8_ref
 #define MICA_PICK_S8 mica_pick_s8_ref
 #define MICA_AXES_S8 mica_axes_s8_ref
+#define MICA_PCEN_S8 mica_pcen_s8_ref
+#define MICA_CONV2D_S16 mica_conv2d_s16_ref
+#define MICA_POOL_S16 mica_pool_s16_ref
+#define MICA_BINARY_S16 mica_binary_s16_ref
+#define MICA_LUT_S16 mica_lut_s16_ref
+#define MICA_SOFTMAX_S16 mica_softmax_s16_ref
+#define MICA_WIDEN_S16 mica_widen_s16_ref
+#define MICA_NARROW_S8 mica_narrow_s8_ref
 
 #endif

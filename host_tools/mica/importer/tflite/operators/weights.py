@@ -58,6 +58,8 @@ def bias_of(net: Net, b: int, x: int, scales: np.ndarray | None, n: int) -> list
         scale = t.grid.scale
     else:
         raise ValueError("a bias of integers without a scale")
-    if t.dtype == "int64":
+    if t.dtype == "int64" and np.abs(data).max(initial=0) < 2**31:
+        data = data.astype(np.int32)
+    elif t.dtype == "int64":
         return [net.const((data * scale).astype(np.float32), t.name)]
     return [net.integers(data, scale, np.zeros(scale.size, np.int64), 0)]

@@ -1,0 +1,204 @@
+"""Which parts of a network compute in int16: those whose operators have kernels for it. The others compute in int8.
+
+    Op(x int16) with a kernel of int16, y int16    =>   stays
+    Op(x int8) with one, y int16                   =>   Op(Unary(x, quantise16)), each integer of x one of int16
+    Op(x int16) without one                        =>   Op(Unary(x, quantise)), the range of x in steps 256 times larger
+    its y int16                                    =>   int8, likewise; Graph.coarser has its name
+    an input int16 that only such operators read   =>   int8
+
+What is int16 was int16 in the model's file. Where an output is not negative, as behind a Relu, its int8 begin with 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mica.format.schema import MAX_DIM
+from mica.ir.graph import Graph, Node, Quant
+from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
+from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
+from mica.passes.quantised_values import is_quantise, quantise
+
+LARGEST_BIAS = 2.0**31 - 1
+# Functions whose results are never negative.
+NOT_NEGATIVE = ("abs", "exp", "sigmoid", "sqrt")
+POSITIVE_OPS = ("Softmax",)
+
+
+def run(g: Graph) -> Graph:
+    if any(v.quant is not None and v.quant.bits == 16 for v in g.values.values()):
+        _hand_on(g)
+        kept = _kept(g)
+        _narrow_inputs(g, kept)
+        for node in list(g.nodes):
+            if id(node) in kept:
+                _widen_inputs(g, node)
+            else:
+                _narrow(g, node)
+    return g
+
+
+def is_wide(g: Graph, name: str) -> bool:
+    """Whether an activation is int16."""
+    quant = g.value(name).quant if name else None
+    return quant is not None and quant.bits == 16
+
+
+def _hand_on(g: Graph) -> None:
+    """What a selection makes has the scale of what it selects from."""
+    for node in g.nodes:
+        y = g.value(node.outputs[0])
+        if CORE_BY_NAME[node.op].keeps_quant and y.quant is None and is_wide(g, node.inputs[0]):
+            y.quant = g.value(node.inputs[0]).quant
+
+
+def _kept(g: Graph) -> set[int]:
+    """The nodes that have a kernel for what they read and make, by identity."""
+    kept = [n for n in g.nodes if is_wide(g, n.outputs[0]) and _has_kernel(g, n)]
+    return {id(n) for n in (*kept, *(n for n in g.nodes if is_quantise(n) and is_wide(g, n.inputs[0])))}
+
+
+def _has_kernel(g: Graph, node: Node) -> bool:
+    read = [i for i in node.inputs if i and not g.is_const(i)]
+    if not read or any(g.value(i).quant is None or g.value(i).dtype != "float32" for i in read):
+        return False
+    return CHECKS.get(node.op, lambda g, node: False)(g, node)
+
+
+def _product(g: Graph, node: Node) -> bool:
+    """Rows of pixels that a convolution takes, and a bias that 32 bits hold."""
+    x, w, b = (g.value(i) for i in node.inputs)
+    assert w.data is not None
+    assert b.data is not None
+    quant = x.quant
+    assert quant is not None
+    if node.op == "FullyConnected" and math.prod(x.shape[:-1]) > MAX_DIM:
+        return False
+    scale = quant.scale if quant.bits == 16 else quant.scale / 128
+    rows = np.abs(w.data.reshape(w.shape[0], -1)).max(axis=1).astype(np.float64)
+    steps = node.attrs.get("weight_steps")
+    steps = rows / 127 if steps is None else np.where(rows > 0, steps, np.inf)
+    sound = bool(np.all(np.isfinite(rows)) and np.all(np.isfinite(b.data)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return sound and not np.any((rows > 0) & (np.abs(b.data) / (scale * steps) > LARGEST_BIAS))
+
+
+def _mean(g: Graph, node: Node) -> bool:
+    kernel = node.attrs["kernel"]
+    return kernel[0] * kernel[1] <= MOST_TAPS and not (node.attrs["count_include_pad"] and any(node.attrs["pads"]))
+
+
+def _softmax(g: Graph, node: Node) -> bool:
+    return g.value(node.outputs[0]).quant == Quant(SOFTMAX_SCALE, 0, 16)
+
+
+def _function(g: Graph, node: Node) -> bool:
+    return node.attrs["function"] not in TRUTH_FUNCTIONS
+
+
+def _always(g: Graph, node: Node) -> bool:
+    return True
+
+
+CHECKS = {
+    "Add": _always,
+    "AveragePool2d": _mean,
+    "Conv2d": _product,
+    "DepthwiseConv2d": _product,
+    "FullyConnected": _product,
+    "MaxPool2d": _always,
+    "Mul": _always,
+    "Reshape": _always,
+    "Softmax": _softmax,
+    "Unary": _function,
+}
+
+
+def _narrow_inputs(g: Graph, kept: set[int]) -> None:
+    """Inputs of the model that nobody reads as int16."""
+    consumers = g.consumers()
+    for name in g.inputs:
+        if is_wide(g, name) and not any(id(n) in kept for n in consumers.get(name, ())):
+            _coarser(g, name, name, False)
+
+
+def _coarser(g: Graph, name: str, said: str, positive: bool) -> None:
+    value = g.value(name)
+    assert value.quant is not None
+    value.quant = as_int8(value.quant, positive)
+    g.coarser.append(said)
+
+
+def as_int8(q: Quant, positive: bool) -> Quant:
+    """The same range as int8; where it has no negative numbers, its upper half."""
+    if positive:
+        return Quant(float(np.float32(q.scale * 128)), -128)
+    return Quant(float(np.float32(q.scale * 256)), 0)
+
+
+def _widen_inputs(g: Graph, node: Node) -> None:
+    """int8 that it reads becomes int16: each step is 128 of those, so that 255 of them fit."""
+    if is_quantise(node):
+        return
+    for k, x in enumerate(node.inputs):
+        if x and not g.is_const(x) and not is_wide(g, x):
+            quant = g.value(x).quant
+            assert quant is not None
+            grid = Quant(float(np.float32(quant.scale / 128)), 0, 16)
+            if node.op in ("Reshape", "MaxPool2d"):
+                grid = g.value(node.outputs[0]).quant or grid
+            node.inputs[k] = _converted(g, node, x, "wide", grid)
+
+
+def _narrow(g: Graph, node: Node) -> None:
+    """A node of int8. Where it selects elements, they come on the scale of its output."""
+    y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
+    for name in node.outputs:
+        if is_wide(g, name):
+            source = _source(g, node)
+            _coarser(g, name, source.name, _not_negative(source))
+    for k, x in enumerate(node.inputs):
+        if x and not g.is_const(x) and is_wide(g, x):
+            quant = g.value(x).quant
+            assert quant is not None
+            grid = y.quant if op.keeps_quant or op.joins else None
+            node.inputs[k] = _converted(g, node, x, "narrow", grid or as_int8(quant, _from_not_negative(g, x)))
+
+
+def _from_not_negative(g: Graph, name: str) -> bool:
+    """Whether what makes a value makes no negative numbers, through elements that are moved."""
+    node = g.producers().get(name)
+    return node is not None and _not_negative(_source(g, node))
+
+
+def _source(g: Graph, node: Node) -> Node:
+    """What computes the elements that a node moves."""
+    producers = g.producers()
+    while CORE_BY_NAME[node.op].keeps_quant and (above := producers.get(node.inputs[0])) is not None:
+        if is_quantise(above):
+            break
+        node = above
+    return node
+
+
+def _not_negative(node: Node) -> bool:
+    low = node.attrs.get("clip", (None, None))[0]
+    if node.op == "Unary" and node.attrs["function"] == "clip":
+        low = node.attrs["arguments"][0]
+    function = node.attrs["function"] if node.op == "Unary" else ""
+    return (low is not None and low >= 0) or node.op in POSITIVE_OPS or function in NOT_NEGATIVE
+
+
+def _converted(g: Graph, reader: Node, x: str, kind: str, grid: Quant) -> str:
+    """x on another grid; one value for all that read it so."""
+    for node in g.consumers().get(x, ()):
+        y = g.value(node.outputs[0])
+        if is_quantise(node) and y.quant == grid and g.index(node) < g.index(reader):
+            return y.name
+    name = g.new_value(f"{x}.{kind}", g.value(x).shape)
+    g.value(name).quant = grid
+    producer = g.producers().get(x)
+    g.insert_before(reader, quantise(x, name, producer.name if producer is not None else x, grid))
+    return name
