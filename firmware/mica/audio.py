@@ -199,7 +199,7 @@ class Listener:
             self.model.reset()
 
     def _answer(self):
-        """predict(), without what it looks up each time: a quarter of a millisecond on a Pico."""
+        """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
         model = self.model
         if model._joins:
             return model.predict([self._fill])[0]

@@ -181,6 +181,9 @@ class Watcher(Listener):
         self._ring.copy(self._end, self._view)
         return self._window
 
+    def _answer(self):
+        return self.model.predict([self._fill])[0]
+
     def _problem(self):
         if self._ring.lost:
             self._ring.lost = False
