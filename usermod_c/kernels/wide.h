@@ -4,10 +4,6 @@
 
 #include "mica_kernels.h"
 
-#if !defined(MICA_WITHOUT_CONV2D_S16) || !defined(MICA_WITHOUT_POOL_S16) || !defined(MICA_WITHOUT_WIDEN_S16) || !defined(MICA_WITHOUT_NARROW_S8)
-#define MICA_WITH_WIDE
-#endif
-
 // (acc * mult + 2^(30+shift)) >> (31+shift), between low and high, which are int16; |acc| * mult < 2^62, shift in [-30, 31].
 int32_t mica_requant_s16(int64_t acc, int32_t mult, int32_t shift, int32_t low, int32_t high);
 

@@ -35,7 +35,8 @@ mica_status_t mica_conv2d_s16_check_constants(const mica_conv2d_s16_t *p, const 
     for (uint32_t o = 0; status == MICA_OK && o < p->win.out_c; ++o) {
         uint64_t reach = 0;
         for (const int8_t *end = w + k; w != end; ++w) {
-            reach += (uint32_t)(*w < 0 ? -*w : *w);
+            const int32_t weight = *w;
+            reach += (uint64_t)(weight < 0 ? -weight : weight);
         }
         reach = (reach << 15) + (p->bias[o] < 0 ? 0u - (uint32_t)p->bias[o] : (uint32_t)p->bias[o]);
         if (reach >> 47 || ((reach >> 16) + 1) * (uint32_t)p->mult[o] > (uint64_t)1 << 46) {
