@@ -45,6 +45,7 @@ KERNELS = (
     "\ntop_k_s8 1 | axis smallest"
     "\npick_s8 1 | axis"
     "\naxes_s8 1 tables:h filters:H least:i bias:i mult:i shift:b | rows axes stats bands fft energy places flags act_min act_max"
+    "\nnorm_s8 1 terms:i | axis mode each fraction epsilon factor up offset act_min act_max"
     "\ncustom_s8 1 definition:B |"
     "\n"
 )

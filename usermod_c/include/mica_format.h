@@ -515,6 +515,18 @@
 #define MICA_AXES_S8_PARAM_FLAGS 7
 #define MICA_AXES_S8_PARAM_ACT_MIN 8
 #define MICA_AXES_S8_PARAM_ACT_MAX 9
+#define MICA_KERNEL_NORM_S8 57
+#define MICA_NORM_S8_BLOB_TERMS 0               // i32
+#define MICA_NORM_S8_PARAM_AXIS 0
+#define MICA_NORM_S8_PARAM_MODE 1
+#define MICA_NORM_S8_PARAM_EACH 2
+#define MICA_NORM_S8_PARAM_FRACTION 3
+#define MICA_NORM_S8_PARAM_EPSILON 4
+#define MICA_NORM_S8_PARAM_FACTOR 5
+#define MICA_NORM_S8_PARAM_UP 6
+#define MICA_NORM_S8_PARAM_OFFSET 7
+#define MICA_NORM_S8_PARAM_ACT_MIN 8
+#define MICA_NORM_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_CUSTOM_S8 127
 #define MICA_CUSTOM_S8_BLOB_DEFINITION 0        // u8
 
@@ -560,6 +572,7 @@
     X(top_k_s8, TOP_K_S8, 1, 1, 0, INT8, INT8, INT32) \
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
     X(axes_s8, AXES_S8, 1, 1, 0, INT16, INT16, INT8) \
+    X(norm_s8, NORM_S8, 1, 1, 1, INT8, INT8, INT8) \
     X(custom_s8, CUSTOM_S8, 1, 4, 0, INT8, INT8, INT8)
 
 // One X(operator) for each kernel that an engine may have.
@@ -603,6 +616,7 @@
     X(forest) \
     X(top_k) \
     X(pick) \
-    X(axes)
+    X(axes) \
+    X(norm)
 
 #endif

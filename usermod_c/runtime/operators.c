@@ -164,6 +164,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_AXES_S8:
             return mica_load_axes;
         #endif
+        #ifndef MICA_WITHOUT_NORM_S8
+        case MICA_KERNEL_NORM_S8:
+            return mica_load_norm;
+        #endif
         default:
             return NULL;
     }

@@ -48,5 +48,6 @@
 #define MICA_TOP_K_S8 mica_top_k_s8_ref
 #define MICA_PICK_S8 mica_pick_s8_ref
 #define MICA_AXES_S8 mica_axes_s8_ref
+#define MICA_NORM_S8 mica_norm_s8_ref
 
 #endif
