@@ -15,8 +15,9 @@ of step (`mica.cost.features`) gets the factors, none below 0, that make the squ
     scripts/costs --sound              only front ends of sound; all else stays as it is
     scripts/costs --pcen               only front ends with per-channel energy normalisation
     scripts/costs --axes               only front ends of windows of several axes; all else stays as it is
-    scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches, norms
+    scripts/costs --decoder            only what decoders have beside dense layers: attention, rotations, rows of caches
     scripts/costs --wide               only kernels of int16
+    scripts/costs --norms              only normalisations of rows
     scripts/costs --places             only the best of an axis, and elements at places that are computed
     scripts/costs --board RPI_PICO     what MicroPython adds on an emulated board: its loop, its heap
     scripts/costs --judge              compares the table with the models that it has not seen
@@ -361,20 +362,46 @@ def decoder() -> list[Job]:
         c = Case(f"scatter {i}", "scatter_s8", xs, {"axis": 2, "circular": i % 2}, Output(cache, 0, 0))
         models.append((c.name, model_of(c, in_place=0 if i % 3 else None), c.xs))
     jobs = [Job(name, bare_metal.for_board(model, BOARD), list(xs)) for name, model, xs in models]
+    return [job for job in jobs if _takes(codec.decode(job.data))]
+
+
+def norms() -> list[Job]:
+    """Normalisations of rows: those that `pack` writes now, and those of older files, or that do not fit 32 bits."""
+    rng = np.random.default_rng(14)
+
+    def pick(*options: Any) -> Any:
+        return options[int(rng.integers(len(options)))]
+
+    jobs = []
     with tempfile.TemporaryDirectory() as folder:
-        for i in range(36):
+        for i in range(72):
             n, d, net = pick(1, 1, 1, 4), pick(16, 24, 32, 48, 64, 96, 128, 160, 256), Net(23, seed=i)
-            if i % 3 == 0:
-                shape = (1, pick(4, 16), pick(2, 8), pick(8, 32))
-                made = net.add("InstanceNormalization", net.input(shape), *(net.random(shape[1]) for _ in range(2)))
-            else:
-                x = net.input((1, n, d) if n > 1 else (1, d))
-                op = "LayerNormalization" if i % 3 == 1 else "RMSNormalization"
-                made = net.add(op, x, net.random(d), *([net.random(d)] if i % 3 == 1 else []), axis=-1)
-            net.output(made)
+            d += pick(1, 2, 4, 5) if i % 4 == 3 else 0
+            op, beta = (("RMSNormalization", False), ("LayerNormalization", True), ("LayerNormalization", False))[i % 3]
+            x = net.input((1, n, d) if n > 1 else (1, d))
+            net.output(net.add(op, x, net.random(d), *([net.random(d)] if beta else []), axis=-1))
             model = compile_model(net.save(Path(folder)), plain=True).model
             xs = [bare_metal.random_input(model.tensors[t], rng) for t in model.inputs]
             jobs.append(Job(f"norm {i}", bare_metal.for_board(model, BOARD), xs))
+    for i in range(56):
+        rows, n, mode, inner = pick(1, 1, 4, 16), pick(8, 15, 32, 64, 100, 128), i % 4 % 3, pick(1, 1, 4)
+        n = 4 * n if i % 4 == 3 else n
+        inner = inner if n % inner == 0 else 1
+        p = {
+            "axis": 1,
+            "inner": inner,
+            "channels": n // inner,
+            "mode": mode,
+            "epsilon_low": 1000,
+            "epsilon_high": 0,
+            "shift": 18,
+        }
+        gamma = rng.integers(-(2**21), 2**21, n // inner) * (1 if mode == 0 else 4)
+        blobs = {"gamma": gamma.astype(np.int32), "beta": rng.integers(-(2**23), 2**23, n // inner).astype(np.int32)}
+        xs = [rng.integers(-128, 128, (rows, n), dtype=np.int8)]
+        p |= {"act_min": -128, "act_max": 127}
+        c = Case(f"layer_norm {i}", "layer_norm_s8", xs, p, Output((rows, n), 3, -4), blobs)
+        jobs.append(Job(c.name, bare_metal.for_board(model_of(c), BOARD), list(c.xs)))
     return [job for job in jobs if _takes(codec.decode(job.data))]
 
 
@@ -477,6 +504,7 @@ def corpus() -> list[Job]:
         *sounds(("pcen",)),
         *axis_windows(),
         *decoder(),
+        *norms(),
         *places(),
         *wide_steps(),
     ]
@@ -772,7 +800,8 @@ PARTS = {
     "sound": Part(sounds, _of(audio.KERNELS)),
     "pcen": Part(lambda: sounds(("pcen",)), _of(pcen.KERNELS)),
     "axes": Part(axis_windows, _of((AXES,))),
-    "decoder": Part(decoder, _of(attention.KERNELS, norm.KERNELS, (SCATTER,))),
+    "decoder": Part(decoder, _of(attention.KERNELS, (SCATTER,))),
+    "norms": Part(norms, _of(norm.KERNELS)),
     "places": Part(places, _of((TOP_K, PICK))),
     "wide": Part(wide_steps, _of(wide.KERNELS)),
     "windows": Part(windowed, lambda kind: kind in WINDOWS),
@@ -794,6 +823,7 @@ def main() -> int:
     only.add_argument("--axes", action="store_true", help="only front ends of windows of several axes")
     only.add_argument("--decoder", action="store_true", help="only what decoders have beside dense layers")
     only.add_argument("--wide", action="store_true", help="only kernels of int16")
+    only.add_argument("--norms", action="store_true", help="only normalisations of rows")
     only.add_argument("--places", action="store_true", help="only the best of an axis, and what is picked from it")
     parser.add_argument("--board", action="append", help="an emulated board, instead of cores")
     parser.add_argument(

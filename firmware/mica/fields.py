@@ -46,6 +46,7 @@ KERNELS = (
     "\npick_s8 1 | axis"
     "\naxes_s8 1 tables:h filters:H least:i bias:i mult:i shift:b | rows axes stats bands fft energy places flags act_min act_max"
     "\npcen_s8 1 window:h twiddles:h filters:H gains:H curve:h | frame hop fft bands gains flags preemphasis smooth alpha eps eps_exponent start start_exponent origin points places"
+    "\nnorm_s8 1 terms:i | axis mode each fraction epsilon factor up offset act_min act_max"
     "\nconv2d_s16 1 weights:b bias:i mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left groups act_min act_max"
     "\npool_s16 1 mult:i shift:b | kernel_h kernel_w stride_h stride_w dilation_h dilation_w pad_top pad_left largest act_min act_max"
     "\nbinary_s16 1 | mult_a mult_b mult_ab shift act_min act_max"

@@ -38,7 +38,7 @@ GROUPS = (
         "widen_s16",
         "narrow_s8",
     ),
-    ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8", "top_k_s8"),
+    ("reduce", "reduce_s8", "argmax_s8", "layer_norm_s8", "top_k_s8", "norm_s8"),
     (
         "features",
         "features_s8",

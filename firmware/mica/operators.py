@@ -144,7 +144,7 @@ _HOMES = (
     "movement transpose_s8 move_s8 concat_s8 pad_s8 gather_s8 embedding_s8 scatter_s8 pick_s8",
     "resize resize_linear_s8",
     "reduce reduce_s8 argmax_s8 top_k_s8",
-    "norm layer_norm_s8",
+    "norm layer_norm_s8 norm_s8",
     "recurrent recurrent_s8",
     "tabular features_s8 ranks_s8 trees_s8 forest_s8",
     "vectors distances_s8 nearest_s8 machine_s8",

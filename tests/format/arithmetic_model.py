@@ -32,6 +32,8 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
     where = tensor("where", (2, 3), 224, "int32")
     normal = tensor("normal", (2, 3, 3), 248)
     groups = tensor("groups", (2, 3, 4), 272)
+    short = tensor("short", (2, 3, 3), 248)  # in place
+    shorts = tensor("shorts", (2, 3, 4), 272)
     logs = tensor("logs", (2, 3, 4), 112)
     sums = tensor("sums", (6,), 296)
     deep = tensor("gram of six axes", (2, 1, 3, 1, 3, 1), 144)  # `gram` again, of MICA_MAX_RANK
@@ -45,6 +47,10 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
             "gamma": rng.integers(-(2**19), 2**19, n).astype(np.int32),
             "beta": rng.integers(-(2**17), 2**17, n).astype(np.int32),
         }
+
+    def short_terms(n: int, each: bool) -> dict[str, Array]:
+        gamma, offset = rng.integers(-(2**13), 2**13, n), rng.integers(100 << 20, 150 << 20, n)
+        return {"terms": (np.stack([gamma, offset], axis=1).reshape(-1) if each else gamma).astype(np.int32)}
 
     axis = {"axis": 1, "axes": 1, "mode": 0, "mult": 2**30 + 5, "shift": 1}
     steps = [
@@ -69,7 +75,15 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
             ACT | {"axis": 1, "inner": 4, "channels": 6, "mode": 1, "epsilon_high": 1, "shift": 14}, norm_constants(6),
         ),
         StepRecord(
-            "logs", "log_softmax_s8", (groups,), (logs,),
+            "short", "norm_s8", (normal,), (short,),
+            ACT | {"axis": 2, "each": 1, "fraction": 14, "epsilon": 1000, "factor": 46616, "up": 7}, short_terms(3, True),
+        ),
+        StepRecord(
+            "shorts", "norm_s8", (groups,), (shorts,),
+            ACT | {"axis": 1, "mode": 1, "fraction": 14, "factor": 32962, "up": 8, "offset": 125 << 20}, short_terms(12, False),
+        ),
+        StepRecord(
+            "logs", "log_softmax_s8", (shorts,), (logs,),
             ACT | {"mult": 2**20, "mult_log": -(2**21), "offset": 2**26, "shift": 20}, table,
         ),
         StepRecord(
@@ -79,5 +93,5 @@ def arithmetic_model(seed: int = 1) -> ModelFile:
         StepRecord("least", "top_k_s8", (gram,), (least,), {"axis": 2, "smallest": 1}),
         StepRecord("picked", "pick_s8", (gram, least), (picked,), {"axis": 2}),
     ]  # fmt: skip
-    outputs = [normal, where, total, norm, most, sums, least, picked]
+    outputs = [short, where, total, norm, most, sums, least, picked]
     return ModelFile(tensors, steps, [a, b], outputs, {"name": "arithmetic"}, arena_bytes=364)

@@ -8,6 +8,7 @@ import numpy as np
 from case import Case, _data, _rng
 
 from mica.kernels.integers import Output
+from mica.kernels.norm import MOST_OF_FACTOR, NORM_MOST, most_spread, norm_reach_squared
 
 Array = np.ndarray
 ACTS = ((-128, 127), (-100, 90))
@@ -47,6 +48,7 @@ def arithmetic() -> Iterator[Case]:
     yield from largest()
     yield from norms()
     yield from fine_norms()
+    yield from short_norms()
     yield from log_softmaxes()
 
 
@@ -289,6 +291,61 @@ def fine_norms() -> Iterator[Case]:
                 p |= {"epsilon_low": 1000, "epsilon_high": 0, "act_min": -128, "act_max": 127}
                 q = Output((rows, n), (0, -7, 120, -128)[i % 4], (0, -60, 128 - 1)[i % 3])
                 yield Case(f"{name} {steps}", "layer_norm_s8", [x], p, q, {"gamma": gamma, "beta": beta}, rows=rows)
+
+
+def short_norms() -> Iterator[Case]:
+    """norm_s8: rows of one element up to the longest, of one value, of two, of extremes; parameters at their limits; loops of eight and not."""
+    for i, (dims, axis, data) in enumerate(
+        (
+            ((3, 64), 1, ""),
+            ((2, 48), 1, "extreme"),
+            ((2, 3, 8), 2, ""),
+            ((2, 2, 8), 1, "small"),
+            ((3, 1), 1, ""),
+            ((4, 2), 1, "extreme"),
+            ((3, 15), 1, ""),
+            ((5,), 0, "lowest"),
+            ((2, 40), 1, "one"),
+            ((2, 136), 1, "one"),
+            ((2, 256), 1, ""),
+            ((2, 514), 1, "extreme"),
+            ((2, 512), 1, "lowest"),
+        )
+    ):
+        n, rows = int(np.prod(dims[axis:])), int(np.prod(dims[:axis]))
+        for k in range(8):
+            mode, each, x_zero = k & 1, k >> 1 & 1, (0, -128, 127, 31, -5)[(i + k) % 5]
+            name = f"short norm {dims} {axis} {data} {k}"
+            rng = _rng(name)
+            x = np.full(dims, 3, np.int8) if data == "one" else _data(rng, dims, "" if data == "small" else data)
+            x = (x // 50).astype(np.int8) if data == "small" else x
+            if data == "one":
+                x[0, 0], x_zero = 4, 3
+            most = most_spread(mode, n, x_zero)
+            fraction = max(f for f in range(17) if most << f < 2**32)
+            fraction -= fraction > 0 and k > 3
+            epsilon = min(2**32 - 1 - (most << fraction), 2**31 - 1) if k > 3 else (0, 1, 1000, 0)[k]
+            # The largest elements that there may be, or some that are small.
+            up, factor = 16, 0
+            while factor == 0:
+                up -= 1
+                unit = int(NORM_MOST * (2.0 ** (4 - up + fraction / 2) / np.sqrt(63 * norm_reach_squared(mode, n))))
+                factor = unit if unit * (n if mode == 0 else 1) > (MOST_OF_FACTOR if mode == 0 else 65535) // 2 else 0
+            factor = min(factor, MOST_OF_FACTOR // n if mode == 0 else 65535, 65535)
+            up, factor = (up, factor) if k < 6 else (up - (12 if i == k else 2), 1 + factor // 3)
+            ends = (i + k // 2) % 4 == 0
+            gamma = rng.integers(-(2**15), 2**15, n) if ends else rng.integers(-(2**13), 2**13, n)
+            gamma[:1] = -(2**15) if ends else gamma[:1]
+            offset = rng.integers(-(2**30) + 1, 2**30, n) if ends else rng.integers(0, 2**28, n)
+            terms = np.stack([gamma, offset], axis=1).reshape(-1) if each else gamma
+            p = {"axis": axis, "mode": mode, "each": each, "fraction": fraction, "epsilon": epsilon}
+            p |= {
+                "factor": factor,
+                "up": up,
+                "offset": 0 if each else (2**30 - 1) * (k % 2 * 2 - 1) if ends else 257 << 19,
+            }
+            p |= {"act_min": ACTS[k == 5][0], "act_max": ACTS[k == 5][1]}
+            yield Case(name, "norm_s8", [x], p, Output(dims, x_zero, 9), {"terms": terms.astype(np.int32)}, rows=rows)
 
 
 def log_softmaxes() -> Iterator[Case]:

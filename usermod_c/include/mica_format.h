@@ -537,6 +537,18 @@
 #define MICA_PCEN_S8_PARAM_ORIGIN 13
 #define MICA_PCEN_S8_PARAM_POINTS 14
 #define MICA_PCEN_S8_PARAM_PLACES 15
+#define MICA_KERNEL_NORM_S8 58
+#define MICA_NORM_S8_BLOB_TERMS 0               // i32
+#define MICA_NORM_S8_PARAM_AXIS 0
+#define MICA_NORM_S8_PARAM_MODE 1
+#define MICA_NORM_S8_PARAM_EACH 2
+#define MICA_NORM_S8_PARAM_FRACTION 3
+#define MICA_NORM_S8_PARAM_EPSILON 4
+#define MICA_NORM_S8_PARAM_FACTOR 5
+#define MICA_NORM_S8_PARAM_UP 6
+#define MICA_NORM_S8_PARAM_OFFSET 7
+#define MICA_NORM_S8_PARAM_ACT_MIN 8
+#define MICA_NORM_S8_PARAM_ACT_MAX 9
 #define MICA_KERNEL_CONV2D_S16 60
 #define MICA_CONV2D_S16_BLOB_WEIGHTS 0          // i8
 #define MICA_CONV2D_S16_BLOB_BIAS 1             // i32
@@ -635,6 +647,7 @@
     X(pick_s8, PICK_S8, 2, 2, 0, INT8, INT32, INT8) \
     X(axes_s8, AXES_S8, 1, 1, 0, INT16, INT16, INT8) \
     X(pcen_s8, PCEN_S8, 1, 2, 0, INT16, INT8, INT8) \
+    X(norm_s8, NORM_S8, 1, 1, 1, INT8, INT8, INT8) \
     X(conv2d_s16, CONV2D_S16, 1, 1, 0, INT16, INT16, INT16) \
     X(pool_s16, POOL_S16, 1, 1, 0, INT16, INT16, INT16) \
     X(binary_s16, BINARY_S16, 2, 2, 1, INT16, INT16, INT16) \
@@ -687,6 +700,7 @@
     X(pick, pick_s8) \
     X(axes, axes_s8) \
     X(pcen, pcen_s8) \
+    X(norm, norm_s8) \
     X(conv2d_s16, conv2d_s16) \
     X(pool_s16, pool_s16) \
     X(binary_s16, binary_s16) \

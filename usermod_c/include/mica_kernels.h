@@ -462,6 +462,30 @@ size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p);  // and of y
 mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
 void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constants: sets gamma_most and beta_most
 
+// ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp(((t * gamma[i] + offset[i]) >> 20) - 128), row by row;
+//   t = x normalised, an int16: SPEC.md, kernel 57
+//   x, y int8 [rows, n]; terms int32 [n] gamma, or with `each` [n, 2] gamma and offset; gamma is an int16, |offset| < 2^30; rows: rows
+//   y may be x. isa/armv6m/norm32.S reads this structure.
+typedef struct {
+    uint8_t mode;  // MICA_NORM_*
+    uint8_t each;
+    uint8_t fraction;  // of the spread, in bits
+    int8_t x_zero;
+    int8_t act_min, act_max;
+    uint16_t n;
+    uint16_t factor;
+    int32_t up;
+    uint32_t epsilon;
+    int32_t offset;  // of all, without `each`
+    const int32_t *terms;
+    const int8_t *x;
+    int8_t *y;
+    uint32_t rows;
+} mica_norm_s8_t;
+
+size_t mica_norm_s8_x_bytes(const mica_norm_s8_t *p);  // and of y
+mica_status_t mica_norm_s8_check_constants(const mica_norm_s8_t *p, const char **what);
+
 // ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
 //   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)
 //   x int8 [rows, axis]; y int8 [rows, axis], with `sum` [rows]; table as for softmax_s8; rows: rows

@@ -168,6 +168,10 @@ mica_step_loader_t mica_step_loader(uint32_t kernel) {
         case MICA_KERNEL_PCEN_S8:
             return mica_load_pcen;
         #endif
+        #ifndef MICA_WITHOUT_NORM_S8
+        case MICA_KERNEL_NORM_S8:
+            return mica_load_norm;
+        #endif
         #ifndef MICA_WITHOUT_CONV2D_S16
         case MICA_KERNEL_CONV2D_S16:
             return mica_load_conv2d_s16;

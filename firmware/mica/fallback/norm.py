@@ -45,3 +45,63 @@ def layer_norm_s8(step):
                 y[i] = low if v < low else high if v > high else v
 
     return run
+
+
+def norm_s8(step):
+    """The same by mean and deviation (mode 0) or the root of squares (1), as 32 bits hold it."""
+    step.same_shape()
+    dims = step.y.shape
+    n = volume(dims[step.within("axis", 0, len(dims)) :])
+    step.want(n <= 65535, "more than 65535 elements to normalise together")
+    mode, each = step.within("mode", 0, 1), step.within("each", 0, 1)
+    fraction, epsilon = step.within("fraction", 0, 16), step.within("epsilon", 0, 0x7FFFFFFF)
+    factor, up = step.within("factor", 1, 65535), step.within("up", -24, 16)
+    most = (1 << 30) - 1
+    offset = step.within("offset", -most, most)
+    low, high = step.clamp()
+    zero = step.x[0].zero_point
+    spread = n * max(127 - zero, zero + 128) ** 2 if mode else (255 * n) ** 2 // 4
+    step.want((spread << fraction) + epsilon < 1 << 32, "the sums of a row can leave 32 bits")
+    step.want(mode or n * factor <= 1 << 24, "the sums of a row can leave 32 bits")
+    reach, down = 1 if mode else max(n - 1, 1), 8 + fraction - 2 * up
+    step.want(
+        down >= 0 and reach * 63 * factor * factor <= 32704**2 << down, "elements that are normalised can leave 16 bits"
+    )
+    terms = step.constant("terms", n << each)
+    for i in range(n):
+        step.want(
+            -32768 <= terms[i << each] <= 32767 and (not each or -most <= terms[2 * i + 1] <= most),
+            "gamma or an offset is so large that a result can overflow",
+        )
+    x, y = step.x[0].data, step.y.data
+
+    def shifted(v, up):
+        return v << up if up >= 0 else ((v >> (-up - 1)) + 1) >> 1
+
+    def run():
+        for first in range(0, len(x), n):
+            total = squares = 0
+            for i in range(first, first + n):
+                d = x[i] - (zero if mode else 0)
+                total += d
+                squares += d * d
+            w = ((squares if mode else n * squares - total * total) << fraction) + epsilon
+            scale = centre = 0
+            if w:
+                h = up
+                while w >> 30 == 0:
+                    w <<= 2
+                    h += 1
+                m = ((w >> 15) + 1) >> 1
+                r = 69250 - (m * 39500 >> 16)
+                for _ in range(3):
+                    r += (((63 << 24) - (m >> 1) - (r * r >> 16) * m) >> 14) * r >> 17
+                s = ((r * factor >> 15) + 1) >> 1
+                scale = shifted(s if mode else n * s, h)
+                centre = shifted((zero if mode else total) * s, h)
+            for i in range(n):
+                t = (x[first + i] * scale - centre + 32768) >> 16
+                v = ((t * terms[i << each] + (terms[2 * i + 1] if each else offset)) >> 20) - 128
+                y[first + i] = low if v < low else high if v > high else v
+
+    return run

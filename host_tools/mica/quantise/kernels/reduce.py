@@ -6,9 +6,17 @@ import math
 
 import numpy as np
 
-from mica.ir.graph import Graph, Node
+from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.dense import MATMUL_MOST
-from mica.kernels.norm import norm_reach
+from mica.kernels.norm import (
+    MOST_OF_FACTOR,
+    NORM_MOST,
+    NORM_RESULT,
+    ROOT_MEAN,
+    most_spread,
+    norm_reach,
+    norm_reach_squared,
+)
 from mica.kernels.reduce import REDUCE_MODES
 from mica.quantise.kernels.arithmetic import requant_params
 from mica.quantise.kernels.common import act, emit, quant
@@ -16,6 +24,7 @@ from mica.quantise.kernels.softmax import softmax_table
 from mica.reference import functions
 
 LN2 = math.log(2.0)
+SHORT = ("deviation",)  # that norm_s8 is written of, which knows "squares" too: DESIGN.md, normalisations
 NORM_MODES = {"deviation": 0, "squares": 1, "absolute": 2}
 
 
@@ -60,10 +69,17 @@ def _top_k(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _layer_norm(g: Graph, out: Graph, node: Node) -> None:
+    """norm_s8 of a row with a mean, where 32 bits hold it to a 20th of a step of the result; else layer_norm_s8."""
     x, a = node.inputs[0], node.attrs
     qx, qy = quant(out, x), quant(out, node.outputs[0])
     gamma, beta = (np.asarray(g.data(i), np.float64) / qy.scale for i in node.inputs[1:])
     n = math.prod(g.value(x).shape[a["axis"] :])
+    if a["mode"] in SHORT and a["inner"] == 1 and gamma.size == n:
+        found = _norm(NORM_MODES[a["mode"]], n, qx, a["epsilon"], gamma, beta + qy.zero_point)
+        if found is not None:
+            params, terms = found
+            emit(out, node, "norm_s8", [x], [terms], {"axis": a["axis"], **params, **act(qy, a["clip"])})
+            return
     reach = float(np.max(np.abs(gamma) * norm_reach(n) + np.abs(beta))) + 1
     shift = min(30, math.floor(30.9 - math.log2(reach))) if math.isfinite(reach) else -1
     if shift < 0:
@@ -84,6 +100,33 @@ def _layer_norm(g: Graph, out: Graph, node: Node) -> None:
     }
     blobs = [np.rint(v * 2.0**shift).astype(np.int32) for v in (gamma, beta)]
     emit(out, node, "layer_norm_s8", [x], blobs, params)
+
+
+def _norm(
+    mode: int, n: int, qx: Quant, epsilon: float, gamma: np.ndarray, beta: np.ndarray
+) -> tuple[dict[str, int], np.ndarray] | None:
+    """Parameters and terms of norm_s8; gamma and beta in steps of the result, beta counted from -128's 0. None: they do not fit."""
+    epsilon = epsilon / qx.scale**2 * (n * n if mode == 0 else 1)
+    most, reach = most_spread(mode, n, qx.zero_point), norm_reach_squared(mode, n)
+    offset = np.rint((beta + 128.5) * 2.0**NORM_RESULT)
+    if not most + epsilon + 1 < 2**32 or not epsilon < 2**31 - 1 or not np.max(np.abs(offset)) < 2**30:
+        return None
+    fraction = min(16, math.floor(math.log2(min((2**32 - 1) / (most + epsilon + 1), (2**31 - 2) / max(epsilon, 1)))))
+    # An element is normal times 2**(up - 4 - fraction / 2) * root(63) * factor.
+    unit, up = NORM_MOST / math.sqrt(63 * reach), 16
+    limit = min(65535, MOST_OF_FACTOR // n) if mode == 0 else 65535
+    while unit * 2.0 ** (4 - up + fraction / 2) < limit / 2:
+        up -= 1
+    factor = math.floor(min(unit * 2.0 ** (4 - up + fraction / 2), limit))
+    if not factor >= 1 or up < -24:
+        return None
+    terms = gamma * 2.0**NORM_RESULT / (2.0 ** (up - 4 - fraction / 2) * math.sqrt(63) * factor * ROOT_MEAN)
+    if not np.max(np.abs(terms)) <= 2**15 - 1:
+        return None
+    params = {"mode": mode, "fraction": fraction, "epsilon": round(epsilon * 2.0**fraction), "factor": factor, "up": up}
+    each = bool(np.any(offset != offset[0]))
+    columns = np.stack([np.rint(terms), offset], axis=1) if each else np.rint(terms)
+    return params | {"each": int(each), "offset": 0 if each else int(offset[0])}, columns.astype(np.int32).reshape(-1)
 
 
 def _log_softmax(g: Graph, out: Graph, node: Node) -> None:

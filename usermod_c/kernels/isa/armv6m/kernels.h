@@ -2,6 +2,8 @@
 #ifndef MICA_ARMV6M_KERNELS_H
 #define MICA_ARMV6M_KERNELS_H
 
+#include <stddef.h>
+
 #include "../c32/kernels.h"
 
 // What mica_armv6m_gemm works on; it moves the pointers from channel to channel. Its offsets stand in gemm.S.
@@ -315,6 +317,24 @@ typedef struct {
 typedef int8_t *mica_armv6m_norm_t(const mica_norm_part_t *args);
 mica_armv6m_norm_t mica_armv6m_norm_21, mica_armv6m_norm_19, mica_armv6m_norm_21_beta, mica_armv6m_norm_19_beta;
 void mica_layer_norm_s8_armv6m(const mica_layer_norm_s8_t *p, MICA_KERNEL_ARGS);
+
+// Where norm32.S looks.
+#define MICA_NORM_AT(field, offset) typedef char mica_norm_has_##field[offsetof(mica_norm_s8_t, field) == (offset) ? 1 : -1]
+MICA_NORM_AT(each, 1);
+MICA_NORM_AT(fraction, 2);
+MICA_NORM_AT(x_zero, 3);
+MICA_NORM_AT(act_min, 4);
+MICA_NORM_AT(act_max, 5);
+MICA_NORM_AT(n, 6);
+MICA_NORM_AT(factor, 8);
+MICA_NORM_AT(up, 12);
+MICA_NORM_AT(epsilon, 16);
+MICA_NORM_AT(offset, 20);
+MICA_NORM_AT(terms, 24);
+MICA_NORM_AT(x, 28);
+MICA_NORM_AT(y, 32);
+#undef MICA_NORM_AT
+void mica_norm_s8_armv6m(const mica_norm_s8_t *p, MICA_KERNEL_ARGS);
 
 // Sums of the columns of 1 to MICA_PICTURE_ROWS rows of words of two 565 pixels, FIELDS of one each (picture.c); _swapped: whose high
 // bytes come first. At least one word.

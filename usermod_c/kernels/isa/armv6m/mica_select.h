@@ -37,6 +37,8 @@
 #ifndef MICA_WITHOUT_NORM_LOOPS
 #undef MICA_LAYER_NORM_S8
 #define MICA_LAYER_NORM_S8 mica_layer_norm_s8_armv6m
+#undef MICA_NORM_S8
+#define MICA_NORM_S8 mica_norm_s8_armv6m
 #endif
 #undef MICA_PCEN_S8
 #define MICA_PCEN_S8 mica_pcen_s8_armv6m

@@ -49,6 +49,7 @@
 #define MICA_PICK_S8 mica_pick_s8_ref
 #define MICA_AXES_S8 mica_axes_s8_ref
 #define MICA_PCEN_S8 mica_pcen_s8_ref
+#define MICA_NORM_S8 mica_norm_s8_ref
 #define MICA_CONV2D_S16 mica_conv2d_s16_ref
 #define MICA_POOL_S16 mica_pool_s16_ref
 #define MICA_BINARY_S16 mica_binary_s16_ref
