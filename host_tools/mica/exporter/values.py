@@ -1,7 +1,8 @@
 """Which value of the ONNX graph holds the bytes of a tensor of the file.
 
 A file's tensors are places in memory: a reshape is another tensor at the same place, a part of a concatenation lies within the
-whole. So a tensor that no step wrote under its own name is put together of those that were written where it lies.
+whole, int16 the bytes that were moved. So a tensor that no step wrote under its own name is put together of those that were written where
+it lies.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
+from mica.exporter import byte_pairs
 from mica.exporter.builder import Builder
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.schema import DTYPE_BYTES
@@ -137,15 +139,16 @@ class Values:
             return name
         if len(pieces) == 1:
             source = pieces[0][0]
-            if source is not None and self.model.tensors[source].dims == record.dims:
+            if source is not None and _alike(self.model.tensors[source], record):
                 for layout in (False, True):
                     if (source, layout) in self._integers:
                         self._set(self._integers, (t, layout), self._integers[source, layout])
                 return self.integers(source)
         shape = self.b.const(np.array(record.dims, np.int64))
         flat = [self._flat(k, first, last, record) for k, first, last in pieces]
-        if len(pieces) == 1 and pieces[0][0] is not None and self.model.tensors[pieces[0][0]].bytes == record.bytes:
-            return self.b.node("Reshape", self.integers(pieces[0][0]), shape, base=self._base(t))
+        source = pieces[0][0] if len(pieces) == 1 else None
+        if source is not None and _same_bytes(self.model.tensors[source], record):
+            return self.b.node("Reshape", self.integers(source), shape, base=self._base(t))
         whole = flat[0] if len(flat) == 1 else self.b.node("Concat", *flat, base=self._base(t), axis=0)
         return self.b.node("Reshape", whole, shape, base=self._base(t))
 
@@ -175,9 +178,20 @@ class Values:
 
     def _flat(self, k: int | None, first: int, last: int, t: TensorRecord) -> str:
         if k is None:
-            return self.b.const(np.zeros(last - first, np.int8 if t.dtype == "int8" else np.int32))
+            return self.b.const(np.zeros(last - first, np.dtype(t.dtype)))
         name = self.b.node("Reshape", self.integers(k), self.b.const(np.array([-1], np.int64)), base=self._base(k))
+        if self.model.tensors[k].dtype != t.dtype:
+            view = byte_pairs.apart if t.dtype == "int8" else byte_pairs.joined
+            name = view(self.b, name, self._base(k))
         if (first, last) != (0, self.model.tensors[k].bytes // DTYPE_BYTES[t.dtype]):
             ends = (self.b.const(np.array([v], np.int64)) for v in (first, last, 0))
             name = self.b.node("Slice", name, *ends, base=self._base(k))
         return name
+
+
+def _same_bytes(a: TensorRecord, b: TensorRecord) -> bool:
+    return a.bytes == b.bytes and a.dtype == b.dtype
+
+
+def _alike(a: TensorRecord, b: TensorRecord) -> bool:
+    return a.dims == b.dims and a.dtype == b.dtype

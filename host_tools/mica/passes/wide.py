@@ -1,6 +1,7 @@
 """Which parts of a network compute in int16: those whose operators have kernels for it. The others compute in int8.
 
     Op(x int16) with a kernel of int16, y int16    =>   stays
+    Op(x int16) that moves elements, y int16       =>   stays where what makes x stays, and something that reads y
     Op(x int8) with one, y int16                   =>   Op(Unary(x, quantise16)), each integer of x one of int16
     Op(x int16) without one                        =>   Op(Unary(x, quantise)), the range of x in steps 256 times larger
     its y int16                                    =>   int8, likewise; Graph.coarser has its name
@@ -16,20 +17,25 @@ import math
 import numpy as np
 
 from mica.format.schema import MAX_DIM
+from mica.ir import byte_pairs
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
 from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
+from mica.passes import common_subexpressions, dead_code
 from mica.passes.quantised_values import is_quantise, quantise
 
 LARGEST_BIAS = 2.0**31 - 1
 # Functions whose results are never negative.
 NOT_NEGATIVE = ("abs", "exp", "sigmoid", "sqrt")
 POSITIVE_OPS = ("Softmax",)
+# Operators whose elements are bytes to them: kernels of int8 move those (quantise/kernels/wide_moves.py).
+MOVES = ("Concat", "Gather", "Pad", "Remap", "Reshape", "StridedCopy", "Transpose")
 
 
 def run(g: Graph) -> Graph:
     if any(v.quant is not None and v.quant.bits == 16 for v in g.values.values()):
         _hand_on(g)
+        g = dead_code.run(common_subexpressions.run(g))  # moves whose results have one scale now
         kept = _kept(g)
         _narrow_inputs(g, kept)
         for node in list(g.nodes):
@@ -47,17 +53,35 @@ def is_wide(g: Graph, name: str) -> bool:
 
 
 def _hand_on(g: Graph) -> None:
-    """What a selection makes has the scale of what it selects from."""
+    """What a selection makes has the scale of what it selects from, or joins where that is one."""
     for node in g.nodes:
-        y = g.value(node.outputs[0])
-        if CORE_BY_NAME[node.op].keeps_quant and y.quant is None and is_wide(g, node.inputs[0]):
-            y.quant = g.value(node.inputs[0]).quant
+        y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
+        if y.quant is None and (op.keeps_quant or (op.joins and node.op in MOVES)):
+            sources = node.inputs[:1] if op.keeps_quant else [i for i in node.inputs if not g.is_const(i)]
+            if len({g.value(i).quant for i in sources}) == 1 and is_wide(g, sources[0]):
+                y.quant = g.value(sources[0]).quant
 
 
 def _kept(g: Graph) -> set[int]:
     """The nodes that have a kernel for what they read and make, by identity."""
-    kept = [n for n in g.nodes if is_wide(g, n.outputs[0]) and _has_kernel(g, n)]
-    return {id(n) for n in (*kept, *(n for n in g.nodes if is_quantise(n) and is_wide(g, n.inputs[0])))}
+    kept = [n for n in g.nodes if _stays(g, n)]
+    while idle := _idle(g, kept):
+        kept = [n for n in kept if id(n) not in idle]
+    return {id(n) for n in kept}
+
+
+def _idle(g: Graph, kept: list[Node]) -> set[int]:
+    """Moves of what is int8 in any case, before them or behind them."""
+    made = {o for n in kept for o in n.outputs} | set(g.inputs)
+    read = {i for n in kept for i in n.inputs} | set(g.outputs)
+    moves = [n for n in kept if n.op in MOVES]
+    return {id(n) for n in moves if n.outputs[0] not in read or not any(i in made and is_wide(g, i) for i in n.inputs)}
+
+
+def _stays(g: Graph, node: Node) -> bool:
+    if is_quantise(node) and is_wide(g, node.inputs[0]):
+        return True
+    return is_wide(g, node.outputs[0]) and _has_kernel(g, node)
 
 
 def _has_kernel(g: Graph, node: Node) -> bool:
@@ -85,6 +109,43 @@ def _product(g: Graph, node: Node) -> bool:
         return sound and not np.any((rows > 0) & (np.abs(b.data) / (scale * steps) > LARGEST_BIAS))
 
 
+def _turned(g: Graph, node: Node) -> bool:
+    """As a convolution of x with zeros between its pixels."""
+    (_, h, w, _), weights = (g.value(i).shape for i in node.inputs[:2])
+    strides = node.attrs["strides"]
+    fit = min(turned_pads(node, weights)) >= 0 and max(h * strides[0], w * strides[1]) <= MAX_DIM
+    return fit and _product(g, node)
+
+
+def turned_pads(node: Node, weights: tuple[int, ...]) -> tuple[int, int]:
+    """(top, left) pads of the convolution that a ConvTranspose2d is, with its weights [Cout, KH, KW, Cin / groups] turned round."""
+    top, left = ((weights[1 + k] - 1) * node.attrs["dilations"][k] - node.attrs["pads"][k] for k in (0, 1))
+    return top, left
+
+
+def along(g: Graph, node: Node) -> tuple[int, int, int]:
+    """What a reduction reads as three dimensions: those before its axes, the axes, those behind them."""
+    shape, axis, n = g.value(node.inputs[0]).shape, node.attrs["axis"], node.attrs["axes"]
+    return math.prod(shape[:axis]), math.prod(shape[axis : axis + n]), math.prod(shape[axis + n :])
+
+
+def rows_of(shape: tuple[int, ...]) -> tuple[int, int]:
+    """All dimensions but the last as one."""
+    return (math.prod(shape[:-1]), shape[-1]) if shape else (1, 1)
+
+
+def _sum(g: Graph, node: Node) -> bool:
+    return node.attrs["mode"] == "sum" and _extreme(g, node)
+
+
+def _extreme(g: Graph, node: Node) -> bool:
+    return max(along(g, node)) <= MOST_TAPS
+
+
+def _pair(g: Graph, node: Node) -> bool:
+    return max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM
+
+
 def _mean(g: Graph, node: Node) -> bool:
     kernel = node.attrs["kernel"]
     return kernel[0] * kernel[1] <= MOST_TAPS and not (node.attrs["count_include_pad"] and any(node.attrs["pads"]))
@@ -103,14 +164,20 @@ def _always(g: Graph, node: Node) -> bool:
 
 
 CHECKS = {
+    **dict.fromkeys(MOVES, byte_pairs.fits),
     "Add": _always,
     "AveragePool2d": _mean,
     "Conv2d": _product,
+    "ConvTranspose2d": _turned,
     "DepthwiseConv2d": _product,
+    "Extreme": _extreme,
     "FullyConnected": _product,
     "MaxPool2d": _always,
+    "MinMax": _pair,
     "Mul": _always,
-    "Reshape": _always,
+    "PRelu": _always,
+    "Reduce": _sum,
+    "Reshape": _always,  # which moves nothing
     "Softmax": _softmax,
     "Unary": _function,
 }
@@ -139,17 +206,20 @@ def as_int8(q: Quant, positive: bool) -> Quant:
 
 
 def _widen_inputs(g: Graph, node: Node) -> None:
-    """int8 that it reads becomes int16: each step is 128 of those, so that 255 of them fit."""
+    """int8 that it reads becomes int16: each step is 128 of those, so that 255 of them fit. What it moves comes on the scale of its output."""
     if is_quantise(node):
         return
+    op, y = CORE_BY_NAME[node.op], g.value(node.outputs[0])
     for k, x in enumerate(node.inputs):
-        if x and not g.is_const(x) and not is_wide(g, x):
-            quant = g.value(x).quant
+        if x and not g.is_const(x):
+            quant, moved = g.value(x).quant, op.keeps_quant or op.joins
             assert quant is not None
-            grid = Quant(float(np.float32(quant.scale / 128)), 0, 16)
-            if node.op in ("Reshape", "MaxPool2d"):
-                grid = g.value(node.outputs[0]).quant or grid
-            node.inputs[k] = _converted(g, node, x, "wide", grid)
+            if moved and quant != y.quant:
+                assert y.quant is not None
+                node.inputs[k] = _converted(g, node, x, "wide", y.quant)
+            elif not is_wide(g, x):
+                grid = Quant(float(np.float32(quant.scale / 128)), 0, 16)
+                node.inputs[k] = _converted(g, node, x, "wide", grid)
 
 
 def _narrow(g: Graph, node: Node) -> None:

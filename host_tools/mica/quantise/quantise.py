@@ -13,8 +13,7 @@ from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Graph, Value
 from mica.passes.refusal import Refusals
 from mica.quantise.calibrate import Range
-from mica.quantise.kernels import STEPS
-from mica.quantise.kernels.wide import STEPS as WIDE_STEPS
+from mica.quantise.kernels import STEPS, WIDE_STEPS
 from mica.quantise.params import choose_quants
 
 

@@ -32,32 +32,70 @@ OPSET16 = 21  # the first whose QuantizeLinear knows int16
 # Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
 WIDE = frozenset(
     [
+        "ABS",
         "ADD",
         "AVERAGE_POOL_2D",
+        "BATCH_TO_SPACE_ND",
+        "BROADCAST_TO",
+        "CONCATENATION",
         "CONV_2D",
+        "COS",
         "DEPTHWISE_CONV_2D",
+        "DEPTH_TO_SPACE",
         "DEQUANTIZE",
         "ELU",
+        "EXP",
         "EXPAND_DIMS",
         "FULLY_CONNECTED",
+        "GATHER",
+        "GATHER_ND",
         "GELU",
         "HARD_SWISH",
         "LEAKY_RELU",
+        "LOG",
         "LOGISTIC",
+        "MAXIMUM",
         "MAX_POOL_2D",
         "MEAN",
+        "MINIMUM",
+        "MIRROR_PAD",
         "MUL",
+        "NEG",
+        "PACK",
         "PAD",
+        "PADV2",
+        "PRELU",
         "QUANTIZE",
+        "REDUCE_MAX",
+        "REDUCE_MIN",
         "RELU",
         "RELU6",
         "RELU_0_TO_1",
         "RELU_N1_TO_1",
         "RESHAPE",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "REVERSE_SEQUENCE",
+        "REVERSE_V2",
+        "RSQRT",
+        "SIN",
+        "SLICE",
         "SOFTMAX",
+        "SPACE_TO_BATCH_ND",
+        "SPACE_TO_DEPTH",
+        "SPLIT",
+        "SPLIT_V",
+        "SQRT",
+        "SQUARE",
+        "SQUARED_DIFFERENCE",
         "SQUEEZE",
+        "STRIDED_SLICE",
         "SUB",
+        "SUM",
         "TANH",
+        "TILE",
+        "TRANSPOSE",
+        "TRANSPOSE_CONV",
+        "UNPACK",
     ]
 )
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
@@ -237,7 +275,9 @@ class Net:
     def done(self, i: int, y: str, like: int | None = None, positive: bool = False) -> None:
         """Tensor i is y, rounded as the file says."""
         t = self.tensor(i)
-        if self.wide and t.dtype == "int16" and t.grid is not None and not t.grid.zero_point.any():
+        moved = self.grids.get(like) if like is not None and _same(self.tensor(like), t) else None
+        stays = moved is None or moved.dtype == "int16"  # elements of what became int8 are that
+        if self.wide and stays and t.dtype == "int16" and t.grid is not None and not t.grid.zero_point.any():
             grid: Grid8 | None = Grid8(float(t.grid.scale[0]), 0, "int16")
             self.opset = OPSET16
         else:

@@ -15,6 +15,9 @@ from mica.quantise.kernels import (
     tabular,
     unary,
     vectors,
+    wide,
+    wide_composed,
+    wide_moves,
 )
 from mica.quantise.kernels.common import StepQuantiser
 
@@ -34,3 +37,5 @@ STEPS: dict[str, StepQuantiser] = {
     **unary.STEPS,
     **vectors.STEPS,
 }
+# Of operators that read or make int16: those that `passes/wide.py` leaves in 16 bits.
+WIDE_STEPS: dict[str, StepQuantiser] = {**wide.STEPS, **wide_composed.STEPS, **wide_moves.STEPS}

@@ -17,6 +17,7 @@ from mica.reference.float_ops import pool_counts
 from mica.reference.functions import ceil_log2
 
 ONE_PIXEL = {"kernel_h": 1, "kernel_w": 1, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1}
+NO_MEAN: list[np.ndarray] = [np.zeros(0, np.int32), np.zeros(0, np.int8)]  # constants of a pool that takes the largest
 TIE = 2.0**-30  # more than a multiplier rounds: a mean half-way between two integers is not below that
 CLOSE = 0.15  # steps that lines between the entries of a table may be off, before rounding
 
@@ -37,7 +38,7 @@ def factors16(real: np.ndarray, reach: np.ndarray, short: bool) -> tuple[np.ndar
     return mult.astype(np.int32), shift.astype(np.int8)
 
 
-def _linear(g: Graph, out: Graph, node: Node, x: str, weights: np.ndarray, params: dict[str, int]) -> None:
+def linear(g: Graph, out: Graph, node: Node, x: str, weights: np.ndarray, params: dict[str, int]) -> None:
     """weights [Cout, KH, KW, Cin / groups], float; the constants of conv2d_s16."""
     qx, qy = quant(out, x), quant(out, node.outputs[0])
     b = np.asarray(g.data(node.inputs[2]), np.float64)
@@ -61,7 +62,7 @@ def _linear(g: Graph, out: Graph, node: Node, x: str, weights: np.ndarray, param
 def _conv(g: Graph, out: Graph, node: Node) -> None:
     w = np.asarray(g.data(node.inputs[1]))
     params = window_params(node, (w.shape[1], w.shape[2]))
-    _linear(g, out, node, node.inputs[0], w, {**params, "groups": node.attrs["groups"]})
+    linear(g, out, node, node.inputs[0], w, {**params, "groups": node.attrs["groups"]})
 
 
 def _depthwise(g: Graph, out: Graph, node: Node) -> None:
@@ -69,7 +70,7 @@ def _depthwise(g: Graph, out: Graph, node: Node) -> None:
     w = np.asarray(g.data(node.inputs[1]))
     params = window_params(node, (w.shape[1], w.shape[2]))
     groups = g.value(node.inputs[0]).shape[3]
-    _linear(g, out, node, node.inputs[0], w[..., None], {**params, "groups": groups})
+    linear(g, out, node, node.inputs[0], w[..., None], {**params, "groups": groups})
 
 
 def _fully_connected(g: Graph, out: Graph, node: Node) -> None:
@@ -82,7 +83,7 @@ def _fully_connected(g: Graph, out: Graph, node: Node) -> None:
     made = _like(out, f"{y}.made", (1, 1, rows, n), quant(out, y))
     out.nodes.append(Node("Reshape", node.name, [x], [row]))
     inner = Node(node.op, node.name, node.inputs, [made], node.attrs)
-    _linear(g, out, inner, row, w.reshape(n, 1, 1, k), {**ONE_PIXEL, "pad_top": 0, "pad_left": 0, "groups": 1})
+    linear(g, out, inner, row, w.reshape(n, 1, 1, k), {**ONE_PIXEL, "pad_top": 0, "pad_left": 0, "groups": 1})
     out.nodes.append(Node("Reshape", node.name, [made], [y]))
 
 
@@ -95,8 +96,7 @@ def _like(out: Graph, name: str, shape: tuple[int, ...], q: Quant) -> str:
 def _max_pool(g: Graph, out: Graph, node: Node) -> None:
     qy = quant(out, node.outputs[0])
     params = {**window_params(node, node.attrs["kernel"]), "largest": 1, **act(qy, node.attrs["clip"])}
-    none: list[np.ndarray] = [np.zeros(0, np.int32), np.zeros(0, np.int8)]
-    emit(out, node, "pool_s16", node.inputs[:1], none, params)
+    emit(out, node, "pool_s16", node.inputs[:1], NO_MEAN, params)
 
 
 def _average_pool(g: Graph, out: Graph, node: Node) -> None:
@@ -122,7 +122,7 @@ def binary_params(a: float, b: float, ab: float) -> dict[str, int]:
     return {**{name: int(np.rint(f * 2.0**shift)) for name, f in names.items()}, "shift": shift}
 
 
-def _operand(g: Graph, out: Graph, name: str) -> str:
+def operand(g: Graph, out: Graph, name: str) -> str:
     """An activation, or a constant as int16, which the file keeps as a tensor."""
     data = g.data(name)
     if data is None:
@@ -135,7 +135,7 @@ def _operand(g: Graph, out: Graph, name: str) -> str:
 
 
 def _add(g: Graph, out: Graph, node: Node) -> None:
-    names = [_operand(g, out, i) for i in node.inputs]
+    names = [operand(g, out, i) for i in node.inputs]
     (a, b), qy = (quant(out, n) for n in names), quant(out, node.outputs[0])
     signs = node.attrs["signs"]
     params = binary_params(signs[0] * a.scale / qy.scale, signs[1] * b.scale / qy.scale, 0)
@@ -143,13 +143,13 @@ def _add(g: Graph, out: Graph, node: Node) -> None:
 
 
 def _mul(g: Graph, out: Graph, node: Node) -> None:
-    names = [_operand(g, out, i) for i in node.inputs]
+    names = [operand(g, out, i) for i in node.inputs]
     (a, b), qy = (quant(out, n) for n in names), quant(out, node.outputs[0])
     params = binary_params(0, 0, a.scale * b.scale / qy.scale)
     emit(out, node, "binary_s16", names, [], {**params, **act(qy, node.attrs["clip"])})
 
 
-def _rescaled(out: Graph, node: Node, x: str, factor: float, clamp: dict[str, int]) -> None:
+def rescaled(out: Graph, node: Node, x: str, factor: float, clamp: dict[str, int]) -> None:
     emit(out, node, "binary_s16", [x, x], [], {**binary_params(factor, 0, 0), **clamp})
 
 
@@ -158,7 +158,7 @@ def _between(g: Graph, out: Graph, node: Node) -> None:
     x, y = node.inputs[0], node.outputs[0]
     qx, qy = quant(out, x), quant(out, y)
     if qx.bits == qy.bits:
-        _rescaled(out, node, x, qx.scale / qy.scale, act(qy, (None, None)))
+        rescaled(out, node, x, qx.scale / qy.scale, act(qy, (None, None)))
         return
     params = {**requant_params(qx.scale / qy.scale), **act(qy, (None, None))}
     emit(out, node, "narrow_s8" if qx.bits == 16 else "widen_s16", [x], [], params)
@@ -171,10 +171,25 @@ def _unary(g: Graph, out: Graph, node: Node) -> None:
     if function in ("quantise", "quantise16"):
         _between(g, out, node)
     elif function == "clip":
-        _rescaled(out, node, x, qx.scale / qy.scale, act(qy, arguments))
+        rescaled(out, node, x, qx.scale / qy.scale, act(qy, arguments))
+    elif function == "affine":
+        _affine(g, out, node, *arguments)
     else:
         table = _table(function, arguments, qx, qy)
         emit(out, node, "lut_s16", [x], [table], {"bits": (len(table) - 1).bit_length() - 1})
+
+
+def _affine(g: Graph, out: Graph, node: Node, factor: float, shift: float) -> None:
+    """A product with a number and a sum with another, rounded once."""
+    x, y = node.inputs[0], node.outputs[0]
+    qy = quant(out, y)
+    more, step = x, 0.0
+    if shift:
+        number = g.new_const(f"{y}.shift", np.full((1,) * len(g.value(x).shape), shift))
+        more = operand(g, out, number)
+        step = quant(out, more).scale / qy.scale
+    params = binary_params(factor * quant(out, x).scale / qy.scale, step, 0)
+    emit(out, node, "binary_s16", [x, more], [], {**params, **act(qy, (None, None))})
 
 
 def _table(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) -> np.ndarray:
@@ -183,8 +198,9 @@ def _table(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) ->
     Where the function bends, lines between values of its own lie on one side of it, so these move by half of what is missing.
     """
     u = np.arange(2**16 + 1)
-    real = unary.apply(function, (u - 2**15) * qx.scale, arguments)
-    ideal = np.clip(np.nan_to_num(np.asarray(real, np.float64)) / qy.scale, *qy.limits)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        real = np.asarray(unary.apply(function, (u - 2**15) * qx.scale, arguments), np.float64)
+        ideal = np.clip(np.nan_to_num(real) / qy.scale, *qy.limits)
     for bits in range(LUT_BITS[0] + 4, LUT_BITS[1] + 1):
         at = 1 << (16 - bits)
         middle = (np.interp(u, u[::at], ideal[::at]) - ideal)[at // 2 :: at]

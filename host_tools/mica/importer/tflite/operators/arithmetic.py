@@ -53,6 +53,8 @@ def _difference(net: Net, op: Op) -> Grid8 | None:
         return None
     a, b = (g for g in grids if g is not None)
     low, high = min(a.low - b.high, 0.0), max(a.high - b.low, 0.0)
+    if net.wide:
+        return Grid8(max(-low, high) / 32767, 0, "int16")
     scale = (high - low) / 255
     return Grid8(scale, round(-128 - low / scale))
 
