@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from tflite_files import Tflite
-from tflite_nets import CONV
+from tflite_nets import NETS
 
 from mica import engine
 from mica.compiler import Compiled, compile_model
@@ -157,41 +157,12 @@ def test_no_element_changes(name: str, tmp_path: Path) -> None:
     assert np.array_equal(found.reshape(y.shape), y)
 
 
-def network() -> bytes:
-    """CONV_2D, TRANSPOSE, CONV_2D, CONCATENATION, SPLIT, ADD, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV."""
-    rng, net = np.random.default_rng(2), Tflite()
-
-    def tensor(*shape: int, scale: float = 2e-4) -> int:
-        return net.tensor(list(shape), "int16", scale)
-
-    def weights(cout: int, cin: int, scale: float) -> tuple[int, int]:
-        w = net.constant(rng.integers(-127, 128, (cout, 3, 3, cin)).astype(np.int8), 0.01)
-        return w, net.constant(rng.integers(-1000, 1000, cout).astype(np.int64), scale * 0.01)
-
-    x, a, b, c = tensor(1, 4, 6, 2, scale=1e-4), tensor(1, 4, 6, 3), tensor(1, 6, 4, 3), tensor(1, 6, 4, 3)
-    net.operator("CONV_2D", [x, *weights(3, 2, 1e-4)], [a], "Conv2DOptions", {**CONV, "activation": 0})
-    net.operator("TRANSPOSE", [a, net.constant(ints(0, 2, 1, 3))], [b])
-    net.operator("CONV_2D", [b, *weights(3, 3, 2e-4)], [c], "Conv2DOptions", {**CONV, "activation": 0})
-    both, e, f = tensor(1, 6, 4, 6), tensor(1, 6, 4, 3), tensor(1, 6, 4, 3)
-    net.operator("CONCATENATION", [b, c], [both], "ConcatenationOptions", {"axis": -1, "activation": 0})
-    net.operator("SPLIT", [net.constant(ints(3)[0]), both], [e, f], "SplitOptions", {"num_splits": 2})
-    s, large, y = tensor(1, 6, 4, 3, scale=3e-4), tensor(1, 12, 8, 3, scale=3e-4), tensor(1, 24, 16, 2, scale=6e-4)
-    net.operator("ADD", [e, f], [s], "AddOptions", {"activation": 0})
-    net.operator("RESIZE_NEAREST_NEIGHBOR", [s, net.constant(ints(12, 8))], [large], "ResizeNearestNeighborOptions", {})
-    w, bias = weights(2, 3, 3e-4)
-    strides = {"padding": 0, "stride_w": 2, "stride_h": 2, "activation": 0}
-    net.operator(
-        "TRANSPOSE_CONV", [net.constant(ints(1, 24, 16, 2)), w, large, bias], [y], "TransposeConvOptions", strides
-    )
-    return net.bytes([x], [y])
-
-
 def test_between_layers(tmp_path: Path) -> None:
     """Nothing becomes int8, each move is made once, and the whole gives LiteRT's integers."""
-    c = compiled(network(), tmp_path)
+    c = compiled(NETS["int16 moves"](), tmp_path)
     kernels = ["conv2d_s16", "transpose_s8", "conv2d_s16", "concat_s8", "move_s8", "move_s8", "binary_s16", "move_s8"]
     assert [s.kernel for s in c.model.steps] == [*kernels, "pad_s8", "conv2d_s16"]
-    made, model, d = litert.interpreter(network()), read(tmp_path / "net.tflite"), []
+    made, model, d = litert.interpreter(NETS["int16 moves"]()), read(tmp_path / "net.tflite"), []
     for seed in range(8):
         xs = [x // 4 for x in inputs(model, seed)]
         d.append(answers(c, xs)[0].astype(int) - litert.run(made, xs)[0])

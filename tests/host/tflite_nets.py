@@ -255,6 +255,37 @@ def wide(seed: int = 0) -> bytes:
     return net.bytes([x], [z, q])
 
 
+def wide_moves(seed: int = 2) -> bytes:
+    """int16 that moves between layers: CONV_2D, TRANSPOSE, CONV_2D, CONCATENATION, SPLIT, ADD, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV."""
+    rng, net = np.random.default_rng(seed), Tflite()
+
+    def tensor(*shape: int, scale: float = 2e-4) -> int:
+        return net.tensor(list(shape), "int16", scale)
+
+    def weights(cout: int, cin: int, scale: float) -> tuple[int, int]:
+        w = net.constant(rng.integers(-127, 128, (cout, 3, 3, cin)).astype(np.int8), 0.01)
+        return w, net.constant(rng.integers(-1000, 1000, cout).astype(np.int64), scale * 0.01)
+
+    x, a, b, c = tensor(1, 4, 6, 2, scale=1e-4), tensor(1, 4, 6, 3), tensor(1, 6, 4, 3), tensor(1, 6, 4, 3)
+    net.operator("CONV_2D", [x, *weights(3, 2, 1e-4)], [a], "Conv2DOptions", {**CONV, "activation": 0})
+    net.operator("TRANSPOSE", [a, net.constant(numbers(0, 2, 1, 3))], [b])
+    net.operator("CONV_2D", [b, *weights(3, 3, 2e-4)], [c], "Conv2DOptions", {**CONV, "activation": 0})
+    both, e, f = tensor(1, 6, 4, 6), tensor(1, 6, 4, 3), tensor(1, 6, 4, 3)
+    net.operator("CONCATENATION", [b, c], [both], "ConcatenationOptions", {"axis": -1, "activation": 0})
+    net.operator("SPLIT", [net.constant(numbers(3)[0]), both], [e, f], "SplitOptions", {"num_splits": 2})
+    s, large, y = tensor(1, 6, 4, 3, scale=3e-4), tensor(1, 12, 8, 3, scale=3e-4), tensor(1, 24, 16, 2, scale=6e-4)
+    net.operator("ADD", [e, f], [s], "AddOptions", {"activation": 0})
+    net.operator(
+        "RESIZE_NEAREST_NEIGHBOR", [s, net.constant(numbers(12, 8))], [large], "ResizeNearestNeighborOptions", {}
+    )
+    w, bias = weights(2, 3, 3e-4)
+    strides = {"padding": 0, "stride_w": 2, "stride_h": 2, "activation": 0}
+    net.operator(
+        "TRANSPOSE_CONV", [net.constant(numbers(1, 24, 16, 2)), w, large, bias], [y], "TransposeConvOptions", strides
+    )
+    return net.bytes([x], [y])
+
+
 NETS: dict[str, Callable[[], bytes]] = {
     "classifier": classifier,
     "moves": moves,
@@ -267,4 +298,5 @@ NETS: dict[str, Callable[[], bytes]] = {
     "variables": stream,
     "speech": speech,
     "int16": wide,
+    "int16 moves": wide_moves,
 }
