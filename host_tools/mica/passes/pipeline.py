@@ -26,11 +26,13 @@ from mica.passes import (
     index_inputs,
     index_masks,
     limits,
+    local_response,
     lower,
     masks,
     merge_moves,
     merge_unary,
     naive_bayes,
+    one_axis_pools,
     one_number,
     pick_from_concat,
     picked_features,
@@ -66,6 +68,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("prequantised_weights", prequantised_weights.run),  # before weights change their layout
     ("recognise_layer_norm", recognise_layer_norm.run),  # before affine, which rewrites its pieces
     ("naive_bayes", naive_bayes.run),  # before dense: it writes a matrix product
+    ("local_response", local_response.run),  # before affine, which takes its numbers together
     ("dense", dense.run),  # before affine: MatMul + Add is then a FullyConnected with an affine behind it
     ("bias_above_reshape", bias_above_reshape.run),  # before affine, and after dense has made the products
     ("picked_features", picked_features.run),  # before affine, which is to find scalers at the input
@@ -74,6 +77,7 @@ ONNX_PASSES: tuple[tuple[str, Pass], ...] = (
     ("fold_affine", fold_affine.run),
     ("fold_scale", fold_scale.run),
     ("fold_pad", fold_pad.run),
+    ("one_axis_pools", one_axis_pools.run),  # after fold_pad, which gives a pool its padding
     ("features", features.run),  # after fold_affine: what is left stands at the input
     ("lower", lower.run),
 )

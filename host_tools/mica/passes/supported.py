@@ -3,7 +3,7 @@
 from mica.passes.lower import LOWERINGS
 
 # What is gone before the rest is lowered.
-_BY_EARLIER_PASSES = {"CastLike", "CumSum", "DFT", "Einsum", "Identity", "Neg", "STFT"}
+_BY_EARLIER_PASSES = {"CastLike", "CumSum", "DFT", "Einsum", "Identity", "LRN", "Neg", "STFT"}
 _BY_IMPORTER = {
     "ConvInteger",
     "DequantizeLinear",
