@@ -292,7 +292,7 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
     """Operators nobody knows and uses of known ones that nobody can, in one list, in the file's order."""
     net = Net()
     x = net.input([1, 3, 8, 8])
-    a = net.add("LRN", x, name="wave", size=1)
+    a = net.add("Hardmax", x, name="wave")
     b = net.add("Pow", net.add("Relu", a), x, name="gate")
     c = net.add("MaxPool", b, kernel_shape=[2, 2], pads=[2, 2, 2, 2], name="outside")
     d = net.add("Div", c, net.const(np.zeros(3, np.float32).reshape(1, 3, 1, 1)), name="ratio")
@@ -300,7 +300,7 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
     lines = refusal(lambda: compile_model(net.save(tmp_path))).splitlines()
     assert lines[0] == f"{tmp_path}/net.onnx: cannot be packed:"
     assert [line.split(":")[0].strip() for line in lines[1:]] == [
-        "node 'wave' (LRN)",
+        "node 'wave' (Hardmax)",
         "node 'gate' (Pow)",
         "node 'outside' (MaxPool)",
         "node 'ratio' (Div)",
@@ -311,17 +311,19 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
     assert "wholly in the padding" in lines[3]
 
 
-@pytest.mark.parametrize(("op", "count"), [("LRN", 40), ("Pow", 5), ("LRN", 2)])
+@pytest.mark.parametrize(("op", "count"), [("Hardmax", 40), ("Pow", 5), ("Hardmax", 2)])
 def test_one_line_for_one_cause(tmp_path: Path, op: str, count: int) -> None:
-    """Of the importer's refusals (LRN) and of those of the passes (Pow); two are named each."""
+    """Of the importer's refusals (Hardmax) and of those of the passes (Pow); two are named each."""
     net = Net()
     x = net.input([1, 4, 2, 2])
     for k in range(count):
-        x = net.add(op, x, *([x] if op == "Pow" else []), name=f"n{k}", **({"size": 1} if op == "LRN" else {}))
+        x = net.add(op, x, *([x] if op == "Pow" else []), name=f"n{k}")
     net.output(x)
     text = refusal(lambda: compile_model(net.save(tmp_path)))
     if count == 2:
-        assert [line.split(":")[0].strip() for line in text.splitlines()[1:]] == [f"node 'n{k}' (LRN)" for k in (0, 1)]
+        assert [line.split(":")[0].strip() for line in text.splitlines()[1:]] == [
+            f"node 'n{k}' (Hardmax)" for k in (0, 1)
+        ]
     else:
         assert "\n" not in text
         assert f"node 'n0', 'n1' and {count - 2} more ({op}): " in text
@@ -334,11 +336,11 @@ def test_unsupported_behind_the_unknown(tmp_path: Path) -> None:
     x = net.input([1, 4])
     net.nodes.append(helper.make_node("Magic", [x], ["m"], name="magic", domain="acme"))
     y = net.add("Reshape", "m", net.add("Gather", net.add("Shape", "m"), net.const([0]), name="sum"))
-    net.add("LRN", y, name="sums", outputs=["y"], size=1)
+    net.add("Hardmax", y, name="sums", outputs=["y"])
     net.output("y", [1, 4])
     text = refusal(lambda: compile_model(net.save(tmp_path)))
     assert "node 'magic' (Magic): operator of the domain 'acme'" in text
-    assert "node 'sums' (LRN): operator not" in text
+    assert "node 'sums' (Hardmax): operator not" in text
     assert "'sum'" not in text
     assert "Reshape" not in text
 
