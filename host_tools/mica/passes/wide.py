@@ -28,6 +28,7 @@ LARGEST_BIAS = 2.0**31 - 1
 # Functions whose results are never negative.
 NOT_NEGATIVE = ("abs", "exp", "sigmoid", "sqrt")
 POSITIVE_OPS = ("Softmax",)
+MOST_SHARES = 4  # taps of a resize along an axis, each of them three steps
 # Operators whose elements are bytes to them: kernels of int8 move those (quantise/kernels/wide_moves.py).
 MOVES = ("Concat", "Gather", "Pad", "Remap", "Reshape", "StridedCopy", "Transpose")
 
@@ -142,6 +143,12 @@ def _extreme(g: Graph, node: Node) -> bool:
     return max(along(g, node)) <= MOST_TAPS
 
 
+def _few_taps(g: Graph, node: Node) -> bool:
+    """Few taps, and shares that make no sum larger than its parts."""
+    shares = [g.data(node.inputs[k]) for k in (2, 4)]
+    return all(w is not None and w.shape[1] <= MOST_SHARES and bool(w.min() >= 0) for w in shares)
+
+
 def _pair(g: Graph, node: Node) -> bool:
     return max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM
 
@@ -177,6 +184,7 @@ CHECKS = {
     "Mul": _always,
     "PRelu": _always,
     "Reduce": _sum,
+    "ResizeLinear": _few_taps,
     "Reshape": _always,  # which moves nothing
     "Softmax": _softmax,
     "Unary": _function,

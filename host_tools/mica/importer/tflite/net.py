@@ -73,6 +73,7 @@ WIDE = frozenset(
         "RELU_0_TO_1",
         "RELU_N1_TO_1",
         "RESHAPE",
+        "RESIZE_BILINEAR",
         "RESIZE_NEAREST_NEIGHBOR",
         "REVERSE_SEQUENCE",
         "REVERSE_V2",
