@@ -12,12 +12,63 @@ static ALWAYS_INLINE uint32_t bits_of(int32_t v) {
     return (uint32_t)(v ^ (v >> 31));
 }
 
-// Two numbers at z; returns their bits.
+typedef struct {
+    int32_t r, i;
+} pair_t;
+
+// What is seen of numbers, joined by |, until bits_seen() makes bits of it.
+#ifdef __ARM_FEATURE_DSP
+static ALWAYS_INLINE pair_t get(const int32_t *z) {
+    pair_t v;
+    __asm__("ldrd %0, %1, %2" : "=r"(v.r), "=r"(v.i) : "Q"(*(const pair_t *)z));
+    return v;
+}
+
+// Two numbers at z. Of their bits only those above the 16th are seen, both in one word; bit 15 of it says nothing.
+static ALWAYS_INLINE uint32_t put(int32_t *z, int32_t r, int32_t i) {
+    int32_t high;
+    __asm__("strd %1, %2, %0" : "=Q"(*(pair_t *)z) : "r"(r), "r"(i));
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(high) : "r"(r), "r"(i));
+    return (uint32_t)(high ^ (high >> 1));
+}
+
+// A constant that products are added to: it stays in a register.
+static ALWAYS_INLINE int32_t kept(int32_t v) {
+    __asm__("" : "+r"(v));
+    return v;
+}
+
+static uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_t n) {
+    seen = (seen | seen >> 16) & 0x7fff;
+    if (MICA_RARELY(!seen)) {
+        for (const int32_t *const end = z + n; z != end; ++z) {
+            seen |= bits_of(*z);
+        }
+        return seen;
+    }
+    return seen << 16;
+}
+#else
+static ALWAYS_INLINE pair_t get(const int32_t *z) {
+    return (pair_t){z[0], z[1]};
+}
+
 static ALWAYS_INLINE uint32_t put(int32_t *z, int32_t r, int32_t i) {
     z[0] = r;
     z[1] = i;
     return bits_of(r) | bits_of(i);
 }
+
+static ALWAYS_INLINE int32_t kept(int32_t v) {
+    return v;
+}
+
+static ALWAYS_INLINE uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_t n) {
+    (void)z;
+    (void)n;
+    return seen;
+}
+#endif
 
 // The place of the next four pairs: places count backwards, from the bit `top` down.
 static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t top) {
@@ -83,7 +134,8 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
     const uint32_t n = p->frame & ~7u, half = p->fft / 2u;
     const int16_t *x = p->x + begin;
     if (!p->preemphasis) {
-        const uint32_t used = take_plain(x, p->window, z, n, half) | mica_log_mel_take_from(p, begin, z, 0, n / 2);
+        const uint32_t seen = take_plain(x, p->window, z, n, half), rest = mica_log_mel_take_from(p, begin, z, 0, n / 2);
+        const uint32_t used = bits_seen(seen, z, p->fft) | rest;
         if (used >> 15) {
             *exponent = -15;
             return used;
@@ -93,8 +145,9 @@ static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int
         const int32_t bits = mica_spectrum_bits(steep_bits(x, p->preemphasis, n, before) | mica_log_mel_sample_bits_from(p, begin, n));
         if (bits > 15) {
             *exponent = bits - 15 - 30;
-            return take_steep(x, p->window, z, n, half, p->preemphasis, before, bits - 15)
-                | mica_log_mel_take_from(p, begin, z, bits - 15, n / 2);
+            const uint32_t seen = take_steep(x, p->window, z, n, half, p->preemphasis, before, bits - 15);
+            const uint32_t rest = mica_log_mel_take_from(p, begin, z, bits - 15, n / 2);
+            return bits_seen(seen, z, p->fft) | rest;
         }
     }
     return mica_log_mel_loops.take(p, begin, z, exponent);
@@ -105,81 +158,99 @@ static ALWAYS_INLINE int32_t down(int32_t v, int32_t s, int32_t round) {
     return (v + round) >> s;
 }
 
+// The same of both parts.
+static ALWAYS_INLINE pair_t get_down(const int32_t *z, int32_t s, int32_t round) {
+    const pair_t v = get(z);
+    return (pair_t){down(v.r, s, round), down(v.i, s, round)};
+}
+
 static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
     const int32_t round = 1 << s >> 1;
-    uint32_t used = 0;
-    for (const int32_t *const end = z + 2 * half; z != end; z += 8) {
-        const int32_t ar = down(z[0], s, round), ai = down(z[1], s, round), br = down(z[2], s, round), bi = down(z[3], s, round);
-        const int32_t sr = ar + br, si = ai + bi, tr = ar - br, ti = ai - bi;
-        const int32_t cr = down(z[4], s, round), ci = down(z[5], s, round), dr = down(z[6], s, round), di = down(z[7], s, round);
-        const int32_t ur = cr + dr, ui = ci + di, vr = cr - dr, vi = ci - di;
-        used |= put(z, sr + ur, si + ui);
-        used |= put(z + 4, sr - ur, si - ui);
-        used |= put(z + 2, tr + vi, ti - vr);
-        used |= put(z + 6, tr - vi, ti + vr);
+    uint32_t seen = 0;
+    for (int32_t *p = z, *const end = z + 2 * half; p != end; p += 8) {
+        const pair_t a = get_down(p, s, round), b = get_down(p + 2, s, round);
+        const int32_t sr = a.r + b.r, si = a.i + b.i, tr = a.r - b.r, ti = a.i - b.i;
+        const pair_t c = get_down(p + 4, s, round), d = get_down(p + 6, s, round);
+        const int32_t ur = c.r + d.r, ui = c.i + d.i, vr = c.r - d.r, vi = c.i - d.i;
+        seen |= put(p, sr + ur, si + ui);
+        seen |= put(p + 4, sr - ur, si - ui);
+        seen |= put(p + 2, tr + vi, ti - vr);
+        seen |= put(p + 6, tr - vi, ti + vr);
     }
-    return used;
+    return bits_seen(seen, z, 2 * half);
 }
 
-// Four times v * 2^-s, halves up.
-static ALWAYS_INLINE int32_t down4(int32_t v, int32_t s, int32_t round) {
-    return s == 2 ? (v + 2) & ~3 : down(v, s, round) * 4;
+// Four times that.
+static ALWAYS_INLINE pair_t get_down4(const int32_t *z, int32_t s, int32_t round) {
+    const pair_t v = get(z);
+    if (s == 2) {
+        return (pair_t){(v.r + 2) & ~3, (v.i + 2) & ~3};
+    }
+    return (pair_t){down(v.r, s, round) * 4, down(v.i, s, round) * 4};
 }
 
-// a + t and a - t, of which t is there: r + i * j.
-static ALWAYS_INLINE uint32_t sums(int32_t *a, int32_t *b, int32_t s, int32_t round, int32_t r, int32_t i) {
-    const int32_t ar = down4(a[0], s, round), ai = down4(a[1], s, round);
-    return put(a, ar + r, ai + i) | put(b, ar - r, ai - i);
+// a + t and a - t, t being (r + i * j) / 2^places.
+static ALWAYS_INLINE uint32_t sums(int32_t *p, int32_t *q, int32_t s, int32_t round, int32_t r, int32_t i, int32_t places) {
+    const pair_t a = get_down4(p, s, round);
+    return put(p, a.r + (r >> places), a.i + (i >> places)) | put(q, a.r - (r >> places), a.i - (i >> places));
 }
 
 // p, and h complex numbers further q, for each block; then the same with a factor, half a block further with the factor a quarter turn further.
 static ALWAYS_INLINE uint32_t stage_by(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
-    const int32_t round = 1 << s >> 1;
+    const int32_t round = 1 << s >> 1, more = kept(2048);
     const uint32_t step = 2 * (half / h);
     const int32_t *const end = z + 2 * half;
-    uint32_t all = 0;
-    for (int32_t *p = z; p < end; p += 4 * h) {
-        int32_t *q = p + 2 * h;
-        all |= sums(p, q, s, round, down4(q[0], s, round), down4(q[1], s, round));
-        all |= sums(p + h, q + h, s, round, down4(q[h + 1], s, round), -down4(q[h], s, round));
+    uint32_t seen = 0;
+    for (int32_t *p = z; p < end; p += h) {
+        pair_t b = get_down4(p + 2 * h, s, round);
+        seen |= sums(p, p + 2 * h, s, round, b.r, b.i, 0);
+        p += h;
+        b = get_down4(p + 2 * h, s, round);
+        seen |= sums(p, p + 2 * h, s, round, b.i, -b.r, 0);
+        p += 2 * h;
     }
     for (uint32_t j = h / 2 - 1; j; --j) {
         z += 2;
         twiddles += step;
         const int32_t c = twiddles[0], w = twiddles[1];
-        for (int32_t *p = z; p < end; p += 4 * h) {
-            int32_t *q = p + 2 * h, *o = p + h;
-            const int32_t br = down(q[0], s, round), bi = down(q[1], s, round);
-            all |= sums(p, q, s, round, (2048 + br * c + bi * w) >> 12, (2048 + bi * c - br * w) >> 12);
-            q += h;
-            const int32_t dr = down(q[0], s, round), di = down(q[1], s, round);
-            all |= sums(o, q, s, round, (2048 + di * c - dr * w) >> 12, (2048 - dr * c - di * w) >> 12);
+        for (int32_t *p = z; p < end; p += h) {
+            pair_t b = get_down(p + 2 * h, s, round);
+            seen |= sums(p, p + 2 * h, s, round, more + b.r * c + b.i * w, more + b.i * c - b.r * w, 12);
+            p += h;
+            b = get_down(p + 2 * h, s, round);
+            seen |= sums(p, p + 2 * h, s, round, more + b.i * c - b.r * w, more - b.r * c - b.i * w, 12);
+            p += 2 * h;
         }
     }
-    return all;
+    return seen;
 }
 
 static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    uint32_t seen;
     if (s == 2) {
-        return stage_by(twiddles, z, half, h, 2);
+        seen = stage_by(twiddles, z, half, h, 2);
+    } else if (s == 3) {
+        seen = stage_by(twiddles, z, half, h, 3);
+    } else {
+        seen = stage_by(twiddles, z, half, h, s);
     }
-    return stage_by(twiddles, z, half, h, s);
+    return bits_seen(seen, z, 2 * half);
 }
 
 // b's factor is that of a with -cos, so both have their products in common.
 static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s) {
-    const int32_t round = 1 << s >> 1;
-    uint32_t used = 0;
-    for (int32_t *a = z + 2, *b = z + 2 * half - 2; a <= b; a += 2, b -= 2) {
+    const int32_t round = 1 << s >> 1, more = kept(2048);
+    uint32_t seen = 0;
+    for (int32_t *p = z + 2, *q = z + 2 * half - 2; p <= q; p += 2, q -= 2) {
         twiddles += 2;
         const int32_t c = twiddles[0], w = twiddles[1];
-        const int32_t ar = down(a[0], s, round), ai = down(a[1], s, round), br = down(b[0], s, round), bi = down(b[1], s, round);
-        const int32_t pr = ai + bi, pi = br - ar, sum = (ar + br) * 4, apart = (ai - bi) * 4;
-        const int32_t r = pr * c + pi * w, i = (2048 + pi * c - pr * w) >> 12;
-        used |= put(a, sum + ((2048 + r) >> 12), i + apart);
-        used |= put(b, sum + ((2048 - r) >> 12), i - apart);
+        const pair_t a = get_down(p, s, round), b = get_down(q, s, round);
+        const int32_t pr = a.i + b.i, pi = b.r - a.r, sum = (a.r + b.r) * 4, apart = (a.i - b.i) * 4;
+        const int32_t r = more + pr * c + pi * w, i = (more + pi * c - pr * w) >> 12;
+        seen |= put(p, sum + (r >> 12), i + apart);
+        seen |= put(q, sum + ((2 * more - r) >> 12), i - apart);
     }
-    return used;
+    return bits_seen(seen, z + 2, 2 * half - 2);
 }
 
 // (v / 4)^2 of a part, rounded down somewhat, as the reference has it.
@@ -193,7 +264,8 @@ static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
     const int32_t round = 1 << s >> 1;
     uint32_t *to = (uint32_t *)z + k, *const behind = (uint32_t *)z + end;
     for (const int32_t *from = z + 2 * k; to != behind; from += 2) {
-        *to++ = square_of(from[0], s, round) + square_of(from[1], s, round);
+        const pair_t v = get(from);
+        *to++ = square_of(v.r, s, round) + square_of(v.i, s, round);
     }
 }
 
