@@ -229,8 +229,10 @@ static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32
     uint32_t seen;
     if (s == 2) {
         seen = stage_by(twiddles, z, half, h, 2);
+    #ifdef __ARM_FEATURE_DSP
     } else if (s == 3) {
         seen = stage_by(twiddles, z, half, h, 3);
+    #endif
     } else {
         seen = stage_by(twiddles, z, half, h, s);
     }
