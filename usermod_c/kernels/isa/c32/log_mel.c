@@ -323,7 +323,13 @@ static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
 
 static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     const int32_t *const end = log + n;
-    #ifdef __riscv
+    #ifdef __ARM_ARCH
+    int64_t sum = 0;
+    while (log != end) {
+        sum += (int64_t)*log++ * *table++;
+    }
+    return (int32_t)(sum >> 11);
+    #else
     int32_t high = 0;
     uint32_t all = 0;  // but for multiples of 2^32; what high does not have is less than 2^30
     while (log != end) {
@@ -332,12 +338,6 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
         all += (uint32_t)v * (uint32_t)w;
     }
     return high * 2 + ((int32_t)(all - ((uint32_t)high << 12)) >> 11);
-    #else
-    int64_t sum = 0;
-    while (log != end) {
-        sum += (int64_t)*log++ * *table++;
-    }
-    return (int32_t)(sum >> 11);
     #endif
 }
 
