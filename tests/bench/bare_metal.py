@@ -6,6 +6,7 @@ the emulator's memory as one block of jobs (the C side: bare/main.c).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -154,10 +155,11 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
     folder.mkdir(exist_ok=True)
     program = folder / f"{core.name}-{isa}-{digest.hexdigest()[:12]}.elf"
     if program.exists():
+        os.utime(program)
         return program
     if usermod == USERMOD:
         for old in folder.glob(f"{core.name}-{isa}-*.elf"):
-            old.unlink(missing_ok=True)
+            _discard(old, 3600)
     include = ["include", "kernels", f"kernels/isa/{isa_folder(isa, usermod).name}"]
     compile_with = [gcc, *core.flags, *FLAGS, *more]
     own = [
@@ -180,6 +182,13 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
     return program
 
 
+def _discard(path: Path, seconds: float) -> None:
+    """Away with a file that nobody has asked for so long. Others may be of other flags, and another process about to take them."""
+    with contextlib.suppress(FileNotFoundError):
+        if time.time() - path.stat().st_mtime > seconds:
+            path.unlink()
+
+
 def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], usermod: Path) -> list[str]:
     """Each file compiled, or found in the cache where it, its headers and the options are as they were."""
     options = hashlib.sha256(repr(compile_with).encode())
@@ -197,10 +206,8 @@ def _objects(compile_with: list[str], places: list[str], files: Sequence[Path], 
 
     folder = cache_dir() / "bench" / "objects"
     folder.mkdir(exist_ok=True)
-    long_ago = time.time() - 86400
     for old in folder.glob("*.o"):
-        if old.stat().st_mtime < long_ago:
-            old.unlink(missing_ok=True)
+        _discard(old, 86400)
 
     def compiled(path: Path) -> str:
         digest, seen = options.copy(), with_headers(path, {})

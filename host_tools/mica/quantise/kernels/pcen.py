@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from mica.format.values import clip_s16
 from mica.ir.graph import Quant
 from mica.ir.pcen import Pcen
 from mica.kernels import pcen
@@ -53,9 +54,7 @@ def _units(p: Pcen, q: Quant, limits: tuple[float | None, float | None], octaves
     y = curve(p, octaves * LN2)
     least, most = limits
     y = np.clip(y, least, most) if (least, most) != (None, None) else y
-    whole = 1 << pcen.FRACTION
-    units: np.ndarray = np.clip((y / float(q.scale) + q.zero_point) * whole, -128 * whole, 128 * whole - 1)
-    return units
+    return clip_s16((y / float(q.scale) + q.zero_point) * (1 << pcen.FRACTION))
 
 
 def _shape(p: Pcen, q: Quant, limits: tuple[float | None, float | None]) -> tuple[int, float, int]:
