@@ -9,7 +9,7 @@ from pathlib import Path
 import bare_metal
 import numpy as np
 import pytest
-from audio_cases import audio_cases, pcen_cases, sound
+from audio_cases import audio_cases, pcen_cases, sound, speech_cases
 from axes_cases import axes_cases, window_of
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
@@ -45,7 +45,7 @@ ON_OTHER_CORES = {
 def of_the_oracle() -> list[Job]:
     """The kernel's cases, as files of one step."""
     jobs = []
-    alone = [c for c in pcen_cases() if len(c.xs) == 1]
+    alone = [c for c in (*pcen_cases(), *speech_cases()) if len(c.xs) == 1]
     for c in (*audio_cases(), *axes_cases(), *alone):
         x = c.xs[0]
         tensors = [

@@ -34,5 +34,7 @@
 #define MICA_PCEN_S8 mica_pcen_s8_c32
 #undef MICA_AXES_S8
 #define MICA_AXES_S8 mica_axes_s8_c32
+#undef MICA_PCAN_S8
+#define MICA_PCAN_S8 mica_pcan_s8_c32
 
 #endif
