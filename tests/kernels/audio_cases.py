@@ -130,6 +130,7 @@ def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Arra
             ([-32768, 32767], twiddles), ([-32768, 32767], lut), ([0, 65535], logs)))  # fmt: skip
     if kind == "bent":
         twiddles[0] = first_factor
+        window = rng.choice(np.array([-32768, -4096, 4096, 32767]), p["frame"])
     return {
         "window": window.astype(np.int16),
         "twiddles": twiddles.astype(np.int16),
