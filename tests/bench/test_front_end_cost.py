@@ -1,4 +1,4 @@
-"""Sound, and windows of several axes, to features: every core writes the bytes of the oracle; a frame's cost on the Cortex-M0+."""
+"""Sound, and windows of several axes, to features: every core writes the bytes of the oracle; what a frame costs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import bare_metal
 import numpy as np
 import pytest
-from audio_cases import audio_cases, pcen_cases, sound
+from audio_cases import audio_cases, pcen_cases, sound, speech_cases
 from axes_cases import axes_cases, window_of
 from bare_metal import CORES, USERMOD, Job
 from case import _rng
@@ -25,7 +25,7 @@ from mica.pack.pack import set_scratch
 FRAMES = [
     ("logmel:mlperf-wakeword", 200_000, 4096),
     ("mfcc:mlperf-kws,samples=480,peak=no", 100_000, 2048),
-    ("pcan:micro-speech,samples=480", 205_000, 2048),
+    ("pcan:micro-speech,samples=480", 145_000, 2048),
     ("pcen:librosa,frame=480,fft=512,mels=40,rate=16000,fmax=7500", 125_000, 2304),
 ]
 # The same of windows of several axes, and the shape of the features; the most cycles that a window may cost.
@@ -35,12 +35,18 @@ WINDOWS = [
     ("features:rows=256,axes=3,stats=mean+std+rms+min+max+ptp+cross,bands=0", (1, 3, 7), 50_000),
     ("features:rows=1024,rate=4000,bands=8", (1, 1, 14), 260_000),
 ]
+# The most that one sound, and one window, may cost on a core, in that order: cycles on the M0+, instructions elsewhere.
+ON_EACH_CORE = {
+    "m0plus": (205_000, 100_000, 145_000, 125_000, 110_000, 100_000, 50_000, 260_000),
+    "m33": (127_000, 58_500, 35_500, 71_500, 52_000, 52_000, 30_000, 149_000),
+    "rv32": (160_000, 73_000, 58_500, 90_500, 60_000, 59_000, 30_000, 177_000),
+}
 
 
 def of_the_oracle() -> list[Job]:
     """The kernel's cases, as files of one step."""
     jobs = []
-    alone = [c for c in pcen_cases() if len(c.xs) == 1]
+    alone = [c for c in (*pcen_cases(), *speech_cases()) if len(c.xs) == 1]
     for c in (*audio_cases(), *axes_cases(), *alone):
         x = c.xs[0]
         tensors = [
@@ -74,8 +80,8 @@ def test_equals_the_oracle(name: str, jobs: list[Job], expected: dict[str, list[
     assert not wrong, f"{len(wrong)} of {len(both)}:\n" + "\n".join(wrong[:20])
 
 
-# What stands in spectrum.S, a slip in its place.
-SLIPS = [
+# What stands in spectrum.S, a slip in its place; then the same of the other cores' loops, and of all cores' of pcan_s8.
+SLIPS_M0PLUS = [
     ("lsls r1, r1, #11\n", "lsls r1, r1, #10\n"),  # rounding of products
     ("    add r5, r10\n", ""),  # the bound of one part of four
     ("mov r1, r10\n    adds r1, r1, r1\n", "mov r1, r10\n    lsls r1, r1, #2\n"),
@@ -88,16 +94,45 @@ SLIPS = [
     ("    add r6, r11\n", ""),  # rounding of every other sample
     ("asrs r3, r6, #12", "asrs r3, r6, #11"),  # the upper bits of a logarithm
 ]
+SLIPS_C32 = [
+    ("rv32", "more + b.r * c + b.i * w", "b.r * c + b.i * w"),  # rounding of products
+    ("rv32", "b.i, -b.r, 0)", "b.i, b.r, 0)"),  # a quarter turn
+    ("rv32", "((2 * more - r) >> 12)", "((more - r) >> 12)"),  # what is negated is rounded the other way
+    ("rv32", "(n - 2 * high)", "(n - high)"),
+    ("rv32", "high += (v >> 12) * w", "high += (v >> 11) * w"),  # the upper bits of a logarithm
+    ("m33", "(v.i + 2) & ~3", "v.i & ~3"),
+    ("m33", "& 0x7fff;", "& 0xffff;"),  # the bit that says nothing of a pair
+    ("m33", "%2, asr #16", "%2, asr #18"),  # the bits of one of a pair
+    ("m33", "x << 7 >> 18", "x << 8 >> 18"),  # between two roots
+]
+SLIPS_PCAN = [
+    ("m33", "half = 0x8000", "half = 0"),  # rounding of what a stage scales
+    ("m33", "ssax %0", "sasx %0"),  # a quarter turn
+    ("m33", '"r"(0x4000)', '"r"(0)'),  # rounding of products
+    ("m33", "ones = 0x10001", "ones = 0x10000"),  # that of the first stage
+    ("m33", "sel %0, %0, %2", "sel %0, %2, %0"),  # sizes of negative numbers
+    ("m33", "(r >> 1) + (r & 1)", "(r >> 1)"),  # to the nearest root
+    ("rv32", "v.i * -factor", "v.i * factor"),
+    ("rv32", "if (MICA_RARELY(size >> 15))", "if (MICA_RARELY(size >> 16))"),  # samples that the window makes too large
+    ("rv32", "ti - imaginary(sum)", "imaginary(sum) - ti - 1"),
+    ("m3", "(int16_t)(r >> 1)", "(int16_t)((r + 1) >> 1)"),
+    ("m0plus-qemu", "digit >>= 2", "digit >>= 1"),  # the order of the frame's pairs
+]
+SLIPS = [
+    *(("m0plus-qemu", "armv6m/spectrum.S", before, after) for before, after in SLIPS_M0PLUS),
+    *((name, "c32/log_mel.c", before, after) for name, before, after in SLIPS_C32),
+    *((name, "c32/pcan.c", before, after) for name, before, after in SLIPS_PCAN),
+]
 
 
-@pytest.mark.parametrize(("before", "after"), SLIPS, ids=range(len(SLIPS)))
+@pytest.mark.parametrize(("name", "file", "before", "after"), SLIPS, ids=range(len(SLIPS)))
 def test_a_slip_is_caught(
-    before: str, after: str, jobs: list[Job], expected: dict[str, list[int]], tmp_path: Path
+    name: str, file: str, before: str, after: str, jobs: list[Job], expected: dict[str, list[int]], tmp_path: Path
 ) -> None:
-    core = CORES["m0plus-qemu"]
+    core = CORES[name]
     usermod = tmp_path / "usermod_c"
     shutil.copytree(USERMOD, usermod)
-    source = usermod / "kernels" / "isa" / "armv6m" / "spectrum.S"
+    source = usermod / "kernels" / "isa" / file
     text = source.read_text()
     assert before in text, "the kernel has changed: choose another slip"
     source.write_text(text.replace(before, after))
@@ -147,3 +182,26 @@ def test_cost_of_windows(
     with capsys.disabled():
         print(f"\n{words}: {counts.mean():,.0f} cycles a window, {counts.max():,.0f} at most; {ram:,} bytes")
     assert counts.max() <= most
+
+
+@pytest.mark.parametrize("name", ON_EACH_CORE)
+def test_cost_on_each_core(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What usermod_c/BENCH.md says; all in one start of the emulator."""
+    core = CORES[name]
+    jobs = []
+    for words, _, _ in FRAMES:
+        data = frames(words, 1, tmp_path)
+        model = codec.decode(data)
+        jobs.append(Job(words, data, [sound(_rng("0"), model.tensors[model.inputs[0]].dims[-1], "")[None]]))
+    for words, shape, _ in WINDOWS:
+        data = windows(words, shape, tmp_path)
+        model = codec.decode(data)
+        dims = model.tensors[model.inputs[0]].dims
+        axes = dims[2] if len(dims) > 2 else 1
+        jobs.append(Job(words, data, [window_of(_rng("0"), dims[1], axes, "mixed").reshape(dims)]))
+    results = bare_metal.run(core, bare_metal.build(core), jobs)
+    assert not bare_metal.differences(jobs, results, {job.name: bare_metal.expected(job) for job in jobs})
+    with capsys.disabled():
+        for r in results:
+            print(f"\n{name}: {r.name}: {r.counts[0]:,.0f} {core.unit}", end="")
+    assert all(r.counts[0] <= most for r, most in zip(results, ON_EACH_CORE[name], strict=True))

@@ -107,7 +107,7 @@ def audio_cases() -> Iterator[Case]:
 
 
 def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Array]:
-    """Constants of features of speech with random filters. kind "full": as large as they may be; "wild": any numbers."""
+    """Constants of features of speech with random filters. kind "full": as large as they may be; "wild": any numbers; "bent": the same behind the first."""
     n, bins = p["fft"] // 2, p["fft"] // 2 + 1
     angle = -2 * np.pi * np.arange(n) / n
     more = -np.pi * ((np.arange(n // 2) + 1) / n + 0.5)
@@ -124,9 +124,13 @@ def speech_tables(rng: Rng, p: dict[str, int], kind: str = "") -> dict[str, Arra
     logs = (np.log2(1 + np.arange(129) / 128) - np.arange(129) / 128) * 65536
     if kind == "full":
         window, gains = np.full(p["frame"], -32768), np.full((p["gains"], 2), 65535)
-    if kind in ("full", "wild"):
+    if kind in ("full", "wild", "bent"):
+        first_factor = twiddles[0]
         twiddles, lut, logs = (rng.choice(np.array(v), a.shape) for v, a in (
             ([-32768, 32767], twiddles), ([-32768, 32767], lut), ([0, 65535], logs)))  # fmt: skip
+    if kind == "bent":
+        twiddles[0] = first_factor
+        window = rng.choice(np.array([-32768, -4096, 4096, 32767]), p["frame"])
     return {
         "window": window.astype(np.int16),
         "twiddles": twiddles.astype(np.int16),
@@ -141,8 +145,8 @@ def speech_cases() -> Iterator[Case]:
     """Transforms whose last stage is of two numbers and of four; noise that rises and falls; constants at the ends of their ranges."""
     for samples, frame, hop, fft, bands, places, snr, correction, kinds in (
         (1500, 480, 160, 512, 40, 10, 6, 3, ("", "ends", "silence", "quiet", "click", "square")),
-        (700, 60, 40, 64, 5, 10, 6, 3, ("", "negative", "full", "wild")),
-        (400, 32, 50, 32, 3, 0, 0, -2, ("", "ends", "full", "wild")),
+        (700, 60, 40, 64, 5, 10, 6, 3, ("", "negative", "full", "wild", "bent")),
+        (400, 32, 50, 32, 3, 0, 0, -2, ("", "ends", "full", "wild", "bent")),
         (3000, 1000, 700, 1024, 8, 16, 12, 31, ("", "full")),
         (2100, 2048, 9, 2048, 2, 4, 31, 0, ("", "ends")),
         (300, 200, 50, 256, 3, 10, 6, 3, ("", "square")),
@@ -150,7 +154,7 @@ def speech_cases() -> Iterator[Case]:
         for kind in kinds:
             name = f"pcan {samples} {frame} {hop} {fft} {bands} {kind}"
             rng = _rng(name)
-            x = sound(rng, samples, "ends" if kind in ("full", "wild") else kind)[None]
+            x = sound(rng, samples, "ends" if kind in ("full", "wild", "bent") else kind)[None]
             p = {"frame": frame, "hop": hop, "fft": fft, "bands": bands, "places": places, "snr_shift": snr}
             p |= {"correction": correction, "log_places": 6, "even": 409, "odd": 983, "least": 819}
             if kind in ("full", "wild"):

@@ -61,6 +61,9 @@ bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft) {
 }
 
 int32_t mica_spectrum_bits(uint32_t v) {
+    #ifdef __ARM_FEATURE_CLZ
+    return v ? 32 - __builtin_clz(v) : 0;
+    #else
     static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
     int32_t n = 0;
     if (v >> 16) {
@@ -76,6 +79,7 @@ int32_t mica_spectrum_bits(uint32_t v) {
         n += 4;
     }
     return n + few[v];
+    #endif
 }
 
 // From the table, linear between its entries.

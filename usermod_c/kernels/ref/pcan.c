@@ -1,11 +1,6 @@
 // From sound to features as TensorFlow Lite Micro's front end for speech has them; contract in mica_kernels.h, arithmetic in SPEC.md.
-#include "kept.h"
-#include "mica_kernels.h"
+#include "pcan.h"
 #ifndef MICA_WITHOUT_PCAN_S8
-
-#include "requant.h"
-
-#define BITS 14  // of the factors of noise
 
 mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
@@ -22,9 +17,10 @@ mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
         return MICA_ERR_SHAPE;
     }
     *what = "a factor or shift is out of its range";
-    bool sound = p->even <= 1 << BITS && p->odd <= 1 << BITS && p->least <= 1 << BITS && p->places <= 16 && p->snr_shift <= 31
-        && p->correction >= -31 && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max
-        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+    const uint32_t one = 1 << MICA_PCAN_BITS;
+    bool sound = p->even <= one && p->odd <= one && p->least <= one && p->places <= 16 && p->snr_shift <= 31 && p->correction >= -31
+        && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
@@ -59,17 +55,25 @@ mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char *
     return MICA_OK;
 }
 
-// How many bits v has.
-static uint32_t bit_length(uint32_t v) {
+#ifndef __ARM_FEATURE_CLZ
+uint32_t mica_pcan_bit_length(uint32_t v) {
+    static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
     uint32_t n = 0;
-    for (uint32_t step = 16; step; step >>= 1) {
-        if (v >> step) {
-            v >>= step;
-            n += step;
-        }
+    if (v >> 16) {
+        v >>= 16;
+        n = 16;
     }
-    return n + v;
+    if (v >> 8) {
+        v >>= 8;
+        n += 8;
+    }
+    if (v >> 4) {
+        v >>= 4;
+        n += 4;
+    }
+    return n + few[v];
 }
+#endif
 
 // The lower 16 bits, with their sign.
 static int32_t half_word(int32_t v) {
@@ -116,7 +120,7 @@ static uint32_t place_behind(uint32_t place, uint32_t n) {
 
 static void transform(const int16_t *twiddles, uint32_t *z, uint32_t n) {
     uint32_t m = 1;
-    if (bit_length(n) % 2 == 0) {  // no power of four
+    if (mica_pcan_bit_length(n) % 2 == 0) {  // no power of four
         for (uint32_t k = 0; k < n; k += 2) {
             const pair_t a = scaled(z + k, 16383), b = times(scaled(z + k + 1, 16383), twiddles);
             put(z + k, a.r + b.r, a.i + b.i);
@@ -176,7 +180,7 @@ static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
         }
         put(z + place, v[0], v[1]);
     }
-    const uint32_t bits = bit_length((uint32_t)most), up = bits < 15 ? 15 - bits : 0;
+    const uint32_t bits = mica_pcan_bit_length((uint32_t)most), up = bits < 15 ? 15 - bits : 0;
     for (uint32_t k = 0; up && k < n; ++k) {
         const pair_t v = get(z + k);
         put(z + k, v.r * (1 << up), v.i * (1 << up));
@@ -184,9 +188,9 @@ static uint32_t take(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
     return up;
 }
 
-// The square root, rounded to the nearest integer: digit by digit, of which 30 have a rest of 32 bits.
-static uint32_t root(uint64_t v) {
-    const uint32_t high = (uint32_t)(v >> 32), bits = high ? 32 + bit_length(high) : bit_length((uint32_t)v);
+// Digit by digit, of which 30 have a rest of 32 bits.
+uint32_t mica_pcan_root(uint64_t v) {
+    const uint32_t high = (uint32_t)(v >> 32), bits = high ? 32 + mica_pcan_bit_length(high) : mica_pcan_bit_length((uint32_t)v);
     uint32_t digits = (bits + 1) / 2, r = 0;
     if (digits - 1 < 30) {
         const uint64_t left = v << (64 - 2 * digits);
@@ -215,88 +219,16 @@ static uint32_t root(uint64_t v) {
     return rest > r && r != UINT32_MAX ? r + 1 : r;
 }
 
-// The curve at x: a parabola between powers of two.
-static uint32_t gain_at(const int16_t *lut, uint32_t x) {
-    int32_t y;
-    if (x <= 2) {
-        y = lut[x];
-    } else {
-        const uint32_t n = bit_length(x);
-        const int16_t *t = lut + 4 * n - 6;
-        const int32_t f = (int32_t)((n < 11 ? x << (11 - n) : x >> (n - 11)) & 0x3ff);
-        y = ((t[2] * f >> 5) + t[1] * 32) * f;
-        y = ((y + 0x4000) >> 15) + t[0];
-    }
-    return y > 0 ? (uint32_t)y : 0;
-}
-
-// 2^places * ln(v), v > 1.
-static uint32_t log_of(const uint16_t *logs, uint32_t v, uint32_t places) {
-    const uint32_t n = bit_length(v) - 1, over = v - (1u << n), f = n < 16 ? over << (16 - n) : over >> (n - 16);
-    const uint32_t i = f >> 9;
-    const int32_t between = ((int32_t)logs[i + 1] - logs[i]) * (int32_t)(f & 511) >> 16;
-    const uint32_t two = (n << 16) + f + logs[i] + (uint32_t)between;
-    const uint32_t e = (uint32_t)((45426 * (uint64_t)two + 0x8000) >> 16);
-    return (uint32_t)((((uint64_t)e << places) + 0x8000) >> 16);
-}
-
-// Of 32 bits and 16, as two products of 32 bits: small cores have no other.
-static uint64_t product(uint32_t v, uint32_t gain) {
-    return ((uint64_t)((v >> 16) * gain) << 16) + (v & 0xffffu) * gain;
-}
-
-static uint32_t smaller(uint32_t a, uint32_t b) {
-    return a < b ? a : b;
-}
-
-// A band's feature before it is rounded to int8, from its signal; its noise goes with it.
-static uint32_t feature(const mica_pcan_s8_t *p, uint32_t signal, uint32_t smooth, uint32_t *noise) {
-    const uint32_t up = signal << p->places;
-    const uint32_t estimate = (uint32_t)(((uint64_t)up * smooth + (uint64_t)*noise * ((1u << BITS) - smooth)) >> BITS);
-    *noise = estimate;
-    const uint32_t floor = (uint32_t)((uint64_t)signal * p->least >> BITS), left = (up - smaller(estimate, up)) >> p->places;
-    const uint32_t ratio = (uint32_t)((uint64_t)(left > floor ? left : floor) * gain_at(p->lut, estimate) >> p->snr_shift);
-    uint32_t v = ratio < 1u << 13 ? ratio * ratio >> 20 : (ratio >> 6) - 64;
-    v = p->correction < 0 ? v >> -p->correction : v << p->correction;
-    return v > 1 ? smaller(log_of(p->logs, v, p->log_places), 65535) : 0;
+static uint32_t spectrum(const mica_pcan_s8_t *p, const int16_t *x, uint32_t *z) {
+    const uint32_t n = p->fft / 2u, up = take(p, x, z);
+    transform(p->twiddles, z, n);
+    energies(p->twiddles + 2 * n, z, n);
+    return up;
 }
 
 void mica_pcan_s8_ref(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS) {
     (void)scratch_bytes;
-    if (row_begin >= row_end) {
-        return;
-    }
-    const uint32_t n = p->fft / 2u;
-    uint32_t *z = scratch, *noise = z + n + 1;
-    mica_kept_take(noise, p->noise, p->bands, p->noise_zero);
-    int8_t *y = p->y;
-    for (uint32_t r = 0; r < p->frames; ++r) {
-        const uint32_t up = take(p, p->x + (size_t)r * p->hop, z);
-        transform(p->twiddles, z, n);
-        energies(p->twiddles + 2 * n, z, n);
-        const uint16_t *gain = p->gains;
-        uint32_t gains = p->n_gains;
-        uint64_t sum = 0;
-        for (uint32_t b = 0; b <= p->bands; ++b) {
-            // Within the bins and gains whatever the table says: it may be in flash that has changed since it was checked.
-            const uint32_t first = smaller(p->filters[2 * b], n + 1);
-            const uint32_t width = smaller(smaller(p->filters[2 * b + 1], n + 1 - first), gains);
-            uint64_t next = 0;
-            for (const uint32_t *m = z + first, *end = m + width; m < end; ++m, gain += 2) {
-                sum += product(*m, gain[0]);
-                next += product(*m, gain[1]);
-            }
-            gains -= width;
-            if (b) {
-                const uint32_t v = feature(p, root(sum) >> up, b % 2 ? p->even : p->odd, noise + b - 1);
-                *y++ = mica_requant_s8((int32_t)v, p->mult, p->shift, p->y_zero, p->act_min, p->act_max);
-            }
-            sum = next;
-        }
-    }
-    if (p->noise) {
-        mica_kept_put(y, noise, p->bands, p->y_zero);
-    }
+    mica_pcan_s8_with(p, (mica_pcan_loops_t){spectrum, mica_pcan_product, mica_pcan_root, mica_requant_s8}, scratch, row_begin, row_end);
 }
 
 #endif

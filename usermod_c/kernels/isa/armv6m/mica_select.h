@@ -44,6 +44,10 @@
 #define MICA_PCEN_S8 mica_pcen_s8_armv6m
 #undef MICA_AXES_S8
 #define MICA_AXES_S8 mica_axes_s8_armv6m
+#ifndef MICA_WITHOUT_PCAN_LOOPS
+#undef MICA_PCAN_S8
+#define MICA_PCAN_S8 mica_pcan_s8_c32
+#endif
 #undef MICA_ATTEND_S8
 #define MICA_ATTEND_S8 mica_attend_s8_armv6m
 

@@ -15,6 +15,10 @@ void mica_mul_s8_c32(const mica_mul_s8_t *p, MICA_KERNEL_ARGS);
 void mica_softmax_s8_c32(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS);
 void mica_lut_s8_c32(const mica_lut_s8_t *p, MICA_KERNEL_ARGS);
 void mica_attend_s8_c32(const mica_attend_s8_t *p, MICA_KERNEL_ARGS);
+void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS);
+void mica_pcen_s8_c32(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS);
+void mica_axes_s8_c32(const mica_axes_s8_t *p, MICA_KERNEL_ARGS);
+void mica_pcan_s8_c32(const mica_pcan_s8_t *p, MICA_KERNEL_ARGS);
 
 // A condition that compilers had better put out of the way.
 #define MICA_RARELY(condition) __builtin_expect(condition, 0)

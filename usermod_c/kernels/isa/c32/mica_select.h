@@ -28,5 +28,13 @@
 #define MICA_LUT_S8 mica_lut_s8_c32
 #undef MICA_ATTEND_S8
 #define MICA_ATTEND_S8 mica_attend_s8_c32
+#undef MICA_LOG_MEL_S8
+#define MICA_LOG_MEL_S8 mica_log_mel_s8_c32
+#undef MICA_PCEN_S8
+#define MICA_PCEN_S8 mica_pcen_s8_c32
+#undef MICA_AXES_S8
+#define MICA_AXES_S8 mica_axes_s8_c32
+#undef MICA_PCAN_S8
+#define MICA_PCAN_S8 mica_pcan_s8_c32
 
 #endif

@@ -1,0 +1,382 @@
+// Sound to features with few instructions a butterfly: a factor serves the butterfly a quarter turn further as well, and factors that are 1 or a quarter turn
+// have no products. So the factors have to be those of a circle; with others the reference computes.
+#include "../../log_mel.h"
+#include "kernels.h"
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
+
+#define FAST (1 << 29)
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
+// All bits of v, or of ~v where v is negative.
+static ALWAYS_INLINE uint32_t bits_of(int32_t v) {
+    return (uint32_t)(v ^ (v >> 31));
+}
+
+typedef struct {
+    int32_t r, i;
+} pair_t;
+
+// What is seen of numbers, joined by |, until bits_seen() makes bits of it.
+#ifdef __ARM_FEATURE_DSP
+static ALWAYS_INLINE pair_t get(const int32_t *z) {
+    pair_t v;
+    __asm__("ldrd %0, %1, %2" : "=r"(v.r), "=r"(v.i) : "Q"(*(const pair_t *)z));
+    return v;
+}
+
+// Two numbers at z. Of their bits only those above the 16th are seen, both in one word; bit 15 of it says nothing.
+static ALWAYS_INLINE uint32_t put(int32_t *z, int32_t r, int32_t i) {
+    int32_t high;
+    __asm__("strd %1, %2, %0" : "=Q"(*(pair_t *)z) : "r"(r), "r"(i));
+    __asm__("pkhtb %0, %1, %2, asr #16" : "=r"(high) : "r"(r), "r"(i));
+    return (uint32_t)(high ^ (high >> 1));
+}
+
+// A constant that products are added to: it stays in a register.
+static ALWAYS_INLINE int32_t kept(int32_t v) {
+    __asm__("" : "+r"(v));
+    return v;
+}
+
+static uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_t n) {
+    seen = (seen | seen >> 16) & 0x7fff;
+    if (MICA_RARELY(!seen)) {
+        for (const int32_t *const end = z + n; z != end; ++z) {
+            seen |= bits_of(*z);
+        }
+        return seen;
+    }
+    return seen << 16;
+}
+#else
+static ALWAYS_INLINE pair_t get(const int32_t *z) {
+    return (pair_t){z[0], z[1]};
+}
+
+static ALWAYS_INLINE uint32_t put(int32_t *z, int32_t r, int32_t i) {
+    z[0] = r;
+    z[1] = i;
+    return bits_of(r) | bits_of(i);
+}
+
+static ALWAYS_INLINE int32_t kept(int32_t v) {
+    return v;
+}
+
+static ALWAYS_INLINE uint32_t bits_seen(uint32_t seen, const int32_t *z, uint32_t n) {
+    (void)z;
+    (void)n;
+    return seen;
+}
+#endif
+
+// The place of the next four pairs: places count backwards, from the bit `top` down.
+static ALWAYS_INLINE uint32_t next_place(uint32_t place, uint32_t top) {
+    for (; place & top; top >>= 1) {
+        place ^= top;
+    }
+    return place | top;
+}
+
+static ALWAYS_INLINE uint32_t plain_pair(int32_t *z, const int16_t *x, const int16_t *w) {
+    return put(z, x[0] * w[0], x[1] * w[1]);
+}
+
+// n samples times the window, n a multiple of 8.
+static uint32_t take_plain(const int16_t *x, const int16_t *window, int32_t *z, uint32_t n, uint32_t half) {
+    uint32_t used = 0, place = 0;
+    for (const int16_t *const end = x + n; x != end; x += 8, window += 8) {
+        int32_t *a = z + 2 * place, *b = a + half / 2;
+        used |= plain_pair(a, x, window);
+        used |= plain_pair(a + half, x + 2, window + 2);
+        used |= plain_pair(b, x + 4, window + 4);
+        used |= plain_pair(b + half, x + 6, window + 6);
+        place = next_place(place, half >> 3);
+    }
+    return used;
+}
+
+// Of n samples after pre-emphasis; before: the sample before the first.
+static uint32_t steep_bits(const int16_t *x, int32_t preemphasis, uint32_t n, int32_t before) {
+    uint32_t bits = 0;
+    for (const int16_t *const end = x + n; x != end; x += 2) {
+        const int32_t v = x[0], w = x[1];
+        bits |= bits_of(v * 32768 - preemphasis * before);
+        bits |= bits_of(w * 32768 - preemphasis * v);
+        before = w;
+    }
+    return bits;
+}
+
+// Two samples after pre-emphasis, shifted by s > 0, times the window.
+static ALWAYS_INLINE uint32_t steep_pair(int32_t *z, const int16_t *x, const int16_t *w, int32_t preemphasis, int32_t before, int32_t s, int32_t round) {
+    const int32_t u = x[0], v = x[1];
+    return put(z, ((u * 32768 - preemphasis * before + round) >> s) * w[0], ((v * 32768 - preemphasis * u + round) >> s) * w[1]);
+}
+
+static uint32_t take_steep(
+    const int16_t *x, const int16_t *window, int32_t *z, uint32_t n, uint32_t half, int32_t preemphasis, int32_t before, int32_t s) {
+    const int32_t round = 1 << (s - 1);
+    uint32_t used = 0, place = 0;
+    for (const int16_t *const end = x + n; x != end; x += 8, window += 8) {
+        int32_t *a = z + 2 * place, *b = a + half / 2;
+        used |= steep_pair(a, x, window, preemphasis, before, s, round);
+        used |= steep_pair(a + half, x + 2, window + 2, preemphasis, x[1], s, round);
+        used |= steep_pair(b, x + 4, window + 4, preemphasis, x[3], s, round);
+        used |= steep_pair(b + half, x + 6, window + 6, preemphasis, x[5], s, round);
+        before = x[7];
+        place = next_place(place, half >> 3);
+    }
+    return used;
+}
+
+static uint32_t take(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t *exponent) {
+    const uint32_t n = p->frame & ~7u, half = p->fft / 2u;
+    const int16_t *x = p->x + begin;
+    if (!p->preemphasis) {
+        const uint32_t seen = take_plain(x, p->window, z, n, half), rest = mica_log_mel_take_from(p, begin, z, 0, n / 2);
+        const uint32_t used = bits_seen(seen, z, p->fft) | rest;
+        if (used >> 15) {
+            *exponent = -15;
+            return used;
+        }
+    } else if (p->preemphasis < 1 << 15) {
+        const int32_t before = x[begin ? -1 : 0];
+        const int32_t bits = mica_spectrum_bits(steep_bits(x, p->preemphasis, n, before) | mica_log_mel_sample_bits_from(p, begin, n));
+        if (bits > 15) {
+            *exponent = bits - 15 - 30;
+            const uint32_t seen = take_steep(x, p->window, z, n, half, p->preemphasis, before, bits - 15);
+            const uint32_t rest = mica_log_mel_take_from(p, begin, z, bits - 15, n / 2);
+            return bits_seen(seen, z, p->fft) | rest;
+        }
+    }
+    return mica_log_mel_loops.take(p, begin, z, exponent);
+}
+
+// v * 2^-s, halves up; round: half of 2^s, 0 for s = 0.
+static ALWAYS_INLINE int32_t down(int32_t v, int32_t s, int32_t round) {
+    return (v + round) >> s;
+}
+
+// The same of both parts.
+static ALWAYS_INLINE pair_t get_down(const int32_t *z, int32_t s, int32_t round) {
+    const pair_t v = get(z);
+    return (pair_t){down(v.r, s, round), down(v.i, s, round)};
+}
+
+static uint32_t first(int32_t *z, uint32_t half, int32_t s) {
+    const int32_t round = 1 << s >> 1;
+    uint32_t seen = 0;
+    for (int32_t *p = z, *const end = z + 2 * half; p != end; p += 8) {
+        const pair_t a = get_down(p, s, round), b = get_down(p + 2, s, round);
+        const int32_t sr = a.r + b.r, si = a.i + b.i, tr = a.r - b.r, ti = a.i - b.i;
+        const pair_t c = get_down(p + 4, s, round), d = get_down(p + 6, s, round);
+        const int32_t ur = c.r + d.r, ui = c.i + d.i, vr = c.r - d.r, vi = c.i - d.i;
+        seen |= put(p, sr + ur, si + ui);
+        seen |= put(p + 4, sr - ur, si - ui);
+        seen |= put(p + 2, tr + vi, ti - vr);
+        seen |= put(p + 6, tr - vi, ti + vr);
+    }
+    return bits_seen(seen, z, 2 * half);
+}
+
+// Four times that.
+static ALWAYS_INLINE pair_t get_down4(const int32_t *z, int32_t s, int32_t round) {
+    const pair_t v = get(z);
+    if (s == 2) {
+        return (pair_t){(v.r + 2) & ~3, (v.i + 2) & ~3};
+    }
+    return (pair_t){down(v.r, s, round) * 4, down(v.i, s, round) * 4};
+}
+
+// a + t and a - t, t being (r + i * j) / 2^places.
+static ALWAYS_INLINE uint32_t sums(int32_t *p, int32_t *q, int32_t s, int32_t round, int32_t r, int32_t i, int32_t places) {
+    const pair_t a = get_down4(p, s, round);
+    return put(p, a.r + (r >> places), a.i + (i >> places)) | put(q, a.r - (r >> places), a.i - (i >> places));
+}
+
+// p, and h complex numbers further q, for each block; then the same with a factor, half a block further with the factor a quarter turn further.
+static ALWAYS_INLINE uint32_t stage_by(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    const int32_t round = 1 << s >> 1, more = kept(2048);
+    const uint32_t step = 2 * (half / h);
+    const int32_t *const end = z + 2 * half;
+    uint32_t seen = 0;
+    for (int32_t *p = z; p < end; p += h) {
+        pair_t b = get_down4(p + 2 * h, s, round);
+        seen |= sums(p, p + 2 * h, s, round, b.r, b.i, 0);
+        p += h;
+        b = get_down4(p + 2 * h, s, round);
+        seen |= sums(p, p + 2 * h, s, round, b.i, -b.r, 0);
+        p += 2 * h;
+    }
+    for (uint32_t j = h / 2 - 1; j; --j) {
+        z += 2;
+        twiddles += step;
+        const int32_t c = twiddles[0], w = twiddles[1];
+        for (int32_t *p = z; p < end; p += h) {
+            pair_t b = get_down(p + 2 * h, s, round);
+            seen |= sums(p, p + 2 * h, s, round, more + b.r * c + b.i * w, more + b.i * c - b.r * w, 12);
+            p += h;
+            b = get_down(p + 2 * h, s, round);
+            seen |= sums(p, p + 2 * h, s, round, more + b.i * c - b.r * w, more - b.r * c - b.i * w, 12);
+            p += 2 * h;
+        }
+    }
+    return seen;
+}
+
+static uint32_t stage(const int16_t *twiddles, int32_t *z, uint32_t half, uint32_t h, int32_t s) {
+    uint32_t seen;
+    if (s == 2) {
+        seen = stage_by(twiddles, z, half, h, 2);
+    #ifdef __ARM_FEATURE_DSP
+    } else if (s == 3) {
+        seen = stage_by(twiddles, z, half, h, 3);
+    #endif
+    } else {
+        seen = stage_by(twiddles, z, half, h, s);
+    }
+    return bits_seen(seen, z, 2 * half);
+}
+
+// b's factor is that of a with -cos, so both have their products in common.
+static uint32_t split(const int16_t *twiddles, int32_t *z, uint32_t half, int32_t s) {
+    const int32_t round = 1 << s >> 1, more = kept(2048);
+    uint32_t seen = 0;
+    for (int32_t *p = z + 2, *q = z + 2 * half - 2; p <= q; p += 2, q -= 2) {
+        twiddles += 2;
+        const int32_t c = twiddles[0], w = twiddles[1];
+        const pair_t a = get_down(p, s, round), b = get_down(q, s, round);
+        const int32_t pr = a.i + b.i, pi = b.r - a.r, sum = (a.r + b.r) * 4, apart = (a.i - b.i) * 4;
+        const int32_t r = more + pr * c + pi * w, i = (more + pi * c - pr * w) >> 12;
+        seen |= put(p, sum + (r >> 12), i + apart);
+        seen |= put(q, sum + ((2 * more - r) >> 12), i - apart);
+    }
+    return bits_seen(seen, z + 2, 2 * half - 2);
+}
+
+// (v / 4)^2 of a part, rounded down somewhat, as the reference has it.
+static ALWAYS_INLINE uint32_t square_of(int32_t v, int32_t s, int32_t round) {
+    v = down(v, s, round);
+    const uint32_t n = (uint32_t)(v < 0 ? -v : v), high = n >> 2;
+    return (n - 2 * high) * high >> 1;
+}
+
+static void squares(int32_t *z, uint32_t k, uint32_t end, int32_t s) {
+    const int32_t round = 1 << s >> 1;
+    uint32_t *to = (uint32_t *)z + k, *const behind = (uint32_t *)z + end;
+    for (const int32_t *from = z + 2 * k; to != behind; from += 2) {
+        const pair_t v = get(from);
+        *to++ = square_of(v.r, s, round) + square_of(v.i, s, round);
+    }
+}
+
+static void roots(uint32_t *v, uint32_t n, const uint32_t *table) {
+    for (const uint32_t *const end = v + n; v != end; ++v) {
+        uint32_t x = *v;
+        if (!x) {
+            continue;
+        }
+        #ifdef __ARM_FEATURE_CLZ
+        const uint32_t z = (uint32_t)__builtin_clz(x) / 2;
+        x <<= 2 * z;
+        #else
+        uint32_t z = 0;
+        if (!(x >> 16)) {
+            x <<= 16;
+            z = 8;
+        }
+        if (!(x >> 24)) {
+            x <<= 8;
+            z += 4;
+        }
+        if (!(x >> 28)) {
+            x <<= 4;
+            z += 2;
+        }
+        if (!(x >> 30)) {
+            x <<= 2;
+            z += 1;
+        }
+        #endif
+        const uint32_t *at = table + (x >> 25) - 32;
+        const uint32_t low = at[0], root = low + (((at[1] - low) * (x << 7 >> 18) + 0x2000) >> 14);
+        *v = (root + (1u << z >> 1)) >> z;
+    }
+}
+
+// The upper word of the product with 2^16 times the gain is floor(bin * gain / 2^16), less than 2^31.
+static ALWAYS_INLINE uint32_t gained(uint32_t bin, uint32_t gain) {
+    return (uint32_t)((uint64_t)bin * (gain << 16) >> 32);
+}
+
+static uint64_t band(const uint32_t *bins, const uint16_t *gains, uint32_t n) {
+    uint64_t sum = 0;
+    if (n & 1) {
+        sum = gained(*bins++, *gains++);
+    }
+    for (n >>= 1; n; --n, bins += 2, gains += 2) {
+        sum += gained(bins[0], gains[0]) + gained(bins[1], gains[1]);
+    }
+    return sum;
+}
+
+static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
+    const int32_t *const end = log + n;
+    #ifdef __ARM_ARCH
+    int64_t sum = 0;
+    while (log != end) {
+        sum += (int64_t)*log++ * *table++;
+    }
+    return (int32_t)(sum >> 11);
+    #else
+    int32_t high = 0;
+    uint32_t all = 0;  // but for multiples of 2^32; what high does not have is less than 2^30
+    while (log != end) {
+        const int32_t v = *log++, w = *table++;
+        high += (v >> 12) * w;
+        all += (uint32_t)v * (uint32_t)w;
+    }
+    return high * 2 + ((int32_t)(all - ((uint32_t)high << 12)) >> 11);
+    #endif
+}
+
+static void rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y) {
+    const int32_t mult = p->mult, shift = p->shift, zero = p->y_zero, low = p->act_min, high = p->act_max;
+    const int32_t *bias = p->bias;
+    for (const uint32_t end = c + n; c < end; ++c, ++v) {
+        const int32_t sum = *v + bias[c];
+        if (sum <= -FAST || sum >= FAST || shift < 1) {
+            mica_log_mel_loops.round(p, v, c, 1, y);
+        } else {
+            y[c] = mica_requant_fast(sum, mult, shift, zero, low, high);
+        }
+    }
+}
+
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, rounded};
+
+#ifndef MICA_WITHOUT_LOG_MEL_S8
+void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    mica_log_mel_s8_with(p, p->flags & MICA_LOG_MEL_CIRCLE ? &loops : &mica_log_mel_loops, scratch, row_begin, row_end);
+}
+#endif
+
+#ifndef MICA_WITHOUT_PCEN_S8
+void mica_pcen_s8_c32(const mica_pcen_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    if (row_begin < row_end) {
+        mica_pcen_s8_with(p, p->sound.flags & MICA_LOG_MEL_CIRCLE ? &loops : &mica_log_mel_loops, scratch);
+    }
+}
+#endif
+
+#ifndef MICA_WITHOUT_AXES_S8
+void mica_axes_s8_c32(const mica_axes_s8_t *p, MICA_KERNEL_ARGS) {
+    (void)scratch_bytes;
+    mica_axes_s8_with(p, p->flags & MICA_AXES_CIRCLE ? &loops : &mica_log_mel_loops, scratch, row_begin, row_end);
+}
+#endif
+
+#endif
