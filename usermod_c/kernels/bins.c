@@ -1,5 +1,30 @@
-// From a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
+// How many bits a number has, and from a frame to the squares of its bins, for log_mel_s8, pcen_s8 and axes_s8; contract in log_mel.h, arithmetic in SPEC.md, log_mel_s8.
 #include "log_mel.h"
+#if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8) || !defined(MICA_WITHOUT_PCAN_S8)
+
+int32_t mica_spectrum_bits(uint32_t v) {
+    #ifdef __ARM_FEATURE_CLZ
+    return v ? 32 - __builtin_clz(v) : 0;
+    #else
+    static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
+    int32_t n = 0;
+    if (v >> 16) {
+        v >>= 16;
+        n = 16;
+    }
+    if (v >> 8) {
+        v >>= 8;
+        n += 8;
+    }
+    if (v >> 4) {
+        v >>= 4;
+        n += 4;
+    }
+    return n + few[v];
+    #endif
+}
+
+#endif
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #include "requant.h"
@@ -58,28 +83,6 @@ bool mica_spectrum_is_circle(const int16_t *twiddles, uint32_t fft) {
         circle = circle && low[0] == high[1] && low[1] == -high[0] && low[0] == back[1] && low[1] == back[0];
     }
     return circle;
-}
-
-int32_t mica_spectrum_bits(uint32_t v) {
-    #ifdef __ARM_FEATURE_CLZ
-    return v ? 32 - __builtin_clz(v) : 0;
-    #else
-    static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
-    int32_t n = 0;
-    if (v >> 16) {
-        v >>= 16;
-        n = 16;
-    }
-    if (v >> 8) {
-        v >>= 8;
-        n += 8;
-    }
-    if (v >> 4) {
-        v >>= 4;
-        n += 4;
-    }
-    return n + few[v];
-    #endif
 }
 
 // From the table, linear between its entries.

@@ -3,6 +3,7 @@
 #define MICA_PCAN_H
 
 #include "kept.h"
+#include "log_mel.h"
 #include "mica_kernels.h"
 #include "requant.h"
 
@@ -18,13 +19,13 @@ typedef struct {
 } mica_pcan_loops_t;
 
 // How many bits v has.
-#ifdef __ARM_FEATURE_CLZ
 static inline uint32_t mica_pcan_bit_length(uint32_t v) {
+    #ifdef __ARM_FEATURE_CLZ
     return v ? 32 - (uint32_t)__builtin_clz(v) : 0;
+    #else
+    return (uint32_t)mica_spectrum_bits(v);
+    #endif
 }
-#else
-uint32_t mica_pcan_bit_length(uint32_t v);
-#endif
 
 // Of 32 bits and 16, as two products of 32 bits: small cores have no other.
 static inline uint64_t mica_pcan_product(uint32_t v, uint32_t gain) {

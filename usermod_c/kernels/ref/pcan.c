@@ -55,26 +55,6 @@ mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char *
     return MICA_OK;
 }
 
-#ifndef __ARM_FEATURE_CLZ
-uint32_t mica_pcan_bit_length(uint32_t v) {
-    static const uint8_t few[16] = {0, 1, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4};
-    uint32_t n = 0;
-    if (v >> 16) {
-        v >>= 16;
-        n = 16;
-    }
-    if (v >> 8) {
-        v >>= 8;
-        n += 8;
-    }
-    if (v >> 4) {
-        v >>= 4;
-        n += 4;
-    }
-    return n + few[v];
-}
-#endif
-
 // The lower 16 bits, with their sign.
 static int32_t half_word(int32_t v) {
     return (int32_t)((((uint32_t)v + 0x8000u) & 0xffffu)) - 0x8000;

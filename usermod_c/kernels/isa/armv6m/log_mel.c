@@ -1,10 +1,10 @@
 // Sound to features on a Cortex-M0+: spectrum.S has the loops. What they are not made for, such as silence, goes the way of the reference.
+#include "../c32/sound.h"
 #include "kernels.h"
 #include "log_mel.h"
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
 #define LEAST (1u << 15)  // bounds begin there: nothing asks whether numbers are smaller
-#define FAST (1 << 29)
 
 // What the reference does with products that have less than 16 bits.
 static uint32_t raised(const mica_log_mel_s8_t *p, uint32_t begin, int32_t *z, int32_t *exponent, uint32_t used) {
@@ -109,20 +109,7 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     return n & 1 || (uintptr_t)table & 3 ? mica_log_mel_loops.dct(log, table, n) : mica_armv6m_dct(log, table, n);
 }
 
-static void rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y) {
-    const int32_t mult = p->mult, shift = p->shift, zero = p->y_zero, low = p->act_min, high = p->act_max;
-    const int32_t *bias = p->bias;
-    for (const uint32_t end = c + n; c < end; ++c, ++v) {
-        const int32_t sum = *v + bias[c];
-        if (sum <= -FAST || sum >= FAST || shift < 1) {
-            mica_log_mel_loops.round(p, v, c, 1, y);
-        } else {
-            y[c] = mica_requant_fast(sum, mult, shift, zero, low, high);
-        }
-    }
-}
-
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, rounded};
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_armv6m(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {

@@ -1,10 +1,9 @@
 // Sound to features with few instructions a butterfly: a factor serves the butterfly a quarter turn further as well, and factors that are 1 or a quarter turn
 // have no products. So the factors have to be those of a circle; with others the reference computes.
 #include "../../log_mel.h"
-#include "kernels.h"
+#include "sound.h"
 #if !defined(MICA_WITHOUT_LOG_MEL_S8) || !defined(MICA_WITHOUT_PCEN_S8) || !defined(MICA_WITHOUT_AXES_S8)
 
-#define FAST (1 << 29)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
 // All bits of v, or of ~v where v is negative.
@@ -341,20 +340,7 @@ static int32_t dct(const int32_t *log, const int16_t *table, uint32_t n) {
     #endif
 }
 
-static void rounded(const mica_log_mel_s8_t *p, const int32_t *v, uint32_t c, uint32_t n, int8_t *y) {
-    const int32_t mult = p->mult, shift = p->shift, zero = p->y_zero, low = p->act_min, high = p->act_max;
-    const int32_t *bias = p->bias;
-    for (const uint32_t end = c + n; c < end; ++c, ++v) {
-        const int32_t sum = *v + bias[c];
-        if (sum <= -FAST || sum >= FAST || shift < 1) {
-            mica_log_mel_loops.round(p, v, c, 1, y);
-        } else {
-            y[c] = mica_requant_fast(sum, mult, shift, zero, low, high);
-        }
-    }
-}
-
-static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, rounded};
+static const mica_log_mel_loops_t loops = {take, first, stage, split, squares, roots, band, dct, mica_log_mel_rounded};
 
 #ifndef MICA_WITHOUT_LOG_MEL_S8
 void mica_log_mel_s8_c32(const mica_log_mel_s8_t *p, MICA_KERNEL_ARGS) {
