@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from tflite_files import Table, Tflite
+from tflite_lstm import Layer
 from tflite_speech import speech
 
 from mica.importer.tflite import schema
@@ -299,4 +300,5 @@ NETS: dict[str, Callable[[], bytes]] = {
     "speech": speech,
     "int16": wide,
     "int16 moves": wide_moves,
+    "int16 lstm": Layer(time=2, units=4, inputs=3, last=True).content,
 }

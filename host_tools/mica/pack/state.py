@@ -15,6 +15,7 @@ was cut short before them leaves the state as it was.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ import numpy as np
 from mica.errors import MicaError
 from mica.format import order, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.format.values import HIGH, LOW, saturate
+from mica.format.values import HIGH, HIGH16, LOW, LOW16, saturate
 from mica.ir.graph import Graph
 
 StateLink = tuple[str, str]  # names of the input and the output that are one
@@ -60,17 +61,17 @@ def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
         x = _id(model, model.inputs, source, f"--state {source}={result}", "input")
         y = _id(model, model.outputs, result, f"--state {source}={result}", "output")
         a, b = tensors[x], tensors[y]
-        if a.dims != b.dims or a.dtype != "int8" or b.dtype != "int8":
+        if a.dims != b.dims or a.dtype != b.dtype or a.dtype not in ("int8", "int16"):
             raise MicaError(
                 f"--state {source}={result}: the input is {a.dtype} {list(a.dims)}, the output {b.dtype} {list(b.dims)}",
-                todo="expected int8 of one shape",
+                todo="expected int8, or int16, of one shape",
             )
         inputs.remove(x)
         outputs.remove(y)
         if a.space == "state":
             continue
         state = len(tensors)
-        tensors.append(TensorRecord(f"{source}.state", "int8", a.dims, a.scale, a.zero_point, "state", offset))
+        tensors.append(TensorRecord(f"{source}.state", a.dtype, a.dims, a.scale, a.zero_point, "state", offset))
         offset += -(-a.bytes // schema.ALIGN) * schema.ALIGN
         first.append(_copy(f"{source}.take", tensors, state, x))
         last.append(_copy(f"{source}.keep", tensors, y, state))
@@ -98,8 +99,13 @@ def _id(model: ModelFile, ids: Sequence[int], name: str, what: str, role: str) -
 
 
 def _copy(name: str, tensors: Sequence[TensorRecord], x: int, y: int) -> StepRecord:
-    """y = x; through a table, which is the identity where both have one scale."""
+    """y = x; through a table, which is the identity where both have one scale. int16 is multiplied, by 1 there."""
     a, b = tensors[x], tensors[y]
+    if a.dtype == "int16":
+        mantissa, exponent = math.frexp(a.scale / b.scale)
+        factor = {"mult_a": round(mantissa * 2**30), "shift": 30 - exponent}
+        params = {"mult_b": 0, "mult_ab": 0, "act_min": LOW16, "act_max": HIGH16}
+        return StepRecord(name, "binary_s16", (x, x), (y,), factor | params)
     q = np.arange(LOW, HIGH + 1)
     if (a.scale, a.zero_point) != (b.scale, b.zero_point):
         q = np.rint((q - a.zero_point) * (a.scale / b.scale)) + b.zero_point

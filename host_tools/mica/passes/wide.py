@@ -23,11 +23,13 @@ from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
 from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
 from mica.passes import common_subexpressions, dead_code
 from mica.passes.quantised_values import is_quantise, quantise
+from mica.reference.recurrent import Activation
 
 LARGEST_BIAS = 2.0**31 - 1
 # Functions whose results are never negative.
 NOT_NEGATIVE = ("abs", "exp", "sigmoid", "sqrt")
 POSITIVE_OPS = ("Softmax",)
+MOST_TIME = 16  # time steps of an LSTM, each of them ten steps
 MOST_SHARES = 4  # taps of a resize along an axis, each of them three steps
 # Operators whose elements are bytes to them: kernels of int8 move those (quantise/kernels/wide_moves.py).
 MOVES = ("Concat", "Gather", "Pad", "Remap", "Reshape", "StridedCopy", "Transpose")
@@ -97,17 +99,20 @@ def _product(g: Graph, node: Node) -> bool:
     x, w, b = (g.value(i) for i in node.inputs)
     assert w.data is not None
     assert b.data is not None
-    quant = x.quant
-    assert quant is not None
     if node.op == "FullyConnected" and math.prod(x.shape[:-1]) > MAX_DIM:
         return False
+    return _sums_fit(x.quant, w.data, b.data, node.attrs.get("weight_steps"))
+
+
+def _sums_fit(quant: Quant | None, w: np.ndarray, b: np.ndarray, steps: np.ndarray | None) -> bool:
+    """Whether 32 bits hold a bias [Cout] in steps of weights [Cout, ...] and of what they are multiplied with."""
+    assert quant is not None
     scale = quant.scale if quant.bits == 16 else quant.scale / 128
-    rows = np.abs(w.data.reshape(w.shape[0], -1)).max(axis=1).astype(np.float64)
-    steps = node.attrs.get("weight_steps")
+    rows = np.abs(w.reshape(w.shape[0], -1)).max(axis=1).astype(np.float64)
     steps = rows / 127 if steps is None else np.where(rows > 0, steps, np.inf)
-    sound = bool(np.all(np.isfinite(rows)) and np.all(np.isfinite(b.data)))
+    sound = bool(np.all(np.isfinite(rows)) and np.all(np.isfinite(b)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return sound and not np.any((rows > 0) & (np.abs(b.data) / (scale * steps) > LARGEST_BIAS))
+        return sound and not np.any((rows > 0) & (np.abs(b) / (scale * steps) > LARGEST_BIAS))
 
 
 def _turned(g: Graph, node: Node) -> bool:
@@ -166,6 +171,24 @@ def _function(g: Graph, node: Node) -> bool:
     return node.attrs["function"] not in TRUTH_FUNCTIONS
 
 
+def _lstm(g: Graph, node: Node) -> bool:
+    """As converters write it, of few time steps."""
+    a, (x, *states), ends = node.attrs, [g.value(i) for i in node.inputs[:-5]], node.outputs[1:]
+    plain = a["cell"] == "lstm" and not a["coupled"] and not a["reverse"] and a["gate"] == Activation("sigmoid")
+    if not plain or not a["candidate"] == a["output"] == Activation("tanh") or x.shape[0] > MOST_TIME:
+        return False
+    if len(states) != 2 or any(s.data is not None for s in states):
+        return False
+    w, r, bias, more, peepholes = (np.asarray(g.data(i), np.float64) for i in node.inputs[-5:])
+    cells = {g.value(end).quant for end in ends}
+    if len(cells) != 1 or not is_wide(g, ends[0]) or np.any(peepholes) or max(len(w), x.shape[1]) > MAX_DIM:
+        return False
+    of_x, of_hidden = a.get("weight_steps", (None, None))
+    return _sums_fit(x.quant, w, bias + more, of_x) and _sums_fit(
+        g.value(node.outputs[0]).quant, r, 0 * bias, of_hidden
+    )
+
+
 def _always(g: Graph, node: Node) -> bool:
     return True
 
@@ -183,6 +206,7 @@ CHECKS = {
     "MinMax": _pair,
     "Mul": _always,
     "PRelu": _always,
+    "Recurrent": _lstm,
     "Reduce": _sum,
     "ResizeLinear": _few_taps,
     "Reshape": _always,  # which moves nothing
@@ -192,18 +216,19 @@ CHECKS = {
 
 
 def _narrow_inputs(g: Graph, kept: set[int]) -> None:
-    """Inputs of the model that nobody reads as int16."""
-    consumers = g.consumers()
+    """Inputs of the model that nobody reads as int16. Of a state, what makes it is named."""
+    consumers, states = g.consumers(), {source for source, _ in g.states}
     for name in g.inputs:
         if is_wide(g, name) and not any(id(n) in kept for n in consumers.get(name, ())):
-            _coarser(g, name, name, False)
+            _coarser(g, name, "" if name in states else name, False)
 
 
 def _coarser(g: Graph, name: str, said: str, positive: bool) -> None:
     value = g.value(name)
     assert value.quant is not None
     value.quant = as_int8(value.quant, positive)
-    g.coarser.append(said)
+    if said and said not in g.coarser:
+        g.coarser.append(said)
 
 
 def as_int8(q: Quant, positive: bool) -> Quant:
@@ -233,6 +258,8 @@ def _widen_inputs(g: Graph, node: Node) -> None:
 def _narrow(g: Graph, node: Node) -> None:
     """A node of int8. Where it selects elements, they come on the scale of its output."""
     y, op = g.value(node.outputs[0]), CORE_BY_NAME[node.op]
+    if node.op == "Recurrent":
+        node.attrs.pop("weight_steps", None)  # sums of 32 bits may need coarser ones
     for name in node.outputs:
         if is_wide(g, name):
             source = _source(g, node)

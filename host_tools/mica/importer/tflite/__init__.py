@@ -51,7 +51,7 @@ def as_onnx(path: str | Path) -> onnx.ModelProto:
     proto = net.proto(Path(path).stem)
     for node in proto.graph.node:
         node.name = node.output[0]  # ONNX Runtime takes each name once
-        for a in [a for a in node.attribute if a.name in ("cell_scale", "ties_down")]:  # mica's own
+        for a in [a for a in node.attribute if a.name in ("cell_bits", "cell_scale", "ties_down")]:  # mica's own
             node.attribute.remove(a)
     return proto
 

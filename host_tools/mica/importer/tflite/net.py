@@ -96,6 +96,7 @@ WIDE = frozenset(
         "TILE",
         "TRANSPOSE",
         "TRANSPOSE_CONV",
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
         "UNPACK",
     ]
 )
@@ -267,6 +268,14 @@ class Net:
             return Grid8(float(np.float32(scale * 32768 / 256)), -128)
         return Grid8(float(np.float32(scale * 256)), int(saturate(np.rint(zero / 256))))
 
+    def grid16(self, i: int) -> Grid8 | None:
+        """Likewise, where the integers of tensor i stay int16."""
+        t = self.tensor(i)
+        if not self.wide or t.dtype != "int16" or t.grid is None or t.grid.zero_point.any():
+            return None
+        self.opset = OPSET16
+        return Grid8(float(t.grid.scale[0]), 0, "int16")
+
     def rounded(self, y: str, grid: Grid8 | None) -> str:
         if grid is None:
             return y
@@ -278,10 +287,8 @@ class Net:
         t = self.tensor(i)
         moved = self.grids.get(like) if like is not None and _same(self.tensor(like), t) else None
         stays = moved is None or moved.dtype == "int16"  # elements of what became int8 are that
-        if self.wide and stays and t.dtype == "int16" and t.grid is not None and not t.grid.zero_point.any():
-            grid: Grid8 | None = Grid8(float(t.grid.scale[0]), 0, "int16")
-            self.opset = OPSET16
-        else:
+        grid = self.grid16(i) if stays else None
+        if grid is None:
             grid = self.grid(i, like, positive)
             if grid is not None and grid.dtype == "int16":  # elements of what is int16
                 self.opset = OPSET16

@@ -128,6 +128,8 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
         "candidate": functions[1] if len(functions) > 1 else functions[0],
         "output": functions[2] if len(functions) > 2 else None,
     }
+    if int(node.attrs.get("cell_bits", 8)) == 16:
+        attrs["weight_steps"] = tuple(_steps(g, node.inputs[i], k) for i in (1, 2))
     inputs = [x, *_initial(g, node, b, k, batch, units)]
     names = ("weights", "recurrent", "bias", "recurrent_bias", "peepholes")
     inputs += [g.new_const(f"{node.name}.{name}", c) for name, c in zip(names, constants, strict=True)]
@@ -138,7 +140,7 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
     if node.op == "LSTM" or (node.op == "GRU" and not bounded(attrs)):  # the quantiser has to know what is inside
         made.outputs.append(g.new_value(f"{node.name}.range", (2, time, batch, units)))
         if scale := float(node.attrs.get("cell_scale", 0)):  # of a model that says how far the cell state goes
-            g.value(made.outputs[-1]).quant = Quant(scale, 0)
+            g.value(made.outputs[-1]).quant = Quant(scale, 0, int(node.attrs.get("cell_bits", 8)))
     if node.op == "LSTM" and needed[2]:
         end = g.new_value(f"{node.name}.cell", (1, batch, units))
         made.outputs.append(end)
@@ -161,6 +163,12 @@ def _constants(g: Graph, node: Node, k: int) -> list[np.ndarray]:
     peep = _constant(g, node, PEEPHOLES, "peepholes") if node.op == "LSTM" else None
     p = np.zeros((3, units), np.float32) if peep is None else peep[k].reshape(3, units)
     return [w[k], r[k], both[0], both[1], p]
+
+
+def _steps(g: Graph, name: str, k: int) -> np.ndarray | None:
+    """What one step of each row of the weights of direction k is worth, where they came as integers."""
+    value = g.value(name)
+    return None if value.weight_scale is None else np.broadcast_to(value.weight_scale, value.shape)[k, :, 0]
 
 
 def _initial(g: Graph, node: Node, b: Builder, k: int, batch: int, units: int) -> list[str]:

@@ -175,8 +175,11 @@ def _unary(g: Graph, out: Graph, node: Node) -> None:
     elif function == "affine":
         _affine(g, out, node, *arguments)
     else:
-        table = _table(function, arguments, qx, qy)
-        emit(out, node, "lut_s16", [x], [table], {"bits": (len(table) - 1).bit_length() - 1})
+        looked_up(out, node, x, table_of(function, arguments, qx, qy))
+
+
+def looked_up(out: Graph, node: Node, x: str, table: np.ndarray) -> None:
+    emit(out, node, "lut_s16", [x], [table], {"bits": (len(table) - 1).bit_length() - 1})
 
 
 def _affine(g: Graph, out: Graph, node: Node, factor: float, shift: float) -> None:
@@ -192,7 +195,7 @@ def _affine(g: Graph, out: Graph, node: Node, factor: float, shift: float) -> No
     emit(out, node, "binary_s16", [x, more], [], {**params, **act(qy, (None, None))})
 
 
-def _table(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) -> np.ndarray:
+def table_of(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) -> np.ndarray:
     """int16 [2**bits + 1]: as few entries as lines between them are close to the function, at all integers.
 
     Where the function bends, lines between values of its own lie on one side of it, so these move by half of what is missing.

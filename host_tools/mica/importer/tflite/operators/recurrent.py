@@ -3,7 +3,7 @@
 SVDF(x [1,I], feature weights [F,I], time weights [F,T], bias [F / rank], state [1,F*T])
     =>   v = FullyConnected(x); s' = s without its oldest row, and v; y = Conv(s', time weights, group=F / rank)
 UNIDIRECTIONAL_SEQUENCE_LSTM(x, weights of four gates, h, c)
-    =>   y, h', c' = LSTM(x, h, c) {cell_scale: of c, where the file has one}
+    =>   y, h', c' = LSTM(x, h, c) {cell_scale: of c, where the file has one; cell_bits: 16 where it may stay int16}
 """
 
 from __future__ import annotations
@@ -78,17 +78,21 @@ def _lstm(net: Net, op: Op) -> None:
         raise ValueError(f"states of other than {batch} times {units}")
     bias = _rows(net, op, BIASES, units)
     peepholes = _rows(net, op, PEEPHOLES, units, only=("input", "forget", "output"))
+    net.wide = net.wide and net.grid16(op.i(HIDDEN)) == net.grid16(op.y)  # they are the same numbers
+    hidden, cell = (net.grid16(op.i(k)) or net.grid(op.i(k)) for k in (HIDDEN, CELL))
     (h, h_next), (c, c_next) = (
-        net.add_state(f"{net.name(op.y)}.{what}", (1, batch, units), net.grid(op.i(k)))
-        for what, k in (("hidden", HIDDEN), ("cell", CELL))
+        net.add_state(f"{net.name(op.y)}.{what}", (1, batch, units), grid)
+        for what, grid in (("hidden", hidden), ("cell", cell))
     )
     sequence = net.x(x) if time_major else net.transpose(net.x(x), (1, 0, 2))
     both = np.concatenate([bias, np.zeros_like(bias)]).reshape(1, -1)
-    inputs = [sequence, net.const(w), net.const(r), net.const(both), "", h, c, net.const(peepholes.reshape(1, -1))]
-    cell = net.grid(op.i(CELL))
+    weights = [_integers(net, op, first) or net.const(real) for first, real in ((WEIGHTS, w), (RECURRENT, r))]
+    inputs = [sequence, *weights, net.const(both), "", h, c, net.const(peepholes.reshape(1, -1))]
     known = {} if cell is None else {"cell_scale": cell.scale}
+    if cell is not None and cell.dtype == "int16":
+        known["cell_bits"] = 16
     y, y_h, y_c = net.several("LSTM", inputs, 3, hidden_size=units, **known)
-    net.keep(h_next, net.rounded(y_h, net.grid(op.i(HIDDEN))))
+    net.keep(h_next, net.rounded(y_h, hidden))
     net.keep(c_next, net.rounded(y_c, cell))
     y = net.reshape(y, (net.shape(x)[0 if time_major else 1], batch, units))  # the only direction
     net.done(op.y, y if time_major else net.transpose(y, (1, 0, 2)))
@@ -134,6 +138,19 @@ def _gates(net: Net, op: Op, first: int) -> np.ndarray:
     if len(parts) != len(GATES) or len(shapes) != 1 or len(next(iter(shapes))) != 2:
         raise ValueError(f"weights of the shapes {sorted(shapes)} for {len(parts)} of {len(GATES)} gates")
     return np.concatenate([parts[gate] for gate in ONNX_ORDER]).astype(np.float32)[None]
+
+
+def _integers(net: Net, op: Op, first: int) -> str:
+    """The same as the file's int8, for an operator that may stay int16; "" where they are not that."""
+    tensors = [net.tensor(i) for i in (op.i(first + GATES.index(gate)) for gate in ONNX_ORDER) if i >= 0]
+    whole = [t.data for t in tensors if t.data is not None and t.dtype == "int8"]
+    grids = [t.grid for t in tensors if t.grid is not None and not t.grid.zero_point.any()]
+    by_row = all(grid.axis == 0 or grid.scale.size == 1 for grid in grids)
+    if not (net.wide and by_row and len(whole) == len(grids) == len(GATES)):
+        return ""
+    q = np.concatenate(whole)
+    scale = np.concatenate([np.broadcast_to(grid.scale, len(part)) for grid, part in zip(grids, whole, strict=True)])
+    return net.integers(q[None], scale, np.zeros_like(q[:, 0]), 1)
 
 
 def _rows(net: Net, op: Op, first: int, units: int, only: tuple[str, ...] = GATES) -> np.ndarray:
