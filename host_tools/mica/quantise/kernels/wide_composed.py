@@ -29,7 +29,7 @@ WHOLE: Clip = (None, None)
 NO_PADS = {"pad_top": 0, "pad_left": 0}
 
 
-class _Stages:
+class Stages:
     """A node's steps, and the tensors between them. Those have to be known in the float graph as well, by their shapes."""
 
     def __init__(self, g: Graph, out: Graph, node: Node) -> None:
@@ -102,7 +102,7 @@ class _Stages:
 
 def _minmax(g: Graph, out: Graph, node: Node) -> None:
     y = node.outputs[0]
-    s, shape, q = _Stages(g, out, node), g.value(y).shape, quant(out, y)
+    s, shape, q = Stages(g, out, node), g.value(y).shape, quant(out, y)
     row, parts = (1, *rows_of(shape)), []
     for x in node.inputs:
         x = s.spread(s.on_grid(x, q), shape)
@@ -114,12 +114,12 @@ def _minmax(g: Graph, out: Graph, node: Node) -> None:
 
 def _extreme(g: Graph, out: Graph, node: Node) -> None:
     image = (1, *along(g, node))
-    _Stages(g, out, node).most(node.inputs[0], image, (1, image[2]), node.outputs[0])
+    Stages(g, out, node).most(node.inputs[0], image, (1, image[2]), node.outputs[0])
 
 
 def _reduce(g: Graph, out: Graph, node: Node) -> None:
     x, y = node.inputs[0], node.outputs[0]
-    s, (before, n, behind) = _Stages(g, out, node), along(g, node)
+    s, (before, n, behind) = Stages(g, out, node), along(g, node)
     qx, qy = quant(out, x), quant(out, y)
     image, made = s.named(x, (1, before, n, behind)), s.value("sums", (1, before, 1, behind), qy)
     mult, shift = quantise_multiplier(np.array([node.attrs["factor"] * qx.scale / qy.scale * (1 + TIE)]))
@@ -131,7 +131,7 @@ def _reduce(g: Graph, out: Graph, node: Node) -> None:
 def _conv_transpose(g: Graph, out: Graph, node: Node) -> None:
     """Each pixel of x in a corner of a block of zeros; what the blocks have more is outside of all windows, or zero."""
     x, w = node.inputs[0], np.asarray(g.data(node.inputs[1]))
-    s, (_, h, width, c), (sh, sw) = _Stages(g, out, node), g.value(x).shape, node.attrs["strides"]
+    s, (_, h, width, c), (sh, sw) = Stages(g, out, node), g.value(x).shape, node.attrs["strides"]
     if (sh, sw) != (1, 1):
         q = quant(out, x)
         pixels = s.named(x, (h, 1, width, 1, c))
@@ -146,7 +146,7 @@ def _conv_transpose(g: Graph, out: Graph, node: Node) -> None:
 
 def _resize(g: Graph, out: Graph, node: Node) -> None:
     """Products are rounded, one for each tap; sums are exact."""
-    y, s = node.outputs[0], _Stages(g, out, node)
+    y, s = node.outputs[0], Stages(g, out, node)
     x, tables = node.inputs[0], [np.asarray(g.data(i)) for i in node.inputs[1:]]
     for axis in (1, 2):
         first, shares = tables[2 * axis - 2 : 2 * axis]
@@ -157,7 +157,7 @@ def _resize(g: Graph, out: Graph, node: Node) -> None:
         s.binary(x, x, y, (quant(out, x).scale / quant(out, y).scale, 0, 0))
 
 
-def _along_axis(s: _Stages, x: str, axis: int, first: np.ndarray, shares: np.ndarray) -> str:
+def _along_axis(s: Stages, x: str, axis: int, first: np.ndarray, shares: np.ndarray) -> str:
     """first [n], shares [n, taps]: from which element of x on along the axis, and how much of each."""
     q, old = quant(s.out, x), s.g.value(x).shape
     shape = tuple(len(first) if k == axis else n for k, n in enumerate(old))
@@ -176,7 +176,7 @@ def _along_axis(s: _Stages, x: str, axis: int, first: np.ndarray, shares: np.nda
 
 
 def _prelu(g: Graph, out: Graph, node: Node) -> None:
-    x, y, s = node.inputs[0], node.outputs[0], _Stages(g, out, node)
+    x, y, s = node.inputs[0], node.outputs[0], Stages(g, out, node)
     slope, shape = operand(g, out, node.inputs[1]), g.value(x).shape
     (qx, qs), qy = (quant(out, n) for n in (x, slope)), quant(out, y)
     above = s.binary(x, x, s.value("above", shape, qx), (1, 0, 0), (0, None))
