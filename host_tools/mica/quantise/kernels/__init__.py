@@ -18,7 +18,7 @@ from mica.quantise.kernels import (
     wide,
     wide_composed,
     wide_moves,
-    wide_steep,
+    wide_select,
 )
 from mica.quantise.kernels.common import StepQuantiser
 
@@ -39,4 +39,4 @@ STEPS: dict[str, StepQuantiser] = {
     **vectors.STEPS,
 }
 # Of operators that read or make int16: those that `passes/wide.py` leaves in 16 bits.
-WIDE_STEPS: dict[str, StepQuantiser] = {**wide.STEPS, **wide_composed.STEPS, **wide_moves.STEPS, **wide_steep.STEPS}
+WIDE_STEPS: dict[str, StepQuantiser] = {**wide.STEPS, **wide_composed.STEPS, **wide_moves.STEPS, **wide_select.STEPS}
