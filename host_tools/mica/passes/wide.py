@@ -2,6 +2,7 @@
 
     Op(x int16) with a kernel of int16, y int16    =>   stays
     Op(x int16) that moves elements, y int16       =>   stays where what makes x stays, and something that reads y
+    Compare(x int16), y 0 or 1                     =>   stays where what makes x does; y is int8
     Op(x int8) with one, y int16                   =>   Op(Unary(x, quantise16)), each integer of x one of int16
     Op(x int16) without one                        =>   Op(Unary(x, quantise)), the range of x in steps 256 times larger
     its y int16                                    =>   int8, likewise; Graph.coarser has its name
@@ -23,6 +24,7 @@ from mica.ir.ops import CORE_BY_NAME, TRUTH_FUNCTIONS
 from mica.kernels.wide import MOST_TAPS, SOFTMAX_SCALE
 from mica.passes import common_subexpressions, dead_code
 from mica.passes.quantised_values import is_quantise, quantise
+from mica.passes.wide_truths import makes_truth
 from mica.reference.recurrent import Activation
 
 LARGEST_BIAS = 2.0**31 - 1
@@ -74,24 +76,32 @@ def _kept(g: Graph) -> set[int]:
 
 
 def _idle(g: Graph, kept: list[Node]) -> set[int]:
-    """Moves of what is int8 in any case, before them or behind them."""
+    """Moves of what is int8 in any case, before them or behind them, and comparisons of that."""
     made = {o for n in kept for o in n.outputs} | set(g.inputs)
     read = {i for n in kept for i in n.inputs} | set(g.outputs)
-    moves = [n for n in kept if n.op in MOVES]
-    return {id(n) for n in moves if n.outputs[0] not in read or not any(i in made and is_wide(g, i) for i in n.inputs)}
+    unread = {id(n) for n in kept if n.op in MOVES and n.outputs[0] not in read}
+    followers = [n for n in kept if n.op in MOVES or not (is_wide(g, n.outputs[0]) or is_quantise(n))]
+    return unread | {id(n) for n in followers if not any(i in made and is_wide(g, i) for i in n.inputs)}
 
 
 def _stays(g: Graph, node: Node) -> bool:
     if is_quantise(node) and is_wide(g, node.inputs[0]):
         return True
-    return is_wide(g, node.outputs[0]) and _has_kernel(g, node)
+    return (is_wide(g, node.outputs[0]) or makes_truth(g, node)) and _has_kernel(g, node)
 
 
 def _has_kernel(g: Graph, node: Node) -> bool:
-    read = [i for i in node.inputs if i and not g.is_const(i)]
-    if not read or any(g.value(i).quant is None or g.value(i).dtype != "float32" for i in read):
+    read = [i for k, i in enumerate(node.inputs) if i and not g.is_const(i) and not _is_condition(node, k)]
+    if (not read and node.op != "Where") or any(
+        g.value(i).quant is None or g.value(i).dtype != "float32" for i in read
+    ):
         return False
     return CHECKS.get(node.op, lambda g, node: False)(g, node)
+
+
+def _is_condition(node: Node, k: int) -> bool:
+    """Whether a node's input k is 0 or 1, int8 for all that read it."""
+    return node.op == "Where" and k == 0
 
 
 def _product(g: Graph, node: Node) -> bool:
@@ -168,7 +178,11 @@ def _softmax(g: Graph, node: Node) -> bool:
 
 
 def _function(g: Graph, node: Node) -> bool:
-    return node.attrs["function"] not in TRUTH_FUNCTIONS
+    return not is_wide(g, node.outputs[0]) or node.attrs["function"] not in TRUTH_FUNCTIONS
+
+
+def _choice(g: Graph, node: Node) -> bool:
+    return not g.is_const(node.inputs[0]) and not is_wide(g, node.inputs[0])
 
 
 def _lstm(g: Graph, node: Node) -> bool:
@@ -202,6 +216,7 @@ CHECKS = {
     "DepthwiseConv2d": _product,
     "Extreme": _extreme,
     "FullyConnected": _product,
+    "Greater": _always,
     "MaxPool2d": _always,
     "MinMax": _pair,
     "Mul": _always,
@@ -212,6 +227,7 @@ CHECKS = {
     "Reshape": _always,  # which moves nothing
     "Softmax": _softmax,
     "Unary": _function,
+    "Where": _choice,
 }
 
 
@@ -244,7 +260,7 @@ def _widen_inputs(g: Graph, node: Node) -> None:
         return
     op, y = CORE_BY_NAME[node.op], g.value(node.outputs[0])
     for k, x in enumerate(node.inputs):
-        if x and not g.is_const(x):
+        if x and not g.is_const(x) and not _is_condition(node, k):
             quant, moved = g.value(x).quant, op.keeps_quant or op.joins
             assert quant is not None
             if moved and quant != y.quant:

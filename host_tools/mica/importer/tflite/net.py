@@ -44,14 +44,19 @@ WIDE = frozenset(
         "DEPTH_TO_SPACE",
         "DEQUANTIZE",
         "ELU",
+        "EQUAL",
         "EXP",
         "EXPAND_DIMS",
         "FULLY_CONNECTED",
         "GATHER",
         "GATHER_ND",
         "GELU",
+        "GREATER",
+        "GREATER_EQUAL",
         "HARD_SWISH",
         "LEAKY_RELU",
+        "LESS",
+        "LESS_EQUAL",
         "LOG",
         "LOGISTIC",
         "MAXIMUM",
@@ -61,6 +66,7 @@ WIDE = frozenset(
         "MIRROR_PAD",
         "MUL",
         "NEG",
+        "NOT_EQUAL",
         "PACK",
         "PAD",
         "PADV2",
@@ -78,6 +84,8 @@ WIDE = frozenset(
         "REVERSE_SEQUENCE",
         "REVERSE_V2",
         "RSQRT",
+        "SELECT",
+        "SELECT_V2",
         "SIN",
         "SLICE",
         "SOFTMAX",
@@ -338,7 +346,7 @@ class Net:
         ends = [self.tensor(i) for i in (*op.inputs, *op.outputs) if i >= 0 and self.tensor(i).data is None]
         ends += [self.tensor(i) for i in op.inputs if i >= 0 and op.kind in ("ADD", "MUL", "SUB")]
         converts = op.kind in ("QUANTIZE", "DEQUANTIZE")
-        return op.kind in WIDE and (converts or all(t.dtype == "int16" for t in ends))
+        return op.kind in WIDE and (converts or all(t.dtype in ("bool", "int16") for t in ends))
 
     def _readers(self, i: int) -> list[Operator]:
         return [op for op in self.model.operators if i in op.inputs]

@@ -19,6 +19,7 @@ from mica.quantise.kernels import (
     wide_composed,
     wide_moves,
     wide_recurrent,
+    wide_select,
 )
 from mica.quantise.kernels.common import StepQuantiser
 
@@ -44,4 +45,5 @@ WIDE_STEPS: dict[str, StepQuantiser] = {
     **wide_composed.STEPS,
     **wide_moves.STEPS,
     **wide_recurrent.STEPS,
+    **wide_select.STEPS,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.format.schema import SHIFT_MIN
-from mica.format.values import HIGH16
+from mica.format.values import HIGH16, LOW16
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.wide import EXP_BITS, LUT_BITS, REACH_LIMIT, reach_of
 from mica.quantise.kernels.arithmetic import requant_params
@@ -19,6 +19,8 @@ from mica.reference.functions import ceil_log2
 ONE_PIXEL = {"kernel_h": 1, "kernel_w": 1, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1}
 NO_MEAN: list[np.ndarray] = [np.zeros(0, np.int32), np.zeros(0, np.int8)]  # constants of a pool that takes the largest
 TIE = 2.0**-30  # more than a multiplier rounds: a mean half-way between two integers is not below that
+WITHOUT_TABLE = ("affine", "clip", "quantise", "quantise16")  # functions of one variable that binary_s16 computes
+LAST = 0.499  # of a step, that rounds to the last integer
 CLOSE = 0.15  # steps that lines between the entries of a table may be off, before rounding
 
 
@@ -175,11 +177,11 @@ def _unary(g: Graph, out: Graph, node: Node) -> None:
     elif function == "affine":
         _affine(g, out, node, *arguments)
     else:
-        looked_up(out, node, x, table_of(function, arguments, qx, qy))
+        looked_up(out, node, x, table_of(ideal_of(function, arguments, qx, qy))[0])
 
 
 def looked_up(out: Graph, node: Node, x: str, table: np.ndarray) -> None:
-    emit(out, node, "lut_s16", [x], [table], {"bits": (len(table) - 1).bit_length() - 1})
+    emit(out, node, "lut_s16", [x], [table], {"bits": bits_of(table)})
 
 
 def _affine(g: Graph, out: Graph, node: Node, factor: float, shift: float) -> None:
@@ -195,22 +197,44 @@ def _affine(g: Graph, out: Graph, node: Node, factor: float, shift: float) -> No
     emit(out, node, "binary_s16", [x, more], [], {**params, **act(qy, (None, None))})
 
 
-def table_of(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) -> np.ndarray:
-    """int16 [2**bits + 1]: as few entries as lines between them are close to the function, at all integers.
-
-    Where the function bends, lines between values of its own lie on one side of it, so these move by half of what is missing.
-    """
-    u = np.arange(2**16 + 1)
+def ideal_of(function: str, arguments: tuple[float, ...], qx: Quant, qy: Quant) -> np.ndarray:
+    """[2**16 + 1]: the function of each int16, and of the integer behind them, in steps of y."""
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        real = np.asarray(unary.apply(function, (u - 2**15) * qx.scale, arguments), np.float64)
-        ideal = np.clip(np.nan_to_num(real) / qy.scale, *qy.limits)
+        real = np.asarray(unary.apply(function, np.arange(-(2**15), 2**15 + 1) * qx.scale, arguments), np.float64)
+        return np.clip(np.nan_to_num(real) / qy.scale, LOW16 - LAST, HIGH16 + LAST)
+
+
+def off_by(values: np.ndarray, ideal: np.ndarray) -> np.ndarray:
+    """[2**16]: lines between the values, less what they stand for."""
+    at = (len(ideal) - 1) // (len(values) - 1)
+    u = np.arange(len(ideal) - 1)
+    lines: np.ndarray = np.interp(u, np.arange(len(values)) * at, values) - ideal[:-1]
+    return lines
+
+
+def values_of(ideal: np.ndarray, bits: int, bends: np.ndarray | None = None) -> np.ndarray:
+    """[2**bits + 1]: ends of lines. Where the function bends, lines between values of its own lie on one side of it,
+    so these move by half of what is missing. bends [2**bits]: along which lines that is so."""
+    at = 1 << (16 - bits)
+    middle = off_by(ideal[::at], ideal)[at // 2 :: at]
+    if bends is not None:
+        middle = np.where(bends, middle, 0)
+    moved: np.ndarray = ideal[::at] - (np.append(middle[:1], middle) + np.append(middle, middle[-1:])) / 4
+    return moved
+
+
+def table_of(ideal: np.ndarray) -> tuple[np.ndarray, bool]:
+    """int16 [2**bits + 1]: as few entries as lines between them are close to the function, at all integers; whether they are."""
     for bits in range(LUT_BITS[0] + 4, LUT_BITS[1] + 1):
-        at = 1 << (16 - bits)
-        middle = (np.interp(u, u[::at], ideal[::at]) - ideal)[at // 2 :: at]
-        values = ideal[::at] - (np.append(middle[:1], middle) + np.append(middle, middle[-1:])) / 4
-        if np.abs(np.interp(u, u[::at], values) - ideal).max() < CLOSE:
+        values = values_of(ideal, bits)
+        close = bool(np.abs(off_by(values, ideal)).max() < CLOSE)
+        if close:
             break
-    return qy.quantise(values * qy.scale)
+    return np.clip(np.rint(values), LOW16, HIGH16).astype(np.int16), close
+
+
+def bits_of(table: np.ndarray) -> int:
+    return (len(table) - 1).bit_length() - 1
 
 
 def _softmax(g: Graph, out: Graph, node: Node) -> None:

@@ -19,7 +19,7 @@ from mica.format.schema import BLOB_ALIGN, MAX_INPUTS
 from mica.ir.byte_pairs import Shape
 from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.kernels.common import StepQuantiser, quant
-from mica.quantise.kernels.wide import ONE_PIXEL, linear, looked_up, table_of
+from mica.quantise.kernels.wide import ONE_PIXEL, ideal_of, linear, looked_up, table_of
 from mica.quantise.kernels.wide_composed import NO_PADS, WHOLE, Stages
 
 ARGUMENT = Quant(2.0**-12, 0, 16)  # of a function
@@ -56,7 +56,8 @@ def _lstm(g: Graph, out: Graph, node: Node) -> None:
     of_x = _Product(w, g.new_const(f"{node.name}.bias", bias + more), steps[0])
     of_hidden = _Product(r, g.new_const(f"{node.name}.no_bias", np.zeros_like(bias)), steps[1])
     sigmoid, tanh, bend = (
-        table_of(name, (), q, GATE) for name, q in (("sigmoid", ARGUMENT), ("tanh", ARGUMENT), ("tanh", qc))
+        table_of(ideal_of(name, (), q, GATE))[0]
+        for name, q in (("sigmoid", ARGUMENT), ("tanh", ARGUMENT), ("tanh", qc))
     )
     row: Shape = (1, 1, batch, units)
     hidden, cell = s.named(s.on_grid(hidden, qy), row), s.named(s.on_grid(cell, qc), row)
