@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -445,6 +446,13 @@ def test_limits_of_the_format(tmp_path: Path) -> None:
     net = Net()
     net.output(net.conv(net.input([1, 1, 4, 4]), 1, 1, strides=[70000, 70000]))
     assert "none may be larger" in refusal(lambda: compile_model(net.save(tmp_path)))
+    net = Net()
+    net.output(net.add("MaxPool", net.input([1, 1, 3, 4]), kernel_shape=[3, 2**23], pads=[0, 2**23 - 1, 0, 0]))
+    path = net.save(tmp_path)
+    tracemalloc.start()
+    assert "none may be larger" in refusal(lambda: compile_model(path))
+    assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    tracemalloc.stop()
 
 
 def test_seven_dimensions_that_come_to_nothing(tmp_path: Path) -> None:

@@ -45,10 +45,13 @@ def _pool(g: Graph, node: Node, b: Builder) -> None:
 def _every_window_sees_something(attrs: dict, xs: tuple[int, ...], ys: tuple[int, ...]) -> None:
     """A window that lies wholly in the padding has no maximum and no mean."""
     for axis in (0, 1):
+        n, step = attrs["kernel"][axis], attrs.get("dilations", (1, 1))[axis]
         starts = np.arange(ys[1 + axis]) * attrs["strides"][axis] - attrs["pads"][axis]
-        taps = np.arange(attrs["kernel"][axis]) * attrs.get("dilations", (1, 1))[axis]
-        inside = np.add.outer(starts, taps)
-        if not np.all(np.any((inside >= 0) & (inside < xs[1 + axis]), axis=1)):
+        first = (
+            np.maximum(-starts, 0) + step - 1
+        )  # of its taps the first that is not in front of x; a kernel may be of any size
+        first //= step
+        if not np.all((first < n) & (starts + first * step < xs[1 + axis])):
             raise ValueError("a window that lies wholly in the padding")
 
 
