@@ -134,15 +134,23 @@ class UnixBoard(Link):
         process.send_signal(signal.SIGINT)
         with contextlib.suppress(BoardError, KeyboardInterrupt):
             if select.select([self._answers], [], [], 2.0)[0]:
-                left = struct.unpack("<I", os.read(self._answers, 4))[0]
-                while left > 0:
-                    left -= len(os.read(self._answers, left))
+                self._read(struct.unpack("<I", self._read(4))[0])
                 # What it had printed by then would look like output of the next program.
                 while process.stdout and select.select([process.stdout], [], [], 0)[0]:
                     if not os.read(process.stdout.fileno(), 1 << 16):
                         break
                 return
         self.soft_reset()
+
+    def _read(self, size: int) -> bytes:
+        """So many bytes of an answer. Raises BoardError where the process has ended before."""
+        data = b""
+        while len(data) < size:
+            part = os.read(self._answers, size - len(data))
+            if not part:
+                raise BoardError(f"{self.name}: MicroPython has ended")
+            data += part
+        return data
 
     def _raise_ended(self, process: "subprocess.Popen[bytes]") -> None:
         code = process.wait()
