@@ -14,6 +14,7 @@ import struct
 import subprocess
 import tempfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -30,6 +31,7 @@ from mica.toolchain.build import build
 
 RUN, WANT, OTHER, CHUNK = range(4)
 OUT, HAVE = 2, 3  # of what the agent says: its topic's place in the list of _PROGRAM
+MOST_KEPT = 8192  # bytes: a want (1.6 kB) and a chunk may be held; of every message it would be 32 bytes or more, of thousands a reading
 _FLEET_KEY = "5a" * 32
 
 _PROGRAM = """
@@ -173,6 +175,13 @@ def _plan(chance: random.Random, data: bytes, n: int) -> _Plan:
     return plan
 
 
+def kept(free: Sequence[int]) -> int:
+    """Bytes of heap that the later half of a session has less than the earlier one, by the most that is free in each: what
+    a message needs for its moment comes and goes. The first two readings are of before all that a session needs once."""
+    half = (len(free) - 2) // 2
+    return max(free[2 : 2 + half]) - max(free[2 + half :])
+
+
 def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
     """n messages to a board that has `data`, digits.mica. Raises AssertionError; figures of what was tried."""
     board = load_board("UNIX")
@@ -190,10 +199,7 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
         assert done.returncode == 0 and not done.stderr, what
         assert done.stdout.count("mica: connected") == 1, f"a message ended the connection; {what}"
         free = [int(line.split()[-1]) for line in done.stdout.splitlines() if line.startswith("mica: free")]
-        # The most that is free in a half says whether something stays. A want (1.6 kB) may be held at all of its moments, and so may a chunk;
-        # what stays of every message would be 32 bytes or more for each of thousands.
-        early, late = max(free[1:10]), max(free[10:])
-        assert late > early - 8192, f"memory {free}; {what}"
+        assert kept(free) < MOST_KEPT, f"memory {free}; {what}"
         said = (folder / "said").read_bytes()
         model = folder / "digits.mica"
         assert model.exists() and model.read_bytes() == data, f"the model has changed; {what}"
