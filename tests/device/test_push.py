@@ -248,6 +248,19 @@ def test_files(empty: Link) -> None:
         push.remove(empty, "net.mica", say=silent)
 
 
+def test_files_that_are_there_are_copied_within_an_image() -> None:
+    """What is sent lies between the copies; where two of them touch, nothing is."""
+    image = bytes(range(100))
+    copies = [(10, push.File("a", 20, 0, 1000)), (30, push.File("b", 20, 0, 2000))]
+    for start in range(100):
+        for end in range(start + 1, 101):
+            pieces = push._pieces(image, copies, start, end)
+            assert all(p.length > 0 for p in pieces), (start, end)
+            made = [k for p in pieces for k in (p.data if p.data else range(p.source, p.source + p.length))]
+            source = {**{10 + k: 1000 + k for k in range(20)}, **{30 + k: 2000 + k for k in range(20)}}
+            assert made == [source.get(k, k) for k in range(start, end)], (start, end)
+
+
 def test_a_file_that_broke_off_goes_on(empty: Link) -> None:
     board = empty
     listed = push.listing(board)  # imports the board's half

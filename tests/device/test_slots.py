@@ -6,6 +6,7 @@ import binascii
 import struct
 from collections.abc import Iterator
 
+import pushed_models
 import pytest
 
 from mica.errors import MicaError, Unsupported
@@ -509,6 +510,61 @@ def test_a_partition_that_is_memory_and_a_block_device(fake: Fake) -> None:
     """As on rp2 and esp32: ioctl 6 erases the block of that number, and a write with an offset erases nothing."""
     said = fake.board.exec(PARTITION).decode().strip()
     assert said == f"{[('ioctl', 6, 3), ('write', 3, 256, 256)]} 65536 {bytes([0]) + b'x'}"
+
+
+WINDOWS = """
+sys.modules.pop("mica.slots", None)
+delattr(mica, "slots")
+from mica import slots
+import vfs
+class Port:
+    def __init__(self, size):
+        self.memory = memoryview(bytearray(size))
+    def __getattr__(self, name):
+        return getattr(vfs, name)
+    def rom_ioctl(self, *words):
+        return self.memory
+for size in (3 * 4096, 4 * 4096 - 1, 4 * 4096, 5 * 4096):
+    slots.vfs = Port(size)
+    flash = slots.window()
+    print(flash and len(flash.memory), end=" ")
+"""
+
+
+def test_a_window_has_room_for_two_halves(fake: Fake) -> None:
+    """Of a half the last block is its log, so that two take four blocks."""
+    assert fake.board.exec(WINDOWS).decode() == "None None 16384 20480 "
+
+
+def test_marks_stand_where_earlier_firmware_looks(fake: Fake) -> None:
+    """A half's log begins with the commit; then a page each for what was confirmed and what was rejected; then the marks."""
+    for new, pages in (
+        (GOOD, (b"confirmed\n", b"\xff", b"begun\n")),
+        (BAD, (b"\xff", b"rejected a.m: layer 3", b"begun\n")),
+    ):
+        fake.blank()
+        fake.put(a=new)
+        index = int(fake.value("[h[0] for h in slots.status()[1]].index('empty') ^ 1"))
+        for page, text in enumerate(pages, 1):
+            assert eval(fake.value(f"slots.Half(fake, {index}).page({page})")).startswith(text), (new[:4], page)
+
+
+SELFTESTS = """
+sys.modules.pop("mica.slots", None)
+delattr(mica, "slots")
+from mica import slots
+for name in ("good", "bad", "none"):
+    print(name, slots.test("/rom/" + name + ".mica"))
+"""
+
+
+def test_a_trial_runs_the_golden_vectors(fake: Fake) -> None:
+    """One whose last layer gives other bytes is named with it; one without vectors has only to run."""
+    models = {"good": pushed_models.good(1), "bad": pushed_models.bad(3), "none": pushed_models.good(4, vectors=0)}
+    fake.plain(romfs.build({f"{name}.mica": data for name, data in models.items()}))
+    said = fake.board.exec(SELFTESTS).decode().splitlines()
+    assert said[0::2] == ["good None", "none None"] and said[1].startswith("bad layer "), said
+    assert said[1].endswith(" gives other bytes than it should")
 
 
 def test_random_bytes_are_no_half(fake: Fake) -> None:

@@ -4,8 +4,10 @@ A test is all cases of a kernel: thousands of tests of a millisecond would take 
 """
 
 import contextlib
+import ctypes
 import importlib.util
 import itertools
+import math
 import sysconfig
 from collections.abc import Iterator, Sequence
 from types import ModuleType
@@ -265,6 +267,38 @@ def test_refuses_constants() -> None:
     for table in (np.zeros(256, np.uint32), np.full(256, 2**23 + 1, np.uint32)):
         with pytest.raises(FormatError, match="table"):
             load("softmax_s8", table=table)
+    # The largest of each half of the exponentials: what the softmax divides by has to stay within 2^31.
+    table = _case("softmax_s16").blobs["exponentials"].copy()
+    for place, value in (
+        (0, 2**24 - 1),
+        (1, 2**24 + 1),
+        (255, 2**24 + 1),
+        (256, 0),
+        (256, 2**31),
+        (257, 2**31 + 1),
+        (511, 2**32 - 1),
+    ):
+        wrong = table.copy()
+        wrong[place] = value
+        with pytest.raises(FormatError, match="table"):
+            load("softmax_s16", exponentials=wrong)
+
+
+def test_the_root_of_64_bits() -> None:
+    """The nearest integer to the root, and at most 2^32 - 1: of an energy, for features of sound."""
+    root = ctypes.CDLL(engine._engine.__file__).mica_pcan_root
+    root.argtypes, root.restype = [ctypes.c_uint64], ctypes.c_uint32
+    rng = np.random.default_rng(1)
+    values = {
+        int(v) >> int(s)
+        for v, s in zip(rng.integers(0, 2**64, 4000, np.uint64), rng.integers(0, 64, 4000), strict=True)
+    }
+    for bits in range(64):
+        values |= {1 << bits, (1 << bits) - 1, (2 << bits) - 1, 3 << bits >> 1}
+    squares = [r * r for r in (2**30 - 1, 2**30, 2**30 + 1, 2**31 - 1, 2**31 + 1, 2**32 - 1)]
+    for v in sorted({*values, *squares, *(r + 2**29 for r in squares), 0}):
+        r = math.isqrt(v)
+        assert root(v) == min(r + (v - r * r > r), 2**32 - 1), v
 
 
 def test_accumulator_bound_is_tight() -> None:

@@ -9,6 +9,7 @@ SETS: dict[str, tuple[str, ...]] = {
     "load": (
         *("tests/format/test_limits.py", "tests/format/test_load_checks.py"),
         *("tests/format/test_engine.py", "tests/format/test_golden.py", "tests/format/test_names.py"),
+        "tests/kernels/test_oracle.py",
     ),
     "kernels": (
         *("tests/format/test_limits.py", "tests/format/test_load_checks.py"),

@@ -21,6 +21,7 @@ for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many
 m = mica.Model(small)
 other = mica.Model(two)
 m.start([small_x])
+print("multiplications of a row:", list(m._run._macs))
 print(m.resume(0), m.resume(0), m.arena.busy, (m._run.layer, m._run.row))
 fails(m.run)
 fails(m.start)
