@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mica.format.schema import SHIFT_MIN
-from mica.format.values import HIGH16, LOW16
+from mica.format.values import HIGH16, LOW16, clip_s16
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.wide import EXP_BITS, LUT_BITS, REACH_LIMIT, reach_of
 from mica.quantise.kernels.arithmetic import requant_params
@@ -230,7 +230,7 @@ def table_of(ideal: np.ndarray) -> tuple[np.ndarray, bool]:
         close = bool(np.abs(off_by(values, ideal)).max() < CLOSE)
         if close:
             break
-    return np.clip(np.rint(values), LOW16, HIGH16).astype(np.int16), close
+    return clip_s16(np.rint(values)).astype(np.int16), close
 
 
 def bits_of(table: np.ndarray) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mica.format.values import HIGH16, LOW16
+from mica.format.values import HIGH16, LOW16, clip_s16
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels.integers import Output
 from mica.kernels.wide import LUT_BITS, lut_s16
@@ -116,7 +116,7 @@ def _joined(ideal: Array, values: Array, at: int, places: list[tuple[int, int]],
 
 
 def int16(x: Array) -> Array:
-    return np.clip(x, LOW16, HIGH16).astype(np.int16)
+    return clip_s16(x).astype(np.int16)
 
 
 def _beyond(rise: int, steps: int) -> int:
