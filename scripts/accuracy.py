@@ -30,7 +30,7 @@ import numpy as np
 
 from mica.calibration import load_calibration
 from mica.cli import text
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.run import evaluation
 from mica.run.evaluation import Dataset, Predict, Score
 from mica.run.float_model import FloatModel
@@ -90,11 +90,11 @@ def onnx_predict(path: Path) -> Predict:
 def compiled(folder: Path, system: str) -> Compiled:
     model = folder / "model.onnx"
     if system == NO_DATA:
-        return compile_model(model)
+        return compile_file(model)
     calibration = load_calibration(folder / "calib.npz", ["input"])
     if system == PLAIN:
-        return compile_model(model, calibration, plain=True, calib_method="minmax")
-    return compile_model(model, calibration)
+        return compile_file(model, calibration, plain=True, calib_method="minmax")
+    return compile_file(model, calibration)
 
 
 def measure(folder: Path, data_name: str, systems: Sequence[str] = (MICA,)) -> list[Row]:

@@ -66,7 +66,7 @@ def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
     """The same, for any board."""
     from mica import knobs
     from mica.calibration import load_calibration
-    from mica.compiler import compile_model
+    from mica.compile import compile_file
     from mica.importer import import_onnx
 
     found = []
@@ -77,7 +77,7 @@ def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
         calibration = load_calibration(str(folder / sub / "calib.npz"), imported.inputs, sizes)
         for keep, prefix in ((True, ""), (False, "lean ")):
             knobs.KEEP_DEAD_CHANNELS = keep
-            found.append((prefix + name, compile_model(onnx, calibration, {"N": 1}, plain=True).model))
+            found.append((prefix + name, compile_file(onnx, calibration, {"N": 1}, plain=True).model))
     return found
 
 

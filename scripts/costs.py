@@ -61,7 +61,7 @@ from vector_cases import vector_cases  # noqa: E402
 from wide_cases import channels  # noqa: E402
 
 from mica.boards import BoardSpec, load_board  # noqa: E402
-from mica.compiler import compile_model  # noqa: E402
+from mica.compile import compile_file  # noqa: E402
 from mica.cost import features  # noqa: E402
 from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
@@ -221,12 +221,12 @@ def compiled_nets() -> Iterator[tuple[str, codec.ModelFile]]:
         )
         for name, net in made:
             try:
-                yield name, compile_model(net.save(Path(folder)), plain=True).model
+                yield name, compile_file(net.save(Path(folder)), plain=True).model
             except MicaError:
                 refused += 1
     for path in sorted((ROOT / "tests" / "models" / "exports").glob("*.onnx")):
         try:
-            yield path.stem, compile_model(path, plain=True).model
+            yield path.stem, compile_file(path, plain=True).model
         except MicaError:
             refused += 1
     print(f"costs: {refused} networks were refused by the compiler", file=sys.stderr)
@@ -238,7 +238,7 @@ def classic() -> list[Job]:
     for path in sorted((ROOT / "tests" / "models" / "classic").glob("*.onnx")):
         with np.load(path.with_suffix(".npz")) as data:
             x = data["test/x"][:3]
-        model = compile_model(path, {"x": x}, plain=True).model
+        model = compile_file(path, {"x": x}, plain=True).model
         made = bare_metal.for_board(model, BOARD)
         t = model.tensors[model.inputs[0]]
         jobs += [Job(f"{path.stem} {i}", made, [quantise_input(row, t)]) for i, row in enumerate(x)]
@@ -380,7 +380,7 @@ def norms() -> list[Job]:
             op, beta = (("RMSNormalization", False), ("LayerNormalization", True), ("LayerNormalization", False))[i % 3]
             x = net.input((1, n, d) if n > 1 else (1, d))
             net.output(net.add(op, x, net.random(d), *([net.random(d)] if beta else []), axis=-1))
-            model = compile_model(net.save(Path(folder)), plain=True).model
+            model = compile_file(net.save(Path(folder)), plain=True).model
             xs = [bare_metal.random_input(model.tensors[t], rng) for t in model.inputs]
             jobs.append(Job(f"norm {i}", bare_metal.for_board(model, BOARD), xs))
     for i in range(56):
@@ -745,7 +745,7 @@ def unseen(folder: Path) -> Iterator[Job]:
 
     if folder.is_dir():
         yield from whole_models(folder, BOARD)
-    digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).model
+    digits = compile_file(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).model
     rng = np.random.default_rng(1)
     inputs = [bare_metal.random_input(digits.tensors[i], rng) for i in digits.inputs]
     yield Job("digits", bare_metal.for_board(digits, BOARD), inputs)

@@ -15,7 +15,7 @@ import onnxruntime
 
 from mica import engine
 from mica.calibration import load_calibration
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.importer import import_onnx
 
 TURNS = 9
@@ -37,7 +37,7 @@ def ratio(onnx: Path, calib: Path) -> dict[str, float]:
     (name,) = imported.inputs
     shape = imported.value(name).shape
     calibration = load_calibration(str(calib), imported.inputs, {name: shape})
-    model = engine.load(compile_model(onnx, calibration, {"N": 1}, plain=True).data)
+    model = engine.load(compile_file(onnx, calibration, {"N": 1}, plain=True).data)
     rng = np.random.default_rng(0)
     model.set_input(0, rng.integers(-128, 128, int(np.prod(shape))).astype(np.int8))
     options = onnxruntime.SessionOptions()

@@ -18,7 +18,7 @@ from bare_metal import CORES, Job
 
 from mica.calibration import load_calibration
 from mica.cli import text
-from mica.compiler import Ram, compile_model, within
+from mica.compile import Ram, compile_file, within
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.importer import import_onnx
@@ -60,7 +60,7 @@ def run(folder: Path, cores: Sequence[str]) -> list[Row]:
             imported = import_onnx(onnx, {"N": 1})
             sizes = {i: imported.value(i).shape for i in imported.inputs}
             calibration = load_calibration(str(folder / model / "calib.npz"), imported.inputs, sizes)
-            whole = compile_model(onnx, calibration, {"N": 1}, plain=True)
+            whole = compile_file(onnx, calibration, {"N": 1}, plain=True)
             rng = np.random.default_rng(zlib.crc32(model.encode()))
             inputs = [bare_metal.random_input(whole.model.tensors[i], rng) for i in whole.model.inputs]
             jobs.append(Job(model, bare_metal.for_board(whole.model, core.board), inputs))

@@ -20,7 +20,7 @@ import onnx
 from onnx import helper
 from onnx.backend.base import Backend, BackendRep
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format import joins
 from mica.format.codec import TensorRecord
@@ -46,7 +46,7 @@ class MicaRep(BackendRep):
             path = Path(folder) / "model.onnx"
             onnx.save(self.proto, str(path))
             try:
-                self.compiled = compile_model(path, calibration)
+                self.compiled = compile_file(path, calibration)
             except MicaError as e:
                 e.found = e.found.removeprefix(f"{path}: ")  # a file that nobody knows of
                 raise

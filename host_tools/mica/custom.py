@@ -13,7 +13,7 @@ model's inputs are. A board runs what `mica.register` was given, which `mica ver
 In Python, the operators are a value that is handed to whatever compiles or runs a model that has them:
 
     ops = CustomOps.read(["ops.py"])            # or CustomOps({"Cube": Operator("Cube", cube)}, "import mica; ...")
-    compiled = compile_model("net.onnx", samples, custom=ops)
+    compiled = compile_file("net.onnx", samples, custom=ops)
     with open_runner(compiled.data, "UNIX", custom=ops) as runner: ...
 """
 

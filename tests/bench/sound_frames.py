@@ -13,7 +13,7 @@ from axes_cases import window_of
 from case import _rng
 from onnx import TensorProto, helper
 
-from mica.compiler import compile_model
+from mica.compile import PlacedFrontEnd, compile_file
 from mica.front_ends import of_input, parse
 from mica.ir.axes import Front
 
@@ -50,7 +50,7 @@ def _alone(words: str, shape: tuple[int, ...], folder: Path, samples: Callable[[
     onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
     front, _ = of_input(words, shape, "input 'x'")
     calibration = {"samples": samples(front).astype(np.float32)}
-    return compile_model(folder / "net.onnx", calibration, front_end=("x", front, words)).data
+    return compile_file(folder / "net.onnx", calibration, front_end=PlacedFrontEnd("x", front, words)).data
 
 
 def swept() -> Iterator[tuple[str, int]]:

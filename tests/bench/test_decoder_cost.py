@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from bare_metal import CORES, Job
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.cost.table import Table
 from mica.format import codec
 from mica.format.codec import DTYPE_NUMPY, ModelFile
@@ -39,7 +39,7 @@ def packed(name: str) -> ModelFile:
     path = LM / name / "step_opset24.onnx"
     data = {n: a[:SAMPLES].astype(np.float32) for n, a in np.load(LM / name / "calib.npz").items()}
     data["length"] = np.minimum(data["position"] + 1, ROWS[name])
-    return compile_model(path, data, plain=True, states=ties.find(import_model(path))).model
+    return compile_file(path, data, plain=True, states=ties.find(import_model(path))).model
 
 
 @pytest.mark.parametrize("name", list(ROWS))

@@ -15,7 +15,7 @@ from bare_metal import CORES, USERMOD, Job
 from one_step import model_of
 from tabular_cases import tabular_cases
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.codec import encode
 
 FOLDER = Path(__file__).resolve().parent.parent / "models" / "classic"
@@ -28,7 +28,7 @@ def test_a_hundred_trees(capsys: pytest.CaptureFixture[str]) -> None:
     core = CORES["m0plus"]
     assert not bare_metal.available(core), bare_metal.available(core)
     with np.load(FOLDER / "forest.npz") as data:
-        model = compile_model(FOLDER / "forest.onnx", {"x": data["x"]}).model
+        model = compile_file(FOLDER / "forest.onnx", {"x": data["x"]}).model
         inputs = data["test/x"][:SAMPLES, None]
     step = next(s for s in model.steps if s.kernel == "forest_s8")
     step.blobs["roots"] = np.resize(step.blobs["roots"], TREES)

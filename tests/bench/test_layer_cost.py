@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mica.compiler import Ram, compile_model
+from mica.compile import Ram, compile_file
 from mica.cost.table import Table
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.link.board import Link
@@ -208,7 +208,7 @@ def in_strips(folder: Path) -> bytes:
         y = net.add("Relu", net.conv(y, n_in, n_out, pads=[1, 1, 1, 1]))
     net.output(net.add("GlobalAveragePool", y))
     ram = Ram(29_000, Table.read().price("m3"))
-    packed = compile_model(net.save(folder), plain=True, calib_method="minmax", ram=ram)
+    packed = compile_file(net.save(folder), plain=True, calib_method="minmax", ram=ram)
     assert packed.model.strips
     return packed.data
 

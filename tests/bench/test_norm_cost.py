@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from bare_metal import CORES, Job
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "host"))
 from nets import Net
@@ -31,7 +31,7 @@ def test_a_row(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
         x = net.input((1, WIDTH))
         net.output(net.add("LayerNormalization", x, *(net.const(c.astype(np.float32)) for c in constants), axis=-1))
         samples = rng.normal(0, 1, (200, WIDTH)).astype(np.float32)
-        model = compile_model(net.save(tmp_path), {"x": samples}, plain=True).model
+        model = compile_file(net.save(tmp_path), {"x": samples}, plain=True).model
         assert [s.kernel for s in model.steps] == ["norm_s8"]
         q = model.tensors[model.inputs[0]]
         ints = np.clip(np.rint(rng.normal(0, 1, (1, WIDTH)) / q.scale + q.zero_point), -128, 127).astype(np.int8)

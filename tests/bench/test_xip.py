@@ -11,7 +11,7 @@ import pytest
 from bare_metal import CORES, HOT, Job
 
 from mica.calibration import load_calibration
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.importer import import_onnx
 from mica.quantise.choose_bits import Bits
 
@@ -57,7 +57,7 @@ def test_four_bits() -> None:
     graph = import_onnx(AD / "model.onnx", {"N": 1})
     samples = load_calibration(str(AD / "calib.npz"), graph.inputs, {i: graph.value(i).shape for i in graph.inputs})
     few = {name: x[:40] for name, x in samples.items()}
-    model = compile_model(AD / "model.onnx", few, {"N": 1}, plain=True, bits=Bits()).model
+    model = compile_file(AD / "model.onnx", few, {"N": 1}, plain=True, bits=Bits()).model
     xs = [bare_metal.random_input(model.tensors[i], np.random.default_rng(1)) for i in model.inputs]
     job = Job("ad", bare_metal.for_board(model, CORE.board), xs)
     for miss, most in MOST.items():

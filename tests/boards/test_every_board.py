@@ -13,7 +13,7 @@ from targets import ALSO_ON_NEWEST, EVERY, OWN_FILES, QEMU
 import mica
 from mica.boards import load_board
 from mica.cli.verify import inputs_for, report, verify
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.images import romfs
 from mica.link.answers import require_mica
 from mica.link.board import BoardError
@@ -32,7 +32,7 @@ Firmware = Callable[[str], BuildResult]
 @pytest.fixture(scope="session")
 def digits_bytes() -> bytes:
     """The demo's model. Equal bytes need no calibration that makes sense."""
-    return compile_model(DEMO / "digits.onnx").data
+    return compile_file(DEMO / "digits.onnx").data
 
 
 @pytest.mark.matrix("boots", "models equal")

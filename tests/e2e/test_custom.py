@@ -104,7 +104,7 @@ def test_host_is_near_the_float_function(packed: Path, folder: Path) -> None:
 
 def test_two_sets_of_operators_do_not_meet(folder: Path) -> None:
     """Operators are values: one program compiles and runs the same file with others of the same names."""
-    from mica.compiler import compile_model
+    from mica.compile import compile_file
     from mica.run.host import HostRunner
 
     with np.load(folder / "x.npz") as file:
@@ -113,7 +113,7 @@ def test_two_sets_of_operators_do_not_meet(folder: Path) -> None:
     outputs = []
     for factor in (1.0, 3.0):
         ops = CustomOps({"Bump": Operator("Bump", lambda x, gain, shifts, k=factor: k * x * x), "Both": both})
-        compiled = compile_model(folder / "mine.onnx", {"x": x}, custom=ops)
+        compiled = compile_file(folder / "mine.onnx", {"x": x}, custom=ops)
         with HostRunner(compiled.data, compiled.custom) as runner:
             outputs.append((runner, runner.predict(x[:4])))
     (first, once), (_, thrice) = outputs

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.cost.prediction import predict
 from mica.cost.table import PATH, Table
 from mica.format.codec import DTYPE_NUMPY
@@ -63,7 +63,7 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
 def test_predicts_the_virtual_pico(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Cycles within 25 %, layer by layer within half, and the heap within 6 kB of what `mica bench` measures."""
     board = load_board("RPI_PICO")
-    compiled = compile_model(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
+    compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())
     assert told.fits and told.time and told.time["complete"] and told.time["unit"] == "cycles"
     rng = np.random.default_rng(3)

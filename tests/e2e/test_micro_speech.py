@@ -8,7 +8,7 @@ import numpy as np
 from helpers import reference_model
 
 from mica import front_ends
-from mica.compiler import compile_model
+from mica.compile import PlacedFrontEnd, compile_file
 from mica.importer import import_model
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
@@ -28,7 +28,7 @@ def recording(word: str, samples: int) -> np.ndarray:
 def test_yes_no_and_silence() -> None:
     path, front_end = reference_model("tflite") / "micro_speech_int8.tflite", front_ends.parse(PRESET).front_end(49)
     (name,) = import_model(path).inputs
-    data = compile_model(path, front_end=(name, front_end, PRESET)).data
+    data = compile_file(path, front_end=PlacedFrontEnd(name, front_end, PRESET)).data
     with HostRunner(data) as host, BoardRunner(data, TARGET) as pico:
         for word in ("yes", "no", "silence"):
             x = [recording(word, front_end.samples)]
@@ -40,7 +40,7 @@ def test_yes_no_and_silence() -> None:
 def test_the_preprocessor() -> None:
     """The noise lives on the board from frame to frame."""
     x = recording("yes", 16000)
-    with BoardRunner(compile_model(reference_model("tflite") / "audio_preprocessor_int8.tflite").data, TARGET) as pico:
+    with BoardRunner(compile_file(reference_model("tflite") / "audio_preprocessor_int8.tflite").data, TARGET) as pico:
         rows = []
         for at in range(0, FRAMES * 320, 320):
             pico.begin([x[:, at : at + 480]])

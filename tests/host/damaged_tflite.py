@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from tflite_nets import NETS
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError
 
 EDGES = (
@@ -108,7 +108,7 @@ def verdict(path: Path) -> str:
     data = path.read_bytes()
     start = time.process_time()
     try:
-        compile_model(path)
+        compile_file(path)
         found = "packed"
     except MicaError as e:
         found = str(e)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.quantise.choose_bits import Bits
 from mica.run.host import HostRunner
@@ -36,7 +36,7 @@ def compiled(path: Path, plain: bool = False, bits: Bits | None = None) -> Compi
     """The export, calibrated on the samples in its sidecar."""
     with np.load(path.with_suffix(".npz")) as data:
         calibration = {k: data[k] for k in data.files if "/" not in k and k != "about"}
-    return compile_model(path, calibration, plain=plain, bits=bits)
+    return compile_file(path, calibration, plain=plain, bits=bits)
 
 
 def answers(path: Path, model: Compiled) -> list[Answer]:

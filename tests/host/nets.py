@@ -13,7 +13,7 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
 from mica import engine
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.format import joins
 from mica.format.values import quantise_input
@@ -171,7 +171,7 @@ def assert_same(net: Net, g: Graph, tolerance: float = 2e-5, shapes: Mapping[str
 def assert_runs(net: Net, shapes: Mapping[str, int] | None = None) -> None:
     """A network that is accepted is one that runs: packed, loaded, and the engine's bytes those of the reference."""
     with tempfile.TemporaryDirectory() as folder:
-        compiled = compile_model(net.save(Path(folder)), shapes=shapes)
+        compiled = compile_file(net.save(Path(folder)), shapes=shapes)
     model = compiled.model
     assert [model.tensors[t].name for t in model.inputs] == [i.name for i in net.inputs]
     assert [join.name for join in joins.read(model)] == [o.name for o in net.outputs]
@@ -195,6 +195,6 @@ def refusal_of(net: Net) -> None:
     """Fails with what the compiler says where it refuses a network; for `pytest.raises(AssertionError, match=...)`."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            compile_model(net.save(Path(folder)))
+            compile_file(net.save(Path(folder)))
         except Unsupported as e:
             raise AssertionError(str(e)) from None

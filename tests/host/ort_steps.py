@@ -16,7 +16,7 @@ from nets import Arrays, session
 from onnx import helper
 
 from mica import engine
-from mica.compiler import Compiled
+from mica.compile import Compiled
 
 UINT8_SHIFT = 128
 

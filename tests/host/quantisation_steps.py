@@ -10,7 +10,7 @@ import numpy as np
 from nets import Net, session
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.reference.executor import ReferenceModel
 
@@ -19,7 +19,7 @@ MOST = 1.5  # half a step for the result itself, and one for what the kernels ro
 
 def compiled(net: Net, feeds: Mapping[str, np.ndarray]) -> Compiled:
     with tempfile.TemporaryDirectory() as folder:
-        return compile_model(net.save(Path(folder)), {name: a[None] for name, a in feeds.items()})
+        return compile_file(net.save(Path(folder)), {name: a[None] for name, a in feeds.items()})
 
 
 def quantisation_steps(net: Net, feeds: Mapping[str, np.ndarray], c: Compiled | None = None) -> float:

@@ -13,7 +13,7 @@ from nets import MODELS
 
 import mica.demo
 from mica.calibration import load_calibration
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.importer import import_onnx
 from mica.run import evaluation
 from mica.run.evaluation import Score
@@ -26,7 +26,7 @@ DEMO = Path(mica.demo.__file__).parent
 def scores(model: Path, calibration: Path, data: Path) -> tuple[Score, Score]:
     """(float, int8) on the samples of `data`."""
     inputs = import_onnx(model).inputs
-    compiled = compile_model(model, load_calibration(calibration, inputs))
+    compiled = compile_file(model, load_calibration(calibration, inputs))
     shape = compiled.core.value(inputs[0]).shape
     samples = evaluation.load(data)
     exact = evaluation.evaluate(samples, shape, FloatModel(model).predict)
@@ -62,5 +62,5 @@ def test_digits() -> None:
 def test_integers_are_the_same_on_every_run() -> None:
     """One model, packed twice: the same bytes."""
     calibration = load_calibration(DEMO / "digits_calib.npz", import_onnx(DEMO / "digits.onnx").inputs)
-    a, b = (compile_model(DEMO / "digits.onnx", calibration).data for _ in range(2))
+    a, b = (compile_file(DEMO / "digits.onnx", calibration).data for _ in range(2))
     assert a == b

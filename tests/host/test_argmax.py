@@ -11,7 +11,7 @@ from nets import Net
 from onnx import TensorProto
 
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.codec import encode
 from mica.run.evaluation import Dataset, evaluate
 from mica.run.golden import with_golden
@@ -27,7 +27,7 @@ def classifier(tmp_path: Path) -> tuple[bytes, np.ndarray, np.ndarray]:
     y = net.add("MatMul", x, net.const(weights))
     net.output(net.add("ArgMax", y, axis=1, keepdims=0), dtype=TensorProto.INT64)
     samples = net.rng.standard_normal((40, 1, 6)).astype(np.float32)
-    c = compile_model(net.save(tmp_path), {"x": samples}, metadata={"labels": "ant\nbee\ncat\ndog"})
+    c = compile_file(net.save(tmp_path), {"x": samples}, metadata={"labels": "ant\nbee\ncat\ndog"})
     return encode(with_golden(c.model, c.data, {"x": samples}, 2)), samples, (samples[:, 0] @ weights).argmax(axis=1)
 
 

@@ -14,7 +14,7 @@ from tones import write_wav
 
 from mica import engine, front_ends
 from mica.cli.main import main
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, PlacedFrontEnd, compile_file
 from mica.errors import MicaError
 from mica.kernels.axes import STATS
 from mica.passes.front_end import SAMPLES
@@ -176,7 +176,7 @@ def test_forest(tmp_path: Path) -> None:
     net = save_forest(tmp_path / "net.onnx", [grown(rng, features[d], y[d]) for d in drawn], features.shape[1])
     front_end, _ = front_ends.of_input(TEXT, (1, features.shape[1]), "input 'x'")
     calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
-    compiled = compile_model(net, calibration, front_end=("x", front_end, TEXT))
+    compiled = compile_file(net, calibration, front_end=PlacedFrontEnd("x", front_end, TEXT))
     assert [s.kernel for s in compiled.model.steps] == ["axes_s8", "forest_s8"]
     loaded = engine.load(compiled.data)
     network = onnxruntime.InferenceSession(str(net), providers=["CPUExecutionProvider"])
@@ -218,7 +218,7 @@ def test_gestures(scaler: bool, weights: list[np.ndarray], tmp_path: Path) -> No
     net = save_net(tmp_path / "net.onnx", weights, scaler)
     front_end, _ = front_ends.of_input(TEXT, (1, AXES, 12), "input 'x'")
     calibration = {SAMPLES: gestures(11, 30)[0].astype(np.float32)}
-    compiled = compile_model(net, calibration, front_end=("x", front_end, TEXT))
+    compiled = compile_file(net, calibration, front_end=PlacedFrontEnd("x", front_end, TEXT))
     assert compiled.model.steps[0].kernel == "axes_s8"
     loaded = engine.load(compiled.data)
     network = onnxruntime.InferenceSession(str(net), providers=["CPUExecutionProvider"])
@@ -276,7 +276,9 @@ def test_energies_and_orders(tmp_path: Path) -> None:
             helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx"
         )
         calibration = {SAMPLES: x.astype(np.float32)}
-        compiled = compile_model(tmp_path / "n.onnx", calibration, front_end=("x", front_end, words), plain=True)
+        compiled = compile_file(
+            tmp_path / "n.onnx", calibration, front_end=PlacedFrontEnd("x", front_end, words), plain=True
+        )
         loaded = engine.load(compiled.data)
         exact = np.stack([axes.features(front_end, w).reshape(-1) for w in x])
         found = []

@@ -96,7 +96,7 @@ GREEDY: list[tuple[str, list[onnx.NodeProto], Inits, Sequence[int], str]] = [
 def limited(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Runs mica with a limit on memory and on processor time: what passes either is no prompt refusal."""
     code = (
-        "import resource, sys; import numpy, onnx, mica.cli.pack, mica.compiler, mica.importer; from mica.cli.main import main\n"
+        "import resource, sys; import numpy, onnx, mica.cli.pack, mica.compile, mica.importer; from mica.cli.main import main\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         f"resource.setrlimit(resource.RLIMIT_AS, (used + {ROOM},) * 2)\n"
         "resource.setrlimit(resource.RLIMIT_CPU, (60, 60))\n"

@@ -16,7 +16,7 @@ from detectors import CLASSES, SIZE, fomo, ultralytics, yolo5
 from nets import Net
 from onnx import TensorProto, helper
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, TensorRecord, decode
 from mica.plan import schedule
@@ -176,7 +176,7 @@ def test_packed_heads(kind: str, make: Callable[[], Net], tmp_path: Path, monkey
     """Heads as exporters write them, packed, with parts where they have them: beside the floats that predict() gives."""
     monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
     net, x = make(), np.random.default_rng(0).uniform(0, 1, (5, 1, 3, SIZE, SIZE)).astype(np.float32)
-    compiled = compile_model(net.save(tmp_path), {"images": x[:, 0]}, plain=True)
+    compiled = compile_file(net.save(tmp_path), {"images": x[:, 0]}, plain=True)
     with HostRunner(compiled.data) as runner:
         outputs, floats = runner.run([runner.quantise([x[0]])])[0], runner.predict(x[:1])[0]
     assert (len(outputs) > 1) == (kind != "fomo")

@@ -10,7 +10,7 @@ from nets import Net
 from random_nets import RandomNet
 
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.plan.plan import Plan
 from mica.report import svg
 from mica.report.arena_chart import Chart, chart, lines
@@ -39,7 +39,7 @@ def joined(folder: Path) -> Path:
 
 
 def charted(path: Path) -> tuple[Chart, Plan]:
-    compiled = compile_model(path)
+    compiled = compile_file(path)
     return chart(compiled.model), compiled.plan
 
 

@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.cost.table import Table
 from mica.format.values import dequantise_output, quantise_input
 from mica.kernels import tabular
@@ -29,7 +29,7 @@ POINTS, R2 = 0.005, 0.005
 @cache
 def compiled(name: str) -> Compiled:
     with np.load(FOLDER / f"{name}.npz") as data:
-        return compile_model(FOLDER / f"{name}.onnx", {"x": data["x"]})
+        return compile_file(FOLDER / f"{name}.onnx", {"x": data["x"]})
 
 
 def answers(name: str, x: np.ndarray) -> list[np.ndarray]:
@@ -90,7 +90,7 @@ def test_both_kernels_of_trees_give_the_same(name: str, monkeypatch: pytest.Monk
     small = compiled(name)
     with np.load(FOLDER / f"{name}.npz") as data:
         monkeypatch.setattr(quantise_tabular, "_small_nodes", lambda *_: None)
-        large = compile_model(FOLDER / f"{name}.onnx", {"x": data["x"]})
+        large = compile_file(FOLDER / f"{name}.onnx", {"x": data["x"]})
         x = data["test/x"]
     kinds = [{s.kernel for s in c.model.steps} & {"forest_s8", "trees_s8"} for c in (small, large)]
     assert kinds == [{"forest_s8"}, {"trees_s8"}]
@@ -124,7 +124,7 @@ def test_probabilities_of_three_classes(tmp_path: Path) -> None:
     session = onnxruntime.InferenceSession(tmp_path / "svm.onnx", providers=["CPUExecutionProvider"])
     labels, real = session.run(None, {"x": test})[:2]
     said: list[str] = []
-    found = of_file(compile_model(tmp_path / "svm.onnx", {"x": x}, warn=said.append).data, test)
+    found = of_file(compile_file(tmp_path / "svm.onnx", {"x": x}, warn=said.append).data, test)
     assert any("3 classes" in s and "closed form" in s for s in said)
     assert np.count_nonzero(found[0].reshape(-1) != labels) <= 1
     off = np.abs(found[1] - real)

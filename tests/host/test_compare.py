@@ -12,7 +12,7 @@ from nets import Net, truth
 
 from mica.calibration import load_calibration
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
 
@@ -32,7 +32,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Net]:
     rng = np.random.default_rng(1)
     calibration = rng.standard_normal((6, *SHAPE)).astype(np.float32)
     for name, factor in (("a", 1), ("b", 10)):
-        (folder / f"{name}.mica").write_bytes(compile_model(path, {"x": calibration * factor}).data)
+        (folder / f"{name}.mica").write_bytes(compile_file(path, {"x": calibration * factor}).data)
     samples = rng.standard_normal((30, *SHAPE)).astype(np.float32)
     labels = [int(np.argmax(truth(net, {"x": s[None]})[y])) for s in samples]
     np.savez(folder / "labelled.npz", x=samples, y=labels)
@@ -83,6 +83,6 @@ def test_models_of_two_tasks(pair: tuple[Path, Net], tmp_path: Path, capsys: pyt
     folder, _ = pair
     net = Net()
     net.output(net.add("Relu", net.input([1, 4])))
-    (tmp_path / "c.mica").write_bytes(compile_model(net.save(tmp_path)).data)
+    (tmp_path / "c.mica").write_bytes(compile_file(net.save(tmp_path)).data)
     assert main(["compare", str(folder / "a.mica"), str(tmp_path / "c.mica"), str(folder / "samples.npz")]) == 1
     assert "the models have different inputs: 'x' [1, 8, 8, 2] and 'x' [1, 4]" in capsys.readouterr().err

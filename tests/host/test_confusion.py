@@ -12,7 +12,7 @@ import pytest
 from nets import Net
 
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.run import evaluation
 from mica.run.confusion import confusion
 
@@ -25,7 +25,7 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("packed")
     net = Net()
     net.output(net.add("MatMul", net.input([1, CLASSES]), net.const(np.eye(CLASSES, dtype=np.float32))))
-    compiled = compile_model(net.save(folder), {"x": np.eye(CLASSES, dtype=np.float32)[:, None]})
+    compiled = compile_file(net.save(folder), {"x": np.eye(CLASSES, dtype=np.float32)[:, None]})
     (folder / "m.mica").write_bytes(compiled.data)
     return folder / "m.mica"
 
@@ -106,7 +106,7 @@ def test_a_model_that_gives_the_class_knows_how_many_there_are(
     net = Net()
     scores = net.add("MatMul", net.input([1, CLASSES]), net.const(np.eye(CLASSES, dtype=np.float32)))
     net.output(net.add("ArgMax", scores, axis=1, keepdims=0))
-    compiled = compile_model(net.save(tmp_path), {"x": np.eye(CLASSES, dtype=np.float32)[:, None]})
+    compiled = compile_file(net.save(tmp_path), {"x": np.eye(CLASSES, dtype=np.float32)[:, None]})
     (tmp_path / "m.mica").write_bytes(compiled.data)
     words = ["eval", str(tmp_path / "m.mica")]
     assert main([*words, str(data(tmp_path, [0, 1, 2, 1]))]) == 0

@@ -11,7 +11,7 @@ import pytest
 from nets import Net, assert_same, core, ops, session
 
 from mica import engine
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 
@@ -136,7 +136,7 @@ def test_within_one_and_a_half_steps(
     exact[..., 0] = 127
     net.constants[0].raw_data = (exact / 64).astype(np.float32).tobytes()
     samples = net.samples(8)
-    compiled = compile_model(net.save(tmp_path), {"x": np.concatenate([s["x"] for s in samples])})
+    compiled = compile_file(net.save(tmp_path), {"x": np.concatenate([s["x"] for s in samples])})
     t_in, t_out = (compiled.model.tensors[i[0]] for i in (compiled.model.inputs, compiled.model.outputs))
     ort, loaded = session(net.model()), engine.load(compiled.data)
     for s in samples:

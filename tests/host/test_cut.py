@@ -19,7 +19,7 @@ from random_nets import RandomNet
 from mica import cutting
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.cutting import LinkSpeed, cut, run_parts
 from mica.errors import MicaError
 from mica.format import codec, parts
@@ -60,7 +60,7 @@ def test_every_cut_gives_the_bytes_of_the_whole(name: str, cuts: int) -> None:
     if name != "digits" and not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     path = DIGITS if name == "digits" else MODELS / name / "model.onnx"
-    assert all_cuts_are_equal(compile_model(path, plain=True).data)[0] == cuts
+    assert all_cuts_are_equal(compile_file(path, plain=True).data)[0] == cuts
 
 
 def test_cuts_through_what_lies_inside_other_tensors(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_cuts_through_what_lies_inside_other_tensors(tmp_path: Path) -> None:
     net.output(dense(both, 36, 4))
     net.output(net.add("Softmax", b, axis=1))
     nets = [net, *(RandomNet(seed) for seed in (49, 59, 77, 82))]
-    found = [all_cuts_are_equal(compile_model(net.save(tmp_path), plain=True).data, more=True) for net in nets]
+    found = [all_cuts_are_equal(compile_file(net.save(tmp_path), plain=True).data, more=True) for net in nets]
     assert found[0][1].count("Join") == 2
     assert {op for _, ops in found for op in ops} == {"Join", "View", "Reshape"}
 
@@ -104,7 +104,7 @@ def test_the_best_cut_is_the_best_of_all() -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> bytes:
-    return compile_model(DIGITS, plain=True).data
+    return compile_file(DIGITS, plain=True).data
 
 
 def test_what_is_named_is_least(digits: bytes) -> None:

@@ -15,7 +15,7 @@ from attention_model import attention_model
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_model, vocabulary
@@ -68,7 +68,7 @@ def test_mask_by_position(form: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     x = rng.normal(0, 2, (ROWS, 1, 2, ROWS)).astype(np.float32)
     position = np.arange(ROWS)[:, None] + (form == "Greater")
-    compiled = compile_model(path, {"x": x, "position": position.astype(np.float32)})
+    compiled = compile_file(path, {"x": x, "position": position.astype(np.float32)})
     session = onnxruntime.InferenceSession(str(path))
     runs = [{"x": x[k], "position": position[k]} for k in range(ROWS)]
     for run, y in zip(runs, outputs_of(compiled, runs), strict=True):
@@ -100,7 +100,7 @@ def tokens(n: int) -> Arrays:
 def packed(path: Path, data: Arrays) -> Compiled:
     pairs = ties.find(import_model(path))
     assert pairs == [("k_cache", "k_after"), ("v_cache", "v_after")]
-    return compile_model(path, {n: a.astype(np.float32) for n, a in data.items()}, states=pairs)
+    return compile_file(path, {n: a.astype(np.float32) for n, a in data.items()}, states=pairs)
 
 
 def by_reference(path: Path, data: Arrays) -> list[np.ndarray]:
@@ -143,7 +143,7 @@ def test_a_row_scattered(form: str, tmp_path: Path) -> None:
     )
     rng, n = np.random.default_rng(3), 2 * ROWS
     data = {"row": rng.normal(0, 1, (n, *row)).astype(np.float32), "position": rng.integers(0, ROWS, (n, 1))}
-    compiled = compile_model(path, {k: a.astype(np.float32) for k, a in data.items()}, states=[("cache", "after")])
+    compiled = compile_file(path, {k: a.astype(np.float32) for k, a in data.items()}, states=[("cache", "after")])
     assert [s.kernel for s in compiled.model.steps][:1] == ["scatter_s8"]
     session, kept = onnxruntime.InferenceSession(str(path)), np.zeros(cache, np.float32)
     runs = [{k: a[i] for k, a in data.items()} for i in range(n)]
@@ -158,7 +158,7 @@ def test_rows_that_do_not_fit(tmp_path: Path) -> None:
     node = helper.make_node("TensorScatter", ["c", "r", "i"], ["y"], mode="circular")
     path = saved(tmp_path, [node], {"c": cache, "r": cache, "i": (1,)}, {"y": cache}, {})
     with pytest.raises(Unsupported, match="6 new rows in a cache of 6; fewer are supported"):
-        compile_model(path)
+        compile_file(path)
 
 
 @needs_models
@@ -168,7 +168,7 @@ def test_command_of_opset_24() -> None:
     data = {n: a[:110].astype(np.float32) for n, a in np.load(LM / "command" / "calib.npz").items()}
     data["length"] = data["position"] + 1
     vocabulary_of = vocabulary.read(f"{LM / 'command' / 'vocab.json'},begin=0,end=0")
-    compiled = compile_model(path, data, plain=True, states=ties.find(import_model(path)), tokens=vocabulary_of)
+    compiled = compile_file(path, data, plain=True, states=ties.find(import_model(path)), tokens=vocabulary_of)
     assert compiled.model.state_bytes == 6 * 4 * 64 * 12
     assert (compiled.model.arena_bytes or 0) < 1024  # no cache has a second place there
     runner = HostRunner(compiled.data)
@@ -188,7 +188,7 @@ def test_a_cache_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
         x, y = model.tensors[s.inputs[0]], model.tensors[s.outputs[0]]
         assert (x.space, x.offset) == (y.space, y.offset) and x.space == "state"
     assert not any(s.name.endswith((".take", ".keep")) for s in model.steps)
-    monkeypatch.setattr("mica.compiler.hold", lambda g, ties: None)
+    monkeypatch.setattr("mica.compile.planning.hold", lambda g, ties: None)
     copied = packed(path, data)
     assert any(s.name.endswith(".keep") for s in copied.model.steps)
     assert (copied.model.arena_bytes or 0) - (model.arena_bytes or 0) >= 2 * GROUPS * ROWS * WIDTH
@@ -226,7 +226,7 @@ def test_a_cache_that_others_read_before_is_copied(tmp_path: Path) -> None:
     inputs = {"k": (1, GROUPS, 1, WIDTH), "position": (1,), "k_cache": cache}
     path = saved(tmp_path, nodes, inputs, {"y": cache, "k_after": cache}, {})
     data = {n: a for n, a in tokens(ROWS).items() if n in inputs}
-    compiled = compile_model(path, {n: a.astype(np.float32) for n, a in data.items()}, states=[("k_cache", "k_after")])
+    compiled = compile_file(path, {n: a.astype(np.float32) for n, a in data.items()}, states=[("k_cache", "k_after")])
     assert [s.name for s in compiled.model.steps if s.name.startswith("k_cache")] == ["k_cache.take", "k_cache.keep"]
     seen = np.zeros(cache, np.float32)
     runs = [{n: a[k] for n, a in data.items()} for k in range(ROWS)]

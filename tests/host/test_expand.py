@@ -12,7 +12,7 @@ from nets import Net, assert_same, core, float_outputs, ops, refusal_of, single
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output
 from mica.passes.einsum import labels
 from mica.run.host import HostRunner
@@ -142,7 +142,7 @@ def test_rotary_embedding_by_position(dim: int, interleaved: int, tmp_path: Path
     r = np.random.default_rng(0)
     x = r.normal(size=(30, 4, 1, 8)).astype(np.float32)
     p = r.integers(0, 50, (30, 1))
-    runner = HostRunner(compile_model(path, {"x": x, "p": p.astype(np.float32)}, plain=True).data)
+    runner = HostRunner(compile_file(path, {"x": x, "p": p.astype(np.float32)}, plain=True).data)
     session = onnxruntime.InferenceSession(str(path))
     out = runner.model.tensors[runner.model.outputs[0]]
     for a, b in zip(x, p, strict=True):

@@ -13,7 +13,7 @@ from nets import MODELS, Net
 from test_strips import FULL, PRICE, Chain, compiled, random_inputs, run
 
 from mica import engine
-from mica.compiler import Compiled, Ram, compile_model, within
+from mica.compile import Compiled, Ram, compile_file, within
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.order import Strip
@@ -151,7 +151,7 @@ def test_mobilenet_of_a_pico(tmp_path: Path) -> None:
     """0.35 at 144 x 144 takes 311,040 bytes layer by layer; fed 43,000 at most."""
     path = tmp_path / "net.onnx"
     onnx.save(MobileNetV2(144, 0.35, 2).model(), path)
-    net = compile_model(path, plain=True, calib_method="minmax")
+    net = compile_file(path, plain=True, calib_method="minmax")
     found = search(net.integer, net.plan, 45_000, 2048, PRICE, net.integer.inputs[0])
     assert net.plan.arena_bytes == 311_040 and found is not None and found.arena_bytes <= 43_000
     data = codec.encode(pack(net.integer, found, {}, 2048))
@@ -161,7 +161,7 @@ def test_mobilenet_of_a_pico(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not MODELS.is_dir(), reason=f"the folder of the reference models, {MODELS}, is missing")
 def test_vww_fed() -> None:
-    whole = compile_model(MODELS / "vww" / "model.onnx", plain=True, calib_method="minmax")
+    whole = compile_file(MODELS / "vww" / "model.onnx", plain=True, calib_method="minmax")
     net = fed(whole, 25_000)
     assert net.plan.arena_bytes + net.model.scratch_want <= 25_000
     inputs = random_inputs(whole.model, 1)

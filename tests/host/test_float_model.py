@@ -10,7 +10,7 @@ from nets import assert_same, core, truth
 from random_nets import RandomNet
 
 from mica import engine
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.codec import ModelFile
 from mica.format.values import dequantise_output, quantise_input
 from mica.reference.executor import ReferenceModel
@@ -48,7 +48,7 @@ def test_engine_equals_reference_and_stays_near_float(tmp_path: Path, first: int
         net = RandomNet(seed)
         samples = net.samples(8)
         calibration = {k: np.concatenate([s[k] for s in samples]) for k in samples[0]}
-        compiled = compile_model(net.save(tmp_path), calibration, plain=seed % 5 != 0)  # tuning takes its time
+        compiled = compile_file(net.save(tmp_path), calibration, plain=seed % 5 != 0)  # tuning takes its time
         model: ModelFile = compiled.model
         engines = [engine.load(compiled.data), ReferenceModel(compiled.data)]
         errors: dict[str, list[np.ndarray]] = {}

@@ -14,7 +14,7 @@ from tones import FRONT_END, LABELS, save_net, tone, write_wav
 from mica import engine, front_ends, sounds
 from mica.calibration import load_calibration
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import PlacedFrontEnd, compile_file
 from mica.errors import MicaError
 from mica.format.values import quantise_f32
 from mica.passes.front_end import SAMPLES
@@ -60,9 +60,9 @@ def test_keywords_from_sound() -> None:
     arrays = np.load(KWS / "pcm_eval.npz")
     clips, labels = arrays["x"], arrays["y"]
     text = "mfcc:mlperf-kws"
-    front_end = ("input", front_ends.parse(text).front_end(49), text)
+    front_end = PlacedFrontEnd("input", front_ends.parse(text).front_end(49), text)
     calibration = load_calibration(KWS / "pcm_calib.npz", [SAMPLES])
-    packed = compile_model(KWS / "model.onnx", calibration, front_end=front_end, plain=True)
+    packed = compile_file(KWS / "model.onnx", calibration, front_end=front_end, plain=True)
     t = packed.model.tensors[packed.model.steps[0].outputs[0]]
     assert packed.model.steps[0].kernel == "log_mel_s8"
     assert packed.model.tensors[packed.model.inputs[0]].dtype == "int16"

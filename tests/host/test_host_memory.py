@@ -18,7 +18,7 @@ import zoo
 IMPORTS = """
 import sys
 import numpy, onnx, onnx.reference, onnxruntime
-import mica.cli.pack, mica.compiler, mica.run.evaluation, mica.run.float_model, mica.run.host
+import mica.cli.pack, mica.compile, mica.run.evaluation, mica.run.float_model, mica.run.host
 def peak():
     lines = open("/proc/self/status").read().splitlines()
     return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))

@@ -13,7 +13,7 @@ import pytest
 from nets import FLOAT, Net, assert_same, core, imported, ops, single
 from onnx import TensorProto, helper, numpy_helper
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError, Unsupported
 from mica.importer import import_onnx
 from mica.passes.supported import ONNX_OPS
@@ -255,7 +255,7 @@ def test_integer_image(tmp_path: Path, dtype: int, zero: int) -> None:
     net = Net()
     x = net.add("Cast", net.input([1, 1, 4, 4], dtype=dtype), to=FLOAT)
     net.output(net.conv(x, 1, 2))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     x_record = compiled.model.tensors[compiled.model.inputs[0]]
     assert (x_record.scale, x_record.zero_point) == (1.0, zero)
 
@@ -298,7 +298,7 @@ def test_everything_unsupported_at_once(tmp_path: Path) -> None:
     c = net.add("MaxPool", b, kernel_shape=[2, 2], pads=[2, 2, 2, 2], name="outside")
     d = net.add("Div", c, net.const(np.zeros(3, np.float32).reshape(1, 3, 1, 1)), name="ratio")
     net.output(net.add("Det", d, name="det"))
-    lines = refusal(lambda: compile_model(net.save(tmp_path))).splitlines()
+    lines = refusal(lambda: compile_file(net.save(tmp_path))).splitlines()
     assert lines[0] == f"{tmp_path}/net.onnx: cannot be packed:"
     assert [line.split(":")[0].strip() for line in lines[1:]] == [
         "node 'wave' (Hardmax)",
@@ -320,7 +320,7 @@ def test_one_line_for_one_cause(tmp_path: Path, op: str, count: int) -> None:
     for k in range(count):
         x = net.add(op, x, *([x] if op == "Pow" else []), name=f"n{k}")
     net.output(x)
-    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    text = refusal(lambda: compile_file(net.save(tmp_path)))
     if count == 2:
         assert [line.split(":")[0].strip() for line in text.splitlines()[1:]] == [
             f"node 'n{k}' (Hardmax)" for k in (0, 1)
@@ -339,7 +339,7 @@ def test_unsupported_behind_the_unknown(tmp_path: Path) -> None:
     y = net.add("Reshape", "m", net.add("Gather", net.add("Shape", "m"), net.const([0]), name="sum"))
     net.add("Hardmax", y, name="sums", outputs=["y"])
     net.output("y", [1, 4])
-    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    text = refusal(lambda: compile_file(net.save(tmp_path)))
     assert "node 'magic' (Magic): operator of the domain 'acme'" in text
     assert "node 'sums' (Hardmax): operator not" in text
     assert "'sum'" not in text
@@ -402,7 +402,7 @@ def test_weights_from_outside(tmp_path: Path, op: str) -> None:
     else:
         net.add(op, net.input([1, 2, 4, 4]), *(net.input([2], f"p{k}") for k in range(4)), name="it")
     net.output("v0")
-    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    text = refusal(lambda: compile_file(net.save(tmp_path)))
     assert f"node 'it' ({op}): " in text
     assert "constant" in text
 
@@ -419,7 +419,7 @@ def test_weights_from_outside(tmp_path: Path, op: str) -> None:
     ids=lambda v: v if isinstance(v, str) else "",
 )
 def test_refused_with_reason(tmp_path: Path, net: Net, reason: str) -> None:
-    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    text = refusal(lambda: compile_file(net.save(tmp_path)))
     assert reason in text
     assert f"node '{net.nodes[0].name}'" in text
 
@@ -438,19 +438,19 @@ def test_limits_of_the_format(tmp_path: Path) -> None:
     y = net.add("Transpose", x, perm=[6, 5, 4, 3, 2, 1, 0], name="turn")
     z = net.add("Reshape", y, net.const([7 * 720]))
     net.output(net.add("Relu", z))
-    text = refusal(lambda: compile_model(net.save(tmp_path)))
+    text = refusal(lambda: compile_file(net.save(tmp_path)))
     assert "node 'x' (input): a tensor of 7 dimensions" in text
     assert "node 'turn' (Transpose): a tensor of 7" in text
-    text = refusal(lambda: compile_model(single("Relu", 1, 70000).save(tmp_path)))
+    text = refusal(lambda: compile_file(single("Relu", 1, 70000).save(tmp_path)))
     assert "no dimension may be larger than 65535" in text
     net = Net()
     net.output(net.conv(net.input([1, 1, 4, 4]), 1, 1, strides=[70000, 70000]))
-    assert "none may be larger" in refusal(lambda: compile_model(net.save(tmp_path)))
+    assert "none may be larger" in refusal(lambda: compile_file(net.save(tmp_path)))
     net = Net()
     net.output(net.add("MaxPool", net.input([1, 1, 3, 4]), kernel_shape=[3, 2**23], pads=[0, 2**23 - 1, 0, 0]))
     path = net.save(tmp_path)
     tracemalloc.start()
-    assert "none may be larger" in refusal(lambda: compile_model(path))
+    assert "none may be larger" in refusal(lambda: compile_file(path))
     assert tracemalloc.get_traced_memory()[1] < 10_000_000
     tracemalloc.stop()
 
@@ -537,7 +537,7 @@ def test_external_data(tmp_path: Path) -> None:
     path = tmp_path / "big.onnx"
     onnx.save(net.model(), str(path), save_as_external_data=True, location="big.bin", size_threshold=0)
     assert_same(net, core(net, tmp_path))
-    compiled = compile_model(path)
+    compiled = compile_file(path)
     assert compiled.weight_bytes > 64 * 8
     (tmp_path / "big.bin").unlink()
     text = refusal(lambda: import_onnx(path), MicaError)
@@ -575,7 +575,7 @@ def test_odd_names(tmp_path: Path) -> None:
     b = net.add("Softmax", a, name="one\ntwo")
     c = net.add("MatMul", b, net.random(4, 4), name="one\ntwo")
     net.output(net.add("Relu", c, name="", outputs=["out\tput"]))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     assert [s.name for s in compiled.model.steps] == ["a" * 197 + "...", "one two", "one two"]
     assert compiled.model.tensors[compiled.model.inputs[0]].name == "eingang /größe ✓"
     core(net, tmp_path)
@@ -583,13 +583,13 @@ def test_odd_names(tmp_path: Path) -> None:
 
 def test_file_name_that_is_no_text(tmp_path: Path) -> None:
     path = single("Relu", 1, 4).save(tmp_path).rename(tmp_path / "a\udcffb.onnx")
-    assert compile_model(path).model.metadata["name"] == "a?b"
+    assert compile_file(path).model.metadata["name"] == "a?b"
 
 
 def test_zero_byte_in_a_name(tmp_path: Path) -> None:
     net = Net()
     net.output(net.add("Relu", net.input([1, 4], "a\0b")))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     assert compiled.model.tensors[compiled.model.inputs[0]].name == "a?b"
 
 
@@ -607,7 +607,7 @@ def test_a_bias_of_other_channels(op: str, tmp_path: Path) -> None:
     w = net.const(np.ones((4, 4, 1, 1), np.float32))
     net.output(net.add(op, x, w, net.const(np.ones((4, 5), np.float32))), [None] * 4)
     with pytest.raises(Unsupported, match=r"a bias of shape \[4, 5\] for 4 channels"):
-        compile_model(net.save(tmp_path))
+        compile_file(net.save(tmp_path))
 
 
 @pytest.mark.parametrize("bad", (np.nan, np.inf))
@@ -626,7 +626,7 @@ def test_a_weight_that_is_no_number(tmp_path: Path, op: str, bad: float) -> None
         y = net.add(op, net.add(op, x, name, name="head"), name)
     net.output(y, [None] * 4)
     with pytest.raises(Unsupported) as e:
-        compile_model(net.save(tmp_path), {"x": np.ones((8, *((3, 1, 4) if op == "LSTM" else (4, 1, 4))), np.float32)})
+        compile_file(net.save(tmp_path), {"x": np.ones((8, *((3, 1, 4) if op == "LSTM" else (4, 1, 4))), np.float32)})
     what = "NaN" if np.isnan(bad) else "infinity"
     path, size = tmp_path / "net.onnx", np.prod(shape)
     assert str(e.value).startswith(

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.reference import float_ops
 from mica.run.host import HostRunner
@@ -101,7 +101,7 @@ def compiled(name: str, folder: Path) -> tuple[Compiled, np.ndarray, np.ndarray]
     else:
         session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
         ys = np.concatenate([session.run(None, {"x": x[None]})[0] for x in xs])
-    return compile_model(path, {"x": xs}, plain=True), xs, ys
+    return compile_file(path, {"x": xs}, plain=True), xs, ys
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -125,4 +125,4 @@ def test_a_window_of_two_dimensions_of_three(tmp_path: Path) -> None:
     node = helper.make_node("AveragePool", ["x"], ["y"], name="pool", kernel_shape=[1, 2, 2])
     (tmp_path / "net.onnx").write_bytes(model([node], {}, (1, 2, 3, 4, 4), (1, 2, 3, 3, 3)))
     with pytest.raises(MicaError, match=r"'pool' \(AveragePool\): input of 3 spatial dimensions"):
-        compile_model(tmp_path / "net.onnx", plain=True)
+        compile_file(tmp_path / "net.onnx", plain=True)

@@ -18,7 +18,7 @@ import mica.demo
 from mica import engine
 from mica.calibration import load_calibration
 from mica.cli.main import main
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format.codec import FormatError, decode, encode
 from mica.format.values import quantise_input
@@ -77,8 +77,8 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np.nd
 def test_a_table_a_layer(net: tuple[Path, dict[str, np.ndarray]], how: str) -> None:
     """Large layers have 16 weights and lie as codes, the narrow and the small one stay; the engine computes what numpy does."""
     path, samples = net
-    packed = compile_model(path, None if how == "made up" else samples, plain=how == "plain", bits=Bits())
-    plain = compile_model(path, samples, plain=True)
+    packed = compile_file(path, None if how == "made up" else samples, plain=how == "plain", bits=Bits())
+    plain = compile_file(path, samples, plain=True)
     few = [step.layout == CODES4.code for step in packed.model.steps if "weights" in step.blobs]
     assert few == [True, True, False, False]
     for step in packed.model.steps:
@@ -95,7 +95,7 @@ def test_a_table_a_layer(net: tuple[Path, dict[str, np.ndarray]], how: str) -> N
 
 
 def test_more_weights_than_a_table_holds(net: tuple[Path, dict[str, np.ndarray]]) -> None:
-    model = decode(compile_model(net[0], net[1], plain=True).data)
+    model = decode(compile_file(net[0], net[1], plain=True).data)
     next(s for s in model.steps if s.kernel == "conv2d_s8").layout = CODES4.code
     with pytest.raises(FormatError, match="a table holds 16"):
         encode(model)
@@ -104,10 +104,10 @@ def test_more_weights_than_a_table_holds(net: tuple[Path, dict[str, np.ndarray]]
 def test_auto(net: tuple[Path, dict[str, np.ndarray]]) -> None:
     """A size is kept with no more layers than it takes; no loss at all allows none, any loss all."""
     path, samples = net
-    eight = len(compile_model(path, samples).data)
+    eight = len(compile_file(path, samples).data)
 
     def made(bits: Bits) -> tuple[int, int]:
-        compiled = compile_model(path, samples, bits=bits)
+        compiled = compile_file(path, samples, bits=bits)
         return len(compiled.data), sum(s.layout == CODES4.code for s in compiled.model.steps)
 
     assert made(Bits(size=eight + 100))[1] == 0
@@ -171,10 +171,10 @@ def test_a_head_in_its_embedding(tmp_path: Path) -> None:
     net.output(net.add("MatMul", x, net.add("Transpose", table, perm=[1, 0])))
     path = net.save(tmp_path)
     samples = {"token": np.arange(0, 96, 6, dtype=np.float32).reshape(16, 1)}
-    eight = compile_model(path, samples)
-    four = compile_model(path, samples, bits=Bits())
-    size = compile_model(path, samples, bits=Bits(size=len(eight.data) - 600))
-    loss = compile_model(path, samples, bits=Bits(loss=40.0))
+    eight = compile_file(path, samples)
+    four = compile_file(path, samples, bits=Bits())
+    size = compile_file(path, samples, bits=Bits(size=len(eight.data) - 600))
+    loss = compile_file(path, samples, bits=Bits(loss=40.0))
     for packed in (four, size, loss):
         head = packed.model.steps[-1]
         embedding = next(s for s in packed.model.steps if s.kernel == "embedding_s8")
@@ -188,7 +188,7 @@ def test_a_head_in_its_embedding(tmp_path: Path) -> None:
                 model.run()
             np.testing.assert_array_equal(loaded.output(0), expected.output(0))
     assert sum(s.layout == CODES4.code for s in size.model.steps) == 0
-    assert compile_model(path, samples, bits=Bits(size=len(eight.data))).data == eight.data
+    assert compile_file(path, samples, bits=Bits(size=len(eight.data))).data == eight.data
     assert [s.layout == CODES4.code for s in four.model.steps if "weights" in s.blobs] == [True, True, False]
 
 
@@ -201,7 +201,7 @@ def test_digits() -> None:
         with HostRunner(compiled.data) as runner:
             return evaluation.evaluate(data, compiled.core.value("image").shape, runner.predict).value
 
-    eight, four = (compile_model(DEMO / "digits.onnx", calibration, bits=bits) for bits in (None, Bits()))
+    eight, four = (compile_file(DEMO / "digits.onnx", calibration, bits=bits) for bits in (None, Bits()))
     assert len(four.data) < 0.87 * len(eight.data)
     found = score(eight), score(four)
     print(f"\ndigits: int8 {found[0]:.4f}, four bits {found[1]:.4f}")

@@ -12,7 +12,7 @@ import pytest
 from nets import Net, core, ops, truth
 from onnx import TensorProto, helper, numpy_helper
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
@@ -109,7 +109,7 @@ def run(net: Net, folder: Path) -> list[tuple[np.ndarray, np.ndarray]]:
     """(ONNX Runtime's, int8's) of both outputs, over 8 samples."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        compiled = compile_model(net.save(folder), {k: a[:, 0] for k, a in samples(net, 32, 1).items()}, plain=True)
+        compiled = compile_file(net.save(folder), {k: a[:, 0] for k, a in samples(net, 32, 1).items()}, plain=True)
     feeds = samples(net, 8, 2)
     expected, found = [], []
     with HostRunner(compiled.data) as runner:
@@ -176,5 +176,5 @@ def test_float16_mask(tmp_path: Path) -> None:
     for info in (*model.graph.input, *model.graph.output):
         info.type.tensor_type.elem_type = TensorProto.FLOAT16
     onnx.save(model, str(tmp_path / "half.onnx"))
-    assert compile_model(tmp_path / "half.onnx", plain=True).data
+    assert compile_file(tmp_path / "half.onnx", plain=True).data
     assert helper.tensor_dtype_to_np_dtype(TensorProto.FLOAT16) == np.float16

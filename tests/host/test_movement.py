@@ -12,7 +12,7 @@ import pytest
 from nets import Net, assert_same, core, float_outputs, ops, session, single
 from onnx import TensorProto
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.ir.graph import Quant
 from mica.ir.strided_copy import StridedCopy, as_axis_map, axis_indices, compose, simplify
@@ -96,7 +96,7 @@ def test_tile_of_six_dimensions_takes_two_steps(tmp_path: Path) -> None:
     """Twelve digits: more than one step can count, so the quantiser makes several."""
     net = single("Tile", 2, 2, 2, 2, 2, 2, inputs=[ints(2, 2, 2, 2, 2, 2)])
     assert_same(net, core(net, tmp_path))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     assert {s.kernel for s in compiled.model.steps} == {"move_s8"} and len(compiled.model.steps) > 1
 
 
@@ -205,7 +205,7 @@ def test_where_with_a_constant_condition(tmp_path: Path) -> None:
     masked = net.add("Where", net.const(np.tril(np.ones((5, 5), bool))), x, net.const(-1e9))
     net.output(net.add("Softmax", masked, axis=-1))
     g = core(net, tmp_path)
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     runner = HostRunner(compiled.data)
     s = session(net.model())
     for feeds in net.samples(4):
@@ -297,7 +297,7 @@ def test_upsample(tmp_path: Path, opset: int, mode: str) -> None:
 )
 def test_refusals(tmp_path: Path, net: Net, reason: str) -> None:
     with pytest.raises(Unsupported, match=reason):
-        compile_model(net.save(tmp_path))
+        compile_file(net.save(tmp_path))
 
 
 # Networks: transposes cancel across operators that move elements
@@ -484,7 +484,7 @@ def test_concat_leaves_a_small_range_that_others_read(tmp_path: Path) -> None:
     ranges = {"a": Range(0, 0.5), "b": Range(0, 5)}
     q = quants(net, tmp_path, ranges)
     assert q["a"] == from_range(ranges["a"]) and q["b"] == q["y"] == from_range(ranges["b"])
-    kernels = [s.kernel for s in compile_model(net.save(tmp_path), small_and_large(net)).model.steps]
+    kernels = [s.kernel for s in compile_file(net.save(tmp_path), small_and_large(net)).model.steps]
     assert kernels.count("lut_s8") == 2  # Neg, and the new scale in front of the concat
     q = quants(net, tmp_path, {"a": Range(0, 2), "b": Range(0, 5)})
     assert q["a"] == q["y"]  # within four times: not worth a step
@@ -521,7 +521,7 @@ def test_views_through_a_concat_stay_exact(tmp_path: Path) -> None:
     y = net.add("Concat", x, backwards, axis=2)
     y = net.add("Pad", y, net.const(ints(0, 0, 1, 0, 0, 1, 0, 0)), mode="edge")
     net.output(net.add("Tile", y, net.const(ints(1, 1, 1, 2))))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     runner = HostRunner(compiled.data)
     s = session(net.model())
     t = compiled.model.tensors[compiled.model.inputs[0]]
@@ -545,7 +545,7 @@ def test_embedding(tmp_path: Path, dtype: str, axis: int) -> None:
     table = net.rng.standard_normal((50, 6)).astype(np.float32)
     y = net.add("Gather", net.const(table if axis == 0 else np.ascontiguousarray(table.T)), x, axis=axis)
     net.output(net.add("Flatten", y))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     model = compiled.model
     (i,) = [model.tensors[k] for k in model.inputs]
     assert (i.dtype, i.dims) == ("int32", (1, 7))
@@ -564,7 +564,7 @@ def test_integer_input_that_is_a_number(tmp_path: Path) -> None:
     net = Net()
     x = net.add("Cast", net.input([1, 4], dtype=TensorProto.INT64), to=TensorProto.FLOAT)
     net.output(net.add("MatMul", x, net.random(4, 3)))
-    compiled = compile_model(net.save(tmp_path), {"x": np.arange(8, dtype=np.float32).reshape(2, 1, 4)})
+    compiled = compile_file(net.save(tmp_path), {"x": np.arange(8, dtype=np.float32).reshape(2, 1, 4)})
     assert [t.dtype for t in compiled.model.tensors] == ["int8", "int8"]
 
 
@@ -574,7 +574,7 @@ def test_input_that_is_both(tmp_path: Path) -> None:
     net.output(net.add("Gather", net.random(9, 3), x, name="words"))
     net.output(net.add("Cast", x, to=TensorProto.FLOAT))
     with pytest.raises(Unsupported, match=r"'words' .*row numbers here and as real numbers"):
-        compile_model(net.save(tmp_path))
+        compile_file(net.save(tmp_path))
 
 
 def test_computed_indices(tmp_path: Path) -> None:
@@ -583,4 +583,4 @@ def test_computed_indices(tmp_path: Path) -> None:
     x = net.add("Slice", x, *(net.const(ints(v)) for v in (0, 2, 1)))
     net.output(net.add("Gather", net.random(9, 3), x))
     with pytest.raises(Unsupported, match="indices that are computed"):
-        compile_model(net.save(tmp_path))
+        compile_file(net.save(tmp_path))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nets import Net
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.codec import ModelFile, StepRecord
 from mica.ir.graph import Quant
 from mica.kernels import KERNEL_BY_NAME
@@ -24,7 +24,7 @@ def packed(folder: Path, op: str, n: int, gamma: np.ndarray, beta: np.ndarray | 
     net = Net(23)
     constants = [net.const(v.astype(np.float32)) for v in (gamma, *([] if beta is None else [beta]))]
     net.output(net.add(op, net.input((1, n)), *constants, axis=-1))
-    return compile_model(net.save(folder), {"x": x.astype(np.float32)}, plain=True).model
+    return compile_file(net.save(folder), {"x": x.astype(np.float32)}, plain=True).model
 
 
 def test_reciprocal_roots() -> None:
@@ -74,7 +74,7 @@ def test_what_does_not_fit_is_the_kernel_of_64_bits(tmp_path: Path) -> None:
         assert packed(tmp_path, op, n, ones[:n], None, x[:, :n]).steps[0].kernel == kernel
     net = Net(23)
     net.output(net.add("InstanceNormalization", net.input((1, 4, 3, 3)), net.random(4), net.random(4)))
-    model = compile_model(net.save(tmp_path), plain=True).model
+    model = compile_file(net.save(tmp_path), plain=True).model
     assert [s.kernel for s in model.steps if "norm" in s.kernel] == ["layer_norm_s8"]
     q = Quant(0.05, 0)
     assert reduce._norm(0, 64, q, 1e-5, np.full(64, 100.0), np.zeros(64)) is not None

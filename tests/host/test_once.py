@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-import mica.cli.pack
-import mica.compiler
+import mica
 from mica.cli.main import main
+from mica.compile import finish, planning
 from mica.format import codec
 from mica.importer import onnx_file
 
-DEMO = Path(mica.compiler.__file__).parent / "demo"
+DEMO = Path(mica.__file__).parent / "demo"
 DIGITS, CALIB, TEST = (str(DEMO / name) for name in ("digits.onnx", "digits_calib.npz", "digits_test.npz"))
 
 
@@ -34,8 +34,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(module, name, counted)
 
     count(onnx_file, "_read", "import")
-    count(mica.compiler, "encode", "encode")
-    count(mica.cli.pack, "encode", "encode")
+    count(planning, "encode", "encode")
+    count(finish, "encode", "encode")
     count(codec, "decode", "decode")  # an encode ends in one
     return found
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 from nets import Net
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
 
@@ -31,7 +31,7 @@ def test_one_table(tmp_path: Path) -> None:
     """Within the rounding of input and output: its steepest slope times half a step, and half a step of the output."""
     path = _net([1, 1]).save(tmp_path)
     xs = np.linspace(-1.5, 2.0, 300, dtype=np.float32).reshape(-1, 1)
-    compiled = compile_model(path, {"x": xs})
+    compiled = compile_file(path, {"x": xs})
     assert [s.kernel for s in compiled.model.steps] == ["lut_s8"]
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     expected = np.array([session.run(None, {"x": x[None]})[0][0, 0] for x in xs])
@@ -46,5 +46,5 @@ def test_one_table(tmp_path: Path) -> None:
 def test_layers_stay(tmp_path: Path, shape: list[int], look_inside: bool) -> None:
     """Where there are two numbers, or the layers in between are outputs."""
     samples = np.random.default_rng(1).standard_normal((40, *shape[1:])).astype(np.float32)
-    model = compile_model(_net(shape, look_inside).save(tmp_path), {"x": samples}).model
+    model = compile_file(_net(shape, look_inside).save(tmp_path), {"x": samples}).model
     assert sum(s.kernel == "fully_connected_s8" for s in model.steps) == 3

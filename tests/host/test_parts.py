@@ -13,7 +13,7 @@ from nets import Net, truth
 
 from mica import backend
 from mica.cli.main import main
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format import joins
 from mica.format.codec import decode, encode
@@ -45,7 +45,7 @@ def pictures(net: Net, n: int, seed: int) -> np.ndarray:
 
 
 def packed(net: Net, folder: Path) -> Compiled:
-    return compile_model(net.save(folder), {"images": pictures(net, N_CALIB, 1)[:, 0]}, plain=True)
+    return compile_file(net.save(folder), {"images": pictures(net, N_CALIB, 1)[:, 0]}, plain=True)
 
 
 def answers(net: Net, compiled: Compiled) -> tuple[np.ndarray, np.ndarray]:
@@ -91,7 +91,7 @@ def test_alike_parts_stay_one_output(tmp_path: Path) -> None:
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Concat", net.add("Tanh", x), net.add("Mul", x, net.const(np.float32(2))), axis=1), [1, 8])
-    compiled = compile_model(net.save(tmp_path), plain=True)
+    compiled = compile_file(net.save(tmp_path), plain=True)
     assert len(compiled.model.outputs) == 1
     assert not compiled.model.features
 
@@ -131,7 +131,7 @@ def test_layouts(tmp_path: Path, how: str) -> None:
     net.output(layouts(net, net.input([1, 2, 3, 4]), how))
     net.output(net.add("Neg", "x"), [1, 2, 3, 4])  # and another output keeps its place
     data = {"x": np.random.default_rng(0).uniform(-1, 1, (20, 2, 3, 4)).astype(np.float32)}
-    compiled = compile_model(net.save(tmp_path), data, plain=True)
+    compiled = compile_file(net.save(tmp_path), data, plain=True)
     model = decode(compiled.data)
     assert model.features == FEATURES["JOINS"]
     first, second = joins.read(model)
@@ -154,7 +154,7 @@ def test_a_state_stays_whole(tmp_path: Path) -> None:
     net.output(net.add("Add", both, h, outputs=["sum"]), [1, 8])
     net.output(net.add("Identity", both, outputs=["h_next"]), [1, 8])
     data = {"x": np.random.default_rng(0).uniform(-1, 1, (20, 4)).astype(np.float32)}
-    compiled = compile_model(net.save(tmp_path), data, plain=True, states=[("h", "h_next")])
+    compiled = compile_file(net.save(tmp_path), data, plain=True, states=[("h", "h_next")])
     assert joins.KEY not in compiled.model.metadata
 
 
@@ -162,7 +162,7 @@ def test_a_state_stays_whole(tmp_path: Path) -> None:
     "text", ("", "2 1", "x 1 y", "0 1 y", "3 1 y", "1 1 y", "2 7 y", "-2 1 y", "1 0 a\n1 0 b\n1 0 c")
 )
 def test_joins_that_are_not_those_of_the_outputs(tmp_path: Path, text: str) -> None:
-    compiled = compile_model(boxes_and_scores().save(tmp_path), plain=True)
+    compiled = compile_file(boxes_and_scores().save(tmp_path), plain=True)
     model = compiled.model
     model.metadata[joins.KEY] = text
     with pytest.raises(MicaError, match="metadata joins"):

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 
 from mica import front_ends
 from mica.cli.main import main
-from mica.compiler import Ram, compile_model
+from mica.compile import PlacedFrontEnd, Ram, compile_file
 from mica.errors import MicaError
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
@@ -66,7 +66,9 @@ def packed_alone(words: str, clips: Sequence[np.ndarray], folder: Path, step: Wi
     onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
     front_end = described.front_end(shape[1])
     samples = np.stack([c[: front_end.samples] for c in clips])[:, None].astype(np.float32)
-    return compile_model(folder / "net.onnx", {"samples": samples}, front_end=("x", front_end, words), step=step)
+    return compile_file(
+        folder / "net.onnx", {"samples": samples}, front_end=PlacedFrontEnd("x", front_end, words), step=step
+    )
 
 
 def recordings() -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from nets import MODELS
 
 from mica import engine
 from mica.calibration import load_calibration
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.pictures import Wanted, read, write
 
 VWW = MODELS / "vww"
@@ -23,7 +23,7 @@ def words(pixels: np.ndarray, order: str) -> bytes:
 
 @pytest.mark.skipif(not VWW.is_dir(), reason="the reference models are not part of the repository")
 def test_a_cameras_frames(capsys: pytest.CaptureFixture[str]) -> None:
-    compiled = compile_model(VWW / "model.onnx", load_calibration(VWW / "calib.npz", ["input"]), plain=True)
+    compiled = compile_file(VWW / "model.onnx", load_calibration(VWW / "calib.npz", ["input"]), plain=True)
     file = compiled.model
     file.metadata["picture"] = write("rgb", (1 / 255,), (0.0,), file.tensors[file.inputs[0]])
     wanted = read(file)

@@ -11,7 +11,7 @@ from nets import MODELS
 from random_nets import RandomNet
 
 from mica.calibration import load_calibration
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import KERNELS
 from mica.passes import dead_code
@@ -305,9 +305,9 @@ def test_broken_random_plans_are_caught() -> None:
 
 
 def test_networks_of_the_property_test(tmp_path: Path) -> None:
-    """`compile_model` proves its plan; what it reports is what the file says."""
+    """`compile_file` proves its plan; what it reports is what the file says."""
     for seed in range(30):
-        compiled = compile_model(RandomNet(seed).save(tmp_path))
+        compiled = compile_file(RandomNet(seed).save(tmp_path))
         assert compiled.plan.lower_bound <= compiled.plan.arena_bytes <= compiled.plan.activation_bytes + 16 * 60
         assert compiled.model.arena_bytes == compiled.plan.arena_bytes
         assert max(compiled.plan.live_bytes, default=0) <= compiled.plan.lower_bound
@@ -319,5 +319,5 @@ def test_reference_models_take_their_lower_bounds(name: str, expected: int) -> N
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     x = load_calibration(MODELS / name / "calib.npz", ["input"])["input"][:2]
-    p = compile_model(MODELS / name / "model.onnx", {"input": x}).plan
+    p = compile_file(MODELS / name / "model.onnx", {"input": x}).plan
     assert p.arena_bytes == p.lower_bound == expected

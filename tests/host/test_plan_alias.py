@@ -10,7 +10,7 @@ import pytest
 from nets import Net, assert_runs
 from test_plan import Builder
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.ir.graph import Graph, Node
 from mica.passes import dead_code
 from mica.plan.alias import Places, alias
@@ -230,7 +230,7 @@ def test_places_end_to_end(tmp_path: Path) -> None:
     net.add("Split", x, outputs=["a", "b"], axis=1)
     y = net.add("Concat", net.add("Sigmoid", "a"), net.add("Tanh", "b"), axis=1)
     net.output(net.add("MatMul", y, net.random(16, 4)))
-    model = compile_model(net.save(tmp_path)).model
+    model = compile_file(net.save(tmp_path)).model
     assert "move_s8" not in [s.kernel for s in model.steps]
     assert_runs(net)
 
@@ -241,7 +241,7 @@ def test_joined_parts_in_the_file(tmp_path: Path) -> None:
     parts = [net.add("MatMul", x, net.random(8, 12)) for _ in range(6)]
     y = net.add("Concat", *parts, axis=1)
     net.output(net.add("Softmax", y, axis=1))
-    compiled = compile_model(net.save(tmp_path))
+    compiled = compile_file(net.save(tmp_path))
     assert [s.kernel for s in compiled.model.steps] == ["fully_connected_s8"] * 6 + ["softmax_s8"]
     assert_runs(net)
 

@@ -10,7 +10,7 @@ import pytest
 from nets import Net
 from onnx import TensorProto, helper, numpy_helper
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.run.float_model import FloatModel
 
 KINDS = {"float16": TensorProto.FLOAT16, "bfloat16": TensorProto.BFLOAT16, "float64": TensorProto.DOUBLE}
@@ -56,7 +56,7 @@ def packed(model: onnx.ModelProto, folder: Path) -> Compiled:
     path = folder / "net.onnx"
     onnx.save(model, str(path))
     x = np.random.default_rng(2).standard_normal((12, 2, 6, 6)).astype(np.float32)
-    return compile_model(path, {"x": x}, plain=True)
+    return compile_file(path, {"x": x}, plain=True)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from ort_steps import Steps, as_int8
 
 from mica import engine
 from mica.cli.main import main
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.run import evaluation
@@ -43,7 +43,7 @@ def no_warning(text: str) -> None:
 
 def pack(path: Path, **kwargs: Any) -> Compiled:
     """Packed without calibration and without a warning."""
-    return compile_model(path, warn=no_warning, **kwargs)
+    return compile_file(path, warn=no_warning, **kwargs)
 
 
 def run(compiled: Compiled, feeds: Arrays) -> list[np.ndarray]:
@@ -663,7 +663,7 @@ def test_dynamic_quantisation(tmp_path: Path) -> None:
     logging.disable(logging.NOTSET)
     assert "DynamicQuantizeLinear" in {n.op_type for n in onnx.load(path).graph.node}
     samples = net.samples(40)
-    compiled = compile_model(path, {"x": np.concatenate([s["x"] for s in samples])}, warn=no_warning)
+    compiled = compile_file(path, {"x": np.concatenate([s["x"] for s in samples])}, warn=no_warning)
     weights = [s.blobs["weights"] for s in compiled.model.steps if "weights" in s.blobs]
     stored = [onnx.numpy_helper.to_array(i) for i in onnx.load(path).graph.initializer if len(i.dims) == 2]
     assert sorted(w.tobytes() for w in weights) == sorted(np.ascontiguousarray(w.T).tobytes() for w in stored)
@@ -690,7 +690,7 @@ def test_unquantised_tail_wants_calibration(tmp_path: Path) -> None:
     """Without, it is packed with made-up inputs, and the warning names what they are for."""
     _, path = _half(tmp_path)
     heard: list[str] = []
-    compile_model(path, warn=heard.append)
+    compile_file(path, warn=heard.append)
     assert len(heard) == 1
     assert "--calib" in heard[0]
     assert heard[0].endswith(": tail")
@@ -699,7 +699,7 @@ def test_unquantised_tail_wants_calibration(tmp_path: Path) -> None:
 def test_unquantised_tail_with_calibration(tmp_path: Path) -> None:
     net, path = _half(tmp_path)
     samples = net.samples(50)
-    compiled = compile_model(path, {"x": np.concatenate([s["x"] for s in samples])}, warn=no_warning)
+    compiled = compile_file(path, {"x": np.concatenate([s["x"] for s in samples])}, warn=no_warning)
     d = differences(path, compiled, samples)
     assert np.abs(d).max() <= 2  # its own weights are rounded, and the step before may be off by one
     assert np.mean(d == 0) > 0.85

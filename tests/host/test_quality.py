@@ -12,7 +12,7 @@ from nets import MODELS, Net, truth
 
 from mica.calibration import doubts, load_calibration, samples_for
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline
@@ -79,7 +79,7 @@ def test_what_it_is_measured_on_had_no_part_in_the_ranges(tmp_path: Path) -> Non
     """The samples that are held out here are ten times as large: they are clipped where they are measured, and fit into the model."""
     x = samples(8)
     x[3::4] *= 10
-    compiled = compile_model(network().save(tmp_path), {"x": x}, plain=True)
+    compiled = compile_file(network().save(tmp_path), {"x": x}, plain=True)
     found = quality.of(compiled)
     assert found is not None and found.errors.samples == 2
     t = compiled.model.tensors[compiled.model.inputs[0]]

@@ -12,7 +12,7 @@ from nets import Net, core, imported, single, truth
 
 from mica import engine
 from mica.calibration import default_samples, load_calibration, samples_for
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import StepRecord
 from mica.format.schema import SHIFT_MAX, SHIFT_MIN, STEP_FLAGS
@@ -125,7 +125,7 @@ def test_fixed_scales_and_kept_scales(tmp_path: Path) -> None:
     net.output(net.add("Reshape", net.add("Transpose", y, perm=[0, 2, 3, 1]), net.const([18])))
     net.output(net.add("Tanh", x))
     net.output(net.add("Softmax", x))
-    model = compile_model(net.save(tmp_path)).model
+    model = compile_file(net.save(tmp_path)).model
     found = [(model.tensors[t].scale, model.tensors[t].zero_point) for t in model.outputs]
     assert found == [(1 / 256, -128), (1 / 128, 0), (1 / 256, -128)]
 
@@ -136,7 +136,7 @@ def test_fixed_scales_and_kept_scales(tmp_path: Path) -> None:
 def dense(tmp_path: Path, w: np.ndarray, b: np.ndarray, x: np.ndarray) -> Compiled:
     net = Net()
     net.output(net.add("Gemm", net.input([1, w.shape[1]]), net.const(w), net.const(b), transB=1))
-    return compile_model(net.save(tmp_path), {"x": x})
+    return compile_file(net.save(tmp_path), {"x": x})
 
 
 def test_weights_by_hand(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_dead_channels_keep_their_bias(tmp_path: Path, op: str, dead: float, liv
     else:
         net.output(net.add("Conv", x, net.const(w), net.const(b), group=3 if op == "depthwise" else 1))
     samples = net.samples(16)
-    compiled = compile_model(net.save(tmp_path), {"x": np.concatenate([s["x"] for s in samples])})
+    compiled = compile_file(net.save(tmp_path), {"x": np.concatenate([s["x"] for s in samples])})
     kernel = {"Conv": "conv2d_s8", "depthwise": "depthwise_conv2d_s8", "Gemm": "fully_connected_s8"}[op]
     record = step(compiled, kernel)
     assert record.flags & STEP_FLAGS["FAST"]
@@ -223,7 +223,7 @@ def test_clamp_is_the_real_one_rounded(tmp_path: Path) -> None:
     net = Net()
     y = net.add("MatMul", net.input([1, 4]), net.random(4, 64, scale=3.0))
     net.output(net.add("Clip", y, net.const(-1.0), net.const(2.0)))
-    compiled = compile_model(net.save(tmp_path), {"x": net.rng.standard_normal((64, 4)).astype(np.float32)})
+    compiled = compile_file(net.save(tmp_path), {"x": net.rng.standard_normal((64, 4)).astype(np.float32)})
     t = compiled.model.tensors[compiled.model.outputs[0]]
     p = step(compiled, "fully_connected_s8").params
     assert t.scale == pytest.approx(3 / 255)
@@ -278,7 +278,7 @@ def test_sum_of_scales_far_apart(tmp_path: Path, op: str) -> None:
     net.output(net.add(op, net.input([1, 50], "a"), net.input([1, 50], "b")))
     a, b = net.rng.standard_normal((2, 16, 50)).astype(np.float32)
     for factor in (1e-9, 1e-3, 1.0, 1e3, 1e9):
-        compiled = compile_model(net.save(tmp_path), {"a": a, "b": b * np.float32(factor)})
+        compiled = compile_file(net.save(tmp_path), {"a": a, "b": b * np.float32(factor)})
         y = run(compiled, a[:1], b[:1] * np.float32(factor))
         scales = [t.scale for t in compiled.model.tensors]
         expected = a[:1] + (1 if op == "Add" else -1) * b[:1] * np.float32(factor)
@@ -310,8 +310,8 @@ def test_average_pool_counts(tmp_path: Path, include: int, ceil_mode: int) -> No
 
 
 def test_average_pool_table_has_one_entry_where_all_windows_are_whole(tmp_path: Path) -> None:
-    whole = compile_model(single("AveragePool", 1, 1, 6, 6, kernel_shape=[2, 3]).save(tmp_path))
-    padded = compile_model(single("AveragePool", 1, 1, 6, 6, kernel_shape=[2, 3], pads=[1, 1, 1, 1]).save(tmp_path))
+    whole = compile_file(single("AveragePool", 1, 1, 6, 6, kernel_shape=[2, 3]).save(tmp_path))
+    padded = compile_file(single("AveragePool", 1, 1, 6, 6, kernel_shape=[2, 3], pads=[1, 1, 1, 1]).save(tmp_path))
     assert len(step(whole, "average_pool2d_s8").blobs["mult"]) == 1
     assert len(step(padded, "average_pool2d_s8").blobs["mult"]) == 6
 
@@ -332,7 +332,7 @@ def test_softmax_tables(length: int, scale: float) -> None:
 
 def test_softmax_is_within_a_step(tmp_path: Path) -> None:
     net = single("Softmax", 4, 17)
-    compiled = compile_model(net.save(tmp_path), {"x": net.rng.uniform(-8, 8, (16, 4, 17)).astype(np.float32)})
+    compiled = compile_file(net.save(tmp_path), {"x": net.rng.uniform(-8, 8, (16, 4, 17)).astype(np.float32)})
     t = compiled.model.tensors[compiled.model.inputs[0]]
     for _ in range(20):
         q = net.rng.integers(-128, 128, (4, 17)).astype(np.int8)
@@ -387,7 +387,7 @@ def test_no_range_where_the_activations_end_in_infinity(tmp_path: Path) -> None:
     net = Net()
     net.output(net.add("Mul", net.add("Mul", net.input([1, 2]), net.random(1, 2)), net.const(3e38)))
     with pytest.raises(MicaError, match=r"calibration sample 1: node .* computes NaN or infinity"):
-        compile_model(net.save(tmp_path), {"x": np.array([[0, 0], [1e20, 1]], np.float32)})
+        compile_file(net.save(tmp_path), {"x": np.array([[0, 0], [1e20, 1]], np.float32)})
 
 
 @pytest.mark.parametrize(
@@ -403,7 +403,7 @@ def test_no_range_where_the_activations_end_in_infinity(tmp_path: Path) -> None:
 )
 def test_calibration_refused(tmp_path: Path, arrays: dict[str, np.ndarray], reason: str) -> None:
     with pytest.raises(MicaError, match=reason):
-        compile_model(single("Relu", 1, 2).save(tmp_path), arrays)
+        compile_file(single("Relu", 1, 2).save(tmp_path), arrays)
 
 
 @pytest.mark.parametrize(

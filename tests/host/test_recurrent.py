@@ -10,7 +10,7 @@ import pytest
 from nets import Net, assert_same, core, ops, truth
 
 from mica import engine
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 
@@ -141,7 +141,7 @@ def steps_apart(net: Net, folder: Path, n: int = 24) -> tuple[float, float]:
     """(root mean square, largest) difference from the float operator on the dequantised inputs, in output steps."""
     samples = net.samples(n)
     names = [i.name for i in net.inputs]
-    compiled = compile_model(net.save(folder), {name: np.stack([s[name] for s in samples]) for name in names})
+    compiled = compile_file(net.save(folder), {name: np.stack([s[name] for s in samples]) for name in names})
     model, loaded = compiled.model, engine.load(compiled.data)
     squares, worst = [], 0.0
     for s in samples:
@@ -197,7 +197,7 @@ def test_one_step_whatever_the_length(tmp_path: Path) -> None:
     """12 and 200 time steps make the same file but for the shapes."""
     sizes = []
     for time in (12, 200):
-        compiled = compile_model(net_of("LSTM", time=time, n_in=6, units=16).save(tmp_path))
+        compiled = compile_file(net_of("LSTM", time=time, n_in=6, units=16).save(tmp_path))
         assert [s.kernel for s in compiled.model.steps] == ["recurrent_s8"]
         assert compiled.macs == time * 64 * 22
         sizes.append(len(compiled.data))
@@ -215,7 +215,7 @@ def test_one_time_step_at_a_time(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     seen = {"x": np.concatenate([s["x"][:, None] for s in x])}
     seen |= {f"initial_{k}": rng.uniform(-r, r, (len(seen["x"]), 1, 1, 16)) for k, r in (("h", 1), ("c", 2))}
-    compiled = compile_model(step.save(tmp_path), {k: v.astype(np.float32) for k, v in seen.items()})
+    compiled = compile_file(step.save(tmp_path), {k: v.astype(np.float32) for k, v in seen.items()})
     model, loaded = compiled.model, engine.load(compiled.data)
     ins, outs = ([model.tensors[t] for t in ids] for ids in (model.inputs, model.outputs))
     states = [np.zeros((1, 1, 16), np.float32)] * 2
@@ -237,7 +237,7 @@ def test_one_time_step_at_a_time(tmp_path: Path) -> None:
 )
 def test_refusals(tmp_path: Path, op: str, more: dict[str, Any], text: str) -> None:
     with pytest.raises(Unsupported, match=text):
-        compile_model(net_of(op, **more).save(tmp_path))
+        compile_file(net_of(op, **more).save(tmp_path))
 
 
 def test_refuses_short_sequences(tmp_path: Path) -> None:
@@ -276,7 +276,7 @@ def test_exports(name: str, decibel: float) -> None:
     """What PyTorch and Keras write; the truth is the framework's own."""
     with np.load(EXPORTS / f"{name}.npz") as data:
         samples, test, expected = data["x"], data["test/x"], [data[k] for k in data.files if k.startswith("test/")][1:]
-    compiled = compile_model(EXPORTS / f"{name}.onnx", {"x": samples[:, None]})
+    compiled = compile_file(EXPORTS / f"{name}.onnx", {"x": samples[:, None]})
     model, loaded = compiled.model, engine.load(compiled.data)
     t_in, t_out = model.tensors[model.inputs[0]], model.tensors[model.outputs[0]]
     found = []

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format import tokens
 from mica.format.tokens import Tokens
 from mica.format.values import dequantise_output
@@ -41,7 +41,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     onnx.save(proto, path)
     data = {n: a[:110].astype(np.float32) for n, a in np.load(COMMAND / "calib.npz").items()}
     data["length"] = np.minimum(data["position"] + 1, WINDOW)
-    return compile_model(path, data, plain=True, states=ties.find(import_model(path)), tokens=pieces()).data
+    return compile_file(path, data, plain=True, states=ties.find(import_model(path)), tokens=pieces()).data
 
 
 def pieces() -> Tokens:

@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
 
@@ -70,7 +70,7 @@ def test_forms(nodes: list[onnx.NodeProto], angles: tuple[int, ...], kernels: se
     turns = rng.uniform(-3, 3, (8, *angles))
     data = {"x": rng.normal(0, 1, (8, 1, HEADS, PLACES, WIDTH)), "cosines": np.cos(turns), "sines": np.sin(turns)}
     data = {n: a.astype(np.float32) for n, a in data.items()}
-    compiled = compile_model(path, data, plain=True)
+    compiled = compile_file(path, data, plain=True)
     found = {s.kernel for s in compiled.model.steps} - {"lut_s8"}
     assert "rotate_s8" not in found if kernels is None else found == kernels
     session, runner = onnxruntime.InferenceSession(str(path)), HostRunner(compiled.data)

@@ -15,7 +15,7 @@ from tones import LABELS, tone, write_wav
 
 from mica import engine
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.importer import import_onnx
 from mica.passes import hear
@@ -78,7 +78,7 @@ def test_found(name: str, tmp_path: Path) -> None:
         theirs = theirs.swapaxes(1, 2) if theirs.shape != ours.shape else theirs
         np.testing.assert_allclose(ours, theirs, atol=0.6 if name == "200 points" else 5e-3)
         assert np.abs(ours - theirs).mean() < 0.03
-    packed = compile_model(path, {"x": (sounds(2, count=90) / 32768).astype(np.float32)}, plain=True)
+    packed = compile_file(path, {"x": (sounds(2, count=90) / 32768).astype(np.float32)}, plain=True)
     given, y = (packed.model.tensors[t[0]] for t in (packed.model.inputs, packed.model.outputs))
     assert given.dtype == "int16" and given.scale == 2.0**-15 and packed.model.steps[0].kernel == "log_mel_s8"
     loaded, found = engine.load(packed.data), []
@@ -97,7 +97,7 @@ def test_words_in_real_recordings(tmp_path: Path) -> None:
     path = sound_graphs.torchaudio(tmp_path / "net.onnx", 16000, 512, 160, win=400)
     calib, x = (np.load(MODELS / "kws" / f"pcm_{part}.npz")["x"][:50, None] for part in ("calib", "eval"))
     features, _ = floats(path, x)
-    packed = compile_model(path, {"x": calib}, plain=True)
+    packed = compile_file(path, {"x": calib}, plain=True)
     loaded, t = engine.load(packed.data), packed.model.tensors[packed.model.steps[0].outputs[0]]
     steps = np.clip(np.rint(features / t.scale) + t.zero_point, -128, 127).reshape(len(x), 20, -1).swapaxes(1, 2)
     same, near = [], []
@@ -142,7 +142,7 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_made_up_sound(tmp_path: Path) -> None:
     """Without samples, sound is taken to be from silent to loud, so that no recording saturates the features."""
     path, x = sound_graphs.torchaudio(tmp_path / "net.onnx", SAMPLES, 256, 160), sounds(4)
-    packed = compile_model(path)
+    packed = compile_file(path)
     t = packed.model.tensors[packed.model.steps[0].outputs[0]]
     features, _ = floats(path, x)
     low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))
@@ -162,7 +162,7 @@ def test_made_up_sound(tmp_path: Path) -> None:
 )
 def test_refused(make: Make, said: str, tmp_path: Path) -> None:
     with pytest.raises(Unsupported, match=said):
-        compile_model(make(tmp_path / "net.onnx"))
+        compile_file(make(tmp_path / "net.onnx"))
 
 
 def test_other_graphs_stay(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from nets import MODELS
 
 from mica import front_ends
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import PlacedFrontEnd, compile_file
 from mica.errors import MicaError
 from mica.importer import import_model
 from mica.importer.tflite import model as tflite
@@ -99,7 +99,7 @@ def test_micro_speech() -> None:
     front_end = ("", front_ends.parse(PRESET).front_end(49), PRESET)
     path = TFLITE / "micro_speech_int8.tflite"
     (name,) = import_model(path).inputs
-    packed = compile_model(path, front_end=(name, *front_end[1:]))
+    packed = compile_file(path, front_end=PlacedFrontEnd(name, *front_end[1:]))
     assert packed.model.steps[0].kernel == "pcan_s8" and packed.model.steps[0].scratch_min == 4 * 297
     assert packed.model.metadata["sample_rate"] == "16000"
     labels = ("silence", "unknown", "yes", "no")
@@ -119,8 +119,8 @@ def test_micro_speech_frame_by_frame() -> None:
     """With --stream a frame goes in, and its noise is that of all frames before: after a window, every byte is the window's."""
     front_end, path = front_ends.parse(PRESET).front_end(49), TFLITE / "micro_speech_int8.tflite"
     (name,) = import_model(path).inputs
-    window = compile_model(path, front_end=(name, front_end, PRESET))
-    packed = compile_model(path, front_end=(name, front_end, PRESET), step=Window(name, None, 1))
+    window = compile_file(path, front_end=PlacedFrontEnd(name, front_end, PRESET))
+    packed = compile_file(path, front_end=PlacedFrontEnd(name, front_end, PRESET), step=Window(name, None, 1))
     assert packed.model.tensors[packed.model.inputs[0]].dims == (1, 480)
     assert packed.model.state_bytes == 4 * 40 + 48 * 40 and usual_step(packed.model) == 320
     page = facts(packed.model)

@@ -10,7 +10,7 @@ from nets import Net
 
 from mica import engine
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.values import quantise_input
@@ -80,7 +80,7 @@ def test_equals_the_window(build, rows: int, tmp_path: Path) -> None:  # type: i
     length = shape[2]
     x = data(shape, length + (RUNS + 1) * rows)
     calib = {"x": np.stack([x[0, :, k : k + length] for k in range(RUNS)])}
-    whole, step = (compile_model(path, calib, step=w) for w in (None, Window("x", 2, rows)))
+    whole, step = (compile_file(path, calib, step=w) for w in (None, Window("x", 2, rows)))
     assert step.macs < whole.macs and step.model.state_bytes
     first, later = engine.load(whole.data), engine.load(step.data)
     same, answers = [], []
@@ -121,7 +121,7 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head(net, conv(net, x, 4, 8, 3, pad=1), 96)
     path = net.save(tmp_path)
     with pytest.raises(MicaError, match=r"--stream x=1: no layer can work on new rows alone; .* needs all of them"):
-        compile_model(path, step=Window("x", 2, 1))
+        compile_file(path, step=Window("x", 2, 1))
     for words, said in (
         (["--stream", "x:2=12"], "has 12 rows on axis 2; expected 1 to 11"),
         (["--stream", "x:1"], "expected INPUT=N"),

@@ -16,7 +16,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format.values import dequantise_output, quantise_input
 from mica.passes.streaming import Window
@@ -91,7 +91,7 @@ def test_recurrent_state(tmp_path: Path, op: str) -> None:
     """One time step a run gives what ONNX Runtime gives for the whole sequence at once."""
     states = ["h", "c"] if op == "LSTM" else ["h"]
     ties = [(s, f"{s}_after") for s in states]
-    compiled = compile_model(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=ties)
+    compiled = compile_file(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=ties)
     m = compiled.model
     assert len(m.inputs) == len(m.outputs) == 1 and m.state_bytes == 16 * len(ties)
     for source, result in ties:  # one scale: the copies are the identity
@@ -133,7 +133,7 @@ def test_window(tmp_path: Path) -> None:
         b=rng.normal(0, 0.1, 4),
     )
     xs = sequence(STEPS * rows).reshape(STEPS, 1, rows, FEATURES)
-    compiled = compile_model(
+    compiled = compile_file(
         path, {"x": sequence(300, 2).reshape(100, 1, rows, FEATURES)}, windows=[Window("x", None, rows)]
     )
     m = compiled.model
@@ -189,5 +189,5 @@ def test_unlike_scales_are_converted(tmp_path: Path) -> None:
 )
 def test_refusals(tmp_path: Path, states: list[tuple[str, str]], windows: list[Window], text: str) -> None:
     with pytest.raises(MicaError, match=text) as e:
-        compile_model(recurrent(tmp_path, "GRU"), states=states, windows=windows)
+        compile_file(recurrent(tmp_path, "GRU"), states=states, windows=windows)
     assert "\n" not in str(e.value)

@@ -13,7 +13,7 @@ from nets import MODELS, Net
 from random_nets import RandomNet
 
 from mica import engine
-from mica.compiler import Compiled, Ram, compile_model
+from mica.compile import Compiled, Ram, compile_file
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec
@@ -126,7 +126,7 @@ class Chain(Net):
 def compiled(net: Net, folder: Path, seed: int) -> Compiled:
     path = folder / f"{seed}.onnx"
     onnx.save(net.model(), path)
-    return compile_model(path, plain=True, calib_method="minmax")
+    return compile_file(path, plain=True, calib_method="minmax")
 
 
 @pytest.mark.parametrize("first", range(0, 16, 4))
@@ -204,7 +204,7 @@ def test_too_little_is_refused_with_the_least(tmp_path: Path) -> None:
 
 def test_where_all_fits_nothing_changes(tmp_path: Path) -> None:
     net = compiled(Chain(4), tmp_path, 4)
-    again = compile_model(tmp_path / "4.onnx", plain=True, calib_method="minmax", ram=Ram(1 << 20, PRICE))
+    again = compile_file(tmp_path / "4.onnx", plain=True, calib_method="minmax", ram=Ram(1 << 20, PRICE))
     assert not again.model.strips and again.data == net.data
 
 
@@ -212,8 +212,8 @@ def test_where_all_fits_nothing_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "ram"), [("kws", 13_700), ("ic", 19_500), ("ic", 32_000), ("vww", 32_500)])
 def test_reference_models_by_rows(name: str, ram: int) -> None:
     path = MODELS / name / "model.onnx"
-    whole = compile_model(path, None, plain=True, calib_method="minmax")
-    net = compile_model(path, None, plain=True, calib_method="minmax", ram=Ram(ram, PRICE))
+    whole = compile_file(path, None, plain=True, calib_method="minmax")
+    net = compile_file(path, None, plain=True, calib_method="minmax", ram=Ram(ram, PRICE))
     assert (net.model.arena_bytes or 0) + net.model.scratch_want <= ram and net.model.strips
     inputs = random_inputs(net.model, 1)
     assert run(engine.NativeModel(net.data), inputs) == run(engine.NativeModel(whole.data), inputs)

@@ -56,7 +56,7 @@ def test_a_traceback_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def broken(path: Path) -> None:
         raise IndexError("tuple index out of range")
 
-    monkeypatch.setattr(damaged_tflite, "compile_model", broken)
+    monkeypatch.setattr(damaged_tflite, "compile_file", broken)
     (tmp_path / "net.tflite").write_bytes(NETS["svdf"]())
     with pytest.raises(damaged_tflite.Found, match="IndexError"):
         damaged_tflite.verdict(tmp_path / "net.tflite")
@@ -64,7 +64,7 @@ def test_a_traceback_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no other system limits a process's address space")
 def test_much_memory_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(damaged_tflite, "compile_model", lambda path: np.empty(2 * damaged_tflite.MOST_BYTES, np.int8))
+    monkeypatch.setattr(damaged_tflite, "compile_file", lambda path: np.empty(2 * damaged_tflite.MOST_BYTES, np.int8))
     (tmp_path / "net.tflite").write_bytes(NETS["svdf"]())
     with pytest.raises(damaged_tflite.Found, match="took more than 256 MB"), damaged_tflite.bounded():
         damaged_tflite.verdict(tmp_path / "net.tflite")

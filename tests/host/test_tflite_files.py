@@ -16,7 +16,7 @@ from tflite_files import cut_out
 
 from mica import engine
 from mica.calibration import read_arrays
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer.tflite.model import Model, read
 
@@ -76,7 +76,7 @@ def run(compiled: Compiled, inputs: list[np.ndarray]) -> list[np.ndarray]:
 def test_packs_with_the_scales_of_the_file(name: str) -> None:
     path = FILES / f"{name}.tflite"
     said: list[str] = []
-    model, compiled = read(path), compile_model(path, warn=said.append)
+    model, compiled = read(path), compile_file(path, warn=said.append)
     # The softmax of the SVDF model has 16 bits; everything else is as it was.
     wide = ["int16 tensors become int8, the same range in steps 256 times larger: 't51'; see the quality line"]
     assert said == (wide if name == "keyword_scrambled_svdf" else [])
@@ -107,7 +107,7 @@ def test_each_layer(name: str, tmp_path: Path) -> None:
     for k, op in enumerate(model.operators):
         one, sources, results = cut_out(model, k, k)
         path.write_bytes(one)
-        loaded = engine.load(compile_model(path, warn=no_warning).data)
+        loaded = engine.load(compile_file(path, warn=no_warning).data)
         differences = []
         for tensors in values:
             for j, i in enumerate(sources):
@@ -132,7 +132,7 @@ def test_each_svdf_layer(tmp_path: Path) -> None:
         path.write_bytes(content)
         xs = [rng.integers(-128, 128, model.tensors[source].shape).astype(np.int8) for _ in range(40)]
         expected = np.array(tflite_micro_svdf(content, tmp_path, xs))
-        d = np.array(run(compile_model(path, warn=no_warning), xs)).reshape(expected.shape) - expected
+        d = np.array(run(compile_file(path, warn=no_warning), xs)).reshape(expected.shape) - expected
         assert np.abs(d).max() <= 1
         assert np.mean(d == 0) >= 0.995, (k, np.mean(d == 0))
 
@@ -145,7 +145,7 @@ def test_answers(name: str) -> None:
     made, model = litert.interpreter(path.read_bytes(), reference=False), read(path)
     xs = samples(f"{name}_int8", model, ANSWERS)
     theirs = [int(np.argmax(litert.run(made, [x])[0])) for x in xs]
-    ours = [int(np.argmax(q)) for q in run(compile_model(path), xs)]
+    ours = [int(np.argmax(q)) for q in run(compile_file(path), xs)]
     assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 1
     assert len(set(ours)) > 1
 
@@ -153,15 +153,15 @@ def test_answers(name: str) -> None:
 @needs_files
 @pytest.mark.parametrize("name", ("kws", "ic", "vww", "ad"))
 def test_no_more_arena_than_the_same_model_as_onnx(name: str) -> None:
-    ours = compile_model(FILES / f"{name}_int8.tflite").plan.arena_bytes
-    assert ours <= compile_model(MODELS / name / "model_qdq.onnx").plan.arena_bytes
+    ours = compile_file(FILES / f"{name}_int8.tflite").plan.arena_bytes
+    assert ours <= compile_file(MODELS / name / "model_qdq.onnx").plan.arena_bytes
 
 
 @needs_files
 def test_a_float_file() -> None:
     path = FILES / "hello_world_float.tflite"
     xs = np.linspace(0, 2 * np.pi, 200, dtype=np.float32).reshape(-1, 1)
-    compiled = compile_model(path, {"dense_input": xs})
+    compiled = compile_file(path, {"dense_input": xs})
     made, tensor = litert.interpreter(path.read_bytes()), compiled.model.tensors[compiled.model.outputs[0]]
     expected = np.array([litert.run(made, [x[None]])[0] for x in xs]).reshape(-1)
     found = np.array([dequantise_output(q, tensor) for q in run(compiled, [x[None] for x in xs])]).reshape(-1)

@@ -11,7 +11,7 @@ from tflite_files import Tflite
 from tflite_nets import CONV, NETS, lstm, svdf
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError, Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_tflite
@@ -27,7 +27,7 @@ def no_warning(text: str) -> None:
 def packed(content: bytes, folder: Path, calibration: dict[str, np.ndarray] | None = None) -> Compiled:
     path = folder / "net.tflite"
     path.write_bytes(content)
-    return compile_model(path, calibration, warn=no_warning)
+    return compile_file(path, calibration, warn=no_warning)
 
 
 def refused(content: bytes, folder: Path) -> str:
@@ -476,4 +476,4 @@ def test_shapes_that_do_not_follow(tmp_path: Path) -> None:
 def test_shape_options_are_of_onnx_files(tmp_path: Path) -> None:
     path = relu().save(tmp_path, [0], [1])
     with pytest.raises(MicaError, match="--shape N: a"):
-        compile_model(path, shapes={"N": 1})
+        compile_file(path, shapes={"N": 1})

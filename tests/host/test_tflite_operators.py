@@ -20,7 +20,7 @@ import pytest
 from tflite_files import Tflite
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import tflite
 from mica.importer.tflite.operators import OPERATORS
@@ -369,7 +369,7 @@ def difference(case: Case, dtype: str, folder: Path) -> np.ndarray:
     path.write_bytes(build(case, dtype))
     inputs = samples(case, dtype)
     calibration = {f"t{k}": np.stack(x) for k, x in zip(_places(case), zip(*inputs, strict=True), strict=True)}
-    compiled = compile_model(path, calibration if dtype == "float32" else None, warn=FAILS.get(dtype), plain=True)
+    compiled = compile_file(path, calibration if dtype == "float32" else None, warn=FAILS.get(dtype), plain=True)
     loaded, model, found = engine.load(compiled.data), compiled.model, []
     expected = expected_outputs(case, path, inputs, compiled)
     reach = max(float(np.ptp([w[k] for w in expected])) for k in range(len(expected[0]))) if dtype == "float32" else 1.0
@@ -453,7 +453,7 @@ def test_int16_is_warned_of(dtype: str, tmp_path: Path) -> None:
     case = next(c for c in ALL if c.kind == "BATCH_MATMUL" and c.label == c.kind)
     path, said = tmp_path / "net.tflite", []
     path.write_bytes(build(case, dtype))
-    compile_model(path, warn=said.append)
+    compile_file(path, warn=said.append)
     if dtype == "int8":
         assert said == []
     else:

@@ -17,7 +17,7 @@ from nets import MODELS
 from tflite_speech import BANDS, FRAME, flexbuffer, speech, speech_to_reals
 
 from mica.cli.main import main
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError, Unsupported
 from mica.importer.tflite import as_onnx
 from mica.importer.tflite.flatbuffer import Damaged
@@ -54,7 +54,7 @@ def sounds(n: int = 200) -> list[np.ndarray]:
 def packed(data: bytes, folder: Path, calibration: Mapping[str, np.ndarray] | None = None) -> Compiled:
     path = folder / "speech.tflite"
     path.write_bytes(data)
-    return compile_model(path, calibration)
+    return compile_file(path, calibration)
 
 
 def answers(compiled: Compiled, xs: Sequence[np.ndarray]) -> np.ndarray:
@@ -102,7 +102,7 @@ def test_the_interpreter_again(tmp_path: Path) -> None:
 
 @needs_files
 def test_the_preprocessor_of_micro_speech() -> None:
-    compiled = compile_model(PREPROCESSOR)
+    compiled = compile_file(PREPROCESSOR)
     for word, crc in RECORDINGS.items():
         assert zlib.crc32(answers(compiled, frames(word)).tobytes()) == crc, word
 
@@ -118,7 +118,7 @@ def test_rounded_in_another_way(tmp_path: Path) -> None:
     warnings: list[str] = []
     path = tmp_path / "speech.tflite"
     path.write_bytes(speech(add=0))
-    found = answers(compile_model(path, warn=warnings.append), sounds())
+    found = answers(compile_file(path, warn=warnings.append), sounds())
     assert "some differ from the file's by one step" in warnings[-1]
     exact = answers(packed(speech(), tmp_path), sounds())
     np.testing.assert_array_equal(found, exact)  # (v * 256 + 333) / 666; without 333 it is the same, or one less

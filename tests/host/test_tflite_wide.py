@@ -11,7 +11,7 @@ from tflite_files import Tflite, cut_out
 from tflite_nets import CONV, NETS
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.importer.tflite.model import Model, read
 
 SHAPES = ([1, 12, 12, 2], [1, 12, 12, 8], [1, 6, 6, 8], [1, 6, 6, 16], [1, 3, 3, 16], [1, 144], [1, 10])
@@ -75,7 +75,7 @@ def ranges() -> list[float]:
 def packed(content: bytes, folder: Path) -> Compiled:
     path = folder / "net.tflite"
     path.write_bytes(content)
-    return compile_model(path, warn=no_warning)
+    return compile_file(path, warn=no_warning)
 
 
 def answers(compiled: Compiled, xs: list[np.ndarray]) -> list[np.ndarray]:
@@ -221,7 +221,7 @@ def test_what_has_no_kernel_of_int16_is_int8(bias: int, tmp_path: Path) -> None:
     """Between layers of int16, with a warning that names it; a bias of 31 bits is exact."""
     path, said = tmp_path / "net.tflite", []
     path.write_bytes(mixed(bias))
-    compiled = compile_model(path, warn=said.append)
+    compiled = compile_file(path, warn=said.append)
     assert said == ["int16 tensors become int8, the same range in steps 256 times larger: 't2'; see the quality line"]
     kernels = ["conv2d_s16", "narrow_s8", "matmul_s8", "widen_s16", "conv2d_s16"]
     assert [s.kernel for s in compiled.model.steps] == kernels
@@ -237,6 +237,6 @@ def test_a_bias_that_32_bits_do_not_hold(tmp_path: Path) -> None:
     """Its layer computes in int8, as all of them once did."""
     path, said = tmp_path / "net.tflite", []
     path.write_bytes(mixed(2**33))
-    compiled = compile_model(path, warn=said.append)
+    compiled = compile_file(path, warn=said.append)
     assert [s.kernel for s in compiled.model.steps] == ["conv2d_s8", "matmul_s8", "widen_s16", "conv2d_s16"]
     assert len(said) == 1 and said[0].startswith("int16 tensors become int8")

@@ -19,7 +19,7 @@ from tflite_files import Tflite
 from tflite_lstm import HIDDEN, Layer, X
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.exporter import export
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.integers import Output
@@ -45,7 +45,7 @@ MICRO = [[2053, 13207, -14517, 1422], [-4208, 2013, -14068, 10641], [352, -5556,
 def packed(layer: Layer, folder: Path, warn: Callable[[str], None] = no_warning) -> Compiled:
     path = folder / "net.tflite"
     path.write_bytes(layer.content())
-    return compile_model(path, warn=warn)
+    return compile_file(path, warn=warn)
 
 
 def of_engine(compiled: Compiled, xs: list[np.ndarray]) -> np.ndarray:
@@ -190,7 +190,7 @@ def test_a_state_of_int16_on_another_scale(tmp_path: Path) -> None:
     net.operator("SUB", [x, h], [y], "SubOptions", {"activation": 0})
     path = tmp_path / "net.tflite"
     path.write_bytes(net.bytes([x, h], [y]))
-    compiled = compile_model(path, warn=no_warning, states=[("h", "y")])
+    compiled = compile_file(path, warn=no_warning, states=[("h", "y")])
     assert [s.kernel for s in compiled.model.steps] == ["binary_s16"] * 3
     rng = np.random.default_rng(12)
     xs, kept = [rng.integers(-8000, 8000, (1, 8)).astype(np.int16) for _ in range(6)], np.zeros((1, 8))

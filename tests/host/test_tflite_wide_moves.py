@@ -14,7 +14,7 @@ from tflite_files import Tflite
 from tflite_nets import NETS
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.exporter import export
 from mica.importer.tflite.model import read
 from mica.reference.executor import ReferenceModel
@@ -30,7 +30,7 @@ def ints(*values: Any) -> Array:
 def compiled(content: bytes, folder: Path, said: list[str] | None = None) -> Compiled:
     path, warnings = folder / "net.tflite", [] if said is None else said
     path.write_bytes(content)
-    result = compile_model(path, warn=warnings.append, plain=True)
+    result = compile_file(path, warn=warnings.append, plain=True)
     assert said is not None or not warnings
     return result
 

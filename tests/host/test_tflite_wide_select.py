@@ -11,7 +11,7 @@ import pytest
 from tflite_files import Tflite
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.exporter import export
 from mica.reference.executor import ReferenceModel
 
@@ -29,7 +29,7 @@ def no_warning(text: str) -> None:
 def compiled(content: bytes, folder: Path, warn: Callable[[str], None] = no_warning) -> Compiled:
     path = folder / "net.tflite"
     path.write_bytes(content)
-    c = compile_model(path, warn=warn, plain=True)
+    c = compile_file(path, warn=warn, plain=True)
     export(c.model)  # what `info --onnx` does
     return c
 

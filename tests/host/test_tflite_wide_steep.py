@@ -10,7 +10,7 @@ import pytest
 from tflite_files import Tflite
 
 from mica import engine
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.exporter import export
 from mica.reference.executor import ReferenceModel
 
@@ -27,7 +27,7 @@ def function(kind: str, sx: float, sy: float, folder: Path) -> Compiled:
     x, y = net.tensor(EVERY.shape, "int16", sx), net.tensor(EVERY.shape, "int16", sy)
     net.operator(kind, [x], [y])
     path.write_bytes(net.bytes([x], [y]))
-    return compile_model(path, warn=no_warning, plain=True)
+    return compile_file(path, warn=no_warning, plain=True)
 
 
 def run(c: Compiled, x: Array) -> Array:

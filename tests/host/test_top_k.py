@@ -9,7 +9,7 @@ import pytest
 from nets import Net, truth
 from onnx import TensorProto
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
@@ -53,7 +53,7 @@ def test_the_largest(tmp_path: Path, k: int, axis: int, largest: int, outputs: s
     x = rng.integers(-100, 100, (8, 2, 5, 3)).astype(np.float32)
     x[0].flat[0], x[0].flat[1] = -128, 127
     x[1] = x[1, :, :1, :1]
-    with HostRunner(compile_model(net.save(tmp_path), {"x": x}, plain=True).data) as runner:
+    with HostRunner(compile_file(net.save(tmp_path), {"x": x}, plain=True).data) as runner:
         tensors = [runner.model.tensors[t] for t in runner.model.outputs]
         for one in x:
             expected = list(truth(net, {"x": one}).values())
@@ -67,7 +67,7 @@ def test_what_a_shape_does_not_hold(tmp_path: Path) -> None:
     net.add("TopK", net.input([2, 5, 3]), net.const(np.array([6])), outputs=["v", "i"], name="best", axis=1)
     net.output("v", [2, 6, 3])
     with pytest.raises(MicaError) as e:
-        compile_model(net.save(tmp_path))
+        compile_file(net.save(tmp_path))
     assert "\n" not in str(e.value)
 
 
@@ -82,7 +82,7 @@ def test_other_numbers_at_the_places(tmp_path: Path) -> None:
     feeds = {name: rng.integers(-128, 128, (8, 1, 40)).astype(np.float32) for name in ("scores", "sizes")}
     for values in feeds.values():
         values[0].flat[0], values[0].flat[1] = -128, 127
-    with HostRunner(compile_model(net.save(tmp_path), feeds, plain=True).data) as runner:
+    with HostRunner(compile_file(net.save(tmp_path), feeds, plain=True).data) as runner:
         tensor = runner.model.tensors[runner.model.outputs[0]]
         for i in range(8):
             one = {name: values[i] for name, values in feeds.items()}

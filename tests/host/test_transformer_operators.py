@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
@@ -130,7 +130,7 @@ def test_as_onnx_runtime(name: str, tmp_path: Path) -> None:
     path.write_bytes(content)
     made = session(content)
     feeds = {i.name: normal(40, *i.shape, seed=k) for k, i in enumerate(made.get_inputs())}
-    with HostRunner(compile_model(path, feeds, plain=True).data) as runner:
+    with HostRunner(compile_file(path, feeds, plain=True).data) as runner:
         tensors = [runner.model.tensors[t] for t in runner.model.outputs]
         samples = [{name: a[k] for name, a in feeds.items()} for k in range(40)]
         found = [runner.run([runner.quantise(list(one.values()))])[0] for one in samples]
@@ -188,7 +188,7 @@ def test_a_step_of_a_decoder(attrs: dict[str, object], tmp_path: Path) -> None:
     _, calibration = run_decoder(content, normal(20, 16, seed=9))
     x = normal(20, 16, seed=10)
     expected, _ = run_decoder(content, x)
-    compiled: Compiled = compile_model(path, calibration, states=[("k0", "k1"), ("v0", "v1")], plain=True)
+    compiled: Compiled = compile_file(path, calibration, states=[("k0", "k1"), ("v0", "v1")], plain=True)
     assert [s.kernel for s in compiled.model.steps].count("attend_s8") == 1
     assert not any(s.kernel == "softmax_s8" for s in compiled.model.steps)
     with HostRunner(compiled.data) as runner:
@@ -209,5 +209,5 @@ def test_refused(attrs: dict[str, object], said: str, tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(decoder(**attrs))
     with pytest.raises(MicaError) as e:
-        compile_model(path)
+        compile_file(path)
     assert said in str(e.value)

@@ -18,7 +18,7 @@ from nets import MODELS, Net, session
 from mica import engine
 from mica.calibration import read_arrays
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.exporter import DOMAIN, export
 from mica.format.codec import ModelFile, decode
 from mica.format.values import dequantise_f32, dequantise_output, quantise_input
@@ -96,7 +96,7 @@ def test_reference_models(name: str, kind: str) -> None:
     if not MODELS.is_dir():
         pytest.skip(f"{MODELS} is missing: the reference models are not part of the repository")
     path = MODELS / "tflite" / f"{name}_int8.tflite" if kind == "tflite" else MODELS / name / "model_qdq.onnx"
-    compiled = compile_model(path)
+    compiled = compile_file(path)
     t = compiled.model.tensors[compiled.model.inputs[0]]
     data = read_arrays(MODELS / name / "eval.npz")
     x = (data["x"][:: max(1, len(data["x"]) // 50)].astype(np.float32) * data["scale"] + data["offset"]).astype(
@@ -145,7 +145,7 @@ def test_other_kinds(name: str, tmp_path: Path) -> None:
     net.output(NETS[name](net))
     rng = np.random.default_rng(0)
     calibration = {i.name: np.concatenate([s[i.name][None] for s in net.samples(6)])[:, 0] for i in net.inputs}
-    compiled = compile_model(net.save(tmp_path), calibration)
+    compiled = compile_file(net.save(tmp_path), calibration)
     assert not any(n.domain == DOMAIN for n in export(compiled.model).graph.node)
     hold(compiled.data, [inputs_of(compiled.model, rng) for _ in range(20)])
 
@@ -159,7 +159,7 @@ def test_a_state_is_an_input_and_an_output_more(tmp_path: Path) -> None:
     net.output(total)
     rng = np.random.default_rng(0)
     samples = rng.standard_normal((9, 4)).astype(np.float32)
-    compiled = compile_model(net.save(tmp_path), {"x": samples}, states=[("h", "sum")])
+    compiled = compile_file(net.save(tmp_path), {"x": samples}, states=[("h", "sum")])
     made = session(export(compiled.model))
     model, loaded = compiled.model, engine.load(compiled.data)
     (state,) = (i for i in made.get_inputs() if i.name != "x")
@@ -177,7 +177,7 @@ def test_a_state_is_an_input_and_an_output_more(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     net = Net()
     net.output(net.add("Softmax", net.add("Gemm", net.input([1, 8]), net.random(8, 3), name="dense"), axis=-1))
-    (tmp_path / "m.mica").write_bytes(compile_model(net.save(tmp_path)).data)
+    (tmp_path / "m.mica").write_bytes(compile_file(net.save(tmp_path)).data)
     words = ["info", str(tmp_path / "m.mica"), "--onnx", str(tmp_path / "out.onnx"), "--json"]
     assert main(words) == 0
     assert json.loads(capsys.readouterr().out)["onnx"] == str(tmp_path / "out.onnx")
@@ -195,7 +195,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(words) == 0
     capsys.readouterr()
     # It is a model that mica packs again, with the same scales.
-    again = compile_model(tmp_path / "out.onnx").model
+    again = compile_file(tmp_path / "out.onnx").model
     first = decode((tmp_path / "m.mica").read_bytes())
     for a, b in zip([*first.inputs, *first.outputs], [*again.inputs, *again.outputs], strict=True):
         assert first.tensors[a].scale == again.tensors[b].scale

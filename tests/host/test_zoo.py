@@ -14,7 +14,7 @@ import pytest
 import zoo
 from nets import MODELS, Net
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.importer import import_onnx
 from mica.ir.graph import Graph
 
@@ -37,7 +37,7 @@ def test_arena_of_whole_networks(tmp_path: Path) -> None:
         path = NETS[name]().save(tmp_path, f"{name}.onnx") if name in NETS else MODELS / name / "model.onnx"
         g = import_onnx(path)
         sample = {i: np.random.default_rng(0).random((1, *g.value(i).shape), np.float32) for i in g.inputs}
-        p = compile_model(path, sample).plan
+        p = compile_file(path, sample).plan
         bound = "its lower bound" if p.arena_bytes == p.lower_bound else f"lower bound {p.lower_bound:,}"
         before = activation_bytes(g)
         saved[name], fused[name] = before / p.arena_bytes, p.activation_bytes / p.arena_bytes

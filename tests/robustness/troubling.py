@@ -18,7 +18,7 @@ from usermod_models import golden, golden_state, small, two
 from mica.link.board import Link, BoardError
 from mica.link.targets import open_board
 from mica.format import codec
-from mica.compiler import compile_model
+from mica.compile import compile_file
 
 
 def put_models(board: Link) -> None:
@@ -74,7 +74,7 @@ def one_round(name: str, seed: int) -> dict[str, int]:
 
 def board_with_digits() -> Link:
     """A virtual Pico for cores(), with its models in its /rom."""
-    digits = compile_model(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
+    digits = compile_file(ROOT / "host_tools" / "mica" / "demo" / "digits.onnx", plain=True).data
     return open_board("RPI_PICO@emu", rom_files={"digits.mica": digits, "small.mica": codec.encode(small())})
 
 

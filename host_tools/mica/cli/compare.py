@@ -15,7 +15,7 @@ import numpy as np
 
 from mica.boards import load_board
 from mica.cli import target, text
-from mica.cli.pack import parse_shapes
+from mica.cli.model_options import parse_shapes
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps

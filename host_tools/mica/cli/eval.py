@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mica import front_ends, sounds
+from mica import front_ends
 from mica.cli import hearing, target, text
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
-from mica.kernels import wide
-from mica.run import evaluation, likelihood, pictures, sound
-from mica.run.confusion import MOST_CLASSES, Confusion, confusion
-from mica.run.evaluation import Dataset, Score
+from mica.run import evaluation, likelihood, pictures, scores, sound
+from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
 from mica.run.hearing import recordings
-from mica.run.runner import Runner
 
 MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed
@@ -64,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
             seen = pictures.input_of(runner.model, args.data)
             data = pictures.read_folder(args.data, runner.model)
         data = sound.read_folder(args.data, runner.model) if data is None else data
-        result = compare(data.first(args.samples), runner, float_model, seen)
+        with text.watch() as watch:
+            result = scores.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
     if args.json:
         text.emit_json(result)
     else:
@@ -120,53 +117,6 @@ def _float_model(path: str, model: ModelFile) -> FloatModel:
         return plain
     front_end, _ = front_ends.of_input(model.metadata["frontend"], tuple(plain.shape), f"the input of {path}")
     return FloatModel(path, front_end)
-
-
-def compare(
-    data: Dataset, runner: Runner, float_model: FloatModel | None, seen: pictures.PictureInput | None = None
-) -> dict[str, Any]:
-    """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
-    evaluation.check_labels(data, runner.model)
-    given = runner.model.tensors[runner.model.inputs[0]]
-    shape = given.dims
-    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in runner.model.steps):
-        data = replace(data, x=sounds.as_reals(data.x, given.scale))
-
-    def predict(x: np.ndarray) -> np.ndarray:
-        return runner.predict(seen.quantised(x) if seen else x)
-
-    def predict_float(x: np.ndarray) -> np.ndarray:
-        assert float_model is not None
-        return float_model.predict(seen.real(x) if seen else x)
-
-    score = _score(data, shape, predict, f"evaluating on {runner.target}")
-    result: dict[str, Any] = {
-        "target": runner.target,
-        "metric": score.metric,
-        "value": score.value,
-        "samples": len(data),
-        "inferences": score.inferences,
-        "float_value": None,
-        "agreement": None,
-        "confusion": None,
-        "classes": None,
-    }
-    if score.metric == "top1":
-        found = confusion(data.y, score.decisions, score.classes)
-        names = runner.model.metadata.get("labels", "").split("\n")
-        result["classes"] = found.figures(names if len(names) == len(found.counts) else ())
-        if len(found.counts) <= MOST_CLASSES:
-            result["confusion"] = found.counts.tolist()
-    if float_model is not None:
-        reference = _score(data, shape, predict_float, "evaluating the float model")
-        result["float_value"] = reference.value
-        result["agreement"] = evaluation.agreement(score, reference)
-    return result
-
-
-def _score(data: Dataset, shape: tuple[int, ...], predict: evaluation.Predict, what: str) -> Score:
-    with text.Progress(what, "samples") as progress:
-        return evaluation.evaluate(data, shape, predict, progress)
 
 
 def report(r: dict[str, Any]) -> str:

@@ -1,22 +1,25 @@
-"""mica fit: whether a model fits a board and what it will take there, before anything is flashed.
+"""mica fit: RAM, flash and time of a model on a board, before anything is flashed.
 
-MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack`; without --calib its weights and ranges
-are made up quickly, which changes neither RAM nor time. Exit code 0: it fits; 2: it does not. Times are predicted from steps that were
-measured in an emulator; waiting for flash comes on top.
+MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options. Exit code 0: it
+fits; 2: it does not. Times are predicted from steps that were measured in an emulator; waiting for flash comes on top.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from mica.boards import BoardSpec, load_board
-from mica.cli import proposal, target, text
+from mica.cli import model_options, target, text
 from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
-from mica.errors import MicaError, Unsupported
+from mica.errors import Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
+
+if TYPE_CHECKING:
+    from mica.compile.board_fit import Proposal
 
 JSON_KEYS = (
     "file, board, fits, reasons[], notes[], ram, flash, time (unit, total, overhead, error, milliseconds, "
@@ -28,23 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`")
     parser.add_argument("--layers", action="store_true", help="what every layer will take")
-    parser.add_argument(
-        "--calib", metavar="X.npz", help="of an .onnx or .tflite file: samples of real inputs, as for mica pack"
-    )
-    parser.add_argument(
-        "--shape", metavar="NAME=N", action="append", default=[], help="of an .onnx file: size of a dynamic dimension"
-    )
-    target.add_custom(parser)
+    model_options.add_arguments(parser, board=False)
 
 
 def run(args: argparse.Namespace) -> int:
     board = load_board(args.board)
-    table = Table.read()
     try:
         model, data, proposed = _model(args, board)
     except Unsupported as e:
         return _refused(e, args, board)
-    prediction = predict(model, data, board, table)
+    prediction = predict(model, data, board, Table.read())
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
     if args.json:
@@ -54,48 +50,24 @@ def run(args: argparse.Namespace) -> int:
     return 0 if prediction.fits else Unsupported.exit_code
 
 
-def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, proposal.Proposal | None]:
+def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, Proposal | None]:
     """The model as it would be packed for the board, and what makes it fit. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
-        for option in ("calib", "shape"):
-            if getattr(args, option):
-                raise MicaError(f"--{option} is for .onnx and .tflite files; {args.model} is packed already")
+        model_options.refuse(args)
         data = target.read_model(args.model)
         try:
             return decode(data), data, None
         except FormatError as e:
             raise e.at(args.model) from None
-    from mica.calibration import load_calibration
-    from mica.cli.pack import parse_shapes
-    from mica.compiler import Compiled, compile_model
-    from mica.importer import import_model
-    from mica.ir.graph import Graph
+    from mica.compile import board_fit, stages
     from mica.quantise.choose_bits import Bits
 
-    custom = target.custom_of(args)
-    shapes = parse_shapes(args.shape)
-    imported = import_model(args.model, shapes, custom)
-    calibration = None
-    if args.calib:
-        sizes = {name: imported.value(name).shape for name in imported.inputs}
-        calibration = load_calibration(args.calib, imported.inputs, sizes)
-
-    def compiled_with(bits: Bits | None, graph: Graph | None = None) -> Compiled:
-        return compile_model(
-            args.model,
-            calibration,
-            shapes,
-            plain=True,
-            scratch_limit=board.scratch,
-            imported=graph,
-            custom=custom,
-            bits=bits,
-        )
-
-    compiled = compiled_with(None, imported)
-    found = proposal.find(compiled, lambda: compiled_with(Bits()), board)
-    chosen = compiled if found is None else found.compiled
-    return chosen.model, chosen.data, found
+    job = model_options.job_of(args, board)
+    with text.watch() as watch:
+        state = stages.run(job, watch)
+        proposed = board_fit.proposal(state, lambda: stages.run(replace(job, bits=Bits()), watch), board)
+    chosen = state.compiled if proposed is None else proposed.compiled
+    return chosen.model, chosen.data, proposed
 
 
 def _refused(e: Unsupported, args: argparse.Namespace, board: BoardSpec) -> int:

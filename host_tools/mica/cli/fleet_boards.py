@@ -35,7 +35,7 @@ from mica.fleet.store import Store
 from mica.format import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
-from mica.run import evaluation
+from mica.run import evaluation, scores
 from mica.toolchain.build import build
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -249,8 +249,8 @@ def _terms(args: argparse.Namespace) -> Terms:
 
 def evaluate(args: argparse.Namespace) -> int:
     data = evaluation.load(args.data).first(args.samples)
-    with _open(args) as runner:
-        result = eval_command.compare(data, runner, None)
+    with _open(args) as runner, text.watch() as watch:
+        result = scores.compare(data, runner, None, watch.progress)
     if args.json:
         text.emit_json(result)
     else:

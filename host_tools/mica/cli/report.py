@@ -30,10 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mica.cli.eval import compare
     from mica.report.facts import facts
     from mica.report.page import Report
-    from mica.run import evaluation
+    from mica.run import evaluation, scores
     from mica.run.host import HostRunner
 
     output = Path(args.output) if args.output else Path(args.model).with_suffix(".html")
@@ -47,8 +46,8 @@ def run(args: argparse.Namespace) -> int:
         raise e.at(args.model) from None
     found = facts(model, blob, args.board or BOARDS)
     if data is not None:
-        with HostRunner(blob, custom) as runner:
-            found["evaluation"] = compare(data, runner, None)
+        with HostRunner(blob, custom) as runner, text.watch() as watch:
+            found["evaluation"] = scores.compare(data, runner, None, watch.progress)
     page = Report(found, model).html().encode()
     outputs.write(output, page)
     if args.json:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
-from collections.abc import Sequence
-from typing import Any, TextIO
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 from mica.printable import printable
+
+if TYPE_CHECKING:
+    from mica.compile import Watch
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], right: str = "") -> str:
@@ -93,3 +97,26 @@ class Progress:
         if self.open_line and self.tty:
             self.stream.write("\r\x1b[K")
             self.stream.flush()
+
+
+UNITS = {"four bits": "layers"}  # what a stage of a compile counts; all others count samples
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[Watch]:
+    """The hooks of a compile: progress, warnings and notes on stderr."""
+    from mica.compile import Watch
+
+    with contextlib.ExitStack() as lines:
+        shown: dict[str, Progress] = {}
+
+        def progress(what: str, done: int, of: int) -> None:
+            if what not in shown:
+                shown[what] = lines.enter_context(Progress(what, UNITS.get(what, "samples")))
+            shown[what](done, of)
+
+        yield Watch(
+            progress,
+            lambda line: print(f"mica: warning: {line}", file=sys.stderr),
+            lambda line: print(f"mica: {line}", file=sys.stderr),
+        )

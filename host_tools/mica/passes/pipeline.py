@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
 from mica import knobs
@@ -123,6 +122,5 @@ def _run(g: Graph, passes: tuple[tuple[str, Pass], ...], checker: Callable[[Grap
         check.structure(g, name)
         if checker is not None:
             checker(g)
-        if knobs.DUMP:
-            print(f"--- after {name}\n{g}", file=sys.stderr)
+        knobs.dump(name, g)
     return g

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from mica import engine
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.reference.executor import ReferenceModel
 from mica.toolchain import mip_package, natmod
 
@@ -23,7 +23,7 @@ model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir
 onnx.save(model, FOLDER / "hardmax.onnx")
 
 rng = np.random.default_rng(0)
-packed = compile_model(FOLDER / "hardmax.onnx", {"x": rng.uniform(-1, 1, (32, 3, 5)).astype(np.float32)})
+packed = compile_file(FOLDER / "hardmax.onnx", {"x": rng.uniform(-1, 1, (32, 3, 5)).astype(np.float32)})
 assert [s.kernel for s in packed.model.steps] == ["lut_s8", "hardmax_s8"]
 x = rng.permutation(15).reshape(1, 3, 5).astype(np.int8) * 8
 assert engine.AVAILABLE

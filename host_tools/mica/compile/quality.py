@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from mica import engine
-from mica.compiler import Compiled, trial
+from mica.compile.quantising import trial
+from mica.compile.state import Compiled
 from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.format.names import clean

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica import engine
-from mica.compiler import Compiled
+from mica.compile.state import Compiled
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
 from mica.ir.exact_inputs import exact_inputs
 from mica.ir.graph import Node, Quant

@@ -1,0 +1,340 @@
+"""The options that describe a model, for all commands that take one, and the `Job` that they make.
+
+`pack`, `fit`, `compare`, `report` and `fleet cut` share them, so all of them see the same model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mica.calibration import Pixels
+from mica.cli import target
+from mica.errors import MicaError
+from mica.format.schema import PICTURE_COLOURS
+from mica.passes.streaming import Window
+from mica.printable import printable
+from mica.quantise.choose_bits import Bits
+from mica.quantise.tune import AUTO, CHOICES
+
+if TYPE_CHECKING:
+    from mica.boards import BoardSpec
+    from mica.compile import Job, Ram
+
+WEIGHTS = ("8", "4", "auto")
+ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's own, and golden vectors
+
+# Of these options the file's bytes depend; `mica pack` has more, which say where it writes and what it prints.
+_FLAGS = ("plain", "feed")
+_LISTS = ("shape", "state", "window", "custom")
+
+
+def add_arguments(parser: argparse.ArgumentParser, board: bool = True) -> None:
+    """board: whether --board is one of them."""
+    data = parser.add_argument_group("samples and accuracy")
+    data.add_argument(
+        "--calib",
+        metavar="X.npz",
+        help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
+        "or a folder of .npy, .npz, PNG, JPEG or .wav files",
+    )
+    data.add_argument(
+        "--calib-method",
+        choices=CHOICES,
+        default=AUTO,
+        help="how ranges are found; auto, the default: for each tensor what gives the smallest measured error",
+    )
+    data.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
+    data.add_argument(
+        "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
+    )
+    _add_inputs(parser.add_argument_group("inputs"))
+    _add_memory(parser.add_argument_group("memory"), board)
+    _add_streaming(parser.add_argument_group("streaming"))
+    file = parser.add_argument_group("what the file holds")
+    file.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
+    file.add_argument("--name", help="name of the model; default: the file's")
+    file.add_argument(
+        "--tokens",
+        metavar="FILE[,begin=N][,end=N][,space][,merges]",
+        help="a language model: its vocabulary, a JSON list of pieces or a tokenizer.json, goes into the file; tokens that stand "
+        "before a text and end it; whether a space stands before a text; whether the pieces of a list are merged in its order (BPE)",
+    )
+    file.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
+    file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
+    target.add_custom(parser)
+
+
+def _add_inputs(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
+    group.add_argument(
+        "--picture",
+        choices=PICTURE_COLOURS,
+        help="the input is a picture of these colours, which the file says, so that cameras' frames and picture files fit it; with "
+        "--calib a folder of pictures that is told from the input's channels",
+    )
+    group.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
+    group.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
+    group.add_argument(
+        "--frontend",
+        metavar="KIND:WORDS",
+        help="the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,..., features:KEY=VALUE,... "
+        "(GUIDE.md)",
+    )
+
+
+def _add_memory(group: argparse._ArgumentGroup, board: bool) -> None:
+    if board:
+        group.add_argument(
+            "--board",
+            metavar="B",
+            help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
+        )
+    group.add_argument(
+        "--ram",
+        metavar="N[K]",
+        help="bytes for tensors and scratch together: where that is too little for layer after layer, layers run in strips, "
+        "some rows of each in turn",
+    )
+    group.add_argument(
+        "--feed",
+        action="store_true",
+        help="the input comes row by row, from a buffer of the caller's or from a function such as a sensor's, and is no tensor "
+        "of the model's; for pictures with channels last",
+    )
+    group.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        default="8",
+        help="bits of a weight: 4 for all large layers but depthwise ones, in half of their flash; or auto, 4 where it costs least, "
+        "with --size or --loss, or as a --board needs",
+    )
+    group.add_argument("--size", metavar="N[K]", help="with --weights auto: bytes that the file may take")
+    group.add_argument(
+        "--loss",
+        metavar="DB",
+        help="with --weights auto: dB by which the outputs' noise may grow on samples of --calib",
+    )
+
+
+def _add_streaming(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--state",
+        metavar="IN=OUT",
+        action="append",
+        default=[],
+        help="this input and output are one tensor that lives from run to run, 0 at first; samples of --calib "
+        "are then consecutive runs; pairs such as past_X and present_X are found by their names, unless it is `none`",
+    )
+    group.add_argument(
+        "--window",
+        metavar="INPUT[:AXIS]=N",
+        action="append",
+        default=[],
+        help="the input slides; a run is given N new rows (axis 0 is the batch; default: the first that is "
+        "longer than 1), and so is each sample of --calib",
+    )
+    group.add_argument(
+        "--stream",
+        metavar="INPUT[:AXIS]=N",
+        help="as --window, and layers compute what is new: convolutions without padding along that axis keep the rows that they need. "
+        "The answers are those of the whole window; samples of --calib are whole windows",
+    )
+
+
+def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None = None) -> Job:
+    """Everything that the options say of the model at `model`, by default that of the command. Raises MicaError."""
+    from mica.compile import Job
+    from mica.format import signature
+    from mica.importer import vocabulary
+    from mica.run import evaluation
+
+    return Job(
+        model=Path(model or args.model),
+        samples=args.calib,
+        shapes=parse_shapes(args.shape),
+        metadata={"command": command(args), **({"name": args.name} if args.name else {})},
+        labels=args.labels or (),
+        board=board,
+        ram=_ram(args, board),
+        bits=_bits(args, board),
+        calib_method=args.calib_method,
+        plain=args.plain,
+        states=_states(args.state),
+        windows=tuple(_window(text) for text in args.window),
+        step=_window(args.stream, "--stream") if args.stream else None,
+        front_end=args.frontend,
+        pixels=_pixels(args),
+        picture=bool(args.picture),
+        tokens=vocabulary.read(args.tokens) if args.tokens else None,
+        custom=target.custom_of(args),
+        labelled=evaluation.load(args.eval) if args.eval else None,
+        golden=args.golden,
+        key=signature.read_key(args.key) if args.key else None,
+    )
+
+
+def refuse(args: argparse.Namespace, parser_of: argparse.ArgumentParser | None = None) -> None:
+    """Raises MicaError where an option describes a model that is packed already."""
+    defaults = argparse.ArgumentParser(add_help=False)
+    add_arguments(defaults, board=False)
+    for name, value in vars(defaults.parse_args([])).items():
+        if name != "custom" and getattr(args, name, value) != value:
+            option = "--" + name.replace("_", "-")
+            raise MicaError(f"{option} is for .onnx and .tflite files; {args.model} is packed already")
+
+
+def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:
+    """The files that a job reads, for `outputs.check`."""
+    from mica.calibration import sample_files
+    from mica.importer.onnx_file import external_files
+
+    read: list[tuple[str, str | Path | None]] = [
+        ("the model", args.model),
+        ("the labels", args.labels),
+        ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
+        ("the key", args.key),
+        ("the data of --eval", args.eval),
+        *(("a file of --custom", path) for path in args.custom),
+    ]
+    if args.calib:
+        read += [("the calibration data", path) for path in sample_files(args.calib)]
+    if output.exists():  # to look takes as long as reading the model
+        read += [("a part of the model", path) for path in external_files(args.model)]
+    return read
+
+
+def command(args: argparse.Namespace) -> str:
+    """The command that makes these bytes, for the file: files by their names, without what only tells where or prints."""
+    options: list[tuple[str, Sequence[str]]] = [
+        ("--calib", _file_names(args.calib)),
+        ("--calib-method", [args.calib_method] if args.calib_method != AUTO else []),
+        ("--frontend", [args.frontend] if args.frontend else []),
+        ("--picture", [args.picture] if args.picture else []),
+        ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
+        ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
+        ("--eval", _file_names(args.eval)),
+        ("--shape", args.shape),
+        ("--labels", _file_names(args.labels)),
+        ("--name", [args.name] if args.name else []),
+        ("--board", _file_names(args.board)),
+        ("--ram", [args.ram] if args.ram else []),
+        ("--parts", [args.parts] if getattr(args, "parts", None) else []),
+        ("--weights", [args.weights] if args.weights != "8" else []),
+        ("--size", [args.size] if args.size else []),
+        ("--loss", [args.loss] if args.loss else []),
+        ("--state", args.state),
+        ("--window", args.window),
+        ("--stream", [args.stream] if args.stream else []),
+        ("--tokens", [_file_with_words(args.tokens)] if args.tokens else []),
+        ("--golden", [str(args.golden)] if args.golden else []),
+        ("--custom", _file_names(*args.custom)),
+    ]
+    words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words += ["--feed"] if args.feed else []
+    words += [word for option, values in options for value in values for word in (option, value)]
+    return printable(shlex.join(words))
+
+
+def _file_names(*paths: str | None) -> list[str]:
+    return [Path(path).name for path in paths if path]
+
+
+def _file_with_words(text: str) -> str:
+    """ "dir/vocab.json,begin=1" -> "vocab.json,begin=1"."""
+    file, *words = text.split(",")
+    return ",".join([Path(file).name, *words])
+
+
+def parse_shapes(items: list[str]) -> dict[str, int]:
+    """["N=1"] -> {"N": 1}. Raises MicaError."""
+    shapes = {}
+    for item in items:
+        name, _, size = item.rpartition("=")
+        if not name or not size.isdigit() or int(size) < 1:
+            raise MicaError(f"--shape {item}: expected NAME=N with N a positive number")
+        shapes[name] = int(size)
+    return shapes
+
+
+def _states(items: list[str]) -> tuple[tuple[str, str], ...] | None:
+    """["IN=OUT"] -> pairs; [] -> None: they are found by their names; ["none"] -> none. Raises MicaError."""
+    if items == ["none"]:
+        return ()
+    pairs = []
+    for item in items:
+        source, _, result = item.partition("=")
+        if not source or not result:
+            raise MicaError(f"--state {item}: expected IN=OUT, an input and an output of the model")
+        pairs.append((source, result))
+    return tuple(pairs) or None
+
+
+def _window(text: str, option: str = "--window") -> Window:
+    """INPUT=N or INPUT:AXIS=N. Raises MicaError."""
+    name, _, rows = text.rpartition("=")
+    stem, _, axis = name.rpartition(":")
+    if not (stem and axis.isdecimal()):
+        stem, axis = name, ""
+    if not stem or not rows.isdecimal():
+        raise MicaError(f"{option} {text}: expected INPUT=N or INPUT:AXIS=N with N a positive number")
+    return Window(stem, int(axis) if axis else None, int(rows))
+
+
+def _pixels(args: argparse.Namespace) -> Pixels:
+    found = {}
+    for name in ("scale", "offset"):
+        if (text := getattr(args, f"pixel_{name}")) is not None:
+            try:
+                found[name] = tuple(_number(part) for part in text.split(","))
+            except (ValueError, ZeroDivisionError):
+                raise MicaError(f"--pixel-{name} {text}: expected numbers such as 0.5, 1/255 or 0.1,0.2,0.3") from None
+    return Pixels(**found, colours=args.picture or "")
+
+
+def _number(text: str) -> float:
+    """ "1/255" or "0.5"."""
+    a, slash, b = text.partition("/")
+    return float(a) / float(b) if slash else float(a)
+
+
+def _ram(args: argparse.Namespace, board: BoardSpec | None) -> Ram | None:
+    """The limit of --ram and --feed; None where neither was given. Raises MicaError."""
+    from mica.compile import board_fit
+
+    if args.ram is None:
+        return board_fit.budget(None, board, True) if args.feed else None
+    return board_fit.budget(_bytes("--ram", args.ram, "32000 or 31K"), board, args.feed)
+
+
+def _bits(args: argparse.Namespace, board: BoardSpec | None) -> Bits | None:
+    """--weights, --size and --loss; without a limit `auto` takes what the board has for models. Raises MicaError."""
+    limits = [name for name in ("size", "loss") if getattr(args, name) is not None]
+    if args.weights != "auto":
+        if limits:
+            raise MicaError(f"--{limits[0]} is for --weights auto")
+        return Bits() if args.weights == "4" else None
+    if not limits and board is not None and board.romfs:
+        return Bits(size=board.romfs.size - ROMFS_SPARE)
+    if len(limits) != 1:
+        raise MicaError("--weights auto: expected --size or --loss, one of them, or a --board that has a ROMFS")
+    if args.size is not None:
+        return Bits(size=_bytes("--size", args.size, "500000 or 480K"))
+    try:
+        loss = float(args.loss)
+    except ValueError:
+        loss = -1.0
+    if not 0 <= loss < 200:
+        raise MicaError(f"--loss {args.loss}: expected a number of dB such as 1.5")
+    return Bits(loss=loss)
+
+
+def _bytes(option: str, text: str, examples: str) -> int:
+    """N or NK. Raises MicaError."""
+    number, kilo = (text[:-1], 1024) if text[-1:] in ("K", "k") else (text, 1)
+    if not number.isdecimal() or int(number) * kilo < 1:
+        raise MicaError(f"{option} {text}: expected a number of bytes such as {examples}")
+    return int(number) * kilo

@@ -1,0 +1,84 @@
+"""Stages that find out how the model meets its data: its front end, its states, and inputs that slide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mica import front_ends
+from mica.compile.job import PlacedFrontEnd
+from mica.compile.state import State
+from mica.errors import MicaError
+from mica.ir.front_end import IN_GRAPH
+from mica.pack import ties as state_pairs
+from mica.passes import hear, streaming
+
+
+def recognise(s: State) -> State:
+    """Replaces a front end that the graph holds by one layer; refuses a second one in front of it."""
+    wish = s.job.front_end
+    if wish is not None:
+        if hear.found(s.graph) is not None:
+            text = wish if isinstance(wish, str) else wish.text
+            raise MicaError(f"--frontend {text}: the model has a front end of its own", todo="leave --frontend out")
+        return s
+    found = hear.found(hear.run(s.graph))
+    if found is None:
+        return s
+    if s.job.windows or s.job.step:
+        raise MicaError(
+            f"{'--stream' if s.job.step else '--window'}: '{found[0]}' is sound, of which the model's own front end takes all at once",
+            todo="cut the network behind the features out of the model, and give its front end with --frontend",
+        )
+    s.sound, s.in_graph = PlacedFrontEnd(*found, IN_GRAPH), True
+    return s
+
+
+def find_states(s: State) -> State:
+    """The pairs of the job, else those that are found by their names."""
+    if s.job.states is not None:
+        s.ties = list(s.job.states)
+        return s
+    s.ties = pairs = state_pairs.find(s.graph, s.graph.states)
+    if pairs:
+        shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
+        s.watch.note(f"states found by their names: {shown}; --state none takes none")
+    return s
+
+
+def choose(s: State) -> State:
+    """Reads the description of a front end, for the shape of the input that it stands before."""
+    step = s.job.step
+    sizes = s.fed_inputs()
+    if step is not None and step.name not in sizes:
+        raise MicaError(
+            f"--stream {step.name}={step.rows}: the model has no input '{step.name}'",
+            todo=f"its inputs are {', '.join(sizes)}",
+        )
+    if isinstance(s.job.front_end, PlacedFrontEnd):
+        s.sound = s.job.front_end
+    elif s.job.front_end is not None:
+        s.sound = described(s.job.front_end, sizes, step is not None, bool(s.job.windows))
+    return s
+
+
+def described(text: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windows: bool) -> PlacedFrontEnd:
+    """The front end of a description, before the only input. Raises MicaError.
+
+    step: for a row at a time: pre-emphasis then needs the sample before it. windows: for some rows of an input that keeps the others.
+    """
+    kind = text.partition(":")[0]
+    if (step or windows) and (why := front_ends.OF_WINDOWS.get(kind)):
+        raise MicaError(f"--frontend {text}: {why}", todo="leave --window and --stream out")
+    if windows and (why := front_ends.OF_FRAMES.get(kind)):
+        raise MicaError(f"--frontend {text}: {why}", todo="take --stream in the place of --window")
+    if len(sizes) != 1:
+        raise MicaError(f"--frontend: the model has the inputs {', '.join(sizes)}", todo="expected one")
+    ((name, shape),) = sizes.items()
+    return PlacedFrontEnd(name, *front_ends.of_input(text, shape, f"input '{name}'", step))
+
+
+def pair_states(s: State) -> State:
+    """Inputs of --window become windows that slide, each a state more. Checks all pairs against the graph."""
+    s.ties = [*s.graph.states, *s.ties, *(streaming.window(s.graph, w) for w in s.job.windows)]
+    streaming.check(s.graph, s.ties)
+    return s

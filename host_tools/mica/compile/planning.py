@@ -1,0 +1,77 @@
+"""Stages from the graph of kernels to the packed model: states, memory, bytes, and less memory where a board needs it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mica.compile import board_fit
+from mica.compile.state import Compiled, State
+from mica.errors import MicaError
+from mica.format.codec import encode
+from mica.pack import pack as packing
+from mica.pack.state import hold, with_state
+from mica.pack.tokens import with_tokens
+from mica.plan.budget import within_budget
+from mica.plan.plan import best_plan
+from mica.quantise import noise
+from mica.quantise.stream import stream
+
+
+def keep_states(s: State) -> State:
+    """Rows and noise estimates that steps keep from run to run become states."""
+    keeping = [n.outputs[0] for n in s.graph.nodes if n.op == "LogMel" and n.attrs["front_end"].keeps]
+    s.ties += noise.keep(s.integer, keeping)
+    if s.job.step is not None:
+        s.ties += stream(s.integer, s.job.step).ties
+    if s.job.ram is None:
+        hold(s.integer, s.ties)
+    return s
+
+
+def plan(s: State) -> State:
+    """The order of steps and each tensor's place in the arena, in strips where the job limits RAM."""
+    s.scratch, ram = s.job.scratch, s.job.ram
+    s.integer, s.plan = best_plan(s.integer)
+    if ram is not None:
+        if ram.feed and s.ties:
+            raise MicaError("--feed: a streaming model keeps its input from run to run", todo="pack it without --feed")
+        s.integer, s.plan = within_budget(s.integer, s.plan, ram.bytes, s.scratch, ram.price, ram.feed)
+        s.scratch = s.scratch if s.plan.scratch is None else s.plan.scratch
+    return s
+
+
+def pack(s: State) -> State:
+    """plan -> the model as a file"""
+    model = packing.pack(s.integer, s.plan, s.facts, scratch_limit=s.scratch)
+    if s.ties:
+        model = with_state(model, s.ties)
+        packing.set_scratch(model, s.scratch)
+        # The copies of the state run before and behind the steps of the plan.
+        copied = (len(model.steps) - len(s.plan.steps)) // 2
+        live = s.plan.live_bytes
+        s.plan = replace(s.plan, live_bytes=[*live[:1] * copied, *live, *live[-1:] * copied])
+    if s.job.tokens is not None:
+        model = with_tokens(model, s.job.tokens)
+    s.compiled = Compiled(
+        data=encode(model),
+        model=model,
+        plan=s.plan,
+        core=s.tuned.exact,
+        tuned=s.tuned,
+        integer=s.integer,
+        custom=s.job.custom,
+        made_up=s.calibration is None,
+    )
+    return s
+
+
+def plan_for_board(s: State) -> State:
+    """Layers in strips, where the model does not fit the board's RAM otherwise and nobody limited it."""
+    board, ram = s.job.board, s.job.ram
+    if board is None or (ram is not None and ram.bytes is not None):
+        return s
+    smaller = board_fit.in_strips(s.compiled, board, ram is not None and ram.feed)
+    if smaller is not None:
+        s.compiled, s.strips = smaller.compiled, smaller
+        s.watch.note(f"does not fit {board.name} layer by layer: layers run in strips, as with --ram {smaller.bytes}")
+    return s

@@ -1,0 +1,161 @@
+"""Stages from the source's operators to integers: core operators, samples, ranges, bits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mica.calibration import default_samples, doubts, samples_for
+from mica.compile.state import State
+from mica.format.codec import ModelFile, encode
+from mica.ir.graph import Graph
+from mica.pack.pack import pack
+from mica.pack.state import StateLink, hold, with_state
+from mica.pack.tokens import with_tokens
+from mica.passes import front_end, pipeline, streaming
+from mica.plan.plan import apart
+from mica.quantise import quantise as integers
+from mica.quantise.choose_bits import apply as with_bits
+from mica.quantise.features import balance
+from mica.quantise.params import choose_quants, undetermined
+from mica.quantise.parts import split_outputs
+from mica.quantise.spread import run as spread
+from mica.quantise.tune import Tuned, tune, untouched
+
+
+def lower(s: State) -> State:
+    """graph of the source's operators -> core operators, behind the front end of --frontend"""
+    s.graph = pipeline.run(s.graph)
+    if s.graph.coarser:
+        s.warn(_coarser(s.graph.coarser))
+    if s.sound is not None and not s.in_graph:
+        s.graph = front_end.put(s.graph, s.sound.front, s.sound.name)
+    s.unknown = undetermined(s.graph)  # none in a model that is quantised already
+    return s
+
+
+def sample(s: State) -> State:
+    """One dict of inputs for each sample, with the states that it meets; made-up ones where there are none."""
+    if s.unknown and s.calibration is None:
+        s.warn(_made_up(s.graph, s.unknown))
+    s.samples = _samples(s)
+    if s.unknown and s.calibration is not None:
+        s.graph = balance(s.graph, s.samples, [name for tie in s.ties for name in tie])
+    return s
+
+
+def split(s: State) -> State:
+    """Outputs whose parts have ranges of very different sizes become several."""
+    if s.unknown:
+        s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.ties})
+    if s.calibration is not None:
+        for doubt in doubts(s.graph, s.samples, {source for source, _ in s.ties}):
+            s.warn(doubt)
+    return s
+
+
+def equalise(s: State) -> State:
+    """Channels of one tensor made alike across layers, where samples can tell."""
+    if s.unknown and s.calibration is not None and not s.job.plain:
+        s.graph = spread(s.graph, s.samples, s.ties)
+    return s
+
+
+def choose_ranges(s: State) -> State:
+    """The recipe, and each activation's range."""
+    full = s.calibration is not None and not s.job.plain
+    if not s.unknown:
+        s.tuned = untouched(s.graph, s.samples)
+    else:
+        s.tuned = tune(s.graph, s.samples, s.job.calib_method, full, s.progress("calibrating"))
+    _share_scales(s.tuned, s.ties)
+    if s.tuned.unseen is not None and s.tuned.unseen.tuned.graph is not s.tuned.graph:
+        _share_scales(s.tuned.unseen.tuned, s.ties)
+    return s
+
+
+def choose_bits(s: State) -> State:
+    """Weights of four bits, in as many layers as the job's limit needs."""
+    bits = s.job.bits
+    if bits is None:
+        return s
+    given = s.calibration is not None
+    measured = given and not (s.unknown and s.job.plain)
+    handed_on = s.ties if s.job.step is None else []
+    s.tuned = with_bits(
+        s.tuned,
+        s.samples,
+        bits,
+        lambda t: _file_bytes(s, t, handed_on),
+        measured,
+        s.progress("four bits"),
+        s.ties,
+    )
+    return s
+
+
+def quantise(s: State) -> State:
+    """float graph and ranges -> graph of kernels"""
+    s.integer = integers.quantise(s.tuned.graph, s.tuned.ranges)
+    return s
+
+
+def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
+    """A model to measure with: without a search for its plan, and with states as inputs and outputs. Raises Unsupported."""
+    integer = integers.quantise(tuned.graph, tuned.ranges)
+    model = pack(integer, apart(integer), {})
+    return model, encode(model)
+
+
+def _file_bytes(s: State, tuned: Tuned, ties: Sequence[StateLink]) -> int:
+    """The size of the file that these weights give, but for the order of strips."""
+    integer = integers.quantise(tuned.graph, tuned.ranges)
+    hold(integer, ties)
+    model = pack(integer, apart(integer), s.facts)
+    if ties:
+        model = with_state(model, ties)
+    if s.job.tokens is not None:
+        model = with_tokens(model, s.job.tokens)
+    return len(encode(model))
+
+
+def _samples(s: State) -> list[dict[str, np.ndarray]]:
+    """Samples with the states that they meet, one after the other."""
+    core, calibration = s.graph, s.calibration
+    if calibration is None:
+        samples = default_samples(core)
+    else:
+        n = min((len(a) for a in calibration.values() if np.ndim(a)), default=0)
+        zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in s.ties}
+        samples = samples_for(core, {**calibration, **zeros})
+    if s.ties:
+        streaming.play(core, samples, s.ties)
+    return samples
+
+
+def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
+    """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
+    if not ties:
+        return
+    quants = choose_quants(tuned.graph, tuned.ranges)
+    for source, result in ties:
+        if quants[source] != quants[result] and tuned.graph.value(source).quant is None:
+            tuned.graph.value(source).quant = quants[result]
+
+
+def _coarser(names: Sequence[str]) -> str:
+    """The warning that what came as int16 becomes int8."""
+    shown = ", ".join(f"'{n}'" for n in names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"int16 tensors become int8, the same range in steps 256 times larger: {shown}; see the quality line"
+
+
+def _made_up(core: Graph, unknown: Sequence[str]) -> str:
+    """The warning that ranges come from made-up inputs; of a partly quantised model, where."""
+    text = "no --calib: ranges come from made-up inputs; give real samples for real accuracy"
+    makers = {o: node.name for node in core.nodes for o in node.outputs}
+    names = list(dict.fromkeys(makers.get(name, name) for name in unknown))
+    if any(v.quant is not None for v in core.values.values()):
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        text += f". The model leaves open the ranges of: {shown}"
+    return text

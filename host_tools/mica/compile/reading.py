@@ -1,0 +1,55 @@
+"""The first stages: the model file becomes a graph, and files of samples become arrays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from mica import sounds
+from mica.calibration import load_calibration
+from mica.compile.state import State
+from mica.errors import MicaError
+from mica.importer import import_model
+from mica.passes.front_end import SAMPLES
+
+
+def import_graph(s: State) -> State:
+    """file -> graph of the source's operators"""
+    s.graph = import_model(s.job.model, s.job.shapes, s.job.custom)
+    s.operators = [(node.op, node.name) for node in s.graph.nodes]
+    for warning in s.graph.warnings:
+        s.warn(warning)
+    return s
+
+
+def read_samples(s: State) -> State:
+    """A file or folder of samples -> arrays by input name, sound as real numbers where the graph has the front end."""
+    given, sound = s.job.samples, s.sound
+    if given is None:
+        return s
+    arrays = _loaded(s, given) if isinstance(given, str | Path) else given
+    if sound and s.in_graph and sound.name in arrays:
+        arrays = {**arrays, sound.name: sounds.as_reals(arrays[sound.name], sound.front.step)}
+    s.calibration = arrays
+    return s
+
+
+def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
+    """The arrays of a file or folder, for the inputs that the data feeds. Raises MicaError."""
+    rate = s.sound.front.rate if s.sound else 0
+    if s.sound and not s.in_graph:
+        arrays = load_calibration(where, [SAMPLES], {SAMPLES: s.sound.front.input_shape}, s.job.pixels, rate)
+        _check_sound(str(where), arrays[SAMPLES])
+        return arrays
+    sizes = s.fed_inputs()
+    return load_calibration(where, list(sizes), sizes, s.job.pixels, rate)
+
+
+def _check_sound(where: str, x: np.ndarray) -> None:
+    """Raises MicaError where an array holds no int16 samples."""
+    size = float(np.abs(x).max(initial=0))
+    if not size <= 2**15 or (0 < size <= 1):
+        raise MicaError(
+            f"{where}: holds samples of up to {size:.4g}", todo="expected int16 samples, from -32768 to 32767"
+        )

@@ -1,0 +1,69 @@
+"""How well a model answers labelled data, with its confusion matrix, and the float model beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mica import sounds
+from mica.kernels import wide
+from mica.run import evaluation, pictures
+from mica.run.confusion import MOST_CLASSES, confusion
+from mica.run.evaluation import Dataset, Score
+from mica.run.float_model import FloatModel
+from mica.run.runner import Runner
+
+Progress = Callable[[str, int, int], None]  # (what, done, of)
+
+
+def compare(
+    data: Dataset,
+    runner: Runner,
+    float_model: FloatModel | None,
+    progress: Progress,
+    seen: pictures.PictureInput | None = None,
+) -> dict[str, Any]:
+    """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
+
+    def score_of(predict: evaluation.Predict, what: str) -> Score:
+        return evaluation.evaluate(data, shape, predict, lambda done, of: progress(what, done, of))
+
+    evaluation.check_labels(data, runner.model)
+    given = runner.model.tensors[runner.model.inputs[0]]
+    shape = given.dims
+    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in runner.model.steps):
+        data = replace(data, x=sounds.as_reals(data.x, given.scale))
+
+    def predict(x: np.ndarray) -> np.ndarray:
+        return runner.predict(seen.quantised(x) if seen else x)
+
+    def predict_float(x: np.ndarray) -> np.ndarray:
+        assert float_model is not None
+        return float_model.predict(seen.real(x) if seen else x)
+
+    score = score_of(predict, f"evaluating on {runner.target}")
+    result: dict[str, Any] = {
+        "target": runner.target,
+        "metric": score.metric,
+        "value": score.value,
+        "samples": len(data),
+        "inferences": score.inferences,
+        "float_value": None,
+        "agreement": None,
+        "confusion": None,
+        "classes": None,
+    }
+    if score.metric == "top1":
+        found = confusion(data.y, score.decisions, score.classes)
+        names = runner.model.metadata.get("labels", "").split("\n")
+        result["classes"] = found.figures(names if len(names) == len(found.counts) else ())
+        if len(found.counts) <= MOST_CLASSES:
+            result["confusion"] = found.counts.tolist()
+    if float_model is not None:
+        reference = score_of(predict_float, "evaluating the float model")
+        result["float_value"] = reference.value
+        result["agreement"] = evaluation.agreement(score, reference)
+    return result
