@@ -1,3 +1,42 @@
-"""mica: int8 neural networks on MicroPython boards. The host side: compiler, firmware builder, device tools."""
+"""mica: int8 neural networks on MicroPython boards. The host side: compiler, firmware builder, device tools.
+
+    import mica
+    packed = mica.pack("net.onnx", samples, board="RPI_PICO")
+    packed.save("net.mica")
+    mica.load("net.mica").predict(x)
+
+`docs/LIBRARY.md` shows it line by line. The command `mica` calls the same functions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+if TYPE_CHECKING:
+    from mica.compile.packed import Options, Packed, Samples
+    from mica.run.model import Model
 
 __version__ = "0.1.0"
+__all__ = ["__version__", "load", "pack"]
+
+
+def pack(model: str | Path, samples: Samples = None, **options: Unpack[Options]) -> Packed:
+    """Quantises an ONNX or TensorFlow Lite model and packs it for boards.
+
+    samples: real inputs, for the ranges of tensors: an array [n, ...input shape] for a model with one input, a dict of arrays by
+    input name, or a file or folder as for `mica pack --calib`. None takes made-up samples, which costs accuracy.
+    options: `mica.compile.packed.Options` has them with their units.
+    Raises mica.errors.MicaError for wrong input, and mica.errors.Unsupported where the model cannot be packed or does not fit
+    `board`.
+    """
+    from mica.compile import packed
+
+    return packed.pack(model, samples, **options)
+
+
+def load(model: str | Path | bytes) -> Model:
+    """A packed model that runs in this process, from a file or from its bytes. Raises mica.errors.MicaError."""
+    from mica.run.model import Model
+
+    return Model(model)

@@ -22,8 +22,8 @@ from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.format import codec, parts
 from mica.format.codec import GoldenVector, ModelFile
-from mica.pack.parts import as_parts, packed
-from mica.pack.unpack import Unpacked, unpack
+from mica.packing.parts import as_parts, packed
+from mica.packing.unpack import Unpacked, unpack
 from mica.plan.arena import lower_bound
 from mica.plan.cut import Cutter, Piece, best_cuts
 from mica.plan.lifetimes import analyse

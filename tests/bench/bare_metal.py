@@ -27,7 +27,7 @@ from mica.boards import load_board
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
 from mica.isa import Bench, isas
-from mica.pack.pack import set_scratch
+from mica.packing.model import set_scratch
 from mica.reference.executor import ReferenceModel
 from mica.source_lists import listed
 from mica.toolchain.cache import cache_dir

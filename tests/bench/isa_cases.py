@@ -23,7 +23,7 @@ from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
 from mica.format.weights import CODES4, ROWS
 from mica.kernels import KERNEL_BY_NAME
-from mica.pack.pack import set_scratch
+from mica.packing.model import set_scratch
 
 KERNELS = (
     "conv2d_s8",

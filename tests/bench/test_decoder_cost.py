@@ -18,7 +18,7 @@ from mica.cost.table import Table
 from mica.format import codec
 from mica.format.codec import DTYPE_NUMPY, ModelFile
 from mica.importer import import_model
-from mica.pack import ties
+from mica.packing import ties
 
 LM = Path(__file__).resolve().parents[2].parent / "shared" / "models" / "lm"
 STEP = 500  # cycles beside each layer

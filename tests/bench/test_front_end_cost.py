@@ -19,7 +19,7 @@ from mica.errors import MicaError
 from mica.format import codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
-from mica.pack.pack import set_scratch
+from mica.packing.model import set_scratch
 
 # Words of --frontend, the most cycles that a frame may cost, and the most bytes beside the samples.
 FRAMES = [

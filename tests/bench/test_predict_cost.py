@@ -13,7 +13,7 @@ from mica.format.weights import OFFSET_ROWS
 from mica.link.board import Link
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD
-from mica.pack.pack import set_scratch
+from mica.packing.model import set_scratch
 
 # As the autoencoder of MLPerf Tiny.
 WIDTHS = (640, 128, 128, 128, 128, 8, 128, 128, 128, 128, 640)

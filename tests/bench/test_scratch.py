@@ -9,7 +9,7 @@ from bare_metal import CORES, Job
 
 from mica.format import codec
 from mica.format.schema import SCRATCH_LEAST
-from mica.pack.pack import set_scratch
+from mica.packing.model import set_scratch
 
 NAMES = ("vww.pw 128-128 6x6", "res.conv 3x3 64-64 8x8", "vww.dws2 6x6x128", "ad.fc 128-128")
 

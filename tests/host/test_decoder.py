@@ -19,7 +19,7 @@ from mica.compile import Compiled, compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_model, vocabulary
-from mica.pack import ties
+from mica.packing import ties
 from mica.run.golden import most_rows
 from mica.run.host import HostRunner
 from mica.run.text import Wish, generate

@@ -19,7 +19,7 @@ from mica.format import codec
 from mica.format.order import Strip
 from mica.format.schema import FEATURES, FEED
 from mica.format.weights import CODE_BITS
-from mica.pack.pack import pack
+from mica.packing.model import pack
 from mica.plan.groups import cuttable, in_groups
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.strips import plan_within, search

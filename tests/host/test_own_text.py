@@ -12,7 +12,7 @@ import mica.demo
 from mica.calibration import load_calibration, samples_for
 from mica.importer import import_model, import_onnx
 from mica.ir.graph import Graph
-from mica.pack.ties import find
+from mica.packing.ties import find
 from mica.passes import pipeline, streaming
 from mica.quantise import own_text
 from mica.quantise.calibrate import Samples

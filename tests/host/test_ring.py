@@ -15,7 +15,7 @@ from mica.format import tokens
 from mica.format.tokens import Tokens
 from mica.format.values import dequantise_output
 from mica.importer import import_model, vocabulary
-from mica.pack import ties
+from mica.packing import ties
 from mica.reference import functions
 from mica.run.host import HostRunner
 from mica.run.text import run_inputs, tokens_of

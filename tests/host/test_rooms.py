@@ -38,7 +38,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "passes": _GRAPH | {"reference"},
     "quantise": _GRAPH | {"passes", "reference"},
     "plan": _GRAPH,
-    "pack": _GRAPH | {"plan"},
+    "packing": _GRAPH | {"plan"},
     "exporter": _GRAPH,  # for the function that it writes and the importer reads
     "array_files": set(),
     "word_values": {"reference"},
@@ -47,7 +47,6 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "sounds": set(),
     "pictures": _BYTES | {"engine"},
     "calibration": _GRAPH | {"array_files", "pictures", "sounds"},
-    "compiler": _GRAPH | {"calibration", "custom", "importer", "pack", "passes", "plan", "quantise", "sounds"},
     # boards
     "boards": _BYTES,
     "isa": set(),
@@ -58,15 +57,19 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH
-    | {"boards", "calibration", "compiler", "custom", "engine", "importer", "link", "quantise", "reference"}
+    | {"boards", "calibration", "custom", "engine", "importer", "link", "reference"}
     | {"pictures", "sounds"},
+    # the whole compile: from a model file to a .mica, for a board
+    "compile": _GRAPH
+    | {"boards", "calibration", "cost", "custom", "engine", "front_ends", "importer", "packing", "passes", "plan"}
+    | {"quantise", "reference", "report", "run", "sounds"},
     # from a .mica to parts of it: what is cheapest on a board is where they are cut
-    "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "pack", "plan", "run"},
+    "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "packing", "plan", "run"},
     "fleet": _BOARDS | {"cost", "custom", "link", "run", "toolchain"},
     "report": _BYTES | {"boards", "cost"},
     # doors
     "demo": set(),
-    "backend": _BYTES | {"compiler", "run"},
+    "backend": _BYTES | {"compile", "run"},
     "cli": {"*"},
     "__main__": {"cli"},
 }

@@ -19,7 +19,7 @@ from mica.errors import MicaError
 from mica.format import codec
 from mica.format.order import Call, Strip
 from mica.format.schema import SCRATCH_LEAST
-from mica.pack.pack import pack
+from mica.packing.model import pack
 from mica.plan import strips
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.plan import Plan

@@ -20,8 +20,8 @@ from mica.format import codec, tokens
 from mica.format.codec import ModelFile
 from mica.importer import import_model, vocabulary
 from mica.importer.onnx_file import file_sha256
-from mica.pack import ties
-from mica.pack.tokens import with_tokens
+from mica.packing import ties
+from mica.packing.tokens import with_tokens
 from mica.run import likelihood
 from mica.run.host import HostRunner
 from mica.run.open import open_runner

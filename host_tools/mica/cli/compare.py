@@ -1,4 +1,6 @@
-"""mica compare: two packed models side by side: what they take, how well they answer, where they differ.
+"""mica compare: two models side by side: RAM, flash and time, accuracy, and the layers that differ.
+
+A and B are .mica files, or .onnx or .tflite files, which are quantised as by `mica pack` with the same options.
 
 DATA is labelled data as for mica eval, or samples as for mica pack --calib. With --float the errors of both are beside the float
 network; without, those of B beside A. Time is predicted for --board.
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mica.boards import load_board
-from mica.cli import target, text
+from mica.cli import model_options, target, text
 from mica.cli.model_options import parse_shapes
 from mica.cost.prediction import predict
 from mica.cost.table import Table
@@ -36,24 +38,22 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("a", metavar="A.mica")
-    parser.add_argument("b", metavar="B.mica")
+    parser.add_argument("a", metavar="A", help="a .mica, .onnx or .tflite file")
+    parser.add_argument("b", metavar="B", help="another")
     parser.add_argument("data", metavar="DATA", help="labelled data (arrays x and y), or samples as for pack --calib")
     parser.add_argument(
         "--float", metavar="MODEL", dest="float_model", help="the float model of both, .onnx or .tflite"
     )
-    parser.add_argument(
-        "--shape", metavar="NAME=N", action="append", default=[], help="of MODEL: size of a dynamic dimension"
-    )
-    parser.add_argument("--board", metavar="B", default="RPI_PICO", help="whose time is predicted; default RPI_PICO")
+    parser.add_argument("--board", metavar="B", help="whose time is predicted; default RPI_PICO")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples of labelled data")
-    target.add_custom(parser)
+    model_options.add_arguments(parser, board=False)
 
 
 def run(args: argparse.Namespace) -> int:
-    board, table = load_board(args.board), Table.read()
+    board, table = load_board(args.board or "RPI_PICO"), Table.read()
     custom = target.custom_of(args)
-    runners = [_open(path, custom) for path in (args.a, args.b)]
+    model_options.refuse_options(args, args.a, args.b)
+    runners = [_open(args, path, custom) for path in (args.a, args.b)]
     a, b = runners
     comparison.check(a.model, b.model)
     if args.float_model and (a.model.state_bytes or b.model.state_bytes):
@@ -109,9 +109,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _open(path: str, custom: CustomOps) -> HostRunner:
+def _open(args: argparse.Namespace, path: str, custom: CustomOps) -> HostRunner:
+    board = load_board(args.board) if args.board else None
     try:
-        return HostRunner(target.read_model(path), custom)
+        return HostRunner(model_options.file_bytes(args, path, board), custom)
     except FormatError as e:
         raise e.at(path) from None
 

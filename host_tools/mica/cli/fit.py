@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, Proposal | None]:
     """The model as it would be packed for the board, and what makes it fit. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
-        model_options.refuse(args)
+        model_options.refuse_options(args, args.model)
         data = target.read_model(args.model)
         try:
             return decode(data), data, None

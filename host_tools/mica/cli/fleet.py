@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mica.cli import fleet_cut, target, text
+from mica.cli import fleet_cut, model_options, text
 from mica.errors import MicaError
 
 _MOST_BOARDS = 1_000_000
@@ -153,7 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bench.add_argument("model", metavar="M.mica")
     bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")
     cut = action("cut", "cut a model into parts for several boards, where that costs least", fleet=False)
-    cut.add_argument("model", metavar="M.mica")
+    cut.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     cut.add_argument(
         "--parts", metavar="N", required=True, help="how many; auto: as few as fit the board, where the whole does not"
     )
@@ -169,7 +169,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cut.add_argument(
         "-o", "--output", metavar="NAME", help="write NAME.1of2.mica and so on (default: beside the model)"
     )
-    target.add_custom(cut)
+    model_options.add_arguments(cut, board=False)
     doctor = action("doctor", "what is wrong with the fleet, and what to do")
     doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
     sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)

@@ -1,4 +1,4 @@
-"""`mica fleet cut` and `mica pack --parts`: a model for several boards, a part for each. fleet.py and pack.py have their arguments."""
+"""`mica fleet cut`: a model for several boards, a part for each. fleet.py has its arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mica.cli import outputs, target, text
+from mica.cli import model_options, outputs, target, text
 from mica.errors import MicaError
 
 if TYPE_CHECKING:
@@ -43,9 +43,11 @@ def run(args: argparse.Namespace) -> int:
 
     board = load_board(args.board or BOARD)
     link, measured = _link(args)
-    data = target.read_model(args.model)
+    model_options.refuse_options(args, args.model)
+    data = model_options.file_bytes(args, args.model, scratch=board.scratch)
     given = Path(args.model)
-    stem = Path(args.output) if args.output else given.with_name(given.name.removesuffix(".mica"))
+    name = given.name.removesuffix(".mica") if given.suffix == ".mica" else given.stem
+    stem = Path(args.output) if args.output else given.with_name(name)
     found = cut(data, args.parts, board.name, link, args, str(given))
     files = write(found, stem, [("the model", given)])
     result = facts(found, files, board.name, link, measured)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,9 +28,7 @@ if TYPE_CHECKING:
 WEIGHTS = ("8", "4", "auto")
 ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's own, and golden vectors
 
-# Of these options the file's bytes depend; `mica pack` has more, which say where it writes and what it prints.
-_FLAGS = ("plain", "feed")
-_LISTS = ("shape", "state", "window", "custom")
+KEPT = ("custom", "shape")  # options that a command with a packed model uses as well
 
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True) -> None:
@@ -156,7 +155,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         model=Path(model or args.model),
         samples=args.calib,
         shapes=parse_shapes(args.shape),
-        metadata={"command": command(args), **({"name": args.name} if args.name else {})},
+        metadata={"command": command(args, model or args.model), **({"name": args.name} if args.name else {})},
         labels=args.labels or (),
         board=board,
         ram=_ram(args, board),
@@ -177,14 +176,33 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
     )
 
 
-def refuse(args: argparse.Namespace, parser_of: argparse.ArgumentParser | None = None) -> None:
-    """Raises MicaError where an option describes a model that is packed already."""
+def file_bytes(
+    args: argparse.Namespace, path: str, board: BoardSpec | None = None, scratch: int | None = None
+) -> bytes:
+    """The bytes of a .mica file; of an .onnx or .tflite file those that `mica pack` makes with these options. Raises MicaError.
+
+    scratch: bytes of RAM for speed, in the place of a board's.
+    """
+    from mica.cli import text
+    from mica.compile import stages
+
+    if target.is_packed(path):
+        return target.read_model(path)
+    with text.watch() as watch:
+        job = replace(job_of(args, board, path), scratch_limit=scratch)
+        return stages.run(job, watch).compiled.data
+
+
+def refuse_options(args: argparse.Namespace, *models: str) -> None:
+    """Raises MicaError where all models are packed already, and an option describes one that is not."""
+    if not all(target.is_packed(path) for path in models):
+        return
     defaults = argparse.ArgumentParser(add_help=False)
     add_arguments(defaults, board=False)
     for name, value in vars(defaults.parse_args([])).items():
-        if name != "custom" and getattr(args, name, value) != value:
+        if name not in KEPT and getattr(args, name, value) != value:
             option = "--" + name.replace("_", "-")
-            raise MicaError(f"{option} is for .onnx and .tflite files; {args.model} is packed already")
+            raise MicaError(f"{option} is for .onnx and .tflite files; {' and '.join(models)} is packed already")
 
 
 def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:
@@ -207,7 +225,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
     return read
 
 
-def command(args: argparse.Namespace) -> str:
+def command(args: argparse.Namespace, model: str) -> str:
     """The command that makes these bytes, for the file: files by their names, without what only tells where or prints."""
     options: list[tuple[str, Sequence[str]]] = [
         ("--calib", _file_names(args.calib)),
@@ -220,9 +238,8 @@ def command(args: argparse.Namespace) -> str:
         ("--shape", args.shape),
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),
-        ("--board", _file_names(args.board)),
+        ("--board", _file_names(args.board) if isinstance(args.board, str) else []),
         ("--ram", [args.ram] if args.ram else []),
-        ("--parts", [args.parts] if getattr(args, "parts", None) else []),
         ("--weights", [args.weights] if args.weights != "8" else []),
         ("--size", [args.size] if args.size else []),
         ("--loss", [args.loss] if args.loss else []),
@@ -233,7 +250,7 @@ def command(args: argparse.Namespace) -> str:
         ("--golden", [str(args.golden)] if args.golden else []),
         ("--custom", _file_names(*args.custom)),
     ]
-    words = ["mica", "pack", *_file_names(args.model), *(["--plain"] if args.plain else [])]
+    words = ["mica", "pack", *_file_names(model), *(["--plain"] if args.plain else [])]
     words += ["--feed"] if args.feed else []
     words += [word for option, values in options for value in values for word in (option, value)]
     return printable(shlex.join(words))

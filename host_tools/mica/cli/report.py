@@ -1,11 +1,14 @@
-"""mica report: a packed model as a page to look at."""
+"""mica report: a model as a page to look at.
+
+MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from mica.cli import outputs, target, text
+from mica.cli import model_options, outputs, target, text
 from mica.format import codec
 from mica.report.facts import BOARDS
 
@@ -17,7 +20,7 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="M.mica")
+    parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     parser.add_argument("-o", "--output", metavar="F.html", help="default: M.html beside the model")
     parser.add_argument("--data", metavar="DATA.npz", help="labelled data: adds accuracy and the confusion matrix")
     parser.add_argument(
@@ -26,10 +29,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"whose costs are shown; may be given again; default: {', '.join(BOARDS)}",
     )
-    target.add_custom(parser)
+    model_options.add_arguments(parser, board=False)
 
 
 def run(args: argparse.Namespace) -> int:
+    from mica.boards import load_board
     from mica.report.facts import facts
     from mica.report.page import Report
     from mica.run import evaluation, scores
@@ -39,7 +43,9 @@ def run(args: argparse.Namespace) -> int:
     outputs.check("-o", output, [("the model", args.model), ("the data", args.data)])
     custom = target.custom_of(args)
     data = evaluation.load(args.data) if args.data else None
-    blob = target.read_model(args.model)
+    model_options.refuse_options(args, args.model)
+    board = load_board(args.board[0]) if args.board and len(args.board) == 1 else None
+    blob = model_options.file_bytes(args, args.model, board)
     try:
         model = codec.decode(blob)
     except codec.FormatError as e:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from mica.boards import BoardSpec
 from mica.compile.job import Ram
-from mica.compile.state import Compiled, State
+from mica.compile.state import Compiled, InStrips, State
 from mica.cost.prediction import Prediction, predict, room, unhindered
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import encode
 from mica.format.schema import SCRATCH_LIMIT
-from mica.pack.pack import pack
+from mica.packing.model import pack
 from mica.plan.budget import within_budget
 
 CORE = "m0plus"  # whose costs count where no board is named: the slowest
@@ -38,15 +38,6 @@ def within(compiled: Compiled, ram: Ram, scratch_limit: int = SCRATCH_LIMIT, say
     integer, plan = within_budget(compiled.integer, layout, ram.bytes, scratch_limit, ram.price, ram.feed, say_least)
     model = pack(integer, plan, compiled.model.metadata, scratch_limit if plan.scratch is None else plan.scratch)
     return replace(compiled, data=encode(model), model=model, plan=plan, integer=integer)
-
-
-@dataclass(frozen=True)
-class InStrips:
-    """A model in strips, the same model layer by layer, and the bytes of tensors and scratch that the board has for it."""
-
-    compiled: Compiled
-    whole: Compiled
-    bytes: int
 
 
 def in_strips(compiled: Compiled, board: BoardSpec, feed: bool = False) -> InStrips | None:

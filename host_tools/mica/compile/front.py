@@ -9,7 +9,7 @@ from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
 from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH
-from mica.pack import ties as state_pairs
+from mica.packing import ties as state_pairs
 from mica.passes import hear, streaming
 
 

@@ -19,7 +19,7 @@ from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.ir.axes import Front
-from mica.pack.state import StateLink
+from mica.packing.state import StateLink
 from mica.passes.streaming import Window
 from mica.plan.strips import Price
 from mica.quantise.choose_bits import Bits

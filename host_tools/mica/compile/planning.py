@@ -8,9 +8,9 @@ from mica.compile import board_fit
 from mica.compile.state import Compiled, State
 from mica.errors import MicaError
 from mica.format.codec import encode
-from mica.pack import pack as packing
-from mica.pack.state import hold, with_state
-from mica.pack.tokens import with_tokens
+from mica.packing import model as packing
+from mica.packing.state import hold, with_state
+from mica.packing.tokens import with_tokens
 from mica.plan.budget import within_budget
 from mica.plan.plan import best_plan
 from mica.quantise import noise

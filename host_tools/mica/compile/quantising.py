@@ -10,9 +10,9 @@ from mica.calibration import default_samples, doubts, samples_for
 from mica.compile.state import State
 from mica.format.codec import ModelFile, encode
 from mica.ir.graph import Graph
-from mica.pack.pack import pack
-from mica.pack.state import StateLink, hold, with_state
-from mica.pack.tokens import with_tokens
+from mica.packing.model import pack
+from mica.packing.state import StateLink, hold, with_state
+from mica.packing.tokens import with_tokens
 from mica.passes import front_end, pipeline, streaming
 from mica.plan.plan import apart
 from mica.quantise import quantise as integers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,11 @@ from mica.custom import CustomOps
 from mica.format.codec import ModelFile
 from mica.ir import check
 from mica.ir.graph import Graph
-from mica.pack.state import StateLink
+from mica.packing.state import StateLink
 from mica.plan.plan import Plan
 from mica.quantise.calibrate import Samples
 from mica.quantise.parts import Split
 from mica.quantise.tune import Tuned
-
-if TYPE_CHECKING:
-    from mica.compile.board_fit import InStrips
 
 
 @dataclass(frozen=True)
@@ -44,6 +41,15 @@ class Compiled:
     def weight_bytes(self) -> int:
         """Bytes of all constants of all steps: weights, biases, multipliers, tables."""
         return sum(s.constant_bytes for s in self.model.steps)
+
+
+@dataclass(frozen=True)
+class InStrips:
+    """A model in strips, the same model layer by layer, and the bytes of tensors and scratch that the board has for it."""
+
+    compiled: Compiled
+    whole: Compiled
+    bytes: int
 
 
 @dataclass

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from mica.format.codec import ModelFile
 from mica.format.parts import KEY, WHOLE, Part
 from mica.format.schema import SCRATCH_LIMIT
-from mica.pack.pack import pack
-from mica.pack.unpack import Unpacked
+from mica.packing.model import pack
+from mica.packing.unpack import Unpacked
 from mica.plan.cut import Cutter, Piece
 from mica.plan.plan import best_plan
 

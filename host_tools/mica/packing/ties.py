@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mica.ir.graph import Graph
-from mica.pack.state import StateLink
+from mica.packing.state import StateLink
 
 _PREFIXES = (
     ("past_key_values", "present"),
