@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mica.ir import shapes
+
 
 @dataclass(frozen=True)
 class Op:
@@ -27,16 +29,50 @@ class Op:
     joins: bool = False  # output integers are those of all inputs, and constants: one scale serves all where it can
     reads: str = ""  # element type in which a model's input that it reads stays in the file (ir/exact_inputs.py)
     variadic: bool = False  # takes more activations than `activations`, up to schema.MAX_INPUTS
+    shape: shapes.Rule = shapes.same  # of the output
 
 
 _WINDOW = ("strides", "dilations", "pads")
 
 CORE = (
-    Op("Conv2d", 1, ("weights", "bias"), (*_WINDOW, "groups", "clip"), "conv2d_s8", clips=True),
-    Op("DepthwiseConv2d", 1, ("weights", "bias"), (*_WINDOW, "clip"), "depthwise_conv2d_s8", clips=True),
-    Op("ConvTranspose2d", 1, ("weights", "bias"), (*_WINDOW, "groups", "clip"), "conv_transpose2d_s8", clips=True),
-    Op("FullyConnected", 1, ("weights", "bias"), ("clip",), "fully_connected_s8", clips=True),
-    Op("MaxPool2d", 1, (), ("kernel", *_WINDOW, "clip"), "max_pool2d_s8", clips=True, keeps_quant=True),
+    Op(
+        "Conv2d",
+        1,
+        ("weights", "bias"),
+        (*_WINDOW, "groups", "clip"),
+        "conv2d_s8",
+        clips=True,
+        shape=shapes.window_with_weights,
+    ),
+    Op(
+        "DepthwiseConv2d",
+        1,
+        ("weights", "bias"),
+        (*_WINDOW, "clip"),
+        "depthwise_conv2d_s8",
+        clips=True,
+        shape=shapes.window_with_weights,
+    ),
+    Op(
+        "ConvTranspose2d",
+        1,
+        ("weights", "bias"),
+        (*_WINDOW, "groups", "clip"),
+        "conv_transpose2d_s8",
+        clips=True,
+        shape=shapes.window_with_weights,
+    ),
+    Op("FullyConnected", 1, ("weights", "bias"), ("clip",), "fully_connected_s8", clips=True, shape=shapes.dense),
+    Op(
+        "MaxPool2d",
+        1,
+        (),
+        ("kernel", *_WINDOW, "clip"),
+        "max_pool2d_s8",
+        clips=True,
+        keeps_quant=True,
+        shape=shapes.pool,
+    ),
     Op(
         "AveragePool2d",
         1,
@@ -44,20 +80,36 @@ CORE = (
         ("kernel", "strides", "pads", "count_include_pad", "clip"),
         "average_pool2d_s8",
         clips=True,
+        shape=shapes.pool,
     ),
-    Op("Add", 2, (), ("signs", "clip"), "add_s8", clips=True),
-    Op("Mul", 2, (), ("clip",), "mul_s8", clips=True),
-    Op("Div", 2, (), ("clip",), "div_s8", clips=True),
-    Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True),
-    Op("Greater", 2, (), (), "add_s8"),  # 1 where a > b, else 0
-    Op("Where", 3, (), ("clip",), "mul_s8", clips=True),  # c, a, b: a where c is 1, b where it is 0
-    Op("Mask", 2, (), ("axis",), "add_s8"),  # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
-    Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True),  # x, slope
-    Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True),
-    Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True),
-    Op("Extreme", 1, (), ("larger", "axis", "axes", "clip"), "reduce_s8", clips=True, keeps_quant=True),
-    Op("ArgMax", 1, (), ("axis", "minimum", "select_last"), "argmax_s8"),  # gives int32
-    Op("TopK", 1, (), ("axis", "smallest"), "top_k_s8"),  # gives int32: the places; the values are picked by them
+    Op("Add", 2, (), ("signs", "clip"), "add_s8", clips=True, shape=shapes.broadcast),
+    Op("Mul", 2, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast),
+    Op("Div", 2, (), ("clip",), "div_s8", clips=True, shape=shapes.broadcast),
+    Op("MinMax", 2, (), ("larger", "clip"), "minmax_s8", clips=True, shape=shapes.broadcast),
+    Op("Greater", 2, (), (), "add_s8", shape=shapes.broadcast),  # 1 where a > b, else 0
+    Op(
+        "Where", 3, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast
+    ),  # c, a, b: a where c is 1, b where it is 0
+    Op(
+        "Mask", 2, (), ("axis",), "add_s8", shape=shapes.broadcast
+    ),  # x, m: x where m is 0, the least of y where it is 1 (passes/masks.py)
+    Op("PRelu", 2, (), ("clip",), "mul_s8", clips=True, shape=shapes.broadcast),  # x, slope
+    Op("MatMul", 2, (), ("transpose_b", "factor", "clip"), "matmul_s8", clips=True, shape=shapes.matrix_product),
+    Op("Reduce", 1, (), ("mode", "axis", "axes", "factor", "clip"), "reduce_s8", clips=True, shape=shapes.reduced),
+    Op(
+        "Extreme",
+        1,
+        (),
+        ("larger", "axis", "axes", "clip"),
+        "reduce_s8",
+        clips=True,
+        keeps_quant=True,
+        shape=shapes.reduced,
+    ),
+    Op("ArgMax", 1, (), ("axis", "minimum", "select_last"), "argmax_s8", shape=shapes.reduced),  # gives int32
+    Op(
+        "TopK", 1, (), ("axis", "smallest"), "top_k_s8", shape=shapes.top_k
+    ),  # gives int32: the places; the values are picked by them
     Op("LayerNorm", 1, ("gamma", "beta"), ("mode", "axis", "inner", "epsilon", "clip"), "layer_norm_s8", clips=True),
     Op(  # inputs: sequence, initial hidden state, initial cell state; constants and attributes: reference/recurrent.py
         "Recurrent",
@@ -66,36 +118,51 @@ CORE = (
         ("cell", "reverse", "coupled", "gate", "candidate", "output"),
         "recurrent_s8",
         variadic=True,
+        shape=shapes.recurrent,
     ),
-    Op("Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True),  # the user's own: mica/custom.py
+    Op(
+        "Custom", 1, (), ("definition", "operator"), "custom_s8", variadic=True, shape=shapes.unknown
+    ),  # the user's own: mica/custom.py
     Op("Softmax", 1, (), (), "softmax_s8"),
     # queries, keys, values, length (int32): softmax(queries keys^T * factor) values, over the first length + more rows
-    Op("Attend", 4, (), ("factor", "more"), "attend_s8"),
+    Op("Attend", 4, (), ("factor", "more"), "attend_s8", shape=shapes.attend),
     # x, cosines, sines: the halves of the rows of x turned against each other
-    Op("Rotate", 3, (), ("inner",), "rotate_s8"),
+    Op("Rotate", 3, (), ("inner",), "rotate_s8", shape=shapes.rotate),
     Op("LogSoftmax", 1, (), ("clip",), "log_softmax_s8", clips=True),
-    Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True),
+    Op("LogSumExp", 1, (), ("clip",), "log_softmax_s8", clips=True, shape=shapes.reduced),
     Op("Unary", 1, (), ("function", "arguments"), "lut_s8"),
-    Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True),
-    Op("Reshape", 1, (), (), None, keeps_quant=True),  # no kernel: two names for the same bytes
-    Op("Remap", 1, (), ("axes",), "move_s8", keeps_quant=True),  # one ir.strided_copy.AxisMap a dimension
-    Op("StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True),  # as ir.strided_copy.StridedCopy
-    Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True),
+    Op("Transpose", 1, (), ("perm",), "transpose_s8", keeps_quant=True, shape=shapes.transpose),
+    Op("Reshape", 1, (), (), None, keeps_quant=True, shape=shapes.reshape),  # no kernel: two names for the same bytes
+    Op(
+        "Remap", 1, (), ("axes",), "move_s8", keeps_quant=True, shape=shapes.remap
+    ),  # one ir.strided_copy.AxisMap a dimension
+    Op(
+        "StridedCopy", 1, (), ("begin", "places"), "move_s8", keeps_quant=True, shape=shapes.strided_copy
+    ),  # as ir.strided_copy.StridedCopy
+    Op("Gather", 1, ("indices",), ("axis",), "gather_s8", keeps_quant=True, shape=shapes.gather),
     # x, rows, index (int32): x, but its rows from the index on are others
-    Op("ScatterRows", 3, (), ("axis", "circular"), "scatter_s8", joins=True),
-    Op("Pick", 2, (), ("axis",), "pick_s8", keeps_quant=True),  # x, places (int32)
-    Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True),
-    Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True),
-    Op("ResizeLinear", 1, ("rows", "row_weights", "columns", "column_weights"), (), "resize_linear_s8", joins=True),
+    Op("ScatterRows", 3, (), ("axis", "circular"), "scatter_s8", joins=True, shape=shapes.scatter_rows),
+    Op("Pick", 2, (), ("axis",), "pick_s8", keeps_quant=True, shape=shapes.pick),  # x, places (int32)
+    Op("Concat", 2, (), ("axis",), "concat_s8", joins=True, variadic=True, shape=shapes.concat),
+    Op("Pad", 1, (), ("begins", "ends", "mode", "value"), "pad_s8", joins=True, shape=shapes.pad),
+    Op(
+        "ResizeLinear",
+        1,
+        ("rows", "row_weights", "columns", "column_weights"),
+        (),
+        "resize_linear_s8",
+        joins=True,
+        shape=shapes.resize,
+    ),
     Op("Features", 1, ("factor", "shift", "missing"), (), "features_s8", reads="float32"),  # x * factor + shift
-    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads="float32"),
-    Op("Trees", 1, (), ("forest",), "trees_s8"),  # ir.forest.Forest
-    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads="float32"),  # ir.vectors.Neighbours
-    Op("Machine", 1, (), ("vectors",), "machine_s8", reads="float32"),  # ir.vectors.Machine
-    Op("LogMel", 1, (), ("front_end",), "log_mel_s8", reads="int16"),  # ir.front_end.FrontEnd
+    Op("Ranks", 1, ("thresholds", "first", "source", "missing"), (), "ranks_s8", reads="float32", shape=shapes.ranks),
+    Op("Trees", 1, (), ("forest",), "trees_s8", shape=shapes.trees),  # ir.forest.Forest
+    Op("Neighbours", 1, (), ("vectors",), "nearest_s8", reads="float32", shape=shapes.vectors),  # ir.vectors.Neighbours
+    Op("Machine", 1, (), ("vectors",), "machine_s8", reads="float32", shape=shapes.vectors),  # ir.vectors.Machine
+    Op("LogMel", 1, (), ("front_end",), "log_mel_s8", reads="int16", shape=shapes.log_mel),  # ir.front_end.FrontEnd
     # ir.axes.AxisFeatures, each of them times a factor and with a shift
-    Op("AxisFeatures", 1, ("factor", "shift"), ("front_end",), "axes_s8", reads="int16"),
-    Op("Embedding", 1, ("table",), (), "embedding_s8"),  # reads an int32 model input
+    Op("AxisFeatures", 1, ("factor", "shift"), ("front_end",), "axes_s8", reads="int16", shape=shapes.axis_features),
+    Op("Embedding", 1, ("table",), (), "embedding_s8", shape=shapes.embedding),  # reads an int32 model input
 )
 
 CORE_BY_NAME = {op.name: op for op in CORE}
