@@ -370,8 +370,31 @@ def language() -> ModelFile:
     return ModelFile(facts, [step], [0, 1], [2], {"name": "language"}, tokens=t)
 
 
+def remembering() -> ModelFile:
+    """A language model without positions: its state is the sum of what it has seen, so a token that is given twice counts twice."""
+    n = len(PIECES)
+    table = np.random.default_rng(5).integers(-60, 60, (n, n), dtype=np.int8)
+    table[:, 0] = -30  # the end
+    same = np.arange(-128, 128).astype(np.int8)
+    tensors = [
+        TensorRecord("token", "int32", (1,), offset=0),
+        TensorRecord("seen", "int8", (1, n), 0.05, 0, offset=16),
+        TensorRecord("before", "int8", (1, n), 0.05, 0, "state", offset=0),
+        TensorRecord("scores", "int8", (1, n), 0.05, 0, offset=48),
+    ]
+    half = {"mult_a": 1, "mult_b": 1, "offset": 1, "shift": 1} | ACT
+    steps = [
+        _step("look", "embedding_s8", (0,), (1,), params={"rows": n}, blobs={"table": table}),
+        _step("add", "add_s8", (1, 2), (3,), params=half),
+        _step("keep", "lut_s8", (3,), (2,), blobs={"table": same}),
+    ]
+    t = listed(Tokens(PIECES, end=0))
+    return ModelFile(tensors, steps, [0], [3], {"name": "remembering"}, tokens=t)
+
+
 MODELS = {
     "language": language,
+    "remembering": remembering,
     "small": small,
     "dense": dense,
     "signal": signal,
