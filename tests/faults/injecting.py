@@ -18,12 +18,13 @@ from mica.toolchain.build import build
 from mica.link.board import Link, BoardError
 from mica.link.unix_board import UnixBoard
 from mica.format import codec
+from mica.images import romfs
 
 
 MODELS = {"small": small, "two": two, "state": golden_state, "golden": golden} | {
     make.__name__: make for make in (language, remembering)
 }
-SCRIPTS = ("board_scenarios.py", "board_text.py")
+SCRIPTS = ("board_scenarios.py", "board_text.py", "board_push.py")
 
 
 @contextmanager
@@ -41,6 +42,7 @@ def board() -> Iterator[Link]:
 def _prepare(there: Link) -> None:
     for name, make in MODELS.items():
         there.put(codec.encode(make()), name)
+    there.put(romfs.half_image({"digits.mica": codec.encode(golden())}), "romfs")
     for script in SCRIPTS:
         there.exec((HERE / script).read_text())
 
