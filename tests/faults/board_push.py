@@ -30,11 +30,11 @@ class Wire:
 
 
 class Board:
-    settings = {"fleet": "plant"}
     name = "b1"
     errors = 0
 
     def __init__(self):
+        self.settings = {"fleet": "plant"}
         self.client = Wire()
 
     def unload(self):
@@ -132,7 +132,10 @@ def trial_of_a_half():
     image = romfs
     flash.memory[: len(image)] = image
     page = bytearray(b"\xff" * slots.PAGE)
-    head = slots.struct.pack(slots.COMMIT, slots.MAGIC, 1, len(image), crc32(image), 0, 0, slots.ON_TRIAL, 11) + b"digits.mica"
+    head = (
+        slots.struct.pack(slots.COMMIT, slots.MAGIC, 1, len(image), crc32(image), 0, 0, slots.ON_TRIAL, 11)
+        + b"digits.mica"
+    )
     page[: len(head)] = head
     page[-4:] = slots.struct.pack("<I", crc32(memoryview(page)[:-4]))
     half = slots.Half(flash, 0)

@@ -351,7 +351,18 @@ def seen_wrong() -> ModelFile:
     return _seen(small(), "rgb 1048576,0 1048576,0 1048576,0")
 
 
-PIECES = (b"", *(bytes([c]) for c in b"abcdehlortw .,!?"), b"he", b"the", b" a", b"lo", b"\xc3", b"\xa9", b"\xe2\x82", b"\xac")
+PIECES = (
+    b"",
+    *(bytes([c]) for c in b"abcdehlortw .,!?"),
+    b"he",
+    b"the",
+    b" a",
+    b"lo",
+    b"\xc3",
+    b"\xa9",
+    b"\xe2\x82",
+    b"\xac",
+)
 
 
 def language() -> ModelFile:
@@ -390,6 +401,33 @@ def remembering() -> ModelFile:
     ]
     t = listed(Tokens(PIECES, end=0))
     return ModelFile(tensors, steps, [0], [3], {"name": "remembering"}, tokens=t)
+
+
+def _int16(dims: tuple[int, ...], metadata: dict[str, str]) -> ModelFile:
+    """int16 of any shape in, three scores out: for programs that read a sensor."""
+    n = int(np.prod(dims))
+    tensors = [
+        TensorRecord("samples", "int16", dims, 1 / 32768, 0, offset=0),
+        TensorRecord("narrow", "int8", dims, 1 / 128, 0, offset=-(-2 * n // 16) * 16),
+        TensorRecord("flat", "int8", (1, n), 1 / 128, 0, offset=-(-2 * n // 16) * 16),
+        TensorRecord("scores", "int8", (1, 3), 1 / 32, 0, offset=-(-3 * n // 16) * 16 + 16),
+    ]
+    narrow = {"mult": 2**30, "shift": 7} | ACT
+    steps = [
+        _step("narrow", "narrow_s8", (0,), (1,), params=narrow),
+        _step("dense", "fully_connected_s8", (2,), (3,), params=ACT, blobs=_channels(np.random.default_rng(8), (3, n))),
+    ]
+    return ModelFile(tensors, steps, [0], [3], {"labels": "low\nmiddle\nhigh"} | metadata)
+
+
+def hearing() -> ModelFile:
+    """64 samples of a microphone."""
+    return _int16((1, 64), {"name": "hearing", "sample_rate": "16000"})
+
+
+def moving() -> ModelFile:
+    """Eight rows of a motion sensor."""
+    return _int16((1, 8, 6), {"name": "moving"})
 
 
 MODELS = {
