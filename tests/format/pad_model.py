@@ -24,7 +24,9 @@ def pad_model(seed: int = 1) -> ModelFile:
     steps: list[StepRecord] = []
     at = 160
 
-    def step(name: str, kernel: str, y: tuple[int, ...], p: dict[str, int], n: int = 0, *shape: int, x: int = 0) -> None:
+    def step(
+        name: str, kernel: str, y: tuple[int, ...], p: dict[str, int], n: int = 0, *shape: int, x: int = 0
+    ) -> None:
         nonlocal at
         blobs = {"weights": weights(rng, n, *shape)} | channels(rng, n, int(np.prod(shape))) if n else {}
         tensors.append(TensorRecord(name, "int8", y, 0.05, -3, offset=at))
