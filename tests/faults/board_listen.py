@@ -60,7 +60,7 @@ def watched(source):
     return found
 
 
-def rest(events):
+def events_left(events):
     found = [e for e in box if e is not None]
     while True:
         try:
@@ -71,8 +71,8 @@ def rest(events):
 
 for i in range(4):
     box[i] = None
-all_heard = rest(heard(wav.Wav("noise.wav")))
-all_watched = rest(watched(Sensor()))
+all_heard = events_left(heard(wav.Wav("noise.wav")))
+all_watched = events_left(watched(Sensor()))
 assert len(all_heard) > 8 and len(all_watched) > 8
 
 
@@ -88,7 +88,7 @@ def listen_wav():
         box[3] = next(events)
 
     def after(failed):
-        found = rest(events)
+        found = events_left(events)
         source.close()
         if found != all_heard:
             return f"other events: {len(found)}, not {len(all_heard)}"
@@ -99,7 +99,7 @@ def listen_wav():
 
 
 last = heard(wav.Wav("noise.wav"))
-rest(last)
+events_left(last)
 scores_at_the_end = last.scores
 
 
@@ -117,7 +117,7 @@ def listen_slices():
     def after(failed):
         asyncio.new_event_loop()
         listener.stop()
-        found = rest(events)
+        found = events_left(events)
         source.close()
         if found != all_heard:
             return f"other events: {len(found)}, not {len(all_heard)}"
@@ -134,7 +134,7 @@ def watch_rows():
         box[2] = next(events)
 
     def after(failed):
-        found = rest(events)
+        found = events_left(events)
         lost = [e for e in found if e.problem is not None]
         # A reading that was broken off may have lost rows: it says so, once.
         if lost and (not failed or len(lost) > 1 or "overrun" not in lost[0].problem):
