@@ -15,7 +15,6 @@ from mica.format.codec import ModelFile
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 
-
 # tests/bench/test_isa.py has the steps of pad_model on every instruction set, whole and in parts.
 PACKED = [make for make in MODELS if make is not pad_model]
 
