@@ -199,6 +199,26 @@ def strips(s: Settings, found: Found) -> None:
             seed += 1
 
 
+def steps(s: Settings, found: Found) -> None:
+    """Files whose steps have other parameters than the compiler gave them: one verdict, and the same bytes in whole steps, in ranges of
+    rows, on two cores and in every build."""
+    import test_changed_steps
+    import test_corrupt
+
+    end, seed = time.monotonic() + s.seconds, s.seed
+    with tempfile.TemporaryDirectory() as name:
+        drivers = [test_corrupt.build(Path(name), b) for b in c_build.BUILDS]
+        while time.monotonic() < end:
+            try:
+                statuses = test_corrupt.compare(drivers, test_changed_steps.changed(seed, 1000), share=1)
+            except AssertionError as e:
+                found.add("changed steps", {"crashes": 1})
+                found.problems.append(f"steps, seed {seed}: {str(e)[:4000]}")
+                return
+            found.add("changed steps", {"files": 1000, "inferences": statuses[test_corrupt.OK], "crashes": 0})
+            seed += 1
+
+
 def fleet(s: Settings, found: Found) -> None:
     """Hostile messages to the agent of a fleet's board, 20,000 to a life of it, and to the host: every whole request has its answer, no
     other has one, and nothing that is not signed is taken. And random orders of events through the dispatcher, each request answered once."""
@@ -309,6 +329,7 @@ PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "mutants": mutation,
     "tflite": tflite,
     "strips": strips,
+    "steps": steps,
     "fleet": fleet,
     "outages": outages,
     "microphone": microphone,

@@ -52,8 +52,9 @@ class Analog:
         there = _MOST - self._dma.count - self._taken
         size, data = self._size, self._data
         if there > size:
+            error = OSError(f"overrun: {there} samples were lost; take a larger ring, or a smaller model")
             self._taken += there
-            raise OSError(f"overrun: {there} samples were lost; take a larger ring, or a smaller model")
+            raise error
         n = min(there, len(buffer))
         at = self._taken % size
         for i in range(n):
@@ -61,8 +62,9 @@ class Analog:
             at += 1
             if at == size:
                 at = 0
-        self._taken += n
-        return 2 * n if n else None
+        got = 2 * n if n else None
+        self._taken += n  # last: what is broken off before is given again
+        return got
 
     def deinit(self):
         self._mem[_ADC] = 1

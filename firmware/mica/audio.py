@@ -44,14 +44,14 @@ class Ring:
         # Made once: an interrupt allocates nothing.
         self._places = [self._data[k * block : (k + 1) * block] for k in range(blocks)]
         self._wide = memoryview(array("h", bytes(4 * block))) if bits == 32 else None
-        self._k = 0
+        self._got = None  # what the source gave that is not counted yet: Ctrl-C loses none of it
         self.by_irq = hasattr(source, "irq")
         if self.by_irq:
             source.irq(self._filled)
             source.readinto(self._place())
 
     def _place(self):
-        return self._places[self._k] if self._wide is None else self._wide
+        return self._places[self.count // self.block % len(self._places)] if self._wide is None else self._wide
 
     def _filled(self, source):
         self._took(self.block)
@@ -64,16 +64,19 @@ class Ring:
             for i in range(n):
                 data[at + i] = wide[2 * i + 1]
         self.count += n
-        self._k = self.count // self.block % len(self._places)
+        self._got = None
 
     def read(self):
         """Read up to a block from a source without interrupts; return False at its end."""
-        at = self.count % self.block
-        n = self.source.readinto(self._place()[at if self._wide is None else 2 * at :])
+        if self._got is None:
+            at = self.count % self.block
+            self._got = self.source.readinto(self._place()[at if self._wide is None else 2 * at :])
+        n = self._got
         if n is None:  # nothing there yet
             return True
         bytes_each = 2 if self._wide is None else 4
         if n % bytes_each or (self._wide is not None and n and n != 4 * self.block):
+            self._got = None
             raise ValueError(f"the source gave {n} bytes, which are no whole samples, or no whole block of 32 bits")
         self._took(n // bytes_each)
         return n > 0
@@ -148,12 +151,17 @@ class Listener:
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
         self._last = -dead_ms
-        self._still = 0
+        # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
+        self._event = None  # that nobody has been given yet
+        self._output = None  # answer of the model that is not taken yet
+        self._begun = False  # whether the model was given a step without an answer: part of its state may be new
         self._busy = self._took = 0
         self._whole = False
         self._ended = 0
         self._runs = 0
         self._end = self._n
+        self._moved = self._n - self._step  # end of the last step whose samples were not all the same
+        self._told = False
         self._last_end = ms * rate // 1000
 
     def _usual_step(self):
@@ -169,32 +177,39 @@ class Listener:
     def used(self):
         return self._busy * self.rate / (1e6 * self._step * self._runs) if self._runs else 0.0
 
-    def _ms(self):
-        return self._end * 1000 // self.rate
+    def _ms(self, end):
+        return end * 1000 // self.rate
 
     def _missing(self):
         return self._ring.count < self._end
 
     def _problem(self):
-        """Look at what has come before it is used; return an event where something is wrong with it."""
+        """Look at what has come before it is used; return whether something is wrong with it, which is an event then."""
         ring = self._ring
         if ring.count - self._end + self._n > ring.size - ring.block:
-            lost = ring.count - self._end
-            self._end = ring.count
-            self._forget()
-            text = f"overrun: {lost} samples were lost; take a longer step, a larger spare, or a smaller model"
-            return Event(None, 0.0, self._ms(), text)
+            end = ring.count
+            text = (
+                f"overrun: {end - self._end} samples were lost; take a longer step, a larger spare, or a smaller model"
+            )
+            self._lost(end, end, text)
+            return True
         if not ring.still(self._end, self._step):
-            self._still = 0
-        elif self._still >= 0:
-            self._still += self._step
-            if self._still >= self.rate:
-                self._still = -1  # told once
-                return Event(None, 0.0, self._ms(), self._SAME)
-        return None
+            self._moved, self._told = self._end, False
+        elif not self._told and self._end - self._moved >= self.rate:
+            event = Event(None, 0.0, self._ms(self._end), self._SAME)
+            self._told, self._event = True, event
+            return True
+        return False
+
+    def _lost(self, end, at, text):
+        """Go on at `end`; the event says that something was lost before `at`."""
+        event = Event(None, 0.0, self._ms(at), text)
+        self._forget()
+        self._moved += end - self._end
+        self._end, self._event = end, event
 
     def _forget(self):
-        self._past.clear()
+        self._past = []
         if self._stream:
             self.model.reset()
 
@@ -214,14 +229,12 @@ class Listener:
             m.end()
 
     def _run(self):
-        """The model's answer, in one go."""
+        """Have the model's answer, in one go."""
         begun = ticks_us()
-        output = self._answer()
+        self._output = self._answer()
         self._took = ticks_diff(ticks_us(), begun)
-        self._busy += self._took
         if self._runs == 2:
             self._whole = self._took <= self._slice
-        return output
 
     async def _arun(self):
         """The same so that others can run, who are not counted: in slices, which cost more, where a run takes longer than one. The first run
@@ -230,7 +243,8 @@ class Listener:
 
         if self._whole or (self._runs == 2 and self._took < 2 * self._slice):
             await asyncio.sleep_ms(0)
-            return self._run()
+            self._run()
+            return
         model, took = self.model, 0
         begun = ticks_us()
         model.start([self._fill])
@@ -242,41 +256,55 @@ class Listener:
         except BaseException:
             model.stop()
             raise
+        self._output = model._read(False)[0]
         self._took = took + ticks_diff(ticks_us(), begun)
-        self._busy += self._took
-        return model._read(False)[0]
 
-    def _heard(self, output):
-        """Take an answer of the model; return an event, or None."""
-        self._runs += 1
-        ms = self._ms()
-        self._end += self._step
-        past = self._past
-        past.append(output)
-        if len(past) > self._mean:
-            past.pop(0)
-        best = -1
+    def _prepare_run(self):
+        """A step that was broken off is done again: by a model with a window, from an empty one."""
+        if self._begun and self._stream:
+            self._forget()
+        self._begun = True
+
+    def _heard(self):
+        """Take the answer of the model; there may be an event."""
+        ms, end, runs = self._ms(self._end), self._end + self._step, self._runs + 1
+        past = (self._past + [self._output])[-self._mean :]
+        busy = self._busy + self._took
+        scores, best = [], -1
         for k in range(len(self.scores)):
             total = 0.0
             for row in past:
                 total += row[k]
-            self.scores[k] = total / len(past)
-            if self._chosen[k] and (best < 0 or self.scores[k] > self.scores[best]):
+            scores.append(total / len(past))
+            if self._chosen[k] and (best < 0 or scores[k] > scores[best]):
                 best = k
-        if self._said is not None and self.scores[self._said] < self._threshold:
-            self._said = None
-        if len(past) < self._mean or best < 0 or self.scores[best] < self._threshold:
-            return None
-        if best == self._said or ms - self._last < self._dead:
-            return None
-        self._said, self._last = best, ms
-        return Event(self._names[best], self.scores[best], ms, None)
+        event, said, last = None, self._said, self._last
+        if said is not None and scores[said] < self._threshold:
+            said = None
+        sure = len(past) == self._mean and best >= 0 and scores[best] >= self._threshold
+        if sure and best != said and ms - last >= self._dead:
+            event, said, last = Event(self._names[best], scores[best], ms, None), best, ms
+        # Assignments alone: nothing comes between them.
+        self._past = past
+        self.scores = scores
+        self._said = said
+        self._last = last
+        self._end = end
+        self._runs = runs
+        self._busy = busy
+        self._output = None
+        self._begun = False
+        self._event = event
 
     def __iter__(self):
         return self
 
     def __next__(self):
         while True:
+            event = self._event
+            if event is not None:
+                self._event = None
+                return event
             if 0 < self._last_end < self._end:
                 raise StopIteration
             waited = 0
@@ -287,11 +315,12 @@ class Listener:
                     continue
                 sleep_ms(1)
                 waited = self._patient(waited + 1)
-            event = self._problem()
-            if event is None:
-                event = self._heard(self._run())
-            if event is not None:
-                return event
+            if self._output is None:
+                if self._problem():
+                    continue
+                self._prepare_run()
+                self._run()
+            self._heard()
 
     def __aiter__(self):
         return self
@@ -300,6 +329,10 @@ class Listener:
         import asyncio
 
         while True:
+            event = self._event
+            if event is not None:
+                self._event = None
+                return event
             if 0 < self._last_end < self._end:
                 raise StopAsyncIteration
             waited = 0
@@ -309,11 +342,12 @@ class Listener:
                 await asyncio.sleep_ms(1 if self._ring.by_irq else 0)
                 if self._ring.by_irq:
                     waited = self._patient(waited + 1)
-            event = self._problem()
-            if event is None:
-                event = self._heard(await self._arun())
-            if event is not None:
-                return event
+            if self._output is None:
+                if self._problem():
+                    continue
+                self._prepare_run()
+                await self._arun()
+            self._heard()
 
     def _patient(self, waited):
         if waited > _PATIENCE:

@@ -24,6 +24,7 @@ from mica.remote_push import PART, examine
 CHUNK = 4096
 HAVE = "fleet_have.json"
 _LONGEST_NAME = 64
+_BROKEN_OFF = (Exception, KeyboardInterrupt)  # made where it is used, it would take memory there
 _ASK_AGAIN_MS = 8000  # for a chunk that does not come
 
 
@@ -103,7 +104,7 @@ class Pusher:
         self._forget()
 
     def _forget(self):
-        self._letter = self._work = self._asked = self._chunk = None
+        self._letter = self._work = self._again = self._asked = self._chunk = None
 
     def connected(self):
         """There is a new connection: say what is here, and hear what is wanted."""
@@ -140,9 +141,14 @@ class Pusher:
             self._work = None
         except OSError:  # the connection
             raise
-        except Exception as e:  # it is tried again with the next connection
+        except Exception as e:
             self._work = None
-            self._tell(self.have["generation"], "rejected", f"{type(e).__name__}: {e}")
+            if self._again is not None:  # once more, with the memory that loaded models take
+                want, self._again = self._again, None
+                self.agent.unload()
+                self._work = self._carry_out(want)
+            else:  # it is tried again with the next connection
+                self._tell(self.have["generation"], "rejected", f"{type(e).__name__}: {e}")
         return True
 
     # --- inside -----------------------------------------------------------------------------------------
@@ -162,6 +168,7 @@ class Pusher:
             self._tell(**self.have)
         else:
             self._asked = self._chunk = None
+            self._again = want
             self._work = self._carry_out(want)
 
     def _tell(self, generation, verdict, reason="", **_):
@@ -229,9 +236,7 @@ class Pusher:
             _reset()  # what is wanted comes again
         if index is None or isinstance(index, str):
             return index
-        self._keep(verdict="trying")
-        self.agent.unload()
-        return rom.trial(index)
+        return self._try(rom.trial, index)
 
     def _fetch_of(self, model, n):
         return self._fetch(f"{self._blob}{model['sha256'][:16]}/{n}", model["chunks"][8 * n : 8 * n + 8])
@@ -256,15 +261,27 @@ class Pusher:
             at += 1
             yield True
         if sha not in self._tried:
-            self._keep(verdict="trying")
-            self.agent.unload()
-            try:
-                self._tried[sha] = examine(name, sha)
-            except Exception as e:
-                self._tried[sha] = f"{type(e).__name__}: {e}"
-            self._keep(verdict="fetching")
+            self._try(self._trial, name, sha)
         yield True
         return self._tried[sha]
+
+    def _try(self, trial, *args):
+        """What a trial says. What is raised meanwhile is not the model's fault: only a reset leaves "trying" behind."""
+        try:
+            self.agent.unload()
+            self._keep(verdict="trying")
+            return trial(*args)
+        except _BROKEN_OFF:
+            self.have["verdict"] = "fetching"  # first, and without memory
+            self._keep()
+            raise
+
+    def _trial(self, name, sha):
+        try:
+            self._tried[sha] = examine(name, sha)
+        except Exception as e:
+            self._tried[sha] = f"{type(e).__name__}: {e}"
+        self._keep(verdict="fetching")
 
     def _fetch(self, topic, crc):
         """Chunk of this CRC-32."""

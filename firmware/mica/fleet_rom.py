@@ -153,6 +153,8 @@ def trial(index):
     half = slots.Half(f, index)
     if half.state == "trial":
         slots.try_half(half)
+    if half.state == "trial":
+        raise KeyboardInterrupt  # which has broken it off
     if half.state != "confirmed":
         return half.reason or half.state
     slots.mount(f, half)

@@ -323,8 +323,8 @@ class Model:
 
     def reset(self):
         """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
+        self._text = None  # may want memory, so it comes first
         self._m.reset_state()
-        self._text = None
 
     def predict_into(self, inputs, outputs):
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.

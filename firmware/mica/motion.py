@@ -14,7 +14,7 @@ from array import array
 from struct import unpack_from
 from time import sleep_ms, ticks_diff, ticks_ms
 
-from mica.audio import Event, Listener
+from mica.audio import Listener
 
 _ROW = 12
 _BURST = 20  # rows of a reading
@@ -123,11 +123,12 @@ class Rows:
             return True
         self._looked = ticks_ms()
         at = self.count % self.size
+        lost, self.lost = self.lost, True  # where the reading is broken off
         n = self.source.read(self._data, at, min(self.size - at, _BURST))
-        if n < 0:
-            self.lost = True
-        else:
-            self.count += n
+        if n >= 0:
+            n += self.count
+            self.count = n
+            self.lost = lost
         return True
 
     def copy(self, end, buffer):
@@ -185,12 +186,12 @@ class Watcher(Listener):
         return self.model.predict([self._fill])[0]
 
     def _problem(self):
-        if self._ring.lost:
-            self._ring.lost = False
-            ms = self._ms()
-            self._end = self._ring.count + self._n
-            self._forget()
-            return Event(None, 0.0, ms, "overrun: the sensor's FIFO was full; take a lower rate, or a smaller model")
+        ring = self._ring
+        if ring.lost:
+            text = "overrun: the sensor's FIFO was full; take a lower rate, or a smaller model"
+            self._lost(ring.count + self._n, self._end, text)
+            ring.lost = False
+            return True
         return super()._problem()
 
     def _missing(self):

@@ -29,6 +29,7 @@ ON_TRIAL = 1  # flag: to be tried; the names are those of the models to try, sep
 _ROMFS = b"\xd2\xcd\x31"
 _CONFIRMED, _REJECTED, _MARKS = 1, 2, 3
 _BLANK = b"\xff" * PAGE
+_BROKEN_OFF = (Exception, KeyboardInterrupt)  # made where it is used, it would take memory there
 
 used = 0  # halves whose files a program may have open, by bits: they were at /rom since the last reset
 mounted = None  # 0 or 1, "plain", or None
@@ -188,10 +189,15 @@ def boot(flash=None):
     sys.modules["mica"]._boots = True  # the halves are looked at on this board
     mount(flash, None)  # the port may have mounted what is not to be there
     for found in candidates(flash):
-        if found != "plain" and found.state == "trial" and not try_half(found):
+        if found != "plain" and found.state == "trial":
+            try:
+                try_half(found)
+            except Exception as e:
+                print("mica: the trial of what was pushed last was broken off:", type(e).__name__, e)
             if found.state == "rejected":
                 print("mica: what was pushed last was rejected:", found.reason)
-            continue
+            if found.state != "confirmed":
+                continue
         mount(flash, found)
         return
 
@@ -214,10 +220,7 @@ def boot_board():
 def mount(flash, found):
     """Have a half, "plain" or None at /rom, in the place of what is there."""
     global mounted, used
-    try:
-        vfs.umount("/rom")
-    except OSError:
-        pass
+    _unmount("/rom")
     mounted = None
     if found is None:
         # The port takes any image at the window's start for /rom, unless there is one.
@@ -240,16 +243,33 @@ def mount(flash, found):
 def try_half(half, key=None):
     """The trial: every model that the half brings has to pass its self-test. Returns whether it is confirmed.
 
-    What is at /rom stays there. Only a Ctrl-C leaves the half on trial, for the next boot to try again.
+    What is at /rom stays there. Ctrl-C, and what is raised outside of the models' tests, leaves the half on trial: only a reset rejects it.
     """
     if half.begun:
         half.reject("the board was reset during the trial")
         return False
-    if not half.mark("begun"):
-        half.reject("the trial was broken off too often")
-        return False
+    try:
+        if not half.mark("begun"):
+            half.reject("the trial was broken off too often")
+            return False
+        problem = _problem(half, key)
+        if problem:
+            half.reject(problem)
+        else:
+            half.write(_CONFIRMED, "confirmed")
+            half.state = "confirmed"
+    except _BROKEN_OFF as e:
+        half.mark("ended")
+        if isinstance(e, Exception):
+            raise
+    return half.state == "confirmed"
+
+
+def _problem(half, key):
+    """What is wrong with the models of a half, or None."""
     where = "/mica_trial"
     try:
+        _unmount(where)  # one that was broken off may have left it
         vfs.mount(vfs.VfsRom(half.image()), where)
         try:
             for path in half.names or models(where):
@@ -257,19 +277,19 @@ def try_half(half, key=None):
                     path = where + "/" + path
                 problem = test(path, key)
                 if problem:
-                    half.reject(f"{path[len(where) + 1 :]}: {problem}")
-                    return False
+                    return f"{path[len(where) + 1 :]}: {problem}"
         finally:
             vfs.umount(where)
     except Exception as e:
-        half.reject(f"{type(e).__name__}: {e}")
-        return False
-    except KeyboardInterrupt:
-        half.mark("ended")
-        return False
-    half.write(_CONFIRMED, "confirmed")
-    half.state = "confirmed"
-    return True
+        return f"{type(e).__name__}: {e}"
+    return None
+
+
+def _unmount(where):
+    try:
+        vfs.umount(where)
+    except OSError:
+        pass
 
 
 def models(folder):

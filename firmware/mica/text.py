@@ -13,17 +13,34 @@ import _mica
 
 
 class Said:
-    """How far the text of a model is: the next position, and the last token, which the model has not been given yet."""
+    """How far the text of a model is.
 
-    def __init__(self):
-        self.at = 0
-        self.last = None
+    now: (next position; last token, which the model has not been given yet, or None; the Text that made it; how far that is). It is replaced
+    as a whole when a token is done, so whatever interrupts a token leaves the text as it was before.
+    """
+
+    def __init__(self, m, facts):
+        self.now = (0, None, None, None)
+        # A token that is made again writes the same rows of a cache again. A state without positions has to be put back before.
+        self._state = m.state if facts.position is None else None
+        self._kept = None if self._state is None else bytearray(self._state)
+        self._kept_at = None  # the `now` that the copy is of
+
+    def prepare(self, m):
+        """Have the state as it was when the last token was done."""
+        if self._kept is None:
+            return
+        if self._kept_at is self.now:
+            m.put_state(self._kept)
+        else:
+            self._kept[:] = self._state
+            self._kept_at = self.now
 
 
 class Text:
     """An iterator over new text, each a str of whole characters; `for` and `async for` alike.
 
-    What raises in the middle of a token (Ctrl-C, a hook) leaves the text where it was: to go on with the iterator, or with
+    What raises in the middle of a token (Ctrl-C, a hook, want of memory) leaves the text where it was: to go on with the iterator, or with
     another one, makes the same token again. tokens: how many there are so far.
     """
 
@@ -32,7 +49,7 @@ class Text:
         facts = m.tokens()
         said = model._text
         if said is None:
-            said = Said()
+            said = Said(m, facts)
         if not isinstance(prompt, str):
             raise TypeError("generate: the prompt is a str")
         if not isinstance(temperature, (int, float)) or not 0 <= temperature <= 10:
@@ -47,35 +64,42 @@ class Text:
         for s in stops:
             if not isinstance(s, str) or not s:
                 raise ValueError("generate: stop is a text, or several, none of them empty")
+        at, last = said.now[:2]
         todo = m.encode(prompt)
-        if said.at:
-            todo.insert(0, said.last)
-        elif facts.begin is not None:
+        if not at and facts.begin is not None:
             todo.insert(0, facts.begin)
-        if not todo:
+        n = len(todo) + (last is not None)
+        if not n:
             raise ValueError("generate: the prompt is empty, and this model has no token to begin with")
         if facts.positions:
-            left = facts.positions - said.at - len(todo) + 1
+            left = facts.positions - at - n + 1
             if left < (max_tokens or 1):
                 raise ValueError(
-                    f"generate: a prompt of {len(todo)} tokens and {max_tokens or 1} more at position {said.at}, but this model has {facts.positions} positions; m.reset() begins again"
+                    f"generate: a prompt of {n} tokens and {max_tokens or 1} more at position {at}, but this model has {facts.positions} positions; m.reset() begins again"
                 )
             max_tokens = max_tokens or left
         self._model = model
         self._said = model._text = said
         self._facts = facts
         self._scale = m.tensor(m.outputs[facts.output]).scale
-        self._todo = todo
-        self._left = max_tokens
+        self._prompt = todo
+        self._most = max_tokens
         self._milli = int(temperature * 1000 + 0.5)
         self._top_k = top_k or facts.count
-        self._state = array("I", [(seed * 2654435761 + 2654435769) & 0xFFFFFFFF or 1])
+        self._random = array("I", [(seed * 2654435761 + 2654435769) & 0xFFFFFFFF or 1])
         self._stops = stops
         self._slice_us = slice_us
-        self._bytes = b""  # of a character that is not whole yet
-        self._held = ""  # what may be the beginning of a stop
-        self._over = False
-        self.tokens = 0
+        # Where another Text made the last token: how many tokens of the prompt the model was given; random state; tokens made; bytes of a
+        # character that is not whole yet; text that may be the beginning of a stop; whether it is over.
+        self._far = (0, self._random[0], 0, b"", "", False)
+
+    def _own(self):
+        now = self._said.now
+        return now[3] if now[2] is self else self._far
+
+    @property
+    def tokens(self):
+        return self._own()[2]
 
     def __iter__(self):
         return self
@@ -83,44 +107,56 @@ class Text:
     def __aiter__(self):
         return self
 
+    # Nothing can come between the token that is done and the return of its text: no jump, no allocation, no call.
+
     def __next__(self):
-        while not self._over:
-            text = self._step()
+        said = self._said
+        while not self._own()[5]:
+            now, text = self._step()
             if text:
+                said.now = now
                 return text
+            said.now = now
         raise StopIteration
 
     async def __anext__(self):
-        while not self._over:
-            text = await self._slices()
+        said = self._said
+        while not self._own()[5]:
+            now, text = await self._slices()
             if text:
+                said.now = now
                 return text
+            said.now = now
         raise StopAsyncIteration
 
     def _inputs(self):
         """Return what the inputs of the model are given for the next token."""
         said = self._said
-        if self._model._text is not said:
+        model = self._model
+        if model._text is not said:
             raise RuntimeError("generate: the model was reset since; begin another text")
         facts = self._facts
+        at, last, other, far = said.now
+        if other is not None and other is not self:
+            other._far = far
         inputs = [None] * (1 + (facts.position is not None) + (facts.length is not None))
-        inputs[facts.token] = (self._todo[0],)
+        inputs[facts.token] = (self._prompt[self._own()[0]] if last is None else last,)
         if facts.position is not None:
-            inputs[facts.position] = (said.at,)
+            inputs[facts.position] = (at,)
         if facts.length is not None:
-            inputs[facts.length] = (min(said.at + 1, facts.window),)
+            inputs[facts.length] = (min(at + 1, facts.window),)
+        said.prepare(model._m)
         return inputs
 
     def _step(self):
-        inputs = self._inputs()
         model = self._model
         m = model._m
         m.begin()
         try:
-            model._write(inputs)
+            model._write(self._inputs())
             for step in model._steps:
                 step()
-            return self._take(m)
+            return self._drawn(m)
         finally:
             m.end()
 
@@ -130,67 +166,56 @@ class Text:
         from mica.slices import start
 
         model = self._model
-        start(model, self._inputs())
+        await sleep_ms(0)
+        start(model, None)
         try:
+            model._write(self._inputs())
             run = model._run
             while run.resume(self._slice_us):
                 await sleep_ms(0)
                 if model._run is not run:
                     raise RuntimeError("generate: stop() gave the run up")
-            text = self._take(model._m)
+            return self._drawn(model._m)
         finally:
             model._m.end()
             model._run = None
-        await sleep_ms(0)
-        return text
 
-    def _take(self, m):
-        """Count the token that the model was given, and draw the next; return the new text."""
-        said = self._said
+    def _drawn(self, m):
+        """Draw the token behind the one that the model was given: return Said's new `now`, and the new text. Changes nothing that counts."""
         facts = self._facts
-        more = len(self._todo) > 1
-        token = None
-        if not more:
-            token = _mica.sample(m.output(facts.output), self._scale, self._milli, self._top_k, self._state)
-        # Nothing below raises but for want of memory: the run has been, and counts.
-        said.at += 1
-        self._todo.pop(0)
-        if more:
-            return ""
-        said.last = token
-        self._todo.append(token)
-        self.tokens += 1
-        data = self._bytes
-        if token == facts.end:
-            self._over = True
-        else:
+        at, last = self._said.now[:2]
+        fed, random, tokens, data, held, _ = self._own()
+        if last is None:
+            fed += 1
+        if fed < len(self._prompt):
+            return (at + 1, None, self, (fed, random, tokens, data, held, False)), ""
+        self._random[0] = random
+        token = _mica.sample(m.output(facts.output), self._scale, self._milli, self._top_k, self._random)
+        tokens += 1
+        over = token == facts.end or tokens == self._most
+        if token != facts.end:
             data += m.piece(token)
-            if self._left is not None:
-                self._left -= 1
-                self._over = self._left == 0
-        n = len(data) if self._over else whole(data)
-        self._bytes = data[n:]
-        return self._unstopped(self._held + decode(data[:n]))
+        n = len(data) if over else whole(data)
+        text, held, over = self._unstopped(held + decode(data[:n]), over)
+        return (at + 1, token, self, (fed, self._random[0], tokens, data[n:], held, over)), text
 
-    def _unstopped(self, text):
-        """Cut the text at a stop, and hold back what may be the beginning of one."""
+    def _unstopped(self, text, over):
+        """Cut the text at a stop, and hold back what may be the beginning of one: return both, and whether the text is over."""
         end = len(text)
         for s in self._stops:
             at = text.find(s)
             if 0 <= at < end:
                 end = at
         if end < len(text):
-            self._over = True
-            return text[:end]
+            return text[:end], "", True
         keep = 0
-        if not self._over:
+        if not over:
             for s in self._stops:
                 for n in range(min(len(s) - 1, len(text)), keep, -1):
                     if text.endswith(s[:n]):
                         keep = n
                         break
-        self._held = text[len(text) - keep :] if keep else ""
-        return text[: len(text) - keep] if keep else text
+        return text[: len(text) - keep], text[len(text) - keep :], over
 
 
 def whole(data):

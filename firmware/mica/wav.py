@@ -42,14 +42,16 @@ class Wav:
         if not self.rate:
             raise ValueError(f"{path}: says no rate")
         self.samples = n // 2
-        self._left = self.samples * 2
+        self._at = f.seek(0, 1)
+        self._end = self._at + self.samples * 2
 
     def readinto(self, buffer):
         """Fill the buffer and return how many bytes that were, 0 at the end."""
         view = memoryview(buffer)
         each = len(bytes(view[:1]))
-        n = self._file.readinto(view[: self._left // each]) or 0
-        self._left -= n
+        self._file.seek(self._at)  # a reading that was broken off is done again
+        n = self._file.readinto(view[: (self._end - self._at) // each]) or 0
+        self._at += n
         return n
 
     def close(self):

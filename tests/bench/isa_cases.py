@@ -17,6 +17,7 @@ from bare_metal import Job
 from cases import CASES
 from layers import channels, weights
 from one_step import few, model_of
+from pad_model import pad_model
 
 from mica.format import check, codec, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
@@ -460,10 +461,17 @@ def attention() -> Iterator[Job]:
             yield Job(c.name, codec.encode(model_of(c)), c.xs)
 
 
+def never_written() -> Iterator[Job]:
+    """Steps that are sound, and that `mica pack` does not write."""
+    data, x = codec.encode(pad_model()), _data(_rng("pads"), (1, 4, 5, 8), "")
+    for scratch in (None, 0, 4096):
+        yield Job(f"steps that are never written, scratch {scratch}", data, [x], scratch)
+
+
 def all_jobs() -> list[Job]:
     """Every case once; names are unique."""
     jobs = [*of_the_oracle(), *convolutions(), *winograds(), *depthwise(), *depthwise_bands()]
-    jobs += [*fully_connected(), *pools(), *softmaxes(), *elementwise(), *max_pools(), *attention()]
+    jobs += [*fully_connected(), *pools(), *softmaxes(), *elementwise(), *max_pools(), *attention(), *never_written()]
     jobs += itertools.islice(in_codes([*convolutions(), *fully_connected()]), 0, None, 5)
     assert len({j.name for j in jobs}) == len(jobs)
     return jobs

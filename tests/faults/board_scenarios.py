@@ -733,12 +733,19 @@ SCENARIOS = (
 )  # fmt: skip
 
 problems = []
+placed = [0, 0, 0]
+
+
+def lasting():
+    """Whether the fault is memory that has run out for good, so what clears up had none either."""
+    return placed[1] > placed[0]
 
 
 def inject(make, begin, last, poll):
     """Do it once with this fault; return (allocations, polls) of it. What is wrong goes to `problems`."""
     for i in range(4):
         box[i] = None
+    placed[:] = begin, last, poll
     body, after = make()
     gc.collect()
     counts = raised = None

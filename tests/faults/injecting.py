@@ -11,13 +11,20 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "usermod"), str(ROOT / "host_tools")]
 
-from usermod_models import golden, golden_state, small, two
+from usermod_models import golden, golden_state, hearing, language, moving, remembering, small, two
 
 from mica.boards import read_board
 from mica.toolchain.build import build
 from mica.link.board import Link, BoardError
 from mica.link.unix_board import UnixBoard
 from mica.format import codec
+from mica.images import romfs
+
+
+MODELS = {"small": small, "two": two, "state": golden_state, "golden": golden} | {
+    make.__name__: make for make in (language, remembering, hearing, moving)
+}
+SCRIPTS = ("board_scenarios.py", "board_text.py", "board_push.py", "board_listen.py")
 
 
 @contextmanager
@@ -33,9 +40,11 @@ def board() -> Iterator[Link]:
 
 
 def _prepare(there: Link) -> None:
-    for name, make in {"small": small, "two": two, "state": golden_state, "golden": golden}.items():
+    for name, make in MODELS.items():
         there.put(codec.encode(make()), name)
-    there.exec((HERE / "board_scenarios.py").read_text())
+    there.put(romfs.half_image({"digits.mica": codec.encode(golden())}), "romfs")
+    for script in SCRIPTS:
+        there.exec((HERE / script).read_text())
 
 
 def scenarios(there: Link) -> list[str]:

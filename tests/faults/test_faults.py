@@ -36,3 +36,9 @@ def test_scenarios(there: Link) -> None:
             sums[kind] = sums.get(kind, 0) + n
     assert not broken, "\n".join(broken)
     assert all(n >= 4 * len(names) for n in sums.values()), sums
+
+
+def test_every_place_of_a_text(there: Link) -> None:
+    """Each allocation, and each place for Ctrl-C, of a text that ends at a stop, from a model with a state: never another text."""
+    tried = injecting.inject(there, "text_state_stop", 0, 1)
+    assert all(n > 100 for n in tried.values()), tried

@@ -228,6 +228,9 @@ def test_a_request_that_fails_everywhere_is_given_up_with_the_boards_words() -> 
         actions = d.answer(0.1, *reply(waiting.pop(), b"ValueError: 3 bytes", Status.BAD_REQUEST))
         waiting = sends(actions)
     assert actions == [Failed(Key(1, 0), "a: ValueError: 3 bytes")]
+    assert d.unanswered() == 0, "nobody waits for one that was given up"
+    submit(d, 3, first=1)
+    assert d.unanswered() == 3
 
 
 def test_later_stages_go_first() -> None:

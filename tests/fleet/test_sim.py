@@ -106,3 +106,20 @@ def test_what_a_board_of_a_rollout_costs_does_not_grow_with_the_fleet() -> None:
         return _lines(("fleet/rollout.py",), play) / boards
 
     assert each(800) < 1.05 * each(200)
+
+
+def test_each_life_of_a_board_has_a_number_of_its_own() -> None:
+    """By that the dispatcher knows that what was on its way to the life before is gone."""
+    simulation = Simulation(Plan([0.02] * 4, 800, kill_every=0.5))
+    born: dict[str, list[tuple[int, int]]] = {}
+    birth = simulation.dispatcher.birth
+
+    def noted(now: float, board: str, boot: int, session: int, models: Any, *more: Any) -> Any:
+        born.setdefault(board, []).append((boot, session))
+        return birth(now, board, boot, session, models, *more)
+
+    simulation.dispatcher.birth = noted  # type: ignore[method-assign]
+    report = simulation.run()
+    assert report.lost == 0 and sum(len(lives) for lives in born.values()) > 6
+    for lives in born.values():
+        assert lives == [(boot, 1) for boot in range(1, len(lives) + 1)]

@@ -23,6 +23,7 @@ def test_a_fleet_is_measured(digits_file: Path, tmp_path: Path, capsys: pytest.C
     assert main([*words, "--json"]) == 0
     r = json.loads(capsys.readouterr().out)
     assert r["wrong"] == 0 and sum(r["boards"].values()) == 2 * r["samples"]
+    assert {s["part"] for s in r["stages"]} == {1, 2}
     assert main(words) == 0
     assert "samples a second" in capsys.readouterr().out
     assert main([*words[:-1], "0"]) == 1

@@ -3,8 +3,8 @@
 // checksum of all that came out, which is the same in every build. Built with sanitizers, and every block is exactly as long
 // as the engine was told, so an access beyond one is reported.
 //
-// A file runs twice: whole steps with the least scratch, then in ranges of rows and in parts with more of it. Both leave the
-// same bytes in arena and state, or the program ends. Its dice begin with the file, so one file always goes one way.
+// A file runs three times: whole steps, then ranges of rows and parts of these, then a half of each step for each of two cores.
+// All leave the same bytes in arena and state, or the program ends. Its dice begin with the file, so one file always goes one way.
 #define _POSIX_C_SOURCE 200112L
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +17,8 @@
 static uint32_t checksum, dice;
 static void (*before_exit)(void);  // of the fuzzer, which keeps the file
 
-static void wrong(const char *what, uint32_t step) {
-    fprintf(stderr, "ERROR: %s, step %u\n", what, (unsigned)step);
+static void wrong(const char *how, uint32_t steps) {
+    fprintf(stderr, "ERROR: %s give other bytes than whole steps; steps: %u\n", how, (unsigned)steps);
     if (before_exit != NULL) {
         before_exit();
     }
@@ -40,6 +40,17 @@ static void *block(size_t bytes) {
         exit(3);
     }
     return p;
+}
+
+// Of no bytes there may be no address.
+static void copy_bytes(void *to, const void *from, size_t n) {
+    if (n) {
+        memcpy(to, from, n);
+    }
+}
+
+static bool differ(const void *a, const void *b, size_t n) {
+    return n && memcmp(a, b, n) != 0;
 }
 
 static void use(const void *p, size_t n) {
@@ -137,6 +148,29 @@ static void run_in_ranges(const mica_model_t *m, uint32_t i) {
     }
 }
 
+static void run_halves(const mica_model_t *m, uint32_t i, uint32_t begin, uint32_t end) {
+    if (!mica_rows_have_parts(m, i, begin, end, 2)) {
+        mica_run_rows(m, i, begin, end);
+        return;
+    }
+    const uint32_t first = roll(2);  // either core may be the faster one
+    mica_run_rows_part(m, i, begin, end, first, 2);
+    mica_run_rows_part(m, i, begin, end, 1 - first, 2);
+}
+
+// A step as the module of MicroPython runs it on two cores; in a strip, each call.
+static void run_on_two_cores(const mica_model_t *m, uint32_t i) {
+    mica_call_t call;
+    if (!mica_in_strip(m, i)) {
+        run_halves(m, i, 0, mica_step_rows(m, i));
+        return;
+    }
+    for (uint32_t at = 0; mica_strip_next(m, i, at, &call); at += call.rows) {
+        run_halves(m, call.piece, 0, call.rows * call.scale);
+        mica_strip_ran(m, call.rows);
+    }
+}
+
 static void rewrite(const mica_model_t *m, uint8_t *file, size_t len, int32_t value) {
     for (size_t i = 0; i < len; ++i) {
         file[i] = value >= 0 ? (uint8_t)value : (uint8_t)roll(256);
@@ -147,26 +181,20 @@ static void rewrite(const mica_model_t *m, uint8_t *file, size_t len, int32_t va
 static void run(const mica_model_t *m, uint8_t *arena, size_t bytes, uint8_t *state, uint8_t *file, size_t len) {
     const mica_info_t info = *mica_model_info(m);
     uint8_t *arena_then = block(info.arena_bytes), *state_then = block(info.state_bytes);
-    fill(arena, bytes, info.arena_bytes, 0x5a);
-    for (uint32_t i = 0; i < info.n_steps; ++i) {
-        mica_run_step(m, i);
-    }
-    if (info.arena_bytes) {
-        memcpy(arena_then, arena, info.arena_bytes);
-    }
-    if (info.state_bytes) {
-        memcpy(state_then, state, info.state_bytes);
-    }
-    mica_reset_state(m);
-    fill(arena, bytes, info.arena_bytes, 0xa5);
-    for (uint32_t i = 0; i < info.n_steps; ++i) {
-        run_in_ranges(m, i);
-    }
-    if (info.arena_bytes && memcmp(arena_then, arena, info.arena_bytes) != 0) {
-        wrong("ranges of rows give other bytes than whole steps; steps", info.n_steps);
-    }
-    if (info.state_bytes && memcmp(state_then, state, info.state_bytes) != 0) {
-        wrong("ranges of rows leave another state than whole steps; steps", info.n_steps);
+    static void (*const ways[])(const mica_model_t *, uint32_t) = { mica_run_step, run_in_ranges, run_on_two_cores };
+    static const char *const names[] = { "whole steps", "ranges of rows", "two cores" };
+    for (size_t way = 0; way < sizeof(ways) / sizeof(*ways); ++way) {
+        mica_reset_state(m);
+        fill(arena, bytes, info.arena_bytes, way ? 0xa5 : 0x5a);
+        for (uint32_t i = 0; i < info.n_steps; ++i) {
+            ways[way](m, i);
+        }
+        if (way == 0) {
+            copy_bytes(arena_then, arena, info.arena_bytes);
+            copy_bytes(state_then, state, info.state_bytes);
+        } else if (differ(arena_then, arena, info.arena_bytes) || differ(state_then, state, info.state_bytes)) {
+            wrong(names[way], info.n_steps);
+        }
     }
     free(arena_then);
     free(state_then);

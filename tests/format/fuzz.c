@@ -107,13 +107,36 @@ static void mend(file_t *f) {
     }
 }
 
-// One change: a bit, a number at an end of its range or a little further, a copy from elsewhere, a part of another file.
+// A parameter of a step becomes small, or the same of another: what the loader takes, and the compiler never writes.
+static bool change_step(file_t *f) {
+    const uint32_t sections = get(f->data + MICA_HEADER_HEADER_BYTES, 2), size = get(f->data + MICA_HEADER_SECTION_BYTES, 2);
+    for (uint32_t i = 0; i < get(f->data + MICA_HEADER_N_SECTIONS, 2); ++i) {
+        const size_t at = sections + (size_t)i * size;
+        if (at + MICA_SIZEOF_SECTION > f->len || get(f->data + at + MICA_SECTION_KIND, 2) != MICA_KIND_STEPS) {
+            continue;
+        }
+        const size_t steps = get(f->data + at + MICA_SECTION_OFFSET, 4), n = get(f->data + at + MICA_SECTION_COUNT, 4);
+        if (n == 0 || n > MICA_MAX_STEPS || steps + n * MICA_SIZEOF_STEP > f->len) {
+            return false;
+        }
+        uint8_t *params = f->data + steps + random_below((uint32_t)n) * MICA_SIZEOF_STEP + MICA_STEP_PARAMS;
+        const uint32_t v = random_below(4) ? random_below(8) : get(params + 4 * random_below(MICA_MAX_PARAMS), 4);
+        memcpy(params + 4 * random_below(MICA_MAX_PARAMS), &v, 4);
+        return true;
+    }
+    return false;
+}
+
+// One change: a parameter of a step, a bit, a number at an end of its range or a little further, a copy from elsewhere, a part of another file.
 static void change(file_t *f) {
     static const uint32_t edges[] = { 0, 1, 2, 4, 16, 127, 128, 255, 256, 32767, 32768, 65535, 65536, 1u << 24, 0x7fffffff, 1u << 31,
         0xffffffff };
     const size_t sizes[] = { 1, 2, 4, 4 };
     const size_t n = sizes[random_below(4)];
     if (f->len < 2 * MICA_SIZEOF_HEADER) {
+        return;
+    }
+    if (random_below(4) == 0 && change_step(f)) {
         return;
     }
     // Records are small and at the front; most of a file is weights.

@@ -10,6 +10,7 @@ from audio_model import audio_model
 from axes_model import axes_model
 from codes_model import codes_model
 from movement_model import movement_model
+from pad_model import pad_model
 from recurrent_model import recurrent_model
 from rich_model import rich_model
 from tabular_model import tabular_model
@@ -30,6 +31,7 @@ MODELS: tuple[Callable[[], ModelFile], ...] = (
     audio_model,
     axes_model,
     wide_model,
+    pad_model,
 )
 
 

@@ -56,16 +56,16 @@ def good() -> bytes:
     return codec.encode(rich_model())
 
 
-def verdicts(drivers: list[Path], files: list[bytes]) -> list[tuple[int, str]]:
+def verdicts(drivers: list[Path], files: list[bytes], share: int = SHARE) -> list[tuple[int, str]]:
     """Status and text of the engine for each file, with a checksum of what came out: the first driver's.
 
-    The others say the same of some of the files. (scripts/soak gives them many more.)
+    The others say the same of some of the files, one of `share`. (scripts/soak gives them many more.)
     """
     said = _said(drivers[0], files)
     for driver in drivers[1:]:
-        lines = _said(driver, files[::SHARE])
+        lines = _said(driver, files[::share])
         differ = [
-            (SHARE * i, *both) for i, both in enumerate(zip(said[::SHARE], lines, strict=True)) if both[0] != both[1]
+            (share * i, *both) for i, both in enumerate(zip(said[::share], lines, strict=True)) if both[0] != both[1]
         ]
         assert not differ, f"{len(differ)} files, the first: {differ[0]} of {drivers[0].name} and {driver.name}"
     out = [line.partition(" ") for line in said]
@@ -90,10 +90,10 @@ def python_verdict(data: bytes) -> str:
     return ""
 
 
-def compare(driver: list[Path], files: list[tuple[str, bytes]]) -> Counter[int]:
+def compare(driver: list[Path], files: list[tuple[str, bytes]], share: int = SHARE) -> Counter[int]:
     """Both verdicts on each file agree; how often each status came."""
     statuses: Counter[int] = Counter()
-    for (name, data), (status, text) in zip(files, verdicts(driver, [f for _, f in files]), strict=True):
+    for (name, data), (status, text) in zip(files, verdicts(driver, [f for _, f in files], share), strict=True):
         statuses[status] += 1
         python = python_verdict(data)
         too_much = status == ERR_ARENA and "too much memory" in text

@@ -13,13 +13,16 @@ from functools import cache
 from pathlib import Path
 
 import c_build
+import numpy as np
 import pytest
 from test_corrupt import OK, build, compare, places, put
 from usermod_models import by_rows, fed
 
+from mica import engine
 from mica.format import codec, schema
 from mica.format.codec import FormatError, ModelFile
 from mica.format.order import Call, Strip
+from mica.reference.executor import ReferenceModel
 
 
 @pytest.fixture(scope="module")
@@ -160,3 +163,39 @@ def test_what_is_wrong_is_said() -> None:
             codec.encode(replace(good, strips=strips))
     with pytest.raises(FormatError, match="kept by rows"):
         codec.encode(replace(good, strips=[]))
+
+
+def oblong() -> ModelFile:
+    """by_rows() with windows that are not square, along either axis: what is counted in rows is not what is counted in columns."""
+    m = model()
+    rng = np.random.default_rng(3)
+    tensors = [replace(t) for t in m.tensors]
+    steps = [replace(s, params=dict(s.params), blobs=dict(s.blobs)) for s in m.steps]
+    conv, dw, pool, dense, _ = steps
+    conv.params |= {"kernel_w": 5, "pad_left": 2}
+    conv.blobs["weights"] = rng.integers(-127, 128, (4, 3, 5, 1), dtype=np.int8)
+    dw.params |= {"kernel_w": 5, "dilation_w": 2, "pad_left": 4}
+    dw.blobs["weights"] = rng.integers(-127, 128, (4, 3, 5), dtype=np.int8)
+    pool.params |= {"stride_w": 1}
+    dense.blobs["weights"] = rng.integers(-127, 128, (10, 4 * 7 * 4), dtype=np.int8)
+    for s in (conv, dw, dense):
+        s.blobs["bias"], s.blobs["shift"] = s.blobs["bias"].copy(), s.blobs["shift"] + 1
+    for s in steps[:4]:
+        s.flags = codec.step_flags(s) if s.blobs else 0
+    for t in tensors:
+        t.dims = {"pool": (1, 4, 7, 4), "flat": (1, 112)}.get(t.name, t.dims)
+        t.offset += 48 if t.name in ("logits", "probabilities") else 0
+    return replace(m, tensors=tensors, steps=steps, arena_bytes=None)
+
+
+def test_windows_that_are_not_square(driver: list[Path]) -> None:
+    """Every build makes the rows that numpy makes of the whole pictures."""
+    data = codec.encode(oblong())
+    assert compare(driver, [("oblong", data)], share=1) == {OK: 1}
+    native, reference = engine.load(data), ReferenceModel(data)
+    for seed in range(5):
+        x = np.random.default_rng(seed).integers(-128, 128, (1, 8, 8, 1), dtype=np.int8)
+        for m in (native, reference):
+            m.set_input(0, x)
+            m.run()
+        np.testing.assert_array_equal(native.output(0), reference.output(0))

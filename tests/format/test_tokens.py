@@ -7,8 +7,10 @@ softmax in float64.
 
 from __future__ import annotations
 
+import ctypes
 import random
 import re
+import struct
 from collections import Counter
 from dataclasses import replace
 
@@ -274,3 +276,31 @@ def test_what_is_drawn_has_its_share() -> None:
     assert {sample(ties, 1.0, 1000, 2, s)[0] for s in range(1, 2**32, 2**26)} == {0, 1}
     assert sample(ties, 1.0, 0, 9, 1) == (0, 1)
     assert first_state(0) != 0 and first_state(1340531) != first_state(1340532)
+
+
+@needs_engine
+def test_what_is_far_below_is_never_drawn() -> None:
+    """Of thousands of scores 26 nats below the largest each weighs nothing, not the least that a weight can be."""
+    y = np.full(6000, -128, np.int8)
+    y[17] = 127
+    for state in range(1, 2**32, 2**26):
+        for draw in (engine.sample, sample):
+            assert draw(y, 0.1, 1000, len(y), state)[0] == 17
+
+
+@needs_engine
+def test_a_token_that_is_none_has_no_bytes() -> None:
+    """Nor has one whose place is no longer what was loaded: whoever asks may have had another number there."""
+    library = ctypes.CDLL(engine._engine.__file__)
+
+    class Pieces(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_char_p) for name in ("offsets", "list", "costs", "pieces")]
+        _fields_ += [(name, ctypes.c_uint32) for name in ("count", "listed", "piece_bytes")]
+
+    pieces = Pieces(offsets=struct.pack("<5H", 0, 2, 1, 4, 9), pieces=b"abcd", count=4, piece_bytes=4)
+    found = []
+    for token in range(6):
+        n = ctypes.c_uint32(77)
+        library.mica_piece(ctypes.byref(pieces), token, ctypes.byref(n))
+        found.append(n.value)
+    assert found == [2, 0, 3, 0, 0, 0]

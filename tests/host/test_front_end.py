@@ -27,6 +27,12 @@ reference_models = pytest.mark.skipif(
 )
 
 
+def test_a_step_of_the_samples_is_a_32768th() -> None:
+    """Where nothing else is said: the largest int16 is 1, so that features are those of sound from -1 to 1."""
+    for words in ("mfcc:samples=16000,fmax=4000", "logmel:samples=16000,fmax=4000"):
+        assert front_ends.parse(words).front_end(49).unit == 2.0**-15
+
+
 def by_the_book(clip: np.ndarray) -> np.ndarray:
     """The keyword model's features as its training code defines them, by numpy's FFT: float64 [49, 10]."""
     x = clip.astype(np.float64) / clip.max()

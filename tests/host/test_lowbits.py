@@ -24,6 +24,7 @@ from mica.format.codec import FormatError, decode, encode
 from mica.format.values import quantise_input
 from mica.format.weights import CODES, CODES4
 from mica.importer import import_onnx
+from mica.ir.graph import Quant
 from mica.quantise import lowbits
 from mica.quantise.choose_bits import Bits, smallest
 from mica.reference.executor import ReferenceModel
@@ -256,3 +257,35 @@ def test_weights_that_move() -> None:
     better = lowbits.moved(wanted, q, steps, c, nearest)
     assert set(np.unique(better)) <= set(table)
     assert np.all(errors(better) <= errors(q)) and errors(better).sum() < 0.7 * errors(q).sum()
+
+
+def test_the_error_of_outputs() -> None:
+    """Differences of it are those of the variance, by what is exact and what is delivered, one set of inputs for each group."""
+    rng = np.random.default_rng(6)
+    exact_x = rng.standard_normal((2, 5, 400))
+    delivered = exact_x + 0.3 * rng.standard_normal(exact_x.shape)
+    centred = [x - x.mean(axis=2, keepdims=True) for x in (exact_x, delivered)]
+    covariance, crossed = (x @ centred[1].transpose(0, 2, 1) / 400 for x in (centred[1], centred[0]))
+    m = lowbits.Moments(exact_x.mean(axis=2), delivered.mean(axis=2), covariance, crossed)
+    rows = rng.standard_normal((6, 5))
+
+    def variance(rounded: np.ndarray) -> float:
+        a, b = rows.reshape(2, 3, 5), rounded.reshape(2, 3, 5)
+        return float((a @ centred[0] - b @ centred[1]).var(axis=2).sum())
+
+    tried = [rows, 0 * rows, rows + 0.2 * rng.standard_normal((6, 5)), -rows]
+    constant = m.error(rows, tried[0]) - variance(tried[0])
+    for rounded in tried[1:]:
+        np.testing.assert_allclose(m.error(rows, rounded) - variance(rounded), constant, rtol=1e-6)
+
+
+def test_what_a_weight_counts_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By how much its input varies, and more by the damping: that of an input that never varies still counts."""
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(lowbits, "_to_table", lambda values, weight: seen.append(weight))
+    c = np.diag([4.0, 1.0, 0.0])[None]
+    q = Quant(0.1, 0)
+    m = lowbits.Moments(np.zeros((1, 3)), np.zeros((1, 3)), c, c)
+    rows = np.array([[1.0, -0.5, 0.25], [0.5, 0.5, 0.5]])
+    steps, _, _ = lowbits._Maker(rows, np.zeros(2), m, q, q)._table(rows, 0.3)
+    np.testing.assert_allclose(seen[0], np.outer(steps**2, [4.5, 1.5, 0.5]))

@@ -62,7 +62,24 @@ def sides(net: Net) -> None:
     head(net, y, 28)
 
 
-CASES = [(chain, 1), (chain, 3), (mean, 1), (mean, 2), (strides, 2), (strides, 4), (sides, 1), (sides, 2)]
+def weighted(net: Net) -> None:
+    """Weights over all of the time, which are no rows of their own, by what has new rows; and the other way round."""
+    x = conv(net, net.input([1, 4, 12, 1]), 4, 4, 3)
+    a = net.add("Softmax", conv(net, x, 4, 4, 1), axis=2)
+    head(net, net.add("Add", net.add("Mul", a, x), net.add("Mul", x, a)), 40)
+
+
+CASES = [
+    (weighted, 1),
+    (chain, 1),
+    (chain, 3),
+    (mean, 1),
+    (mean, 2),
+    (strides, 2),
+    (strides, 4),
+    (sides, 1),
+    (sides, 2),
+]
 
 
 def data(shape: tuple[int, ...], n: int) -> np.ndarray:

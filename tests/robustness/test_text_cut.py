@@ -96,6 +96,8 @@ def test_ctrl_c(board: Link) -> None:
 def test_a_reset(board: Link) -> None:
     """In the middle of a run of the fourth token: the next session says the same."""
     expected = whole(board)
-    board.exec("text = begin()\nfor k in range(4): text._step()\nm._m.begin()\nfor s in m._steps[:20]: s()")
+    board.exec(
+        "text = begin()\nfor k in range(4): text._said.now = text._step()[0]\nm._m.begin()\nfor s in m._steps[:20]: s()"
+    )
     board.soft_reset()
     assert whole(with_model(board)) == expected

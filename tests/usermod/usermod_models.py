@@ -351,7 +351,18 @@ def seen_wrong() -> ModelFile:
     return _seen(small(), "rgb 1048576,0 1048576,0 1048576,0")
 
 
-PIECES = (b"", *(bytes([c]) for c in b"abcdehlortw .,!?"), b"he", b"the", b" a", b"lo", b"\xc3", b"\xa9", b"\xe2\x82", b"\xac")
+PIECES = (
+    b"",
+    *(bytes([c]) for c in b"abcdehlortw .,!?"),
+    b"he",
+    b"the",
+    b" a",
+    b"lo",
+    b"\xc3",
+    b"\xa9",
+    b"\xe2\x82",
+    b"\xac",
+)
 
 
 def language() -> ModelFile:
@@ -370,8 +381,58 @@ def language() -> ModelFile:
     return ModelFile(facts, [step], [0, 1], [2], {"name": "language"}, tokens=t)
 
 
+def remembering() -> ModelFile:
+    """A language model without positions: its state is the sum of what it has seen, so a token that is given twice counts twice."""
+    n = len(PIECES)
+    table = np.random.default_rng(5).integers(-60, 60, (n, n), dtype=np.int8)
+    table[:, 0] = -30  # the end
+    same = np.arange(-128, 128).astype(np.int8)
+    tensors = [
+        TensorRecord("token", "int32", (1,), offset=0),
+        TensorRecord("seen", "int8", (1, n), 0.05, 0, offset=16),
+        TensorRecord("before", "int8", (1, n), 0.05, 0, "state", offset=0),
+        TensorRecord("scores", "int8", (1, n), 0.05, 0, offset=48),
+    ]
+    half = {"mult_a": 1, "mult_b": 1, "offset": 1, "shift": 1} | ACT
+    steps = [
+        _step("look", "embedding_s8", (0,), (1,), params={"rows": n}, blobs={"table": table}),
+        _step("add", "add_s8", (1, 2), (3,), params=half),
+        _step("keep", "lut_s8", (3,), (2,), blobs={"table": same}),
+    ]
+    t = listed(Tokens(PIECES, end=0))
+    return ModelFile(tensors, steps, [0], [3], {"name": "remembering"}, tokens=t)
+
+
+def _int16(dims: tuple[int, ...], metadata: dict[str, str]) -> ModelFile:
+    """int16 of any shape in, three scores out: for programs that read a sensor."""
+    n = int(np.prod(dims))
+    tensors = [
+        TensorRecord("samples", "int16", dims, 1 / 32768, 0, offset=0),
+        TensorRecord("narrow", "int8", dims, 1 / 128, 0, offset=-(-2 * n // 16) * 16),
+        TensorRecord("flat", "int8", (1, n), 1 / 128, 0, offset=-(-2 * n // 16) * 16),
+        TensorRecord("scores", "int8", (1, 3), 1 / 32, 0, offset=-(-3 * n // 16) * 16 + 16),
+    ]
+    narrow = {"mult": 2**30, "shift": 7} | ACT
+    steps = [
+        _step("narrow", "narrow_s8", (0,), (1,), params=narrow),
+        _step("dense", "fully_connected_s8", (2,), (3,), params=ACT, blobs=_channels(np.random.default_rng(8), (3, n))),
+    ]
+    return ModelFile(tensors, steps, [0], [3], {"labels": "low\nmiddle\nhigh"} | metadata)
+
+
+def hearing() -> ModelFile:
+    """64 samples of a microphone."""
+    return _int16((1, 64), {"name": "hearing", "sample_rate": "16000"})
+
+
+def moving() -> ModelFile:
+    """Eight rows of a motion sensor."""
+    return _int16((1, 8, 6), {"name": "moving"})
+
+
 MODELS = {
     "language": language,
+    "remembering": remembering,
     "small": small,
     "dense": dense,
     "signal": signal,

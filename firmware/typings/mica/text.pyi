@@ -1,14 +1,16 @@
 from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
 
 from .model import Model
 
 class Said:
-    at: int  # the next position
-    last: int | None  # the last token, which the model has not been given yet
-    def __init__(self) -> None: ...
+    now: tuple[Any, ...]  # next position, last token, the Text that made it, how far that is
+    def __init__(self, m: Any, facts: Any) -> None: ...
+    def prepare(self, m: Any) -> None: ...
 
 class Text(Iterator[str], AsyncIterator[str]):
-    tokens: int  # made so far
+    @property
+    def tokens(self) -> int: ...  # made so far
     def __init__(
         self,
         model: Model,
