@@ -26,8 +26,8 @@ from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Settings
 from mica.fleet.links import Death
 from mica.fleet.mqtt_link import Listener, MqttLink
-from mica.fleet.reports import parse_state
 from mica.fleet.open import open_fleet
+from mica.fleet.reports import parse_state
 from mica.fleet.site import Site, new_password, new_site, read_site
 from mica.fleet.wire import Key, Request, Status, decode_answer
 from mica.link import child

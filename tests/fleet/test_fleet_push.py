@@ -20,8 +20,8 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.fleet import broker
 from mica.fleet.mqtt_link import Listener
-from mica.fleet.reports import parse_have, parse_state
 from mica.fleet.push import Fleet, push, rollback
+from mica.fleet.reports import parse_have, parse_state
 from mica.fleet.rollout import State, Terms
 from mica.fleet.site import Site
 from mica.fleet.store import Store

@@ -27,12 +27,14 @@ Check = Callable[[str, Any], Any]
 
 
 class _Wrong(Exception):
-    """One line: field, value and what was expected."""
+    """One line: the field, its value and what was expected."""
 
     def __init__(self, name: str, value: Any, expected: str) -> None:
-        found = value[: 4 * _SHOWN] if isinstance(value, str) else value
-        text = repr(found)[:_SHOWN] if not isinstance(value, (dict, list)) else f"a {type(value).__name__}"
-        super().__init__(printable(f"{name} is {text}; expected {expected}"))
+        if isinstance(value, (dict, list)):
+            found = f"has {len(value)} entries"
+        else:
+            found = f"is {repr(value[:_SHOWN] if isinstance(value, str) else value)[:_SHOWN]}"
+        super().__init__(printable(f"{name} {found}; expected {expected}"))
 
 
 def _count(name: str, value: Any, most: int = _MOST) -> int:
@@ -90,9 +92,8 @@ def _table(key: Check, value_of: Check) -> Check:
 
     def check(name: str, value: Any) -> dict[Any, Any]:
         if type(value) is not dict or len(value) > MOST_MODELS:
-            found = f"{name} has {len(value)} entries" if type(value) is dict else ""
-            raise _Wrong(found or name, value, f"an object of at most {MOST_MODELS} models")
-        return {key(f"a name in {name}", k): value_of(f"{name} of {k!r}", v) for k, v in value.items()}
+            raise _Wrong(name, value, f"an object of at most {MOST_MODELS} models")
+        return {key(f"a name in {name}", k): value_of(f"{name} of {k[:_SHOWN]}", v) for k, v in value.items()}
 
     return check
 
@@ -208,5 +209,5 @@ def _fields(payload: bytes, checks: Mapping[str, Check], required: tuple[str, ..
         raise _Wrong("its content", payload[:_SHOWN].decode("utf-8", "replace"), "a JSON object")
     missing = [name for name in required if name not in table]
     if missing:
-        raise _Wrong(missing[0], "missing", "a value")
+        raise _Wrong(missing[0], None, "a value")
     return {name: check(name, table[name]) for name, check in checks.items() if name in table}
