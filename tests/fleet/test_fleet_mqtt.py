@@ -25,7 +25,7 @@ from mica.fleet import broker
 from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Settings
 from mica.fleet.links import Death
-from mica.fleet.mqtt_link import Listener, MqttLink
+from mica.fleet.mqtt_link import Listener, MqttLink, await_entry
 from mica.fleet.open import open_fleet
 from mica.fleet.reports import parse_state
 from mica.fleet.site import Site, new_password, new_site, read_site
@@ -332,6 +332,47 @@ def test_no_board_can_end_a_connection_of_others(fleet: Site, join: Join, digits
         assert [y[0].tobytes() for y in runner.run(samples)] == right
         assert runner._dispatcher.counts["lost_boards"] == lost and not said, said
     assert [m.starts for m in members] == [1, 1]
+
+
+def test_ls_has_what_boards_have_done(
+    fleet: Site, join: Join, digits_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Soon after the work, at a command that listens for half a second; and a board that was off since the broker started is "not seen"."""
+    data = digits_file.read_bytes()
+    samples, _ = random_samples(data, 30)
+    join("b1", program="import mica.fleet\nmica.fleet._WORKED_MS = 100\nmica.fleet.run()")
+    with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(hedge_of_p99=1e6)) as runner:
+        runner.run(samples)
+    rows: dict[str, dict[str, object]] = {}
+
+    def seen() -> bool:
+        capsys.readouterr()
+        assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
+        rows.update((row["board"], row) for row in json.loads(capsys.readouterr().out)["boards"])
+        return rows["b1"]["runs"] == 30
+
+    wait_until(seen, 5)
+    assert rows["b1"]["errors"] == 0 and rows["b1"]["ms"] is not None and rows["b2"]["state"] == "not seen"
+    assert main(["fleet", "ls", str(fleet.path)]) == 0
+    assert "not seen: not since the broker started" in capsys.readouterr().out
+
+
+def test_a_board_that_joins_waits_for_the_broker_to_know_it(tmp_path: Path) -> None:
+    """The broker reads its files again a moment after `join` has written them; the board said that it is refused."""
+    if broker.program() is None:
+        pytest.skip("mosquitto is not installed")
+    pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
+    site = new_site(str(tmp_path / "plant"), f"mqtt://127.0.0.1:{free_port()}")
+    process = broker.start(site)
+    try:
+        site.join(["b1"])
+        threading.Timer(0.5, process.send_signal, [signal.SIGHUP]).start()
+        with pytest.raises(MicaError, match="refuses b1"):
+            Listener(site, lambda *_: None, user="b1")
+        await_entry(site, ["b1"])
+        Listener(site, lambda *_: None, user="b1").close()
+    finally:
+        child.stop(process)
 
 
 def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
