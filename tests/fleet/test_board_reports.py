@@ -159,10 +159,15 @@ def test_models_that_nobody_submitted_cost_nothing() -> None:
 
 
 def test_all_of_it_from_one_boards_login(
-    fleet: Site, join: Join, digits_file: Path, capsys: pytest.CaptureFixture[str]
+    fleet: Site,
+    join: Join,
+    digits_file: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import paho.mqtt.client as mqtt
 
+    monkeypatch.setattr(mqtt_link, "_AT_ONCE", 1e9)  # or it would be muted
     data = digits_file.read_bytes()
     crc = zlib.crc32(data)
     samples, right = random_samples(data, 30)
@@ -356,3 +361,70 @@ with open("fleet.json") as f:
             if any("quarantine" in line for line in said):
                 break
     assert any(line.startswith("b1 answered wrongly") for line in said), said
+
+
+def test_a_board_that_fails_at_all_it_is_asked_gives_up_no_sample() -> None:
+    """It answers at once, so each sample came to it three times before another board was free."""
+    d = Dispatcher(Settings(audit=0, first_audits=0))
+    for name in ("good", "bad"):
+        d.birth(0.0, name, 1, 1, {7})
+    inbox: dict[str, list[Any]] = {"good": [], "bad": []}
+    done: set[int] = set()
+    actions: list[Any] = []
+    for seq in range(20):
+        actions += d.submit(0.0, Key(1, seq), 7, b"x")
+    for turn in range(400):
+        for action in actions:
+            match type(action).__name__:
+                case "Send":
+                    inbox[action.board].append(action.request)
+                case "Done":
+                    done.add(action.key.seq)
+                case other:
+                    raise AssertionError(other)
+        name = "good" if turn % 5 == 4 else "bad"
+        actions = d.tick(0.001 * turn)
+        if inbox[name]:
+            r = inbox[name].pop(0)
+            status, data = (Status.OK, b"y") if name == "good" else (Status.FAILED, b"no\x1b[2J")
+            actions += d.answer(0.001 * turn, name, Answer(r.key, 7, r.attempt, status, 1, 1, data))
+    assert done == set(range(20))
+
+
+def test_a_board_that_floods_is_muted_and_the_others_are_not(
+    fleet: Site, join: Join, digits_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers of others came behind the flood, or were dropped by the broker: each took several leases."""
+    import paho.mqtt.client as mqtt
+
+    monkeypatch.setattr(mqtt_link, "_MUTE_SECONDS", 2.0)
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 50)
+    said: list[str] = []
+    join("b2")
+    with open_fleet(data, f"fleet:{fleet.path}", said.append) as runner:
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        link = runner._many
+        assert isinstance(link, mqtt_link.MqttLink)
+        flood = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="x", protocol=mqtt.MQTTv311)
+        flood.username_pw_set("b1", fleet.boards["b1"])
+        flood.connect(fleet.host, fleet.port)
+        flood.loop_start()
+        for n in range(3000):
+            last = flood.publish("mica/plant/from/b1/state", f'up {n} 1 {{"largest": 64, "models": {{}}}}', qos=1)
+        last.wait_for_publish(20)
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        wait_until(lambda: link._muted == {"b1"})
+        assert runner._dispatcher.counts["sent"] <= 2.5 * len(samples), "or b2 was asked again and again"
+        wait_until(lambda: not link._muted)
+        flood.publish("mica/plant/from/b1/state", b'up 1 2 {"largest": 64, "models": {}}', qos=1, retain=True)
+        wait_until(lambda: bool(runner.run(samples[:4])) and runner._dispatcher.boards().get("b1") == "up")
+        flood.disconnect()
+        flood.loop_stop()
+    assert sum("is not heard for" in line for line in said) == 1, said
+
+
+def test_what_a_board_sends_unasked_has_a_pace() -> None:
+    pace = mqtt_link.Pace()
+    assert sum(pace.may("b1", 0.001 * n) for n in range(10_000)) <= 600
+    assert all(pace.may("b2", 0.1 * n) for n in range(1000))

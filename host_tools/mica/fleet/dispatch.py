@@ -129,6 +129,7 @@ class _Work:
     deaths: int = 0  # boards lost that were at work on it
     crashes: int = -1  # boards that the fleet had lost when it was first sent
     failures: int = 0
+    failed: set[str] = field(default_factory=set)  # boards that said so
     last_text: str = ""
     others: dict[str, bytes] = field(default_factory=dict)  # later answers that differ, until the audit
     auditing: bool = False
@@ -517,6 +518,7 @@ class Dispatcher:
             b.models.discard(work.model)
         else:
             work.failures += 1
+            work.failed.add(b.name)
             work.last_text = printable(answer.data[:_LONGEST_TEXT].decode("utf-8", "replace"))
             if work.failures >= self.settings.failures:
                 return self._give_up(work, f"{b.name}: {work.last_text or answer.status.name}")
@@ -620,14 +622,24 @@ class Dispatcher:
 
     def _pick(self, m: _Model, work: _Work) -> _Board | None:
         """The free board with the least to do that has not this very request. One that has killed boards wants an idle one, which a
-        suspect may be, too."""
+        suspect may be, too. One that a board has failed at waits for another board, where there is one."""
+        failed = work.failed if work.failed and self._others(work) else ()
         dangerous = work.deaths >= self.settings.deaths - 1
         for free in m.free:
             for name in free:
                 b = self._boards[name]
-                if not (dangerous and b.held) and not any(h.work is work for h in b.held.values()):
+                if (
+                    name not in failed
+                    and not (dangerous and b.held)
+                    and not any(h.work is work for h in b.held.values())
+                ):
                     return b
         return None
+
+    def _others(self, work: _Work) -> bool:
+        """True: a board has the model that has not failed at this request."""
+        among = (b for b in self._boards.values() if work.model in b.owns and not b.suspect)
+        return any(b.name not in work.failed for b in among)
 
     def _send(self, now: float, b: _Board, work: _Work) -> Send:
         work.attempts = (work.attempts + 1) & 0xFFFF

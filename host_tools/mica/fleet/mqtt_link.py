@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from mica.errors import MicaError
@@ -21,7 +21,7 @@ from mica.fleet import broker, lead
 from mica.fleet.links import Answered, Birth, Broken, Damaged, Death, Events, Link, Restored, Unreachable
 from mica.fleet.reports import State, parse_state
 from mica.fleet.site import COORDINATOR, NAME, Site
-from mica.fleet.wire import Request, decode_answer
+from mica.fleet.wire import Key, Request, decode_answer
 from mica.printable import printable
 
 _CONNECT_SECONDS = 5.0
@@ -29,6 +29,10 @@ _START_SECONDS = 3.0  # for a broker that somebody has just started
 _LONGEST_PAUSE = 30  # seconds until a lost broker is tried again: from 1 on, twice as long each time
 _LEAD_SECONDS = 5.0  # for another coordinator to say that it is at work
 _ENTRY_SECONDS = 3.0  # for a broker to read its files again
+_AT_ONCE, _A_SECOND = 300.0, 30.0  # messages of a board that are no answers to what it was asked
+_MUTE_SECONDS = 60.0  # for one that sends more: all others would wait behind them
+_MOST_ASKED = 64  # requests to a board whose answers are known as such
+_TOPICS = 500  # of one packet
 _KEEPALIVE = 10
 _REFUSED = {4: "wrong user name or password", 5: "this user may not come in"}  # MQTT 3.1.1, table 3.1
 
@@ -150,6 +154,21 @@ class Listener:
                 some = "a damaged message" if n == 1 else f"{n} damaged messages, the last one"
                 self._tell(board, f"{some}: {printable(reason)}")
 
+    def take_from(self, boards: Collection[str], muted: Collection[str]) -> None:
+        """Have the broker pass on what all boards send; or, where some are muted, what these boards send but for those."""
+        base = f"mica/{self.site.fleet}/from"
+        named = [f"{base}/{board}/+" for board in sorted(boards) if board not in muted]
+        if not muted:
+            self.client.subscribe(f"{base}/+/#", 1)
+        for at in range(0, len(named), _TOPICS):
+            some = named[at : at + _TOPICS]
+            if muted:
+                self.client.subscribe([(topic, 1) for topic in some])
+            else:
+                self.client.unsubscribe(some)
+        if muted:
+            self.client.unsubscribe([f"{base}/+/#", *(f"{base}/{board}/+" for board in muted)])
+
     def send(self, board: str, what: str, payload: bytes, qos: int = 0, retain: bool = False) -> None:
         self.client.publish(f"mica/{self.site.fleet}/to/{board}/{what}", payload, qos=qos, retain=retain)
 
@@ -186,6 +205,19 @@ class Boots:
         return again
 
 
+class Pace:
+    """How many messages of a board that nobody asked for are taken: some at once, and some a second."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, float]] = {}  # and when
+
+    def may(self, board: str, now: float) -> bool:
+        left, then = self._left.get(board, (_AT_ONCE, now))
+        left = min(_AT_ONCE, left + _A_SECOND * (now - then))
+        self._left[board] = (left - 1 if left >= 1 else left, now)
+        return left >= 1
+
+
 class MqttLink(Link):
     """All boards of a fleet; `name` is the fleet's. One such link is there at a time: a second one is refused, and the first stays."""
 
@@ -193,9 +225,14 @@ class MqttLink(Link):
 
     def __init__(self, site: Site, events: Events) -> None:
         """Raises MicaError as Listener does, and where another coordinator is at work."""
-        self.name = site.fleet
+        self.name, self.site = site.fleet, site
         self._events = events
         self._boots = Boots()
+        self._pace = Pace()
+        self._lock = threading.Lock()
+        self._asked: dict[str, dict[tuple[Key, int], None]] = {}
+        self._last: dict[str, tuple[int, int]] = {}  # boot and session
+        self._muted: set[str] = set()
         self._where = f"the broker at {site.where}"
         self._away = 0.0  # since when, on the monotonic clock; 0 for not
         self._certain = threading.Event()
@@ -217,6 +254,11 @@ class MqttLink(Link):
             raise MicaError(self._other(), todo="a fleet has one at a time: wait until it ends, or end it")
 
     def send(self, board: str, request: Request) -> None:
+        with self._lock:
+            asked = self._asked.setdefault(board, {})
+            asked[request.key, request.attempt] = None
+            if len(asked) > _MOST_ASKED:
+                del asked[next(iter(asked))]
         self._listener.send(board, "run", request.encode())
 
     def close(self) -> None:
@@ -226,12 +268,41 @@ class MqttLink(Link):
         self._listener.close()
 
     def _heard(self, board: str, what: str, payload: bytes) -> None:
-        if what == "out":
-            self._events.put(Answered(board, decode_answer(payload)))
-        elif what == "state" and payload:
-            self._state(board, parse_state(payload))
+        if board in self._muted:
+            return
+        asked = False
+        try:
+            if what == "out":
+                answer = decode_answer(payload)
+                with self._lock:
+                    asked = self._asked.get(board, {}).pop((answer.key, answer.attempt), 0) is None
+                self._events.put(Answered(board, answer))
+            elif what == "state" and payload:
+                self._state(board, parse_state(payload))
+        finally:
+            if not asked and not self._pace.may(board, time.monotonic()):
+                self._mute(board)
+
+    def _mute(self, board: str) -> None:
+        self._muted.add(board)
+        self._listener.take_from({*self.site.boards, *self._last}, self._muted)
+        reason = (
+            f"it sends more than {_A_SECOND:.0f} messages a second unasked, and is not heard for {_MUTE_SECONDS:.0f} s"
+        )
+        if board in self._last:
+            self._events.put(Death(board, *self._last[board], reason))
+        else:
+            self._events.put(Damaged(board, reason))
+        timer = threading.Timer(_MUTE_SECONDS, self._unmute, [board])
+        timer.daemon = True
+        timer.start()
+
+    def _unmute(self, board: str) -> None:
+        self._muted.discard(board)
+        self._listener.take_from({*self.site.boards, *self._last}, self._muted)
 
     def _state(self, board: str, state: State) -> None:
+        self._last[board] = (state.boot, state.session)
         if not state.up:
             self._events.put(Death(board, state.boot, state.session, "it went off the broker"))
             return
@@ -253,6 +324,8 @@ class MqttLink(Link):
         if self._away:
             self._events.put(Restored(self._where))
         self._away = 0.0
+        if self._muted:
+            listener.take_from({*self.site.boards, *self._last}, self._muted)
         self._publish(self._lead.connected(time.time_ns(), away))
         if self._lead.state is lead.State.ASKS:
             timer = threading.Timer(_LEAD_SECONDS, lambda: self._publish(self._lead.unanswered()))
