@@ -93,7 +93,7 @@ def compile_model(
     front_end: tuple[str, Front, str] | None = None,
     step: Window | None = None,
 ) -> Compiled:
-    """Compiles `path`; imported: the graph of `import_model(path, shapes, custom)`, where the caller has it already. It is used up.
+    """Compiles `path`; imported: the graph of `import_model`, where the caller has it already. It is used up.
 
     calibration: input name -> float32 samples [n, ...input shape without the batch]; None takes made-up samples, which
     costs accuracy, unless the model is quantised already. shapes: sizes of dynamic dimensions. warn: is told of what a
@@ -109,7 +109,7 @@ def compile_model(
     """
     path = Path(path)
     if imported is None:
-        imported = import_model(path, shapes, custom)
+        imported = import_model(path, shapes, custom, front_end is not None)
     try:
         heard = None if front_end is not None else hear.found(hear.run(imported))
     except Unsupported as e:
