@@ -139,16 +139,17 @@ def numbered(data: Dataset, labels: Sequence[str]) -> Dataset:
     if data.metric != "top1" or data.numbered or data.classes:
         return data
     place = {label: k for k, label in enumerate(labels)}
-    given = [str(v) for v in data.y.tolist()]
-    stranger = next((v for v in given if v not in place), None)
+    stranger = next((v for v in data.y.tolist() if str(v) not in place), None)
     if stranger is None:
-        y = np.array([place[v] for v in given], np.int64)
-    elif data.y.dtype.kind in "iub" and data.y.min() >= 0:
-        y = data.y
-    else:
-        shown = f"the model's labels are {', '.join(labels)}" if labels else "the model has no labels: mica pack --labels"
-        raise MicaError(f"'y' holds '{stranger}'", todo=f"expected numbers of classes, from 0 on, or names; {shown}")
-    return replace(data, y=y, numbered=True)
+        return replace(data, y=np.array([place[str(v)] for v in data.y.tolist()], np.int64), numbered=True)
+    if data.y.dtype.kind == "U" or data.y.min() < 0:
+        known = f"its labels are {', '.join(labels)}" if labels else "it has no labels (mica pack --labels FILE)"
+        shown = stranger if data.y.dtype.kind == "U" else data.y.min()
+        raise MicaError(
+            f"'y' holds '{shown}', which is no class of the model",
+            todo=f"expected numbers of classes, from 0 on, or labels of the model; {known}",
+        )
+    return replace(data, numbered=True)
 
 
 def _check_classes(data: Dataset, classes: int) -> None:
