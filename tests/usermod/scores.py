@@ -18,4 +18,7 @@ fails(m.top)
 m = mica.Model(places)
 m.predict([[0] * 15])
 fails(m.top)
-fails(m.predict, [[0] * 15], True)
+try:
+    m.predict([[0] * 15], [1])
+except TypeError:  # whose words are each port's own
+    print("TypeError")
