@@ -23,7 +23,6 @@ from mica.ir.axes import Front
 from mica.ir.front_end import IN_GRAPH
 from mica.ir.graph import Graph
 from mica.pack.pack import pack, set_scratch
-from mica.pack.scores import find as find_scores
 from mica.pack.state import StateLink, hold, with_state
 from mica.pack.tokens import with_tokens
 from mica.passes import front_end as sound
@@ -39,6 +38,7 @@ from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
+from mica.quantise.scores import find as find_scores
 from mica.quantise.spread import run as spread
 from mica.quantise.stream import stream
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
