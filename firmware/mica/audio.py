@@ -136,10 +136,8 @@ class Listener:
         self._step = step or self._usual_step()
         if mean < 1 or self._step < 1:
             raise ValueError("mean and step are 1 or more")
-        n = 1
-        for d in model.output_shape[0]:
-            n *= d
-        self._names = model.labels if len(model.labels) == n else list(range(n))
+        self._place, n = model._scores()
+        self._names = model._names_of(n)
         for name in labels or ():
             if name not in self._names:
                 raise ValueError(f"the model has no label {name!r}, only {', '.join([str(v) for v in self._names])}")
@@ -217,14 +215,14 @@ class Listener:
         """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
         model = self.model
         if model._joins:
-            return model.predict([self._fill])[0]
+            return model.predict([self._fill])[self._place]
         m = model._m
         m.begin()
         try:
             self._ring.copy(self._end, m.input(0))
             for step in model._steps:
                 step()
-            return m.read(0)
+            return m.read(self._place)
         finally:
             m.end()
 
@@ -256,7 +254,7 @@ class Listener:
         except BaseException:
             model.stop()
             raise
-        self._output = model._read(False)[0]
+        self._output = model._read(False)[self._place]
         self._took = took + ticks_diff(ticks_us(), begun)
 
     def _prepare_run(self):

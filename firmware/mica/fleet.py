@@ -26,6 +26,8 @@ import sys
 import time
 from binascii import crc32, hexlify
 
+from _mica import Quantised
+
 VERSION = 1
 _REQUEST = "<BBHIIIHHI"
 _ANSWER = "<BBHIIIHHIII"
@@ -257,7 +259,7 @@ class Agent:
             raise ValueError(f"{len(inputs)} bytes of inputs; the model takes {sum(sizes)}")
         at = 0
         for i, size in enumerate(sizes):
-            m.write(i, inputs[at : at + size])
+            m.write(i, Quantised(inputs[at : at + size]))
             at += size
         try:
             model.start()

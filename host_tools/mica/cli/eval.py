@@ -14,7 +14,7 @@ from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
-from mica.run import evaluation, likelihood, pictures, scores, sound
+from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
 from mica.run.hearing import recordings
@@ -54,14 +54,14 @@ def run(args: argparse.Namespace) -> int:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
     with target.open_model(args.model, args.on, custom=custom) as runner:
-        float_model = _float_model(args.float_model, runner.model) if args.float_model else None
+        float_model = float_model_of(args.float_model, runner.model) if args.float_model else None
         seen = None
         if data is None and KEY in runner.model.metadata:
             seen = pictures.input_of(runner.model, args.data)
             data = pictures.read_folder(args.data, runner.model)
         data = sound.read_folder(args.data, runner.model) if data is None else data
         with text.watch() as watch:
-            result = scores.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
+            result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
     if args.json:
         text.emit_json(result)
     else:
@@ -110,7 +110,7 @@ def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
     return 0
 
 
-def _float_model(path: str, model: ModelFile) -> FloatModel:
+def float_model_of(path: str, model: ModelFile) -> FloatModel:
     """With the front end that the model has, as real numbers. Raises MicaError."""
     plain = FloatModel(path)
     if model.metadata.get("frontend", IN_GRAPH) == IN_GRAPH:

@@ -36,7 +36,7 @@ from mica.fleet.store import Store
 from mica.format import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
-from mica.run import evaluation, scores
+from mica.run import accuracy, evaluation
 from mica.toolchain.build import build
 
 _BACK_SECONDS = 16  # firmware/mica/fleet.py: the longest pause before a board connects again
@@ -256,7 +256,7 @@ def _terms(args: argparse.Namespace) -> Terms:
 def evaluate(args: argparse.Namespace) -> int:
     data = evaluation.load(args.data).first(args.samples)
     with _open(args) as runner, text.watch() as watch:
-        result = scores.compare(data, runner, None, watch.progress)
+        result = accuracy.compare(data, runner, None, watch.progress)
     if args.json:
         text.emit_json(result)
     else:

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
     from mica.report.facts import facts
     from mica.report.page import Report
-    from mica.run import evaluation, scores
+    from mica.run import accuracy, evaluation
     from mica.run.host import HostRunner
 
     output = Path(args.output) if args.output else Path(args.model).with_suffix(".html")
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     found = facts(model, blob, args.board or BOARDS)
     if data is not None:
         with HostRunner(blob, custom) as runner, text.watch() as watch:
-            found["evaluation"] = scores.compare(data, runner, None, watch.progress)
+            found["evaluation"] = accuracy.compare(data, runner, None, watch.progress)
     page = Report(found, model).html().encode()
     outputs.write(output, page)
     if args.json:

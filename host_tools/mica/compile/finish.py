@@ -12,11 +12,13 @@ from mica import __version__
 from mica.calibration import holds_pictures
 from mica.compile.state import State
 from mica.errors import MicaError
-from mica.format import joins, pictures, signature
+from mica.format import joins, pictures, scores, signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.importer.onnx_file import file_sha256
-from mica.run import labels, scores
+from mica.quantise.scores import find as find_scores
+from mica.run import accuracy as measured
+from mica.run import labels
 from mica.run.float_model import FloatModel
 from mica.run.golden import with_golden
 from mica.run.host import HostRunner
@@ -25,19 +27,21 @@ from mica.run.host import HostRunner
 def describe(s: State) -> State:
     """The name, source, labels and front end that the file will hold, beside the metadata of the job."""
     job = s.job
-    names = job.labels if not isinstance(job.labels, str | Path) else labels.read(Path(job.labels))
-    names = names or [clean(name) for name in s.graph.labels]
     s.facts = {
         "name": clean(job.model.stem),
         "producer": f"mica {__version__}",
         "source": clean(job.model.name),
         "source_sha256": file_sha256(job.model),
-        **({"labels": clean_lines("\n".join(names))} if names else {}),
+        **({"labels": clean_lines("\n".join(s.labels))} if s.labels else {}),
         **({"frontend": clean(s.sound.text), "sample_rate": str(s.sound.front.rate)} if s.sound else {}),
         **{clean(key): clean_lines(value) for key, value in job.metadata.items()},
     }
     if any(part.parts > 1 for part in s.splits):
         s.facts[joins.KEY] = joins.text([(part.parts, part.axis, clean(part.name)) for part in s.splits])
+    classes = s.facts["labels"].split("\n") if "labels" in s.facts else []
+    place = find_scores(s.graph, s.samples, s.splits, {result for _, result in s.ties}, classes)
+    if place is not None:
+        s.facts[scores.KEY] = str(place)
     return s
 
 
@@ -88,7 +92,7 @@ def accuracy(s: State) -> State:
         raise MicaError("has a state, which lives from run to run; --eval measures one sample at a time")
     front = s.sound.front if s.sound and not s.in_graph else None
     with HostRunner(s.compiled.data, job.custom) as runner:
-        found = scores.compare(job.labelled, runner, FloatModel(job.model, front), s.watch.progress)
+        found = measured.compare(job.labelled, runner, FloatModel(job.model, front), s.watch.progress)
     s.accuracy = found
     model.metadata["metric"] = found["metric"]
     model.metadata["accuracy_int8"] = f"{found['value']:.4f}"

@@ -10,14 +10,21 @@ from mica import sounds
 from mica.calibration import load_calibration
 from mica.compile.state import State
 from mica.errors import MicaError
+from mica.format.names import clean
 from mica.importer import import_model
 from mica.passes.front_end import SAMPLES
+from mica.run import evaluation, labels
 
 
 def import_graph(s: State) -> State:
     """file -> graph of the source's operators"""
-    s.graph = import_model(s.job.model, s.job.shapes, s.job.custom)
+    s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
     s.operators = [(node.op, node.name) for node in s.graph.nodes]
+    given = s.job.labels
+    s.labels = labels.read(Path(given)) if isinstance(given, str | Path) else list(given)
+    s.labels = s.labels or [clean(name) for name in s.graph.labels]
+    if s.job.labelled is not None:
+        evaluation.numbered(s.job.labelled, s.labels)  # refuses classes that the model has not, before it is calibrated
     for warning in s.graph.warnings:
         s.warn(warning)
     return s

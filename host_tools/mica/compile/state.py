@@ -65,6 +65,7 @@ class State:
     watch: Watch
     warnings: list[str] = field(default_factory=list)
     operators: list[tuple[str, str]] = field(default_factory=list)  # of the source: operator, name of the node
+    labels: list[str] = field(default_factory=list)  # of the classes
     graph: Graph = field(init=False)
     in_graph: bool = False  # the front end was found in the graph
     sound: PlacedFrontEnd | None = None

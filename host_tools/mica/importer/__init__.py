@@ -15,13 +15,20 @@ from mica.ir.graph import Graph
 __all__ = ["import_model", "import_onnx", "import_tflite"]
 
 
-def import_model(path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM) -> Graph:
+def import_model(
+    path: str | Path,
+    shapes: Mapping[str, int] | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    front_end: bool = False,
+) -> Graph:
     """Reads a file of any kind that mica packs. Raises MicaError.
 
-    Of an ONNX file, shapes: sizes of dynamic dimensions; custom: operators of the user's own.
+    Of an ONNX file, shapes: sizes of dynamic dimensions; custom: operators of the user's own. front_end: one will make the input.
     """
-    if kinds.read_as(path) == "tflite":
-        if shapes:
-            raise MicaError(f"{path}: --shape {next(iter(shapes))}: a .tflite file has fixed shapes")
-        return import_tflite(path)
-    return import_onnx(path, shapes, custom)
+    if kinds.read_as(path) != "tflite":
+        return import_onnx(path, shapes, custom, front_end)
+    if shapes:
+        raise MicaError(f"{path}: --shape {next(iter(shapes))}: a .tflite file has fixed shapes")
+    g = import_tflite(path)
+    g.features = set(g.inputs) if front_end else set()
+    return g

@@ -58,8 +58,14 @@ INTEGER_OPS = MOVES.union(
 )
 
 
-def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM) -> Graph:
+def import_onnx(
+    path: str | Path,
+    shapes: Mapping[str, int] | None = None,
+    custom: CustomOps = NO_CUSTOM,
+    front_end: bool = False,
+) -> Graph:
     """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
+    front_end: one will make the input.
 
     Operators that mica does not know stay in the graph, for the passes to refuse together with what they cannot take.
     Raises MicaError where the file cannot be read, Unsupported where no graph can be made of it.
@@ -77,7 +83,7 @@ def import_onnx(path: str | Path, shapes: Mapping[str, int] | None = None, custo
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)
-    return import_proto(path, model, opset, shapes, custom)
+    return import_proto(path, model, opset, shapes, custom, front_end)
 
 
 def import_proto(
@@ -86,9 +92,10 @@ def import_proto(
     opset: int,
     shapes: Mapping[str, int] | None = None,
     custom: CustomOps = NO_CUSTOM,
+    front_end: bool = False,
 ) -> Graph:
     """The graph of a model that has been read and checked; path: what errors call it."""
-    return _Importer(path, model, opset, dict(shapes or {}), custom).run()
+    return _Importer(path, model, opset, dict(shapes or {}), custom, front_end).run()
 
 
 def external_files(path: str | Path) -> list[Path]:
@@ -157,13 +164,20 @@ class _Importer:
     """The state of one import: the graph as far as it has grown."""
 
     def __init__(
-        self, path: Path, model: onnx.ModelProto, opset: int, shapes: dict[str, int], custom: CustomOps
+        self,
+        path: Path,
+        model: onnx.ModelProto,
+        opset: int,
+        shapes: dict[str, int],
+        custom: CustomOps,
+        front_end: bool,
     ) -> None:
         self.path = path
         self.model = model
         self.opset = opset
         self.shapes = shapes
         self.custom = custom
+        self.front_end = front_end
         self.used_shapes: set[str] = set()
         self.graph = Graph(model.graph.name or path.stem)
         self.problems: list[str] = []
@@ -186,6 +200,7 @@ class _Importer:
         for i in proto.input:
             if i.name not in g.values:
                 self._add_input(i)
+        g.features = set(g.inputs) if self.front_end else set()
         unknown = set(self.shapes) - self.used_shapes
         if unknown:
             raise MicaError(
@@ -393,7 +408,7 @@ class _Importer:
             if node.op == "Gather" and not _each_once(g.data(node.inputs[1]), node.attrs.get("axis", 0)):
                 return False
             x = open_inputs[0]
-        return x in g.inputs and g.values[x].dtype == "float32"
+        return g.is_given(x) and g.values[x].dtype == "float32"
 
     def _shape(self, x: str) -> tuple[int, ...]:
         return self.graph.values[x].shape if x in self.graph.values else ()

@@ -117,6 +117,7 @@ class Graph:
         self.labels: list[str] = []  # names of the classes, where the file has some
         self.warnings: list[str] = []  # what the importer has to say to a person
         self.coarser: list[str] = []  # int16 tensors that become int8
+        self.features: set[str] = set()  # inputs that a front end will make: int8, never NaN
         self._serial = itertools.count()
 
     def __iter__(self) -> Iterator[Node]:
@@ -140,6 +141,10 @@ class Graph:
     def data(self, name: str) -> np.ndarray | None:
         """The constant behind a name, or None when it is an activation or absent."""
         return self.values[name].data if name else None
+
+    def is_given(self, name: str) -> bool:
+        """Whether a value is an input of the model that no front end makes: it may stay float32."""
+        return name in self.inputs and name not in self.features
 
     def is_const(self, name: str) -> bool:
         return bool(name) and self.values[name].data is not None

@@ -1,24 +1,17 @@
 """A window of samples of several axes as the input of a network that was made for features of them.
 
 input x [.., axes, features ..]                          =>   samples [1, N, A] -> AxisFeatures -> Reshape -> x
-input x -> Features(x, factor, shift, missing) -> y      =>   samples [1, N, A] -> AxisFeatures(factor, shift) -> Reshape -> y
-Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler    =>   likewise
-Ranks(x) -> Trees                                        =>   .. -> x -> Trees, which asks features themselves, as fine as int8 has them
+Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler   =>   samples [1, N, A] -> AxisFeatures(factor, shift) -> Reshape -> y
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format.values import LOW
 from mica.ir import check
 from mica.ir.axes import AxisFeatures
-from mica.ir.forest import Forest
 from mica.ir.graph import Graph, Node
-from mica.ir.ops import CORE_BY_NAME
 
 
 def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
@@ -26,56 +19,20 @@ def put(g: Graph, f: AxisFeatures, name: str, samples: str) -> Graph:
     x, n = g.value(name), f.axes * f.each
     if name in g.outputs:
         raise MicaError(f"--frontend: input '{name}' is an output as well")
-    readers = g.consumers().get(name, [])
-    factor, shift, y = np.ones(n, np.float32), np.zeros(n, np.float32), name
-    if len(readers) == 1 and readers[0].op == "Features":
-        found = (np.asarray(g.data(i), np.float32).reshape(-1) for i in readers[0].inputs[1:3])
-        factor, shift = (np.broadcast_to(v, (n,)) for v in found)
-        y = readers[0].outputs[0]
-        g.nodes.remove(readers[0])
-    if len(readers) == 1 and readers[0].op == "Ranks":
-        _without_ranks(g, readers[0], name)
-    other = next((r for r in g.consumers().get(name, []) if CORE_BY_NAME[r.op].reads == "float32"), None)
-    if other is not None:
-        raise MicaError(
-            f"--frontend: '{other.name}' ({other.op}) reads real numbers, which a front end does not give",
-            todo="expected a network, a linear model or a forest, behind at most one scaler",
-        )
     made = g.new_value(f"{name}.features", (1, *f.shape))
     g.value(made).quant = x.quant
     given = g.new_value(samples, f.input_shape)
-    g.nodes.insert(0, Node("Reshape", y, [made], [y]))
-    factor, shift = _scalers(g, made, factor.astype(np.float64), shift.astype(np.float64))
+    g.nodes.insert(0, Node("Reshape", name, [made], [name]))
+    factor, shift = _scalers(g, made, np.ones(n), np.zeros(n))
     constants = [
         g.new_const(f"{made}.{what}", v.astype(np.float32)) for what, v in (("factor", factor), ("shift", shift))
     ]
     g.nodes.insert(0, Node("AxisFeatures", made, [given, *constants], [made], {"front_end": f}))
     g.inputs = [given if i == name else i for i in g.inputs]
     x.dtype, x.whole = "float32", False
-    if y != name:
-        del g.values[name]
     check.structure(g, "front_end")
     check.core(g)
     return g
-
-
-def _without_ranks(g: Graph, ranks: Node, name: str) -> None:
-    """Forests ask the input `name` in place of what it ranks among their thresholds."""
-    readers = g.consumers().get(ranks.outputs[0], [])
-    if ranks.outputs[0] in g.outputs or not all(r.op == "Trees" for r in readers):
-        return
-    thresholds, first, source = (np.asarray(g.data(i)) for i in ranks.inputs[1:4])
-    for node in readers:
-        f: Forest = node.attrs["forest"]
-        inner = f.column >= 0
-        at = f.column[inner].astype(np.int64)
-        column, threshold = f.column.copy(), f.threshold.astype(np.float64)
-        column[inner] = source[at]
-        threshold[inner] = thresholds[first[at].astype(np.int64) + f.threshold[inner].astype(np.int64) - LOW]
-        node.attrs["forest"] = replace(f, column=column, threshold=threshold)
-        node.inputs = [name]
-    g.nodes.remove(ranks)
-    del g.values[ranks.outputs[0]]
 
 
 def _scalers(g: Graph, features: str, factor: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

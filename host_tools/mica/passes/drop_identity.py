@@ -2,6 +2,7 @@
 
 y = Identity(x) | Dropout(x) | Cast(x, to=float)          =>   readers of y read x
 y = Cast(x, to=int64), x an integer already               =>   likewise
+y = Imputer(x), where a front end makes the input         =>   likewise
 likewise, where y is an output of the graph               =>   x takes the name y; y = Reshape(x) where it cannot
 """
 
@@ -23,6 +24,7 @@ def run(g: Graph) -> Graph:
             node.op == "Identity"
             or (node.op == "Dropout" and not _training(g, node))
             or (node.op == "Cast" and _same_number(g, node))
+            or (node.op == "Imputer" and g.features)  # a front end makes no NaN
         ):
             bypass(g, node)
     return g

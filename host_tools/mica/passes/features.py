@@ -46,7 +46,7 @@ def run(g: Graph) -> Graph:
 def _is_row(g: Graph, name: str) -> bool:
     """Whether a value is an input of the model with nothing but features, and free to be float32."""
     v = g.value(name)
-    return name in g.inputs and v.quant is None and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1
+    return g.is_given(name) and v.quant is None and len(v.shape) in (1, 2) and v.size == v.shape[-1] > 1
 
 
 def _become(g: Graph, node: Node, x: str, factor: np.ndarray, shift: np.ndarray, missing: np.ndarray) -> None:

@@ -48,12 +48,23 @@ def as_onnx(path: str | Path) -> onnx.ModelProto:
     net = _read(Path(path))
     if net.heard is not None:
         raise Unsupported(f"{path}: ONNX has no operators for its features of sound; what runs it is the packed model")
+    net.nodes = _needed(net)
     proto = net.proto(Path(path).stem)
     for node in proto.graph.node:
         node.name = node.output[0]  # ONNX Runtime takes each name once
         for a in [a for a in node.attribute if a.name in ("cell_bits", "cell_scale", "ties_down")]:  # mica's own
             node.attribute.remove(a)
     return proto
+
+
+def _needed(net: Net) -> list[onnx.NodeProto]:
+    """The nodes that outputs depend on. Nothing reads what computes a shape: the file says all shapes."""
+    names, found = set(net.outputs), []
+    for node in reversed(net.nodes):
+        if not names.isdisjoint(node.output):
+            names.update(node.input)
+            found.append(node)
+    return found[::-1]
 
 
 def _hear(g: Graph, net: Net, heard: signal.Found) -> None:

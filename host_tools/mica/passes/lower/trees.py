@@ -40,7 +40,7 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
         values = np.broadcast_to(maker.attrs["values"], (n,))
         at = np.where(forest.column >= 0, forest.column, 0)
         forest, x = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0]
-    if x in g.inputs:
+    if g.is_given(x):
         x, forest = _ranked(g, b, x, forest)
     elif n > MOST_COLUMNS:
         raise ValueError(f"a row of {n} numbers; {MOST_COLUMNS} at most")

@@ -2,7 +2,7 @@
 
 ADD, SUB, MUL, DIV (x, y)     =>   the same, activation
 SQUARED_DIFFERENCE(x, y)      =>   d = Sub(x, y); Mul(d, d), d rounded to the range that x and y allow
-FLOOR_DIV, FLOOR_MOD (x, y)   =>   q = Floor(Div(x, y)); Sub(x, Mul(q, y))
+FLOOR_DIV, FLOOR_MOD (x, y)   =>   q = Floor(Div(x, y)); Sub(x, Mul(q, y)); of integers r = Mod(x, y); Div(Sub(x, r), y)
 NOT_EQUAL(x, y)               =>   Not(Equal(x, y))
 """
 
@@ -61,6 +61,11 @@ def _difference(net: Net, op: Op) -> Grid8 | None:
 
 def _floor_division(net: Net, op: Op) -> None:
     a, b = (net.x(i) for i in op.inputs)
+    if net.tensor(op.y).dtype in ("int32", "int64"):
+        y = net.node("Mod", [a, b])
+        y = y if op.kind == "FLOOR_MOD" else net.node("Div", [net.node("Sub", [a, y]), b])
+        net.done(op.y, y)
+        return
     y = net.node("Floor", [net.node("Div", [a, b])])
     if op.kind == "FLOOR_MOD":
         y = net.node("Sub", [a, net.node("Mul", [y, b])])

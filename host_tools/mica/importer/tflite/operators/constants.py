@@ -12,7 +12,7 @@ from mica.importer.tflite.operators.form import Form, Op
 
 
 def _shape(net: Net, op: Op) -> None:
-    net.done(op.y, net.numbers(net.shape(op.i(0))))
+    net.done(op.y, net.const(np.array(net.shape(op.i(0)), net.tensor(op.y).dtype)))
 
 
 def _fill(net: Net, op: Op) -> None:
@@ -30,7 +30,7 @@ def _zeros_like(net: Net, op: Op) -> None:
 
 def _broadcast_args(net: Net, op: Op) -> None:
     shapes = (net.data(op.i(k), "a shape").reshape(-1).tolist() for k in (0, 1))
-    net.done(op.y, net.numbers(np.broadcast_shapes(*(tuple(s) for s in shapes))))
+    net.done(op.y, net.const(np.array(np.broadcast_shapes(*(tuple(s) for s in shapes)), net.tensor(op.y).dtype)))
 
 
 FORMS = {

@@ -1,7 +1,7 @@
 """Sums, extremes and norms along dimensions.
 
 MEAN, SUM, REDUCE_MAX, REDUCE_MIN (x, axes)   =>   ReduceMean ... in the output's shape
-ARG_MAX, ARG_MIN (x, axis)                    =>   ArgMax, ArgMin
+ARG_MAX, ARG_MIN (x, axis)                    =>   ArgMax, ArgMin, Cast to int32 where the file has that
 L2_NORMALIZATION(x)                           =>   LpNormalization along the last dimension
 CUMSUM(x, axis)                               =>   CumSum
 """
@@ -9,6 +9,7 @@ CUMSUM(x, axis)                               =>   CumSum
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
@@ -39,7 +40,8 @@ def _arg(net: Net, op: Op) -> None:
     if len(axes) != 1:
         raise ValueError(f"{len(axes)} dimensions to search")
     kind = "ArgMax" if op.kind == "ARG_MAX" else "ArgMin"
-    net.done(op.y, net.node(kind, [net.x(op.i(0))], axis=axes[0], keepdims=0))
+    y = net.node(kind, [net.x(op.i(0))], axis=axes[0], keepdims=0)
+    net.done(op.y, net.node("Cast", [y], to=TensorProto.INT32) if net.tensor(op.y).dtype == "int32" else y)
 
 
 def _l2_norm(net: Net, op: Op) -> None:

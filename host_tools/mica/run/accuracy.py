@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from mica import sounds
-from mica.kernels import wide
+from mica.format import scores
 from mica.run import evaluation, pictures
 from mica.run.confusion import MOST_CLASSES, confusion
 from mica.run.evaluation import Dataset, Score
@@ -28,21 +26,19 @@ def compare(
 ) -> dict[str, Any]:
     """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
 
-    def score_of(predict: evaluation.Predict, what: str) -> Score:
-        return evaluation.evaluate(data, shape, predict, lambda done, of: progress(what, done, of))
+    data = evaluation.for_model(data, runner.model)
+    place, threshold = evaluation.decision(runner.model, data)
+    shape = runner.model.tensors[runner.model.inputs[0]].dims
 
-    evaluation.check_labels(data, runner.model)
-    given = runner.model.tensors[runner.model.inputs[0]]
-    shape = given.dims
-    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in runner.model.steps):
-        data = replace(data, x=sounds.as_reals(data.x, given.scale))
+    def score_of(predict: evaluation.Predict, what: str) -> Score:
+        return evaluation.evaluate(data, shape, predict, lambda done, of: progress(what, done, of), threshold)
 
     def predict(x: np.ndarray) -> np.ndarray:
-        return runner.predict(seen.quantised(x) if seen else x)
+        return runner.predict(seen.quantised(x) if seen else x, place)
 
     def predict_float(x: np.ndarray) -> np.ndarray:
         assert float_model is not None
-        return float_model.predict(seen.real(x) if seen else x)
+        return float_model.predict(seen.real(x) if seen else x, place)
 
     score = score_of(predict, f"evaluating on {runner.target}")
     result: dict[str, Any] = {
@@ -57,8 +53,8 @@ def compare(
         "classes": None,
     }
     if score.metric == "top1":
-        found = confusion(data.y, score.decisions, score.classes)
-        names = runner.model.metadata.get("labels", "").split("\n")
+        found = confusion(data.y, score.decisions, evaluation.class_count(runner.model))
+        names = scores.labels(runner.model)
         result["classes"] = found.figures(names if len(names) == len(found.counts) else ())
         if len(found.counts) <= MOST_CLASSES:
             result["confusion"] = found.counts.tolist()
