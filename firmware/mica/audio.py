@@ -143,7 +143,12 @@ class Listener:
         self._chosen = [
             (name in labels) if labels else str(name).strip("_").lower() not in _NOT_HEARD for name in self._names
         ]
-        self._threshold, self._mean, self._dead, self._slice = threshold, mean, dead_ms, slice_us
+        own = threshold if isinstance(threshold, dict) else {}
+        for name in own:
+            if name not in self._names:
+                raise ValueError(f"threshold: the model has no label {name!r}")
+        self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
+        self._mean, self._dead, self._slice = mean, dead_ms, slice_us
         self.scores = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
@@ -261,11 +266,12 @@ class Listener:
             for row in past:
                 total += row[k]
             self.scores[k] = total / len(past)
-            if self._chosen[k] and (best < 0 or self.scores[k] > self.scores[best]):
+            enough = self._chosen[k] and self.scores[k] >= self._least[k]
+            if enough and (best < 0 or self.scores[k] > self.scores[best]):
                 best = k
-        if self._said is not None and self.scores[self._said] < self._threshold:
+        if self._said is not None and self.scores[self._said] < self._least[self._said]:
             self._said = None
-        if len(past) < self._mean or best < 0 or self.scores[best] < self._threshold:
+        if len(past) < self._mean or best < 0:
             return None
         if best == self._said or ms - self._last < self._dead:
             return None
@@ -350,7 +356,7 @@ def listen(
     """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
 
     An event comes when the mean of a label's last `mean` outputs reaches the threshold, `dead_ms` after the one before at the earliest,
-    and for the same label again after it has been below. labels: those that count, by default all but silence, unknown, other and noise.
+    and for the same label again after it has been below. threshold: a number, or {label: number}, 0.7 for the others. labels: those that count, by default all but silence, unknown, other and noise.
     rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
     a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
     ms: of sound, after which it ends; 0: where the source does. slice_us: with `async for`, how long others may have to wait at a time: a run

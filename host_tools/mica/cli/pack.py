@@ -224,7 +224,7 @@ def run(args: argparse.Namespace) -> int:
     if args.calib:
         sound = heard or front_end
         rate = sound[1].rate if sound else 0
-        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate)
+        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate, warn)
         if heard:
             calibration[heard[0]] = sounds.as_reals(calibration[heard[0]], heard[1].step)
         if front_end:
