@@ -1,1 +1,2 @@
 #define MICROPY_HW_BOARD_NAME "Raspberry Pi Pico"
+#include "../common/prompt.h"

@@ -1,1 +1,2 @@
 #define MICROPY_HW_BOARD_NAME "Raspberry Pi Pico2"
+#include "../common/prompt.h"

@@ -144,7 +144,12 @@ class Listener:
         self._chosen = [
             (name in labels) if labels else str(name).strip("_").lower() not in _NOT_HEARD for name in self._names
         ]
-        self._threshold, self._mean, self._dead, self._slice = threshold, mean, dead_ms, slice_us
+        own = threshold if isinstance(threshold, dict) else {}
+        for name in own:
+            if name not in self._names:
+                raise ValueError(f"threshold: the model has no label {name!r}")
+        self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
+        self._mean, self._dead, self._slice = mean, dead_ms, slice_us
         self.scores = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
@@ -274,12 +279,13 @@ class Listener:
             for row in past:
                 total += row[k]
             scores.append(total / len(past))
-            if self._chosen[k] and (best < 0 or scores[k] > scores[best]):
+            enough = self._chosen[k] and scores[k] >= self._least[k]
+            if enough and (best < 0 or scores[k] > scores[best]):
                 best = k
         event, said, last = None, self._said, self._last
-        if said is not None and scores[said] < self._threshold:
+        if said is not None and scores[said] < self._least[said]:
             said = None
-        sure = len(past) == self._mean and best >= 0 and scores[best] >= self._threshold
+        sure = len(past) == self._mean and best >= 0
         if sure and best != said and ms - last >= self._dead:
             event, said, last = Event(self._names[best], scores[best], ms, None), best, ms
         # Assignments alone: nothing comes between them.
@@ -382,7 +388,7 @@ def listen(
     """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
 
     An event comes when the mean of a label's last `mean` outputs reaches the threshold, `dead_ms` after the one before at the earliest,
-    and for the same label again after it has been below. labels: those that count, by default all but silence, unknown, other and noise.
+    and for the same label again after it has been below. threshold: a number, or {label: number}, 0.7 for the others. labels: those that count, by default all but silence, unknown, other and noise.
     rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
     a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
     ms: of sound, after which it ends; 0: where the source does. slice_us: with `async for`, how long others may have to wait at a time: a run

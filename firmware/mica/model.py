@@ -13,6 +13,7 @@ Numbers: real = scale * (q - zero_point). Floats are quantised as by ONNX Quanti
 scale, round half to even, add the zero point, saturate. The host does the same, so both see the same int8 input.
 """
 
+import gc
 from array import array  # here: in a function it would look for a file of that name at each call
 
 import _mica
@@ -49,22 +50,35 @@ def _open(path):
 
 def _read(path):
     """Return the bytes of a file: in a ROMFS the flash itself, elsewhere a block that is never moved nor copied."""
+    try:
+        return _bytes_of(path)
+    except OSError as e:
+        if len(e.args) > 1:
+            raise
+        raise OSError(e.errno, path) from None
+
+
+def _bytes_of(path):
     with _open(path) as f:
         try:
             return memoryview(f)
         except TypeError:
             pass
+        f.read(1)  # of a folder, which some ports open, this raises
         size = f.seek(0, 2)
         f.seek(0)
         if size == 0:
             return b""
         # Reading without a size would grow a buffer step by step, and need half as much RAM again.
-        block = _mica.Arena(size)
+        try:
+            block = _mica.Arena(size)
+        except MemoryError:
+            raise MemoryError(f"{path}: a copy of the file takes {size} bytes") from None
         rest = memoryview(block)
         while rest:
             n = f.readinto(rest)
             if not n:
-                raise OSError(f"{path}: ends too early")
+                raise OSError(5, path + ": ends too early")
             rest = rest[n:]
         return block
 
@@ -107,7 +121,8 @@ class Model:
     With a `key`, bytes of the file given to `mica pack --key`, a model that is not signed with it raises ValueError.
     """
 
-    _labels = _input_names = _output_names = None
+    __doc__ = "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); print(m) shows its shapes, m its layers; firmware/README.md has all"
+    _labels = None
     _scored = None  # the place of the output that holds scores
     _joins = None  # of joins.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
@@ -116,16 +131,27 @@ class Model:
     _text = None  # of text.py: how far the text of a language model is
 
     def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
-        data = _read(source) if isinstance(source, str) else source
-        if key is not None:
-            from mica.signature import check
+        gc.collect()  # what is allocated now stays: let it lie low, and leave the rest in one piece
+        data = None
+        try:
+            data = _read(source) if isinstance(source, str) else source
+            if key is not None:
+                from mica.signature import check
 
-            check(data, key)
-        self._m = _mica.load(data, arena, missing_kernels=True)
+                check(data, key)
+            self._m = _mica.load(data, arena, missing_kernels=True)
+        except MemoryError as e:
+            if arena is not None:
+                raise
+            from mica.memory import explained
+
+            raise explained(e, len(data) if isinstance(data, _mica.Arena) else 0) from None
         if functions or python or self._m.missing_kernels:
             from mica import operators
 
             operators.attach(self._m, functions, python, strict)
+        self._inputs = self.input_names
+        self._outputs = self.output_names
         text = self._m.meta("joins")
         if text:
             from mica.joins import read
@@ -139,15 +165,11 @@ class Model:
 
     @property
     def input_names(self):
-        if self._input_names is None:
-            self._input_names = self._io(self._m.inputs, "name")
-        return self._input_names
+        return self._io(self._m.inputs, "name")
 
     @property
     def output_names(self):
-        if self._output_names is None:
-            self._output_names = self._io(self._m.outputs, "name")
-        return self._output_names
+        return self._io(self._m.outputs, "name")
 
     @property
     def name(self):
@@ -155,10 +177,14 @@ class Model:
 
     @property
     def labels(self):
-        """Class names, or an empty list."""
+        """Class names, or an empty list: made each time, so that dir() leaves nothing behind."""
+        text = self._m.meta("labels")
+        return text.split("\n") if text else []
+
+    def _names(self):
+        """The same, kept."""
         if self._labels is None:
-            text = self._m.meta("labels")
-            self._labels = text.split("\n") if text else []
+            self._labels = self.labels
         return self._labels
 
     @property
@@ -220,14 +246,14 @@ class Model:
 
         Raises RuntimeError for a fed input, which exists as some rows only.
         """
-        return self._m.input(_place(i, self.input_names) if isinstance(i, str) else i)
+        return self._m.input(_place(i, self._inputs) if isinstance(i, str) else i)
 
     def output(self, i=0):
         """Return the quantised output of the last run, a memoryview of the arena. i: its place, or its name.
 
         Raises RuntimeError when it is no longer there: another model ran in the arena, or a run did not end.
         """
-        return self._m.output(_place(i, self.output_names) if isinstance(i, str) else i)
+        return self._m.output(_place(i, self._outputs) if isinstance(i, str) else i)
 
     def run(self):
         """Run all layers on what the inputs hold. Allocates nothing.
@@ -244,7 +270,7 @@ class Model:
 
     def _write(self, inputs):
         """Quantise the inputs, which are as predict() takes them."""
-        names = self.input_names
+        names = self._inputs
         named = isinstance(inputs, dict)
         if not (named or isinstance(inputs, _LIST_OR_TUPLE)) or len(inputs) != len(names):
             raise ValueError(
@@ -335,7 +361,7 @@ class Model:
         (output_dtype), or bytes, the quantised tensor. (An input that is a function costs the view it is given.)
         """
         joins = self._joins
-        names = [j.name for j in joins] if joins else self.output_names
+        names = [j.name for j in joins] if joins else self._outputs
         named = isinstance(outputs, dict)
         if not named and len(outputs) != len(names):
             raise ValueError(
@@ -364,7 +390,7 @@ class Model:
 
     def _names_of(self, n):
         """Return what n scores are called: their numbers where the labels are others. Of two classes a single score is the second's."""
-        labels = self.labels
+        labels = self._names()
         if len(labels) == n:
             return labels
         return labels[1:] if n == 1 and len(labels) == 2 else list(range(n))
@@ -400,7 +426,7 @@ class Model:
                 labels = self._names_of(sum(join.runs) * join.rows)
                 return [(labels[j], value) for j, value in join.top(self._m, k, _largest)]
             i = join.first
-        i = _place(i, self.output_names) if isinstance(i, str) else i
+        i = _place(i, self._outputs) if isinstance(i, str) else i
         y = self._m.output(i)
         t = self._m.tensor(self._m.outputs[i])
         if t.dtype == "i":
@@ -503,3 +529,7 @@ class Model:
         except RuntimeError:
             pass  # closed
         return "\n".join(lines)
+
+    def __dir__(self):
+        """The names, without a look at what properties give: a closed model has them, too."""
+        return dir(Model)

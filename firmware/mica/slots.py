@@ -209,12 +209,9 @@ def boot_board():
     except Exception as e:
         print("mica: nothing is at /rom:", e)
     if mounted is None:
+        package = sys.modules["mica"]
         del sys.modules[__name__]
-        names = sys.modules["mica"].__dict__
-        kept = {name: names[name] for name in names if name != "slots"}
-        # Not delattr: it leaves a mark in the table of names, which MicroPython's help(mica) reads as a name, and crashes.
-        names.clear()
-        names.update(kept)
+        package.slots = package._later("slots")
 
 
 def mount(flash, found):

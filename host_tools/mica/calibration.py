@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,13 +115,15 @@ def load_calibration(
     shapes: Mapping[str, Sequence[int]] | None = None,
     pixels: Pixels | None = None,
     rate: int = 0,
+    say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
     shapes: of the inputs, with their batch of 1; needed for folders. rate: samples a second of sound, 0 for a model that takes none.
+    say: is told of recordings that were padded.
     """
     if Path(path).is_dir() or _is_sound(Path(path)):
-        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate)
+        return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say)
     arrays = _with_length(read_arrays(path), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
@@ -151,7 +153,12 @@ def _is_sound(path: Path) -> bool:
 
 
 def _load_folder(
-    folder: Path, inputs: list[str], shapes: Mapping[str, Sequence[int]], pixels: Pixels, rate: int
+    folder: Path,
+    inputs: list[str],
+    shapes: Mapping[str, Sequence[int]],
+    pixels: Pixels,
+    rate: int,
+    say: Callable[[str], None],
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
@@ -176,6 +183,8 @@ def _load_folder(
                 f"{files[0]}: is sound, and the model takes rows of {shapes[inputs[0]][-1]} numbers",
                 todo="expected an .npz whose x is int16 [n, rows, axes]",
             )
+        if line := sounds.padding(files, rate, n):
+            say(line)
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         shape = tuple(shapes.get(inputs[0], ()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import wave
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -59,14 +60,29 @@ def clipped(samples: np.ndarray) -> str:
 
 
 def pieces(path: str | Path, rate: int, n: int) -> np.ndarray:
-    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing. Raises MicaError."""
-    samples = read(path, rate)
-    if len(samples) < n:
-        raise MicaError(
-            f"{path}: has {len(samples):,} samples, {len(samples) / rate:.2f} s; the model takes {n:,}, {n / rate:.2f} s",
-            todo="record longer, or put silence behind it",
-        )
+    """A file as int16 [pieces, n], one behind the other; what is left at its end counts for nothing. Shorter than one piece, it is padded. Raises MicaError."""
+    samples = padded(read(path, rate), n)
     return samples[: len(samples) // n * n].reshape(-1, n)
+
+
+def padded(samples: np.ndarray, n: int) -> np.ndarray:
+    """int16 samples, with silence behind them where they are fewer than n."""
+    return np.pad(samples, (0, max(0, n - len(samples))))
+
+
+def padding(paths: Sequence[str | Path], rate: int, n: int) -> str:
+    """The line that says which of these files are shorter than the n samples that a model takes, and so padded; "" where none is. Raises MicaError."""
+    short = {path: length / rate for path in paths if (length := len(read(path, rate))) < n}
+    if not short:
+        return ""
+    if len(paths) == 1:
+        return (
+            f"{paths[0]} has {min(short.values()):.2f} s; the model takes {n / rate:.2f} s: silence was put behind it"
+        )
+    return (
+        f"{len(short)} of {len(paths)} recordings are shorter than the {n / rate:.2f} s that the model takes "
+        f"(the shortest: {min(short.values()):.2f} s): silence was put behind them"
+    )
 
 
 def as_reals(x: np.ndarray, step: float) -> np.ndarray:

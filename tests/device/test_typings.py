@@ -94,15 +94,19 @@ def test_stub(module: Path) -> None:
 def test_package() -> None:
     """What `mica.X` gives is what its stub exports."""
     source = ast.parse((FIRMWARE / "mica" / "__init__.py").read_text())
-    homes = next(
-        ast.literal_eval(n.value)
-        for n in ast.walk(source)
-        if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "homes"
-    )
-    from_c = next(ast.literal_eval(n.comparators[0]) for n in ast.walk(source) if isinstance(n, ast.Compare))
+    imported = {alias.name for n in ast.walk(source) if isinstance(n, ast.ImportFrom) for alias in n.names} - {"line"}
+    later = {
+        n.targets[0].id: ast.literal_eval(n.value.args[0])
+        for n in source.body
+        if isinstance(n, ast.Assign)
+        and ast.unparse(n.value).startswith("_later(")
+        and isinstance(n.targets[0], ast.Name)
+    }
+    # A module by its name, a name by its place in one.
+    assert all(home.split(".")[-1] == name for name, home in later.items())
     stub = ast.parse((STUBS / "mica" / "__init__.pyi").read_text())
     exported = {alias.asname for n in stub.body if isinstance(n, ast.ImportFrom) for alias in n.names}
-    assert exported == {*homes, *from_c}
+    assert exported == {*imported, *later}
 
 
 def test_c_module(unix_board: Link) -> None:

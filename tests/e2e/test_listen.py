@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,20 @@ except ZeroDivisionError:
         assert lines(board, code) == said
 
 
+def test_thresholds_of_labels(board: Link, tones: Path) -> None:
+    """A label whose threshold is out of reach is not heard, and the others are as before: on the board as on the host."""
+    for own, rest in (({"low": 0.8, "high": 1.0}, 0.7), ({"high": 0.8}, 0.7), ({"low": 1.0}, 0.7)):
+        settings = hearing.Settings(rest, 2, 1000, 400, (), own)
+        with HostRunner(tones.read_bytes()) as runner:
+            events = list(hearing.hear(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings))
+        assert {e.label for e in events} == {"low", "high"} - {label for label in own if own[label] == 1}
+        said = lines(board, f"tell(audio.listen(m, Wav('tones.wav'), threshold={own}, mean=2, step=400))")
+        assert said == [f"{e.label} {e.ms} None" for e in events]
+    assert "threshold: the model has no label 'maybe'" in refused(
+        board, "audio.listen(m, Wav('tones.wav'), threshold={'maybe': 1})"
+    )
+
+
 def test_overrun(board: Link) -> None:
     """A model that is late skips to what is new, and says how much it has not seen."""
     code = """
@@ -222,6 +237,11 @@ def test_mica_listen(tones: Path, unix_of_module: Link) -> None:
     used = listen_at(board, tones.read_bytes(), microphone, settings, 1.9, events.append, problems.append)
     assert [e.label for e in events] == ["low", "high"] and used is not None and 0 < used < 1
     assert [f"{e.label} {e.ms} None" for e in events] == expected(tones, 0.8, 2, 400) and not problems
+    events.clear()
+    listen_at(
+        board, tones.read_bytes(), microphone, replace(settings, thresholds={"low": 1.0}), 1.9, events.append, print
+    )
+    assert [e.label for e in events] == ["high"]
 
 
 def test_microphone_words() -> None:

@@ -172,8 +172,7 @@ def test_wav_files(tmp_path: Path) -> None:
     ):
         with pytest.raises(MicaError, match=said):
             sounds.read(path, 16000)
-    with pytest.raises(MicaError, match=r"has 100 samples, 0.01 s; the model takes 101"):
-        sounds.pieces(tmp_path / "good.wav", 16000, 101)
+    assert sounds.pieces(tmp_path / "good.wav", 16000, 101).tolist() == [[*x, 0]]
     assert sounds.pieces(tmp_path / "good.wav", 16000, 30).shape == (3, 30)
 
 
@@ -204,13 +203,13 @@ def test_commands(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = json.loads(capsys.readouterr().out)["outputs"][0]["values"]
     exact = FloatModel(net, front_ends.parse(FRONT_END).front_end(9)).predict(sounds.read(wav, 16000)[None, None])
     np.testing.assert_allclose(values, exact.reshape(-1), atol=0.03)
+    (data.parent / "none").mkdir()
     for args, said in (
-        (["run", str(packed), str(write_wav(recordings / "short.wav", np.ones(100)))], "the model takes 1,600"),
         (
             ["run", str(packed), str(write_wav(recordings / "fast.wav", np.ones(1600), rate=44100))],
             "sox IN.wav -r 16000",
         ),
-        (["eval", str(packed), str(recordings)], "holds no .wav files"),
+        (["eval", str(packed), str(data.parent / "none")], "holds no .wav files"),
         (
             ["eval", str(packed), str(write_wav(recordings / "other/loud/1.wav", np.ones(1600)).parents[1])],
             "'loud' is none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +49,81 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["eval", str(folder / "net.mica"), str(folder / "wrong" / "a.wav"), *words]) == 0
     out = capsys.readouterr().out
     assert "1 of 2 words heard, 50" in out and "1 false alarms in 2.5 s (1440.0 an hour)" in out
+    assert re.search(r"events come \d+ ms before the end of a word", out)  # 0.1 s of a tone of 0.5 s are enough
     assert [line.split() for line in out.splitlines() if line.startswith(("low", "high"))] == [
-        ["low", "1", "1", "0"],
-        ["high", "1", "0", "1"],
+        ["low", "0.8", "1", "1", "0", "0"],
+        ["high", "0.8", "1", "0", "1", "1"],
     ]
+    rows = out.split("threshold  heard  missed")[1].splitlines()[2:-1]
+    assert [row.split()[0] for row in rows] == ["0.5", "0.6", "0.7", "0.8", "0.9", "0.95"]
+    assert rows[3].split()[1:] == ["1", "1", "1", "1440.0", "1/1", "+0", "0/1", "+1"]
+
+
+def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Recordings in which nothing is said need no .txt beside them; a folder of labels is no such folder."""
+    for k in range(7):
+        (tmp_path / f"{k}.wav").write_bytes((folder / "long" / "a.wav").read_bytes())
+    words = [str(folder / "net.mica"), str(tmp_path), "--threshold", "0.8", "--mean", "2"]
+    assert main(["eval", *words]) == 0
+    out = capsys.readouterr().out
+    assert "no words are said; 14 false alarms in 17.5 s (2880.0 an hour)" in out
+    assert "7 of 7 recordings have no .txt beside them: they are background" in out
+    assert main(["eval", *words, "--json", "--words", "high"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    assert (r["background"], r["words"], r["false_alarms"], r["value"], r["delay_ms"]) == (7, 0, 7, None, None)
+    (tmp_path / "3.txt").write_text("0.5 1 low\n1.5 2 high\n")
+    assert main(["eval", *words, "--json"]) == 0
+    r = json.loads(capsys.readouterr().out)
+    assert (r["background"], r["heard"], r["missed"], r["false_alarms"]) == (6, 2, 0, 12)
+    assert main(["eval", str(folder / "net.mica"), str(folder / "data"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["metric"] == "top1"
+
+
+def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where one word's threshold is out of reach, the other is heard as before; the table has one threshold for all."""
+    words = ["eval", str(folder / "net.mica"), str(folder / "long"), "--mean", "2"]
+    for given, heard in (
+        ("0.8", {"low", "high"}),
+        ("0.8,low=1", {"high"}),
+        ("high=1,low=0.8", {"low"}),
+        ("low=0.8", {"low", "high"}),
+    ):
+        assert main([*words, "--threshold", given, "--json"]) == 0
+        r = json.loads(capsys.readouterr().out)
+        assert {row["label"] for row in r["labels"] if row["heard"]} == heard, given
+        assert [row["heard"] for row in r["thresholds"] if row["threshold"] == 0.8 or row["threshold"] == 0.9] == [
+            2
+        ] * 2
+    own = {row["label"]: row["threshold"] for row in r["labels"]}
+    assert own == {"low": 0.8, "high": 0.7}
+
+
+def test_short_clips_are_padded(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With silence, by run, eval, pack and listen, and each says so."""
+    model = str(folder / "net.mica")
+    rng = np.random.default_rng(2)
+    short = write_wav(tmp_path / "some" / "low" / "a.wav", tone(rng, "low", 1500))
+    write_wav(tmp_path / "some" / "low" / "b.wav", tone(rng, "low", 1400))
+    write_wav(tmp_path / "some" / "high" / "c.wav", tone(rng, "high"))
+    padded = write_wav(tmp_path / "padded.wav", np.pad(sounds.read(short, 16000), (0, 100)))
+    assert main(["run", model, str(short)]) == 0
+    found = capsys.readouterr()
+    assert f"{short} has 0.09 s; the model takes 0.10 s: silence was put behind it" in found.err
+    assert main(["run", model, str(padded)]) == 0
+    assert capsys.readouterr() == (found.out, "")
+    assert main(["eval", model, str(tmp_path / "some")]) == 0
+    many = "2 of 3 recordings are shorter than the 0.10 s that the model takes (the shortest: 0.09 s)"
+    assert many in capsys.readouterr().err
+    words = ["--frontend", FRONT_END, "--calib", str(tmp_path / "some"), "-o", str(tmp_path / "net.mica")]
+    assert main(["pack", str(folder / "net.onnx"), *words]) == 0
+    assert many in capsys.readouterr().err
+    # An event is the mean of three outputs: a clip of 0.1 s has one.
+    assert main(["listen", model, str(padded), "--threshold", "0.4"]) == 0
+    found = capsys.readouterr()
+    assert found.out.split()[2] == "low" and "for an event it takes with --mean 3 0.15 s" in found.err
+    assert main(["listen", model, str(short), "--threshold", "0.4", "--mean", "1"]) == 0
+    found = capsys.readouterr()
+    assert found.out.split()[2] == "low" and "the model takes 0.10 s: silence" in found.err
 
 
 def test_listen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,14 +170,17 @@ def test_bad_stamps(text: str, said: str, tmp_path: Path) -> None:
 def test_refusals(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, wav = str(folder / "net.mica"), str(folder / "long" / "a.wav")
     for words, said in (
-        (["eval", model, str(folder / "data" / "low" / "0.wav")], "0.txt: no such file"),
+        (
+            ["eval", model, wav, "--threshold", "low=x"],
+            "--threshold low=x: 'low=x'; expected such as 0.7, or yes=0.8,no=0.6",
+        ),
+        (["eval", model, wav, "--threshold", "maybe=0.5"], "no label 'maybe'; its labels are low, high, silence"),
         (["eval", model, wav, "--float", str(folder / "net.onnx")], "--float compares answers"),
         (["listen", model], "or --i2s with a board's microphone"),
         (["listen", model, wav, "--i2s", "sck=1,ws=2,sd=3"], "or --i2s"),
         (["listen", model, "--i2s", "sck=1,ws=2,sd=3"], "name a board with --on"),
         (["listen", model, wav, "--words", "maybe"], "no label 'maybe'; its labels are low, high, silence"),
         (["listen", model, wav, "--threshold", "2"], "expected a threshold up to 1"),
-        (["listen", model, str(write_wav(folder / "short.wav", np.ones(100)))], "the model takes 0.10 s"),
     ):
         assert main(words) == 1
         error = capsys.readouterr().err

@@ -112,6 +112,7 @@ print("python", same(m.predict([mica.Quantised(fed_x)], raw=True)), m.selftest()
 
 # A buffer for an arena that the function moves.
 memory = bytearray(4096)
+behind = bytearray(4096)  # so that it cannot grow where it is
 m = mica.Model(fed, arena=memory)
 
 

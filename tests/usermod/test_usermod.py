@@ -89,17 +89,45 @@ def run(board: Link, name: str, models: dict[str, bytes]) -> str:
 
 @pytest.mark.parametrize("kind", ["unix_board", "qemu_board", "pico_board"])
 def test_help(kind: str, request: pytest.FixtureRequest) -> None:
-    """help(mica) says what there is, and lists nothing that is the package's own; modules come as they are used.
-
-    Boards that keep models have looked at them as they started: by mica.slots, which leaves its mark.
-    """
+    """help(), dir() and what TAB does list what there is, import nothing, and keep nothing; a name works when it is used."""
     board: Link = request.getfixturevalue(kind)
-    said = board.exec("import mica\nhelp(mica)\nmica.Model\nmica.cores\nhelp(mica)").decode()
-    first, second = said.split("object <module 'mica'")[1:]
-    listed = [[line.split(" -- ")[0].strip() for line in part.splitlines() if " -- " in line] for part in (first, second)]
-    own = [{name for name in names if not name.startswith("__")} - {"slots", "_boots"} for names in listed]
-    assert own == [set(), {"Model", "cores", "layer", "model"}]
-    assert "__doc__ -- mica.Model(file): predict([x])" in first
+    said = board.exec("import mica\nhelp(mica)").decode()
+    listed = {line.split(" -- ")[0].strip() for line in said.splitlines() if " -- " in line}
+    assert {"Model", "Supervisor", "generate", "motion", "hooks", "slots", "cores"} <= listed
+    assert "__doc__ -- mica.Model(file): predict([x])" in said and "motion -- <mica.motion, imported" in said
+    code = """
+import gc, sys
+def loaded():
+    return sorted([k for k in sys.modules if k.startswith("mica.") and k != "mica.slots"])
+def names():
+    found = dir(mica)
+    return [name for name in found if hasattr(mica, name)] == found and len(found)
+names()
+gc.collect()
+free = gc.mem_free()
+n = names()
+gc.collect()
+print(n > 20, free - gc.mem_free() < 200, loaded())
+from mica import motion, Supervisor
+print(loaded(), len(dir(motion)) > 5, mica.motion.watch is motion.watch)
+import mica.wav as wav
+print(type(wav) is type(sys), mica.wav is wav, mica.boxes.yolo8 is mica.boxes.yolo8, loaded())
+print(Supervisor.deinit is mica.Supervisor.deinit, isinstance(mica.Supervisor, type))
+motion.own = 5
+print(mica.motion.own)
+try:
+    mica.modle
+except AttributeError as e:
+    print(e)
+"""
+    assert board.exec(code).decode().splitlines() == [
+        "True True ['mica.layer', 'mica.model']",
+        "['mica.layer', 'mica.model'] True True",
+        "True True True ['mica.audio', 'mica.boxes', 'mica.layer', 'mica.model', 'mica.motion', 'mica.wav']",
+        "True True",
+        "5",
+        "'module' object has no attribute 'modle'",
+    ]
 
 
 def test_version(board: Link) -> None:

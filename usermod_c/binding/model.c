@@ -209,7 +209,7 @@ static void take_arena(model_t *self, mp_obj_t obj, const mica_info_t *info) {
     }
     if (self->arena == NULL) {
         mp_raise_msg_varg(&mp_type_MemoryError,
-            MP_ERROR_TEXT("the model needs %u bytes of arena, more than the static %u, and the heap has no such block"),
+            MP_ERROR_TEXT("its tensors and scratch take %u bytes, more than the static arena's %u"),
             (unsigned)least, (unsigned)MICA_ARENA_BYTES);
     }
 }

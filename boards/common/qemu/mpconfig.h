@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 #include "irq.h"
+#include "../prompt.h"
 
 #undef MICROPY_PY_TIME
 #define MICROPY_PY_TIME (1)

@@ -1,5 +1,5 @@
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mica.model import Model
@@ -36,7 +36,7 @@ class Listener:
         source: Any,
         rate: int,
         labels: Sequence[str | int] | None,
-        threshold: float,
+        threshold: float | Mapping[str, float],
         mean: int,
         dead_ms: int,
         step: int,
@@ -62,7 +62,7 @@ def listen(
     *,
     rate: int = 0,
     labels: Sequence[str | int] | None = None,
-    threshold: float = 0.7,
+    threshold: float | Mapping[str, float] = 0.7,
     mean: int = 3,
     dead_ms: int = 1000,
     step: int = 0,

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mica.audio import Listener
@@ -34,7 +34,7 @@ class Watcher(Listener):
         model: Model,
         source: Any,
         labels: Sequence[str | int] | None,
-        threshold: float,
+        threshold: float | Mapping[str, float],
         mean: int,
         dead_ms: int,
         step: int,
@@ -47,7 +47,7 @@ def watch(
     source: Any,
     *,
     labels: Sequence[str | int] | None = None,
-    threshold: float = 0.7,
+    threshold: float | Mapping[str, float] = 0.7,
     mean: int = 3,
     dead_ms: int = 1000,
     step: int = 0,

@@ -10,6 +10,7 @@ import numpy as np
 
 from mica import front_ends
 from mica.cli import hearing, target, text
+from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
@@ -25,7 +26,9 @@ WORST = 10  # of more classes, those that are printed
 JSON_KEYS = (
     "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
     "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
-    "words, heard, false_alarms, false_alarms_an_hour, delay_ms, seconds, recordings, labels[] (label, words, heard, false_alarms)"
+    "words, heard, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
+    "them), labels[] (label, threshold, words, heard, missed, false_alarms), thresholds[] (threshold of all words; heard, missed, false_alarms, "
+    "false_alarms_an_hour, labels[])"
 )
 
 
@@ -35,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
-        ".wav files or of pictures, named after labels; or .wav files (one, or a folder of them) with a .txt beside each that says what "
-        "is in them: lines of BEGIN END LABEL in seconds",
+        ".wav files or of pictures, named after labels; or long recordings: .wav files (one, or a folder of them), each with a .txt beside it "
+        "that says what is in it: lines of BEGIN END LABEL in seconds. One without .txt is background, in which every event is a false alarm",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
@@ -53,13 +56,14 @@ def run(args: argparse.Namespace) -> int:
     if texts is not None:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
+    if is_folder and KEY not in (model := target.whole_model(args.model)).metadata:
+        data = sound.read_folder(args.data, model, say)
     with target.open_model(args.model, args.on, custom=custom) as runner:
         float_model = float_model_of(args.float_model, runner.model) if args.float_model else None
         seen = None
-        if data is None and KEY in runner.model.metadata:
+        if data is None:
             seen = pictures.input_of(runner.model, args.data)
             data = pictures.read_folder(args.data, runner.model)
-        data = sound.read_folder(args.data, runner.model) if data is None else data
         with text.watch() as watch:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
     if args.json:
@@ -75,8 +79,9 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
         raise MicaError(
             "--float compares answers, not events", todo="cut the recordings, into folders named after labels"
         )
+    told = hearing.read(paths, target.whole_model(args.model), hearing.settings(args))  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-        result = hearing.evaluate(paths, runner, hearing.settings(args))
+        result = hearing.evaluate(told, runner, hearing.settings(args))
     if args.json:
         text.emit_json(result)
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,22 @@ import numpy as np
 from mica import sounds
 from mica.cli import text
 from mica.cli.say import say
+from mica.errors import MicaError
+from mica.format.codec import ModelFile
 from mica.run import hearing, sound
 from mica.run.runner import Runner
+
+SWEEP = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # thresholds that a report compares
+MOST_WORDS = 6  # that have a column there
+_COLUMNS = ("label", "threshold", "words", "heard", "missed", "false_alarms")
 
 
 def add_settings(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
-        "--threshold", metavar="P", type=float, default=0.7, help="the mean output from which on a word counts (0.7)"
+        "--threshold",
+        metavar="P,WORD=P",
+        default="0.7",
+        help="the mean output from which on a word counts (0.7); of some words another: yes=0.8,no=0.6",
     )
     parser.add_argument("--mean", metavar="N", type=int, default=3, help="of how many outputs (3)")
     parser.add_argument("--dead-ms", metavar="MS", type=int, default=1000, help="from one event to the next (1000)")
@@ -35,64 +45,121 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
 
 
 def settings(args: argparse.Namespace) -> hearing.Settings:
+    """Raises MicaError."""
     words = tuple(w for w in args.words.split(",") if w)
-    return hearing.Settings(args.threshold, args.mean, args.dead_ms, args.step, words)
+    threshold, own = 0.7, {}
+    for part in args.threshold.split(","):
+        word, _, number = part.rpartition("=")
+        try:
+            own[word] = float(number)
+        except ValueError:
+            raise MicaError(
+                f"--threshold {args.threshold}: '{part}'", todo="expected such as 0.7, or yes=0.8,no=0.6"
+            ) from None
+    threshold = own.pop("", threshold)
+    return hearing.Settings(threshold, args.mean, args.dead_ms, args.step, words, own)
 
 
-def samples_of(path: Path, runner: Runner) -> np.ndarray:
+def samples_of(path: Path, model: ModelFile) -> np.ndarray:
     """int16 [n] of a .wav file; a warning where it is clipped. Raises MicaError."""
-    samples = sounds.read(path, sound.input_of(runner.model, str(path)).rate)
+    samples = sounds.read(path, sound.input_of(model, str(path)).rate)
     if line := sounds.clipped(samples):
         say(f"warning: {path}: {line}")
     return samples
 
 
-def evaluate(paths: Sequence[Path], runner: Runner, chosen: hearing.Settings) -> dict[str, Any]:
+def padding(paths: Sequence[Path], model: ModelFile, chosen: hearing.Settings) -> None:
+    """Say which recordings are too short for an event. Raises MicaError."""
+    given = sound.input_of(model, str(paths[0]))
+    if line := sounds.padding(paths, given.rate, given.samples):
+        say(line)
+    elif line := sounds.padding(paths, given.rate, hearing.samples_needed(model, chosen)):
+        say(line.replace("the model takes", f"for an event it takes with --mean {chosen.mean}"))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A sound file, and what is said in it: None where nothing says so, and it is background."""
+
+    path: Path
+    words: Sequence[hearing.Said] | None
+
+
+def read(paths: Sequence[Path], model: ModelFile, chosen: hearing.Settings) -> list[Recording]:
+    """All that can be wrong with recordings, before it takes long. Raises MicaError."""
+    names = hearing.Hearing(model, chosen).names
+    stamps = [path.with_suffix(hearing.STAMPS) for path in paths]
+    words = [hearing.read_stamps(file, names) if file.is_file() else None for file in stamps]
+    padding(paths, model, chosen)
+    return [Recording(path, said) for path, said in zip(paths, words, strict=True)]
+
+
+def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: hearing.Settings) -> dict[str, Any]:
     """The keys of `mica eval --json` for recordings with time stamps."""
-    rate = sound.input_of(runner.model, str(paths[0])).rate
-    names = hearing.Hearing(runner.model, chosen).names
-    words = [hearing.read_stamps(p.with_suffix(hearing.STAMPS), names) for p in paths]  # all, before it takes long
-    found = hearing.Heard()
+    model = runner.model
+    rate = sound.input_of(model, str(recordings[0].path)).rate
+    heard = []  # of each recording: what is said, the model's answers, its length in ms
     with text.Progress(f"listening on {runner.target}", "recordings") as progress:
-        for k, path in enumerate(paths):
-            samples = samples_of(path, runner)
-            found.add(words[k], list(hearing.hear(runner, samples, chosen)), len(samples) * 1000 // rate)
-            progress(k + 1, len(paths))
-    said, heard, false = (sum(counts.values()) for counts in (found.words, found.heard, found.false))
+        for k, recording in enumerate(recordings, 1):
+            samples = samples_of(recording.path, model)
+            answers = list(hearing.outputs(runner, samples, chosen))
+            heard.append((recording.words or (), answers, len(samples) * 1000 // rate))
+            progress(k, len(recordings))
+
+    def figures(settings: hearing.Settings) -> dict[str, Any]:
+        found = hearing.Heard()
+        for words, answers, ms in heard:
+            found.add(words, list(hearing.events(model, answers, settings)), ms)
+        return found.figures(hearing.Hearing(model, settings))
+
+    levels = sorted({*SWEEP, chosen.threshold})
     return {
         "target": runner.target,
         "metric": "words",
-        "value": heard / said if said else None,
-        "words": said,
-        "heard": heard,
-        "false_alarms": false,
-        "false_alarms_an_hour": false * 3.6e6 / found.ms if found.ms else None,
-        "delay_ms": sum(found.delays) / len(found.delays) if found.delays else None,
-        "seconds": found.ms / 1000,
-        "recordings": len(paths),
-        "labels": [
-            {
-                "label": n,
-                "words": found.words.get(n, 0),
-                "heard": found.heard.get(n, 0),
-                "false_alarms": found.false.get(n, 0),
-            }
-            for n in names
-            if n in found.words or n in found.false
-        ],
+        **figures(chosen),
+        "recordings": len(recordings),
+        "background": sum(r.words is None for r in recordings),
+        "thresholds": [{"threshold": x, **figures(hearing.at_threshold(chosen, x))} for x in levels],
     }
 
 
 def report(r: dict[str, Any]) -> str:
     """What people read."""
-    share = "" if r["value"] is None else f", {text.percent(r['value'])}"
+    words = (
+        f"{r['heard']} of {r['words']} words heard, {text.percent(r['value'])}" if r["words"] else "no words are said"
+    )
     lines = [
-        f"{r['heard']} of {r['words']} words heard{share}, {r['false_alarms']} false alarms in {r['seconds']:.1f} s "
+        f"{words}; {r['false_alarms']} false alarms in {r['seconds']:.1f} s "
         f"({r['false_alarms_an_hour']:.1f} an hour) on {r['target']}"
     ]
+    if r["background"]:
+        lines.append(
+            f"{r['background']} of {r['recordings']} recordings have no {hearing.STAMPS} beside them: they are background, "
+            "where every event is a false alarm"
+        )
     if r["delay_ms"] is not None:
-        lines.append(f"events come {r['delay_ms']:.0f} ms after the end of a word, on average")
-    if r["labels"]:
-        rows = [(row["label"], row["words"], row["heard"], row["false_alarms"]) for row in r["labels"]]
-        lines += ["", text.table(("label", "words", "heard", "false alarms"), rows, "lrrr")]
+        when = "after" if r["delay_ms"] >= 0 else "before"
+        lines.append(f"events come {abs(r['delay_ms']):.0f} ms {when} the end of a word, on average")
+    rows = [tuple(row[key] for key in _COLUMNS) for row in r["labels"]]
+    if rows:
+        lines += ["", text.table(tuple(key.replace("_", " ") for key in _COLUMNS), rows, "lrrrrr")]
+    names = [row["label"] for row in r["labels"]][:MOST_WORDS]
+    lines += [
+        "",
+        text.table(("threshold", "heard", "missed", "false alarms", "an hour", *names), _sweep(r, names), "r" * 20),
+    ]
+    if names:
+        lines.append("of each word: heard / said, + false alarms")
     return "\n".join(lines)
+
+
+def _sweep(r: dict[str, Any], names: Sequence[str]) -> list[tuple[object, ...]]:
+    """Rows of one threshold for all words."""
+    rows = []
+    for at in r["thresholds"]:
+        own = {row["label"]: f"{row['heard']}/{row['words']} +{row['false_alarms']}" for row in at["labels"]}
+        said = {row["label"]: row["words"] for row in r["labels"]}
+        cells = [own.get(name, f"0/{said[name]} +0") for name in names]
+        hour = f"{at['false_alarms_an_hour']:.1f}"
+        rows.append((f"{at['threshold']:g}", at["heard"], at["missed"], at["false_alarms"], hour, *cells))
+    return rows

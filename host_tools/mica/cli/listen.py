@@ -51,9 +51,11 @@ def run(args: argparse.Namespace) -> int:
         data = target.read_model(args.model)
         used = listen(data, args.on, microphone, chosen, args.seconds, tell, say)
     else:
-        path = Path(args.input)
+        path, model = Path(args.input), target.whole_model(args.model)
+        samples = words.samples_of(path, model)
+        words.padding([path], model, chosen)
         with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-            for event in hearing.hear(runner, words.samples_of(path, runner), chosen):
+            for event in hearing.hear(runner, samples, chosen):
                 tell(event)
     if args.json:
         text.emit_json({"target": args.on, "events": [vars(e) for e in events], "used": used})

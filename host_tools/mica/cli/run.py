@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mica import pictures as picture_files
-from mica import sounds
 from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
@@ -42,17 +41,18 @@ def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     folder = Path(args.input).is_dir()
     seen = folder or pictures.is_picture(args.input)
-    arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
+    is_sound = not seen and sound.is_sound(args.input)
+    if is_sound:  # before a target is opened, which may take minutes
+        arrays = sound.read(args.input, target.whole_model(args.model), say)
+    else:
+        arrays = {} if seen else read_arrays(args.input)
     with target.open_model(args.model, args.on, custom=custom) as runner:
         if seen:
             given = pictures.input_of(runner.model, args.input)
             paths = _pictures(Path(args.input), folder, args.sample)
             samples = [[given.quantised(given.load(path))] for path in paths]
         else:
-            if sound.is_sound(args.input):
-                arrays = sound.read(args.input, runner.model)
-                if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
-                    say(f"warning: {args.input}: {line}")
+            if is_sound:
                 step = sound.input_of(runner.model, args.input).step
                 arrays = {name: x * np.float32(step) for name, x in arrays.items()}
             samples = [pick(runner, arrays, args.sample, args.input)]

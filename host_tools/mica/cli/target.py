@@ -15,6 +15,7 @@ from mica.format import codec, parts
 from mica.format.schema import MAGIC
 
 if TYPE_CHECKING:
+    from mica.format.codec import ModelFile
     from mica.run.runner import Runner
 
 
@@ -84,6 +85,11 @@ def read_parts(path: str) -> list[bytes]:
         )
     names = [f"{match[1]}.{k}of{part.of}.mica" for k in range(1, part.of + 1) if k != part.number]
     return [data, *(read_model(str(given.with_name(name))) for name in names)]
+
+
+def whole_model(path: str) -> ModelFile:
+    """The inputs, outputs and metadata of a model, before a target is opened; its parts lie beside each other. Raises MicaError."""
+    return parts.chain([codec.decode(data) for data in read_parts(path)]).whole
 
 
 def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:

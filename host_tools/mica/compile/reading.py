@@ -46,11 +46,11 @@ def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a file or folder, for the inputs that the data feeds. Raises MicaError."""
     rate = s.sound.front.rate if s.sound else 0
     if s.sound and not s.in_graph:
-        arrays = load_calibration(where, [SAMPLES], {SAMPLES: s.sound.front.input_shape}, s.job.pixels, rate)
+        arrays = load_calibration(where, [SAMPLES], {SAMPLES: s.sound.front.input_shape}, s.job.pixels, rate, s.warn)
         _check_sound(str(where), arrays[SAMPLES])
         return arrays
     sizes = s.fed_inputs()
-    return load_calibration(where, list(sizes), sizes, s.job.pixels, rate)
+    return load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn)
 
 
 def _check_sound(where: str, x: np.ndarray) -> None:

@@ -482,6 +482,25 @@ def _layer_crc_bytes(model: ModelFile) -> bytes:
     return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
 
 
+def without_golden(data: bytes) -> bytes:
+    """The bytes of a file without its golden vectors, which are its last sections; as they are where it has none. Raises FormatError."""
+    header = unpack_record(schema.HEADER, data, 0)
+    _sections(data, header)
+    at, size = header["header_bytes"], header["section_bytes"]
+    rows = [data[at + i * size : at + (i + 1) * size] for i in range(header["n_sections"])]
+    parsed = [unpack_record(schema.SECTION, row, 0) for row in rows]
+    kept = len(rows)
+    while kept and _SECTION_NAME.get(parsed[kept - 1]["kind"]) in ("GOLDEN", "LAYER_CRCS"):
+        kept -= 1
+    if kept == len(rows):
+        return data
+    out = bytearray(data[: parsed[kept]["offset"]])
+    out[at + kept * size : at + len(rows) * size] = bytes((len(rows) - kept) * size)
+    header |= {"n_sections": kept, "file_bytes": len(out)}
+    out[: schema.record_bytes(schema.HEADER)] = pack_record(schema.HEADER, header)
+    return with_crc(bytes(out))
+
+
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 _DAMAGED = "the file is damaged or was made by another program: pack or copy it again"

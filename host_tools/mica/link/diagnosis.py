@@ -38,6 +38,7 @@ from mica.link.targets import open_board
 from mica.printable import printable
 
 OK, WARNING, BAD = "ok", "warning", "bad"
+_BESIDE = 4096  # bytes of heap that a model takes beside its tensors and its file
 
 
 @dataclass(frozen=True)
@@ -230,14 +231,26 @@ def check_board(board: Link, data: bytes) -> None:
 
 
 def out_of_memory(board: Link, working: int, size: int) -> MicaError:
-    """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file."""
-    try:
-        free = int(board.exec(on_board.source("free_heap")))
-        has = f"its heap has {free:,} free"
-    except (MicaError, ValueError):
-        has = "its heap has less"
-    return MicaError(
-        f"{board.name} is out of memory: the model takes {working:,} bytes for tensors and scratch, and {size:,} for a copy "
-        f"of the file unless it is read in flash; {has}",
-        todo="see mica fit, or put it into flash: mica push",
+    """The error for a board whose heap does not take a model. working: bytes of tensors and scratch; size: of the file, 0 where it is read in flash."""
+    takes = f"the model takes {working:,} bytes for tensors and scratch" + (
+        f", and {size:,} for a copy of the file" if size else ""
     )
+    try:
+        answer = ask(board, on_board.call("memory"))
+        free, largest, arena, window = answer.one("memory", number, number, number, number)
+    except MicaError:  # there is not even the room to ask
+        return MicaError(f"{board.name} is out of memory: {takes}", todo="reset the board and try again")
+    block = working if working > arena else 0  # of the heap
+    has = f"{free:,} bytes of its heap are free, the largest piece has {largest:,}"
+    room = (largest if window or not size else free - size) - _BESIDE  # for the block
+    todos = []
+    if block + size <= free and max(block, size) > largest - _BESIDE:
+        todos = ["reset the board: its heap is in pieces"]
+    else:
+        if size and window:
+            todos = ["put it into flash, where it is read without a copy: mica push"]
+        if block > room:
+            less = max(room, arena)
+            todos.append(f"pack it for less RAM: mica pack --ram {less}" if less else "mica fit says what fits")
+    todo = "; ".join(todos) or "reset the board and try again"
+    return MicaError(f"{board.name} is out of memory: {takes}; {has}", todo=todo)

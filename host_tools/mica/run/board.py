@@ -10,15 +10,16 @@ import numpy as np
 
 from mica.boards import emulated_boards
 from mica.custom import NO_CUSTOM, CustomOps
-from mica.errors import MicaError
+from mica.format import codec
 from mica.format.codec import DTYPE_NUMPY
 from mica.link import answers
 from mica.link.answers import Answer, ask, number, one_of
 from mica.link.board import ANSWER_BYTES, SILENCE, BoardError, Exchange, Say
-from mica.link.diagnosis import check_board, out_of_memory
+from mica.link.diagnosis import check_board
 from mica.link.qemu import INSTRUCTIONS_A_SECOND
 from mica.link.targets import open_board
 from mica.link.virtual_pico import CYCLES_ON_BOARD
+from mica.run.placed import Placed, out_of_memory_of, place
 from mica.run.runner import Inputs, Runner, Times
 
 _ROM_NAME = "model.mica"
@@ -45,36 +46,27 @@ class BoardRunner(Runner):
         self._framed = True  # whether the board takes frames, as far as it is known
         self.facts = emulated_boards().get(target)
         self.icount = icount
-        self.board = open_board(
-            target, icount=icount, rom_files={_ROM_NAME: data}, progress=say or (lambda message: None)
-        )
+        rom_files = {_ROM_NAME: codec.without_golden(data)}
+        self.board = open_board(target, icount=icount, rom_files=rom_files, progress=say or (lambda message: None))
+        placed: Placed | None = None
         try:
             check_board(self.board, data)
             self.board.exec("from mica import remote")
             if custom.board_source:
                 self.board.exec(custom.board_source)
-            if _ROM_NAME in self.board.rom_files:
-                # It came through emulated memory, and is read there.
-                answer = self._call(f"remote.load('/rom/{_ROM_NAME}')")
-            else:
-                self.board.put(data, "_data", progress)
-                # The model keeps what it needs of the buffer alive; the name would keep a second copy.
-                answer = self._call("remote.load(_data)", "_data = None")
+            placed = place(self.board, data, "_data", progress, say)
+            # The model keeps what it needs of the buffer alive; the name would keep a second copy.
+            answer = self._call(f"remote.load({placed.source})", "_data = None")
             *_, self.ram, copied = answer.one("model", *[number] * 6, one_of("0", "1"))
             self.copied = copied == "1"  # whether the file lies in RAM as well
         except BoardError as e:
-            error = self._explain(e)
+            full = e.exception == "MemoryError"
+            error = out_of_memory_of(self.board, data, placed) if full else e.at(target)
             self.board.close()
             raise error from None
         except BaseException:
             self.board.close()
             raise
-
-    def _explain(self, error: BoardError) -> MicaError:
-        if error.exception != "MemoryError":
-            return error.at(self.target)
-        working = (self.model.arena_bytes or 0) + self.model.scratch_want
-        return out_of_memory(self.board, working, len(self.data))
 
     def close(self) -> None:
         self.board.close()

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from mica.errors import MicaError
 from mica.format import codec
+from mica.format.codec import ModelFile
 from mica.link.board import BoardError, Link, Say
 from mica.link.diagnosis import check_board
 from mica.link.targets import open_board
 from mica.run import sound
 from mica.run.hearing import Event, Hearing, Settings
+from mica.run.placed import Placed, out_of_memory_of, place
 
 _WORDS = "expected sck=N,ws=N,sd=N and perhaps id=N, bits=16 or 32"
 QUIET = 30.0  # seconds in which a board says nothing at all
@@ -26,7 +28,7 @@ try:
 except ImportError:
     from machine import I2S, Pin
     _i2s = {i2s}
-_words = listen(mica.Model(_model), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms})
+_words = listen(mica.Model({model}), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms})
 _model = None
 try:
     for _e in _words:
@@ -102,20 +104,44 @@ def listen_at(
     say: Say,
 ) -> float | None:
     """The same on a board that is open."""
-    model = codec.decode(data)
-    names = Hearing(model, settings).names
-    rate = sound.input_of(model, "a microphone").rate
-    board.put(data, "_model")
+    placed = None
+    try:
+        placed = place(board, data, "_model")
+        return _follow(board, codec.decode(data), placed, microphone, settings, seconds, tell, say)
+    except BoardError as e:
+        if "no samples" in str(e):
+            raise MicaError(f"{board.name}: {e.found}", todo="are SCK, WS and SD at these pins?") from None
+        if e.exception == "MemoryError":
+            raise out_of_memory_of(board, data, placed) from None
+        raise
+
+
+def _follow(
+    board: Link,
+    model: ModelFile,
+    placed: Placed,
+    microphone: Microphone,
+    settings: Settings,
+    seconds: float | None,
+    tell: Callable[[Event], None],
+    say: Say,
+) -> float | None:
+    hearing = Hearing(model, settings)
+    names, rate = hearing.names, sound.input_of(model, "a microphone").rate
+    labelled = set(names) <= set(model.metadata.get("labels", "").split("\n"))
+    keys: list[str | int] = [name if labelled else int(name) for name in names]  # what the board calls them
+    own = dict(zip(keys, hearing.least.tolist(), strict=True))
     program = _PROGRAM.format(
+        model=placed.source,
         i2s=microphone.source(rate),
         filled=microphone.filled(rate),
         rate=rate,
         bits=microphone.bits,
-        threshold=settings.threshold,
+        threshold=own if settings.thresholds else settings.threshold,
         mean=settings.mean,
         dead_ms=settings.dead_ms,
         step=settings.step,
-        labels=list(settings.labels) or None,
+        labels=[keys[names.index(label)] for label in settings.labels] or None,
         ms=0 if seconds is None else round(seconds * 1000),
     )
     half = b""
@@ -138,10 +164,5 @@ def listen_at(
             except (ValueError, IndexError):
                 raise MicaError(f"{board.name}: its answer was damaged on the way", todo="try again") from None
 
-    try:
-        board.exec_follow(program, lines, None if seconds is None else seconds + QUIET)
-    except BoardError as e:
-        if "no samples" in str(e):
-            raise MicaError(f"{board.name}: {e.found}", todo="are SCK, WS and SD at these pins?") from None
-        raise
+    board.exec_follow(program, lines, None if seconds is None else seconds + QUIET)
     return used

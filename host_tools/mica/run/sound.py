@@ -10,6 +10,7 @@ import numpy as np
 from mica import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
+from mica.link.board import Say
 from mica.run import folders
 from mica.run.evaluation import Dataset
 
@@ -45,17 +46,24 @@ def is_sound(path: str | Path) -> bool:
     return Path(path).suffix.lower() == sounds.ENDING
 
 
-def read(path: str | Path, model: ModelFile) -> dict[str, np.ndarray]:
-    """The pieces of a file, int16 [pieces, samples], by the name of the model's input. Raises MicaError."""
+def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
+    """The pieces of a file, int16 [pieces, samples], by the name of the model's input. say: is told what is strange about it. Raises MicaError."""
     given = input_of(model, str(path))
+    if line := sounds.clipped(sounds.read(path, given.rate)):
+        say(f"warning: {path}: {line}")
+    if line := sounds.padding([path], given.rate, given.samples):
+        say(line)
     return {given.name: sounds.pieces(path, given.rate, given.samples)}
 
 
-def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
-    """All .wav files of the folders in `folder` that are named as the model's labels. Raises MicaError."""
+def read_folder(folder: str | Path, model: ModelFile, say: Say) -> Dataset:
+    """All .wav files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
     given = input_of(model, str(folder))
+    files = folders.labelled(folder, model, is_sound, ".wav files")
+    if line := sounds.padding([path for path, _ in files], given.rate, given.samples):
+        say(line)
     parts, y = [], []
-    for path, k in folders.labelled(folder, model, is_sound, ".wav files"):
+    for path, k in files:
         parts.append(sounds.pieces(path, given.rate, given.samples))
         y += [k] * len(parts[-1])
     return Dataset(
