@@ -16,6 +16,8 @@ import numpy as np
 from mica.boards import load_board
 from mica.cli import target, text
 from mica.cli.pack import parse_shapes
+from mica.cli.run import saturating
+from mica.cli.say import say
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps
@@ -38,7 +40,7 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A.mica")
     parser.add_argument("b", metavar="B.mica")
-    parser.add_argument("data", metavar="DATA", help="labelled data (arrays x and y), or samples as for pack --calib")
+    target.add_data(parser, "labelled data (arrays x and y), or samples as for pack --calib")
     parser.add_argument(
         "--float", metavar="MODEL", dest="float_model", help="the float model of both, .onnx or .tflite"
     )
@@ -61,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     data, samples = comparison.load(args.data, a.model)
     exact = _float(args, custom) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
+    for line in saturating(a, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
+        say(f"warning: {line}")
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):
         model = runner.model

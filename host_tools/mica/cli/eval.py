@@ -11,6 +11,8 @@ import numpy as np
 
 from mica import front_ends, sounds
 from mica.cli import hearing, target, text
+from mica.cli.run import saturating
+from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
@@ -35,10 +37,9 @@ JSON_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
+    target.add_data(
+        parser,
+        "an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
         ".wav files or of pictures, named after labels; or .wav files (one, or a folder of them) with a .txt beside each that says what "
         "is in them: lines of BEGIN END LABEL in seconds",
     )
@@ -151,6 +152,9 @@ def compare(
         "confusion": None,
         "classes": None,
     }
+    if seen is None:
+        for line in saturating(runner, [data.x]):
+            say(f"warning: {line}")
     if score.metric == "top1":
         found = confusion(data.y, score.decisions, score.classes)
         names = runner.model.metadata.get("labels", "").split("\n")

@@ -72,7 +72,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(GUIDE.md)",
     )
     parser.add_argument("--report-error", action="store_true", help="print each layer's error against float")
-    parser.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
+    parser.add_argument(
+        "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
+    )
+    parser.add_argument("--eval", help=argparse.SUPPRESS)  # the same
     parser.add_argument("--shape", metavar="NAME=N", action="append", default=[], help="size of a dynamic dimension")
     parser.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
     parser.add_argument("--name", help="name of the model; default: the file's")
@@ -180,7 +183,7 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("--stream keeps its states itself", todo="leave --window and --state out")
     if args.eval and (states or windows or step):
         raise MicaError(
-            "--eval measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
+            "--data measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
         )
     if args.report_error and (states or windows or step):
         raise MicaError("--report-error is not there for streaming models")
@@ -263,7 +266,7 @@ def run(args: argparse.Namespace) -> int:
         )
     packed, blob = compiled.model, compiled.data
     if packed.state_bytes and (args.eval or args.report_error):
-        option = "--eval" if args.eval else "--report-error"
+        option = "--data" if args.eval else "--report-error"
         raise MicaError(f"{model}: has a state, which lives from run to run; {option} measures one sample at a time")
     if (picture := _picture(args, packed)) is not None:
         packed.metadata[pictures.KEY] = picture
@@ -358,7 +361,7 @@ def _files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str |
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
-        ("the data of --eval", args.eval),
+        ("the data of --data", args.eval),
         *(("a file of --custom", path) for path in args.custom),
     ]
     if args.calib:
@@ -454,7 +457,7 @@ def command(args: argparse.Namespace) -> str:
         ("--picture", [args.picture] if args.picture else []),
         ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
         ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
-        ("--eval", _file_names(args.eval)),
+        ("--data", _file_names(args.eval)),
         ("--shape", args.shape),
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),
@@ -636,7 +639,7 @@ _DATA = {
     "held out": "{n} samples that calibration did not see",
     "unseen": "{n} samples of --calib, which the model had no use for",
     "calibration": "the calibration sample itself",
-    "eval": "{n} samples of --eval",
+    "eval": "{n} samples of --data",
     "made up": "{n} made-up samples, which says little",
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mica.cli.say import say
 from mica.cli.text import Progress
@@ -33,6 +33,18 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--custom", metavar="FILE.py", action="append", default=[], help="operators of your own: see mica/custom.py"
     )
+
+
+def add_data(parser: argparse.ArgumentParser, help: str) -> None:
+    """`--data DATA`, as all commands spell it; the word alone, without the option, is taken as well."""
+    word = parser.add_argument("data", metavar="--data DATA", help=argparse.SUPPRESS)
+
+    class Given(argparse.Action):
+        def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+            namespace.data = values
+            word.required = False
+
+    parser.add_argument("--data", metavar="DATA", action=Given, help=help)
 
 
 def custom_of(args: argparse.Namespace) -> CustomOps:
