@@ -77,3 +77,48 @@ def test_eval_warns_of_data_far_outside(
         assert main(words) == 0
         said = capsys.readouterr().err
         assert ("3 of 9 values are far outside of 0 to 1" in said) is warned, words
+
+
+# --- before long work -------------------------------------------------------------------------------------
+
+
+def dense(folder: Path, n: int = 1250) -> Path:
+    """A network of n x n weights, 1.5 MB of them; samples of it are in x.npz."""
+    net = Net()
+    weights = np.random.default_rng(0).normal(0, n**-0.5, (n, n)).astype(np.float32)
+    net.output(net.add("MatMul", net.input([1, n]), net.const(weights)))
+    np.savez(folder / "x.npz", x=np.random.default_rng(1).normal(size=(8, n)).astype(np.float32))
+    return net.save(folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--board", "RPI_PICO"], 2, "flash: the file has 1,5"),
+        (["--board", "RPI_PICO", "--ram", "64K"], 2, "flash: the file has 1,5"),
+        (["--weights", "auto", "--size", "600K"], 1, "--size 614400: the smallest file is 7"),
+        (["--ram", "512"], 1, "--ram 512"),
+    ],
+)
+def test_pack_refuses_before_it_calibrates(
+    tmp_path: Path,
+    options: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = dense(tmp_path)
+    monkeypatch.setattr("mica.calibration.load_calibration", lambda *a: pytest.fail("the samples were read"))
+    assert main(["pack", str(path), "--calib", str(tmp_path / "x.npz"), *options]) == code
+    assert said in capsys.readouterr().err
+    assert not path.with_suffix(".mica").exists()
+
+
+def test_fit_and_pack_agree_of_a_model_that_is_too_large(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`fit` says what would make it fit, which pack does only when it is asked."""
+    path = dense(tmp_path)
+    assert main(["fit", str(path), "--board", "RPI_PICO"]) == 2
+    said = capsys.readouterr().out
+    assert "does not fit" in said and "it fits with weights of four bits" in said
+    assert main(["pack", str(path), "--calib", str(tmp_path / "x.npz"), "--board", "RPI_PICO"]) == 2

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, proposal.Proposal | None]:
-    """The model as it would be packed for the board, and what makes it fit. Raises MicaError and Unsupported."""
+    """The model as `mica pack --board` makes it, and what makes it fit. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         for option in ("calib", "shape"):
             if getattr(args, option):
@@ -94,7 +94,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
 
     compiled = compiled_with(None, imported)
     found = proposal.find(compiled, lambda: compiled_with(Bits()), board)
-    chosen = compiled if found is None else found.compiled
+    chosen = found.compiled if found is not None and found.by_board else compiled
     return chosen.model, chosen.data, found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import shlex
 import sys
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ import numpy as np
 
 from mica import sounds
 from mica.calibration import Pixels
-from mica.cli import chart, fleet_cut, outputs, ram, target, text, weights
+from mica.cli import chart, early, fleet_cut, outputs, ram, target, text, weights
 from mica.custom import CustomOps
 from mica.errors import MicaError, Unsupported
 from mica.format import pictures, signature
@@ -29,7 +30,6 @@ from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels, quality
 
 if TYPE_CHECKING:
-    from mica.boards import BoardSpec
     from mica.compiler import Compiled
 
 JSON_KEYS = (
@@ -147,6 +147,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.importer import import_model, kinds, vocabulary
     from mica.pack import ties as pack_ties
     from mica.passes import hear
+    from mica.quantise.choose_bits import Bits
     from mica.run.golden import with_golden
 
     model = Path(args.model)
@@ -224,6 +225,25 @@ def run(args: argparse.Namespace) -> int:
     if args.frontend:
         front_end = _front_end(args.frontend, sizes, step is not None, bool(windows))
         sizes = {SAMPLES: front_end[1].input_shape}
+    scratch = board.scratch if board else SCRATCH_LIMIT
+
+    def made_up() -> Compiled:
+        return compile_model(
+            model,
+            shapes=shapes,
+            metadata=metadata,
+            plain=True,
+            scratch_limit=scratch,
+            states=ties,
+            imported=copy.deepcopy(imported),
+            custom=custom,
+            tokens=tokens,
+            bits=bits and Bits(),
+            front_end=front_end,
+            step=step,
+        )
+
+    early.refuse(args, model, board, bits, made_up)
     if args.calib:
         sound = heard or front_end
         rate = sound[1].rate if sound else 0
@@ -243,7 +263,7 @@ def run(args: argparse.Namespace) -> int:
             warn,
             args.calib_method,
             args.plain,
-            board.scratch if board else SCRATCH_LIMIT,
+            scratch,
             ties,
             imported=imported,
             custom=custom,
@@ -307,7 +327,7 @@ def run(args: argparse.Namespace) -> int:
     if key is not None:
         blob = signature.sign(blob, key)
     if board is not None and not args.parts:
-        _require_fit(packed, blob, board, model)
+        early.require_fit(packed, blob, board, model)
     weights.require_size(bits.size if bits else None, len(blob))
     result["size"] = len(blob)
     result["signed"] = key is not None
@@ -555,16 +575,6 @@ def _measure(
 
     with HostRunner(blob, custom) as runner:
         return compare(data, runner, FloatModel(model, front_end))
-
-
-def _require_fit(model: ModelFile, data: bytes, board: BoardSpec, path: Path) -> None:
-    """Raises Unsupported where `mica fit` would say of the file `data` that it does not fit, with the same reasons."""
-    from mica.cost.prediction import predict
-    from mica.cost.table import Table
-
-    prediction = predict(model, data, board, Table.read())
-    if not prediction.fits:
-        raise Unsupported.because(f"{path} does not fit {board.name}", prediction.reasons)
 
 
 def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:

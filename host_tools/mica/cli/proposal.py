@@ -26,6 +26,11 @@ class Proposal:
     time: float | None
     what: str
 
+    @property
+    def by_board(self) -> bool:
+        """True where `mica pack --board` does so by itself: it costs time, but no accuracy, and no program changes."""
+        return not {"--weights", "--feed"} & set(self.options)
+
     def text(self, path: str, board: BoardSpec) -> str:
         """What is said of it."""
         price = (
@@ -33,11 +38,12 @@ class Proposal:
             if self.time is None
             else f", for {100 * abs(self.time - 1):.1f} % {'more' if self.time >= 1 else 'less'} time"
         )
-        line = f"layer by layer it does not fit; this is with {self.what}{price}: mica pack {path} {' '.join(self.options)}"
+        begun = "layer by layer it does not fit; this is" if self.by_board else "it fits"
+        line = f"{begun} with {self.what}{price}: mica pack {path} {' '.join(self.options)}"
         if "--weights" in self.options:
             size = (max(board.romfs.size if board.romfs else 0, board.storage) - SPARE) // 1024
             return line + f" --calib X; --weights auto --size {size}K takes no more layers than it must"
-        return line + f", or --board {board.name}"
+        return line + f", or {'--feed ' * ('--feed' in self.options)}--board {board.name}"
 
 
 def find(compiled: Compiled, in_four_bits: Callable[[], Compiled], board: BoardSpec) -> Proposal | None:
