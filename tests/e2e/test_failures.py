@@ -332,7 +332,12 @@ TABLE: list[tuple[str, Args, int, tuple[str, ...]]] = [
         1,
         ("did you mean --calib?", "see mica pack -h"),
     ),
-    ("no such option of an action", lambda t, d: ["fleet", "ls", "plant.toml", "--frob"], 1, ("--frob", "see mica fleet ls -h")),
+    (
+        "no such option of an action",
+        lambda t, d: ["fleet", "ls", "plant.toml", "--frob"],
+        1,
+        ("--frob", "see mica fleet ls -h"),
+    ),
     ("one word too many", lambda t, d: ["info", d, "more"], 1, ("cannot use more", "see mica info -h")),
     ("a chip's name", lambda t, d: ["fit", d, "--board", "esp32-s3"], 1, ("did you mean ESP32_GENERIC_S3?",)),
     ("a part of a board's name", lambda t, d: ["fit", d, "--board", "ESP32"], 1, ("did you mean ESP32_GENERIC?",)),

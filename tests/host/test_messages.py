@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from nets import Net
 
+from mica.boards import load_board
 from mica.cli.main import main
 from mica.compiler import compile_model
+from mica.toolchain import build
 
 CLASSES = 3
 
@@ -72,7 +74,16 @@ def test_eval_warns_of_data_far_outside(
         ["eval", packed, "--data", data],
         ["compare", packed, packed, "--data", data],
         ["report", packed, "--data", data, "-o", str(tmp_path / "m.html")],
-        ["pack", str(net), "--calib", str(labelled(tmp_path / "c.npz")), "--data", data, "-o", str(tmp_path / "m.mica")],
+        [
+            "pack",
+            str(net),
+            "--calib",
+            str(labelled(tmp_path / "c.npz")),
+            "--data",
+            data,
+            "-o",
+            str(tmp_path / "m.mica"),
+        ],
     ):
         assert main(words) == 0
         said = capsys.readouterr().err
@@ -122,3 +133,34 @@ def test_fit_and_pack_agree_of_a_model_that_is_too_large(tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert "does not fit" in said and "it fits with weights of four bits" in said
     assert main(["pack", str(path), "--calib", str(tmp_path / "x.npz"), "--board", "RPI_PICO"]) == 2
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "D"], ["eval", "--data", "D"], ["verify", "--data", "D"], ["bench", "--data", "D"]]
+)
+def test_data_is_looked_at_before_a_board_is_built(
+    net: Path, tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    np.savez(tmp_path / "d.npz", x=np.ones((2, CLASSES + 1), np.float32), y=np.arange(2))
+    monkeypatch.setattr("mica.link.targets.build", lambda *a, **k: pytest.fail("a firmware was built"))
+    command, *rest = [word.replace("D", str(tmp_path / "d.npz")) for word in words]
+    assert main([command, str(net.with_name("m.mica")), *rest, "--on", "RPI_PICO@emu"]) == 1
+    assert "[2, 4]" in capsys.readouterr().err
+
+
+def test_a_build_is_announced_with_its_reason_and_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MICA_CACHE", str(tmp_path))
+    monkeypatch.setattr(build, "_need_tools", lambda *a: "a compiler")
+    monkeypatch.setattr(build, "_fetch", lambda *a: tmp_path)
+    monkeypatch.setattr(build, "_sizes", lambda *a: (1, 2, 3))
+    monkeypatch.setitem(build._PORT_BUILDS, "unix", lambda job, *a: (job.obj.mkdir(exist_ok=True), job.elf.write_bytes(b"image")))
+    said: list[str] = []
+    for _ in range(2):
+        build.build(load_board("UNIX"), progress=said.append)
+    told = "building the firmware of UNIX first: {}. It takes minutes; later commands use it"
+    assert said == [told.format("there is none yet"), "building UNIX with a compiler"]
+    (stamp,) = tmp_path.rglob("built.json")
+    stamp.write_text(stamp.read_text().replace('"contents": "', '"contents": "of before'))
+    said.clear()
+    build.build(load_board("UNIX"), progress=said.append)
+    assert said[0] == told.format("its sources have changed")

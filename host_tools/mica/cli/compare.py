@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     data, samples = comparison.load(args.data, a.model)
     exact = _float(args, custom) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
-    for line in saturating(a, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
+    for line in saturating(a.model, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
         say(f"warning: {line}")
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):

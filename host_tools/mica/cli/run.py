@@ -19,7 +19,6 @@ from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
 from mica.run import pictures, sound
-from mica.run.runner import Runner
 
 TOP = 5
 
@@ -43,21 +42,27 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.input).is_dir()
     seen = folder or pictures.is_picture(args.input)
     arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
-    with target.open_model(args.model, args.on, custom=custom) as runner:
+    paths = _pictures(Path(args.input), folder, args.sample) if seen else []
+
+    def given(model: ModelFile) -> tuple[list[list[np.ndarray]], list[str]]:
+        """Samples for the model, and what is strange about them. Raises MicaError."""
         if seen:
-            given = pictures.input_of(runner.model, args.input)
-            paths = _pictures(Path(args.input), folder, args.sample)
-            samples = [[given.quantised(given.load(path))] for path in paths]
-        else:
-            if sound.is_sound(args.input):
-                arrays = sound.read(args.input, runner.model)
-                if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
-                    say(f"warning: {args.input}: {line}")
-                step = sound.input_of(runner.model, args.input).step
-                arrays = {name: x * np.float32(step) for name, x in arrays.items()}
-            samples = [pick(runner, arrays, args.sample, args.input)]
-            for line in saturating(runner, samples[0]):
-                say(f"warning: {line}")
+            picture = pictures.input_of(model, args.input)
+            return [[picture.quantised(picture.load(path))] for path in paths], []
+        found, warnings = arrays, []
+        if sound.is_sound(args.input):
+            samples = sound.read(args.input, model)
+            if line := sounds.clipped(next(iter(samples.values())).reshape(-1)):
+                warnings.append(f"{args.input}: {line}")
+            step = sound.input_of(model, args.input).step
+            found = {name: x * np.float32(step) for name, x in samples.items()}
+        sample = pick(model, found, args.sample, args.input)
+        return [sample], [*warnings, *saturating(model, sample)]
+
+    with target.open_model(args.model, args.on, custom=custom, check=given) as runner:
+        samples, warnings = given(runner.model)
+        for line in warnings:
+            say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
@@ -112,14 +117,14 @@ def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str
     return result
 
 
-def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
+def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
     """Sample k for every model input, each of the input's shape. Raises MicaError."""
     sample = []
-    for tensor_id in runner.model.inputs:
-        t = runner.model.tensors[tensor_id]
+    for tensor_id in model.inputs:
+        t = model.tensors[tensor_id]
         if t.name in arrays:
             x = np.asarray(arrays[t.name], np.float32)
-        elif len(runner.model.inputs) == 1:
+        elif len(model.inputs) == 1:
             x = decode(arrays, where)
         else:
             raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
@@ -138,15 +143,15 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
     return sample
 
 
-def saturating(runner: Runner, sample: list[np.ndarray]) -> list[str]:
+def saturating(model: ModelFile, sample: list[np.ndarray]) -> list[str]:
     """A line for each input with values so far outside of its range that the sample is likely scaled in another way.
 
     A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
     wide is too far.
     """
     lines = []
-    for tensor_id, x in zip(runner.model.inputs, sample, strict=True):
-        t = runner.model.tensors[tensor_id]
+    for tensor_id, x in zip(model.inputs, sample, strict=True):
+        t = model.tensors[tensor_id]
         if t.dtype != "int8":
             continue
         low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,8 +99,18 @@ def read_parts(path: str) -> list[bytes]:
     return [data, *(read_model(str(given.with_name(name))) for name in names)]
 
 
-def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:
-    """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner."""
+def open_model(
+    path: str,
+    target: str,
+    *,
+    custom: CustomOps,
+    icount: bool = False,
+    check: Callable[[codec.ModelFile], object] | None = None,
+) -> Runner:
+    """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner.
+
+    check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
+    """
     from mica.fleet.open import (
         is_fleet,
         open_fleet,
@@ -114,6 +125,11 @@ def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = Fals
         except FormatError as e:
             raise e.at(path) from None
     data = read_model(path)
+    if check is not None and target != "host":
+        try:
+            check(codec.decode(data))
+        except FormatError as e:
+            raise e.at(path) from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         try:
             return open_runner(data, target, say, progress, icount=icount, custom=custom)
