@@ -59,21 +59,17 @@ def run(args: argparse.Namespace) -> int:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
 
-    def given(model: ModelFile) -> tuple[Dataset, pictures.PictureInput | None]:
-        """The data as this model takes it, and how its pictures become an input. Raises MicaError."""
-        found, seen = data, None
-        if found is None and KEY in model.metadata:
-            seen = pictures.input_of(model, args.data)
-            found = pictures.read_folder(args.data, model)
-        found = (sound.read_folder(args.data, model) if found is None else found).first(args.samples)
-        t = model.tensors[model.inputs[0]]
-        next(found.inputs(t.dims, t.name), None)
-        return found, seen
+    def check(model: ModelFile) -> object:
+        return data and next(data.inputs(model.tensors[model.inputs[0]].dims, model.tensors[model.inputs[0]].name))
 
-    with target.open_model(args.model, args.on, custom=custom, check=given) as runner:
+    with target.open_model(args.model, args.on, custom=custom, check=check) as runner:
         float_model = _float_model(args.float_model, runner.model) if args.float_model else None
-        found, seen = given(runner.model)
-        result = compare(found, runner, float_model, seen)
+        seen = None
+        if data is None and KEY in runner.model.metadata:
+            seen = pictures.input_of(runner.model, args.data)
+            data = pictures.read_folder(args.data, runner.model)
+        data = sound.read_folder(args.data, runner.model) if data is None else data
+        result = compare(data.first(args.samples), runner, float_model, seen)
     if args.json:
         text.emit_json(result)
     else:

@@ -42,27 +42,25 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.input).is_dir()
     seen = folder or pictures.is_picture(args.input)
     arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
-    paths = _pictures(Path(args.input), folder, args.sample) if seen else []
 
-    def given(model: ModelFile) -> tuple[list[list[np.ndarray]], list[str]]:
-        """Samples for the model, and what is strange about them. Raises MicaError."""
+    def check(model: ModelFile) -> object:
+        return arrays and pick(model, arrays, args.sample, args.input)
+
+    with target.open_model(args.model, args.on, custom=custom, check=check) as runner:
         if seen:
-            picture = pictures.input_of(model, args.input)
-            return [[picture.quantised(picture.load(path))] for path in paths], []
-        found, warnings = arrays, []
-        if sound.is_sound(args.input):
-            samples = sound.read(args.input, model)
-            if line := sounds.clipped(next(iter(samples.values())).reshape(-1)):
-                warnings.append(f"{args.input}: {line}")
-            step = sound.input_of(model, args.input).step
-            found = {name: x * np.float32(step) for name, x in samples.items()}
-        sample = pick(model, found, args.sample, args.input)
-        return [sample], [*warnings, *saturating(model, sample)]
-
-    with target.open_model(args.model, args.on, custom=custom, check=given) as runner:
-        samples, warnings = given(runner.model)
-        for line in warnings:
-            say(f"warning: {line}")
+            given = pictures.input_of(runner.model, args.input)
+            paths = _pictures(Path(args.input), folder, args.sample)
+            samples = [[given.quantised(given.load(path))] for path in paths]
+        else:
+            if sound.is_sound(args.input):
+                arrays = sound.read(args.input, runner.model)
+                if line := sounds.clipped(next(iter(arrays.values())).reshape(-1)):
+                    say(f"warning: {args.input}: {line}")
+                step = sound.input_of(runner.model, args.input).step
+                arrays = {name: x * np.float32(step) for name, x in arrays.items()}
+            samples = [pick(runner.model, arrays, args.sample, args.input)]
+            for line in saturating(runner.model, samples[0]):
+                say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
     labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
