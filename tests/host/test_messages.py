@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from nets import Net
+from onnx import TensorProto, helper
+from pages import ROOT
 
 from mica.boards import load_board
+from mica.cli.fit import report
 from mica.cli.main import main
 from mica.compiler import compile_model
+from mica.cost.prediction import Prediction
+from mica.plan.plan import peak_row
+from mica.printable import three_digits
 from mica.toolchain import build
 
 CLASSES = 3
@@ -90,6 +98,120 @@ def test_eval_warns_of_data_far_outside(
         assert ("3 of 9 values are far outside of 0 to 1" in said) is warned, words
 
 
+# --- reasons ----------------------------------------------------------------------------------------------
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([str(word) for word in words]) in (1, 2)
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "warning" not in line]
+    assert line.startswith("mica: error: ")
+    return line
+
+
+def test_objects_in_an_npz_are_named(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """pandas gives texts as objects. The file is an .npz, which the error denied."""
+    packed, path = net.with_name("m.mica"), tmp_path / "d.npz"
+    np.savez(path, x=np.eye(3, dtype=np.float32), y=np.array(["a", "b", None], object))
+    said = error_of(capsys, "eval", packed, "--data", path)
+    assert "d.npz: 'y' holds Python objects" in said and "astype" in said and "not an .npz" not in said
+    np.save(tmp_path / "x.npy", np.array([1, "b"], object))
+    assert "x.npy holds Python objects" in error_of(capsys, "run", packed, tmp_path / "x.npy")
+
+
+def test_a_file_of_a_kind_that_is_not_read(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.xyz").write_bytes(b"GIF89a" + bytes(99))
+    said = error_of(capsys, "run", net.with_name("m.mica"), tmp_path / "a.xyz")
+    assert "mica reads no .xyz files" in said and ".png" in said
+
+
+def test_a_folder_without_pictures_is_no_picture(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "recordings").mkdir()
+    (tmp_path / "recordings" / "a.wav").write_bytes(b"RIFF")
+    said = error_of(capsys, "run", net.with_name("m.mica"), tmp_path / "recordings")
+    assert "is a folder without pictures" in said and "is a picture" not in said
+
+
+def test_texts_as_an_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = helper.make_tensor_value_info("site", TensorProto.STRING, [1, 1])
+    y = helper.make_tensor_value_info("y", TensorProto.STRING, [1, 1])
+    graph = helper.make_graph([helper.make_node("Identity", ["site"], ["y"])], "g", [site], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "t.onnx")
+    assert "input 'site' takes texts; export the model behind" in error_of(capsys, "pack", tmp_path / "t.onnx")
+
+
+def test_weights_that_are_not_beside_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = onnx.load(dense(tmp_path, 8))
+    onnx.save(model, tmp_path / "n.onnx", save_as_external_data=True, location="n.onnx.data", size_threshold=0)
+    (tmp_path / "n.onnx.data").unlink()
+    said = error_of(capsys, "pack", tmp_path / "n.onnx")
+    assert "n.onnx: its weights are in n.onnx.data, which is not beside it; copy it as well" in said
+
+
+@pytest.mark.parametrize("op", ["Conv", "MaxPool"])
+def test_windows_in_the_batch(tmp_path: Path, op: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The batch of the model is 1 already."""
+    net = Net()
+    windows = net.add("Reshape", net.input([1, 2, 8, 8]), net.const(np.array([4, 2, 4, 4])))
+    more = [net.const(np.ones((2, 2, 1, 1), np.float32))] if op == "Conv" else []
+    net.output(net.add(op, windows, *more, kernel_shape=[1, 1]))
+    said = error_of(capsys, "pack", net.save(tmp_path))
+    assert "4 windows of its input" in said and "export the model with batch 1" not in said
+
+
+# --- figures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (0, "0"),
+        (4.216, "4.22"),
+        (999.4, "999"),
+        (999.6, "1,000"),
+        (1234.5, "1,230"),
+        (59_912, "59,900"),
+        (12e6, "12,000,000"),
+    ],
+)
+def test_figures_have_three_digits(x: float, text: str) -> None:
+    assert three_digits(x) == text
+
+
+def test_the_peak_is_one_row() -> None:
+    """Of layers with one name, as those of a loop, that with most bytes in use."""
+    layers = [{"name": name, "live_bytes": size} for name, size in (("a", 9), ("b", 3), ("b", 5), ("b", 5))]
+    assert peak_row(layers, "b") == 2
+    assert peak_row(layers, "") is None
+
+
+def prediction(file: int, place: str | None, error: float = 0.0) -> Prediction:
+    ram = {"arena_on_heap": 0, "tensors": 1, "scratch": 2, "arena": 3, "heap_needed": 4, "tables": 5, "heap": 6}
+    time = {"unit": "cycles", "total": 7_489_000_000, "milliseconds": 59_912.0, "clock": 125e6, "complete": True}
+    return Prediction(
+        "RPI_PICO",
+        place is not None,
+        ram={**ram, "heap_measured": True},
+        flash={"file": file, "place": place, "romfs": 983_040, "storage": 458_752},
+        time={**time, "error": error, "revision": "1"},
+    )
+
+
+def test_fit_says_no_figure_that_contradicts_another() -> None:
+    said = report("m", prediction(1_500_000, None), load_board("RPI_PICO"), False)
+    assert "flash   1,500,000 bytes, more than the space for models of 983,040" in said and "458,752" not in said
+    assert "59,900 ms" in said and "give or take 1 %" in said and "free at the prompt: 6" in said
+    said = report("m", prediction(400, "files", 0.06), load_board("RPI_PICO"), False)
+    assert "flash   400 bytes, in the file system of 458,752" in said and "give or take 6 %" in said
+
+
+def test_a_figure_stands_in_one_place() -> None:
+    """How near probabilities of support vector machines are, `pack` says; how much RAM native code takes, `natmod` says."""
+    guide = (ROOT / "host_tools" / "GUIDE.md").read_text()
+    about = "".join(line for line in guide.splitlines(keepends=True) if "robabilit" in line)
+    assert "support vector machine" in about and "within 0." not in about and "refuses" not in about
+    assert not re.search(r"native code of mica takes \d", (ROOT / "boards" / "README.md").read_text())
+
+
 # --- before long work -------------------------------------------------------------------------------------
 
 
@@ -153,7 +275,9 @@ def test_a_build_is_announced_with_its_reason_and_done_once(tmp_path: Path, monk
     monkeypatch.setattr(build, "_need_tools", lambda *a: "a compiler")
     monkeypatch.setattr(build, "_fetch", lambda *a: tmp_path)
     monkeypatch.setattr(build, "_sizes", lambda *a: (1, 2, 3))
-    monkeypatch.setitem(build._PORT_BUILDS, "unix", lambda job, *a: (job.obj.mkdir(exist_ok=True), job.elf.write_bytes(b"image")))
+    monkeypatch.setitem(
+        build._PORT_BUILDS, "unix", lambda job, *a: (job.obj.mkdir(exist_ok=True), job.elf.write_bytes(b"image"))
+    )
     said: list[str] = []
     for _ in range(2):
         build.build(load_board("UNIX"), progress=said.append)

@@ -25,6 +25,7 @@ from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.ir.axes import Front
 from mica.passes import streaming
 from mica.passes.front_end import SAMPLES
+from mica.plan.plan import peak_row
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
 from mica.run import evaluation, labels, quality
@@ -599,6 +600,7 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
 
 def report(r: dict[str, Any]) -> str:
     """The table of `mica pack`."""
+    peak = peak_row(r["layers"], r["peak_step"])
     rows = [
         (
             layer["name"],
@@ -607,9 +609,9 @@ def report(r: dict[str, Any]) -> str:
             text.count(layer["macs"]),
             text.count(layer["weight_bytes"]),
             text.count(layer["scratch_want"]),
-            text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
+            text.count(layer["live_bytes"]) + (" <- peak" if k == peak else ""),
         )
-        for layer in r["layers"]
+        for k, layer in enumerate(r["layers"])
     ]
     lines = [
         text.table(("layer", "kernel", "output", "MACs", "weights", "scratch", "arena in use"), rows, "lllrrrl"),

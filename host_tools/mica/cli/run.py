@@ -40,6 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     folder = Path(args.input).is_dir()
+    if folder and not picture_files.files(Path(args.input)):
+        raise MicaError(f"{args.input}: is a folder without {pictures.WHAT}", todo="give one file")
     seen = folder or pictures.is_picture(args.input)
     arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
 
