@@ -158,6 +158,19 @@ def test_windows_in_the_batch(tmp_path: Path, op: str, capsys: pytest.CaptureFix
     assert "4 windows of its input" in said and "export the model with batch 1" not in said
 
 
+def test_sounds_longer_than_the_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Clips of a second, where the frames end before: the option that takes them whole."""
+    net, path = Net(), tmp_path / "s.npz"
+    rows = net.add("Reshape", net.input([1, 9, 8]), net.const(np.array([1, 72])))
+    net.output(net.add("MatMul", rows, net.const(np.ones((72, 2), np.float32))))
+    np.savez(path, x=np.random.default_rng(0).integers(-9999, 9999, (4, 1700)).astype(np.int16))
+    front_end = "logmel:rate=16000,frame=320,hop=160,mels=8"
+    words = ["pack", net.save(tmp_path), "--calib", path, "-o", tmp_path / "s.mica", "--frontend"]
+    said = error_of(capsys, *words, front_end)
+    assert "sounds of 1,700 samples; the frames take 1,600; add samples=1700 to --frontend" in said
+    assert main([*map(str, words), front_end + ",samples=1700"]) == 0
+
+
 # --- figures ----------------------------------------------------------------------------------------------
 
 

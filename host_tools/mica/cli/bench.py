@@ -136,6 +136,6 @@ def report(r: dict[str, Any]) -> str:
         lines[-1] += f"; {r['macs_per_second'] / 1e6:.2f} million multiply-accumulates a second"
     if r["free_heap"] is not None:
         lines.append(
-            f"free heap with the model and the commands of this computer loaded: {text.count(r['free_heap'])} bytes"
+            f"free heap, with the model and the program that serves this computer loaded: {text.count(r['free_heap'])} bytes"
         )
     return "\n".join(lines)

@@ -23,6 +23,7 @@ from mica.format.names import file_fault
 from mica.format.schema import PICTURE_COLOURS, SCRATCH_LIMIT
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
 from mica.ir.axes import Front
+from mica.ir.front_end import FrontEnd
 from mica.passes import streaming
 from mica.passes.front_end import SAMPLES
 from mica.plan.plan import peak_row
@@ -252,7 +253,7 @@ def run(args: argparse.Namespace) -> int:
         if heard:
             calibration[heard[0]] = sounds.as_reals(calibration[heard[0]], heard[1].step)
         if front_end:
-            _check_sound(args.calib, calibration[SAMPLES])
+            _check_sound(args.calib, calibration[SAMPLES], front_end[1])
     with text.Progress("calibrating", "samples") as samples, text.Progress("four bits", "layers") as fitted:
         progress = {"calibrating": samples, "four bits": fitted}
         compiled = compile_model(
@@ -410,8 +411,13 @@ def _front_end(text_: str, sizes: Mapping[str, tuple[int, ...]], step: bool, win
     return name, *front_ends.of_input(text_, shape, f"input '{name}'", step)
 
 
-def _check_sound(where: str, x: np.ndarray) -> None:
-    """Raises MicaError where an array is no sound of 16 bits."""
+def _check_sound(where: str, x: np.ndarray, front_end: Front) -> None:
+    """Raises MicaError where an array is no sound of 16 bits, or is longer than the frames, by less than one of them."""
+    n, length = front_end.input_shape[-1], x.shape[-1]
+    if isinstance(front_end, FrontEnd) and n < length < n + front_end.hop:
+        raise MicaError(
+            f"{where}: sounds of {length:,} samples; the frames take {n:,}", todo=f"add samples={length} to --frontend"
+        )
     size = float(np.abs(x).max(initial=0))
     if not size <= 2**15 or (0 < size <= 1):
         raise MicaError(
