@@ -18,8 +18,8 @@ from mica.cli.fit import report
 from mica.cli.main import main
 from mica.compiler import compile_model
 from mica.cost.prediction import Prediction
-from mica.plan.plan import peak_row
 from mica.printable import three_digits
+from mica.report.arena_chart import peak_row
 from mica.toolchain import build
 
 CLASSES = 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,35 +18,47 @@ if TYPE_CHECKING:
     from mica.compiler import Compiled
     from mica.quantise.choose_bits import Bits
 
-SURE = 15 / 16  # of the bytes of the file with made-up samples: the final one is not smaller than that
+NODES = 1000  # at most: the passes over what loops were unrolled to take as long as calibration
+SURE = 15 / 16  # of the bytes with made-up samples: the final model does not take less than that
 
 
 def refuse(
-    args: argparse.Namespace, path: Path, board: BoardSpec | None, bits: Bits | None, compiled: Callable[[], Compiled]
+    args: argparse.Namespace, board: BoardSpec | None, bits: Bits | None, nodes: int, compiled: Callable[[], Compiled]
 ) -> None:
-    """compiled: makes the model with made-up samples. Raises what `pack` would raise after calibration."""
+    """nodes: of the model. compiled: makes it with made-up samples. Raises what `pack` would raise after calibration."""
     from mica.compiler import within
     from mica.quantise.choose_bits import too_large
 
     size = bits.size if bits else None
-    if not args.calib or (board is None and not args.ram and size is None):
+    path = Path(args.model)
+    if not args.calib or args.plain or nodes > NODES or (board is None and not args.ram and size is None):
         return
     try:
         found = compiled()
     except MicaError:
         return  # made-up samples may be none for this model; calibration says what is wrong
-    least = int(len(found.data) * SURE)
-    if size is not None and least > size:
+    if size is not None and len(found.data) * SURE > size:
         raise too_large(len(found.data), size)
     if args.ram and not found.model.state_bytes:
-        found = within(found, ram.parse(args.ram, board, args.feed), board.scratch if board else SCRATCH_LIMIT)
-    if board is None or args.parts:
-        return
+        asked, scratch = ram.parse(args.ram, board, args.feed), board.scratch if board else SCRATCH_LIMIT
+        try:
+            within(found, replace(asked, bytes=int((asked.bytes or 0) / SURE)), scratch)
+        except MicaError:
+            within(found, asked, scratch)
+    if board is not None and not args.parts:
+        _refuse_by_board(found, board, args, path)
+
+
+def _refuse_by_board(found: Compiled, board: BoardSpec, args: argparse.Namespace, path: Path) -> None:
+    """RAM is looked at where --ram does not say how much the model takes."""
+    from mica.cost.prediction import predict
+    from mica.cost.table import Table
+
     if not args.ram and (smaller := ram.for_board(found, board, args.feed)) is not None:
         found = smaller.compiled
-    try:
-        require_fit(found.model, found.data[:least], board, path)
-    except Unsupported:
+    p = predict(found.model, found.data[: int(len(found.data) * SURE)], board, Table.read())
+    ram_is_short = not args.ram and p.ram["heap"] is not None and p.ram["heap_needed"] * SURE > p.ram["heap"]
+    if ram_is_short or any(reason.startswith("flash") for reason in p.reasons):
         require_fit(found.model, found.data, board, path)
 
 

@@ -26,9 +26,9 @@ from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
 from mica.passes import streaming
 from mica.passes.front_end import SAMPLES
-from mica.plan.plan import peak_row
 from mica.printable import printable
 from mica.quantise.tune import AUTO, CHOICES
+from mica.report.arena_chart import peak_row
 from mica.run import evaluation, labels, quality
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ def run(args: argparse.Namespace) -> int:
             step=step,
         )
 
-    early.refuse(args, model, board, bits, made_up)
+    early.refuse(args, board, bits, len(imported.nodes), made_up)
     if args.calib:
         sound = heard or front_end
         rate = sound[1].rate if sound else 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mica.format.order import Strip
 from mica.ir.graph import Graph, Node
@@ -83,9 +81,3 @@ def plan(g: Graph) -> Plan:
         activation_bytes=sum(g.value(name).bytes for name in made),
         live_bytes=[sum(s.bytes for s in lifetimes.storages if s.first <= k <= s.last) for k in range(n)],
     )
-
-
-def peak_row(layers: Sequence[Mapping[str, Any]], peak_step: str | None) -> int | None:
-    """The place of the step at the peak: of several with its name the one with most bytes in use."""
-    named = [k for k, layer in enumerate(layers) if layer["name"] == peak_step]
-    return max(named, key=lambda k: layers[k]["live_bytes"], default=None)

@@ -13,7 +13,6 @@ from importlib.resources import files
 from typing import Any
 
 from mica.format.codec import ModelFile
-from mica.plan.plan import peak_row
 from mica.printable import three_digits
 from mica.report import arena_chart, front_end, graph, svg
 
@@ -161,7 +160,7 @@ def _layers(f: Mapping[str, Any]) -> str:
     boards = [b for b in f["boards"] if b["total"] is not None]
     most = [max((c for c in b["layers"] if c is not None), default=1) or 1 for b in boards]
     errors = any(layer.get("sqnr_db") is not None for layer in f["layers"])
-    rows, at = [], peak_row(f["layers"], f["peak_step"])
+    rows, at = [], arena_chart.peak_row(f["layers"], f["peak_step"])
     for k, s in enumerate(f["layers"]):
         t = s["output"]
         peak = " ← peak" if k == at else ""
