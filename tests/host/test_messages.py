@@ -128,7 +128,7 @@ def test_a_folder_without_pictures_is_no_picture(net: Path, tmp_path: Path, caps
     (tmp_path / "recordings").mkdir()
     (tmp_path / "recordings" / "a.wav").write_bytes(b"RIFF")
     said = error_of(capsys, "run", net.with_name("m.mica"), tmp_path / "recordings")
-    assert "is a folder without pictures" in said and "is a picture" not in said
+    assert "holds no pictures" in said and "is a picture" not in said
 
 
 def test_texts_as_an_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

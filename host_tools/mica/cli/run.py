@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     folder = Path(args.input).is_dir()
     if folder and not picture_files.files(Path(args.input)):
-        raise MicaError(f"{args.input}: is a folder without {pictures.WHAT}", todo="give one file")
+        raise MicaError(f"{args.input}: holds no {pictures.WHAT}", todo="give those, or one file")
     seen = folder or pictures.is_picture(args.input)
     arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
 
@@ -84,8 +84,6 @@ def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:
     if sample:
         raise MicaError(f"{path}: --sample is for files of several samples")
     found = picture_files.files(path) if folder else [path]
-    if not found:
-        raise MicaError(f"{path}: holds no {pictures.WHAT}")
     if not folder and not path.is_file():
         raise MicaError(f"{path}: no such file")
     return found
