@@ -70,14 +70,17 @@ def _table(parser: argparse.ArgumentParser) -> str:
             for name, sub in action.choices.items():
                 more += f"\n`{parser.prog} {name}`\n\n{_table(sub)}"
         elif action.help is not argparse.SUPPRESS and not {"-h", "--json"} & set(action.option_strings):
-            rows.append(f"| `{_spelled(parser, action)}` | {_help(parser, action)} |")
+            rows.append(f"| `{_spelled(action)}` | {_help(parser, action)} |")
     return ("| argument | meaning |\n| --- | --- |\n" + "\n".join(rows) + "\n" if rows else "") + more
 
 
-def _spelled(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
-    """`-o FILE, --output FILE`, or the name of what has no dashes."""
-    formatter = parser._get_formatter()
-    return formatter._format_action_invocation(action).replace("|", "\\|")
+def _spelled(action: argparse.Action) -> str:
+    """`-o FILE, --output FILE`, or the name of what has no dashes. Not argparse's own: each Python spells it in another way."""
+    choices = "" if action.choices is None else "{" + ",".join(map(str, action.choices)) + "}"
+    name = str(action.metavar or choices or (action.dest.upper() if action.option_strings else action.dest))
+    name += f" [{name} ...]" * (action.nargs == "+" and bool(action.option_strings))
+    words = [f"{option} {name}" if action.nargs != 0 else option for option in action.option_strings]
+    return ", ".join(words or [name]).replace("|", "\\|")
 
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:

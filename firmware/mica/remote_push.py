@@ -4,7 +4,7 @@
     where()                  mica:window <bytes>                               with a window of halves; else nothing
                              mica:at <0|1|plain|none> <plain bytes> <plain CRC-32> <halves in use, by bits>
                              mica:half <index> <state> <sequence> <bytes> <reason as hex>        both
-    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path as hex>  of what can be pushed to
+    files()                  mica:file <bytes> <crc32> <offset in the window, -1> <path as hex>  in /rom, and in the current folder
     begin(half)              nothing: its log is blank from now on
     blocks(half, n)          mica:block <crc32>                                of the first n blocks
     write(half, n, parts)    nothing: block n, of (offset in the window, bytes), (-1, bytes of `data` in turn)
@@ -87,6 +87,11 @@ def files():
     for entry in os.ilistdir():
         if entry[0].endswith((".mica", ".mica" + PART)):
             print("mica:file", *_file(entry[0]), -1, _text(entry[0]))
+    try:
+        for path in _walk("/rom", ".mica"):  # MicroPython's own, which it can only read
+            print("mica:file", *_file(path), -1, _text(path))
+    except OSError:  # there is none
+        pass
 
 
 def _file(path):

@@ -1,13 +1,12 @@
 """The boards mica knows: one folder each under boards/, described by its board.toml."""
 
-import difflib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from mica.errors import MicaError
+from mica.errors import MicaError, did_you_mean
 from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
 
@@ -172,10 +171,3 @@ def load_board(name: str) -> BoardSpec:
     if name not in (board.name, board.target) or (name != real and board.emulator is None):
         raise MicaError(f"no board is called {name!r}", todo=f"did you mean {real}?")
     return board
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0; "" where nothing is like it."""
-    by_text = {k.lower(): k for k in known}
-    found = difflib.get_close_matches(name.lower(), by_text, n=1)
-    return f"did you mean {by_text[found[0]]}?" if found else ""

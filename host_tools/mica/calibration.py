@@ -55,16 +55,27 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     path = Path(path)
     if not path.exists():
         raise MicaError(f"{path}: no such file")
+    arrays: dict[str, np.ndarray] = {}
+    where = str(path)
     try:
         array_files.check(path)
         loaded = np.load(path, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
             return {"x": loaded}
         with loaded:
-            return {k: np.asarray(loaded[k]) for k in loaded.files}
+            for name in loaded.files:
+                where = f"{path}: '{name}'"
+                arrays[name] = np.asarray(loaded[name])
+            return arrays
     except (ValueError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as e:
         reason = [*str(e).splitlines(), type(e).__name__][0]
+        if reason.startswith("Object arrays"):
+            todo = "save it with a plain type, such as y.astype(str) or x.astype('float32')"
+            raise MicaError(f"{where} holds Python objects", todo=todo) from None
         if "pickle" in reason:  # numpy's guess at whatever is no array
+            if (ending := path.suffix.lower()) not in ("", ".npz", ".npy"):
+                todo = f"expected .npz, .npy, sound, or a picture ({', '.join(pictures.ENDINGS)})"
+                raise MicaError(f"{path}: mica reads no {ending} files", todo=todo) from None
             reason = "it holds no plain arrays of numbers"
         raise MicaError(f"{path}: not an .npz or .npy file: {reason}") from None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from mica.printable import printable_lines
@@ -88,3 +88,16 @@ def one_line_a_cause(problems: Sequence[str]) -> list[str]:
             names = ", ".join(f"'{node}'" for node in nodes[:NAMED])
             lines.append(f"node {names} and {len(nodes) - NAMED} more ({op}): {reason}")
     return lines
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ "did you mean RPI_PICO?" for Pico, rpi_pico and RPI_PIC0, "did you mean ESP32_GENERIC?" for ESP32; "" where nothing is like it."""
+    import difflib  # here: few commands fail
+
+    def plain(text: str) -> str:
+        return re.sub("[^a-z0-9]", "", text.lower())
+
+    by_text = {plain(k): k for k in reversed(list(known))}  # of names that are alike the first
+    parts = [text for text in by_text if len(plain(name)) > 2 and plain(name) in text]
+    found = difflib.get_close_matches(plain(name), by_text, n=1) if not parts else [min(parts, key=len)]
+    return f"did you mean {by_text[found[0]]}?" if found else ""

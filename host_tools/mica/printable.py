@@ -1,4 +1,6 @@
-"""Text of somebody else's, from an ONNX file, a .mica file or a board, made fit for a terminal."""
+"""Texts and numbers for people: text of somebody else's made fit for a terminal, figures without more digits than are known."""
+
+import math
 
 
 def printable(text: str) -> str:
@@ -9,3 +11,8 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same of a text of many lines."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def three_digits(x: float) -> str:
+    """4.22, 59,900: no exponent, and no more digits than are known."""
+    return f"{x:.3g}" if abs(x) < 999.5 else f"{round(x, 2 - int(math.log10(abs(x)))):,.0f}"

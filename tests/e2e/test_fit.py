@@ -162,12 +162,17 @@ def test_too_much_for_the_board(tmp_path: Path) -> None:
 
 
 def test_proposes_four_bits_where_flash_is_short(tmp_path: Path) -> None:
-    """1,070 kB of weights in int8, more than the 960 KB for models: the line that it proposes makes what fits, and the time says its price."""
+    """1,070 kB of weights in int8, more than the 960 KB for models: the line that it proposes makes what fits, with its price in time.
+
+    Without that line it does not fit, and `pack --board` refuses it.
+    """
     path = convolution(tmp_path, 345, 4, 345)
     result = mica("fit", path, "--board", "RPI_PICO", "--json")
     (note,) = [note for note in result.json["notes"] if "mica pack" in note]
-    assert result.code == 0 and "this is with weights of four bits, for " in note and note.endswith("than it must")
-    assert result.json["flash"]["file"] < 0.56 * 345 * 345 * 9
+    assert result.code == 2 and result.json["fits"] is False
+    assert note.startswith("it fits with weights of four bits, for ") and note.endswith("than it must")
+    assert result.json["flash"]["file"] > 345 * 345 * 9
+    assert mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "no.mica").code == 2
     options = re.findall(r"onnx (--weights 4)", note)[0].split()
     assert mica("pack", path, "--plain", "--board", "RPI_PICO", *options, "-o", tmp_path / "few.mica").code == 0
 

@@ -53,7 +53,7 @@ def test_the_command_has_all_options_that_reach_the_file() -> None:
     pack.add_arguments(parser)
     words = [
         *("f/m.onnx", "-o", "out.mica", "--calib", "f/c.npz", "--plain", "--pixel-scale", "1/2", "--pixel-offset", "1"),
-        *("--eval", "f/e.npz", "--shape", "N=1", "--shape", "M=2", "--labels", "f/l.txt", "--board", "RPI_PICO"),
+        *("--data", "f/e.npz", "--shape", "N=1", "--shape", "M=2", "--labels", "f/l.txt", "--board", "RPI_PICO"),
         *("--state", "a=b", "--window", "x=3", "--golden", "2", "--custom", "f/o.py"),
     ]
     said = pack.command(parser.parse_args(words)).split()

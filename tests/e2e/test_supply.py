@@ -42,7 +42,7 @@ def test_every_line_is_a_version_with_hashes() -> None:
         assert hashes and all(re.fullmatch(r"sha256:[0-9a-f]{64}", h) for h in hashes), requirement
 
 
-@pytest.mark.parametrize("python", ["3.11", "3.13"])
+@pytest.mark.parametrize("python", ["3.11", "3.12", "3.13"])
 @pytest.mark.parametrize("machine", ["Linux x86_64", "Darwin arm64"])
 def test_all_that_the_project_asks_for_is_listed(python: str, machine: str) -> None:
     """Once, for each Python and machine; else run scripts/constraints."""

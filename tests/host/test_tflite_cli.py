@@ -56,7 +56,7 @@ def test_states_are_not_in_the_samples(tmp_path: Path, capsys: pytest.CaptureFix
     assert len(mica(capsys, "info", packed)["inputs"]) == 1
     other = tmp_path / "other.mica"
     assert main(["pack", str(source), "-o", str(other), "--calib", str(data), "--eval", str(data)]) == 1
-    assert "has a state, which lives from run to run; --eval measures one sample" in capsys.readouterr().err
+    assert "has a state, which lives from run to run; --data measures one sample" in capsys.readouterr().err
     assert not other.exists()
 
 

@@ -432,7 +432,12 @@ def test_unknown_operators_are_named_together(tmp_path: Path) -> None:
         (
             relu(dtype="string"),
             ([0], [1]),
-            "input 't0' is string; mica takes float32, int8, uint8, int16 and row numbers",
+            "input 0 't0' takes texts; convert the model behind what makes numbers of them",
+        ),
+        (
+            relu(dtype="complex64"),
+            ([0], [1]),
+            "input 't0' is complex64; mica takes float32, int8, uint8, int16 and row numbers",
         ),
         (relu(), ([0], [2]), "damaged: its output, tensor 2, is made by no operator"),
         (relu(), ([1], [1]), "damaged: operator 0 (RELU) reads tensor 0, which nothing has made"),

@@ -127,7 +127,7 @@ char *mica_error_text(const mica_error_t *err, const void *base, size_t len, cha
             put_number(t, err->found);
         }
         put(t, name != NULL ? " is not in this build" : " is unknown to this build");
-    } else if (err->found != 0 || err->expected != 0) {
+    } else if (err->status != MICA_ERR_MAGIC && (err->found != 0 || err->expected != 0)) {
         void (*number)(text_t *t, uint32_t n) = err->status == MICA_ERR_RANGE ? put_signed : put_number;
         put(t, ": found ");
         number(t, err->found);

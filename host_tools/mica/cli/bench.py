@@ -9,7 +9,7 @@ from typing import Any
 
 from mica.boards import emulated_boards
 from mica.cli import outputs, target, text
-from mica.cli.verify import inputs_for
+from mica.cli.verify import check_of, inputs_for
 from mica.errors import MicaError
 from mica.printable import printable_lines
 from mica.report import layer_bars
@@ -50,7 +50,11 @@ def run(args: argparse.Namespace) -> int:
         outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
     emulated = emulated_boards().get(args.on)
     with target.open_model(
-        args.model, args.on, custom=custom, icount=emulated is not None and emulated.port == "qemu"
+        args.model,
+        args.on,
+        custom=custom,
+        icount=emulated is not None and emulated.port == "qemu",
+        check=check_of(args.data),
     ) as runner:
         clock = emulated.clock if emulated else 0
         result = {"file": args.model, **bench(runner, args.data, args.runs, clock)}
@@ -131,5 +135,7 @@ def report(r: dict[str, Any]) -> str:
     if r["macs_per_second"]:
         lines[-1] += f"; {r['macs_per_second'] / 1e6:.2f} million multiply-accumulates a second"
     if r["free_heap"] is not None:
-        lines.append(f"free heap with the model loaded: {text.count(r['free_heap'])} bytes")
+        lines.append(
+            f"free heap, with the model and the program that serves this computer loaded: {text.count(r['free_heap'])} bytes"
+        )
     return "\n".join(lines)

@@ -19,6 +19,8 @@ from mica.boards import load_board
 from mica.cli import model_options, target, text
 from mica.cli.eval import float_model_of
 from mica.cli.model_options import parse_shapes
+from mica.cli.run import saturating
+from mica.cli.say import say
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps
@@ -42,7 +44,7 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A", help="a .mica, .onnx or .tflite file")
     parser.add_argument("b", metavar="B", help="another")
-    parser.add_argument("data", metavar="DATA", help="labelled data (arrays x and y), or samples as for pack --calib")
+    target.add_data(parser, "labelled data (arrays x and y), or samples as for pack --calib")
     parser.add_argument(
         "--float", metavar="MODEL", dest="float_model", help="the float model of both, .onnx or .tflite"
     )
@@ -63,6 +65,8 @@ def run(args: argparse.Namespace) -> int:
     data, samples = comparison.load(args.data, a.model)
     exact = _float(args, custom, a.model) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
+    for line in saturating(a.model, [np.stack(of_input) for of_input in zip(*samples, strict=True)]):
+        say(f"warning: {line}")
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):
         model = runner.model

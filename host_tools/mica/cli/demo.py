@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     data = evaluation.load(folder / "digits_test.npz")
     with tempfile.TemporaryDirectory() as scratch:
         model = Path(scratch) / "digits.mica"
-        say("$ mica pack digits.onnx --calib digits_calib.npz --eval digits_test.npz\n")
+        say("$ mica pack digits.onnx --calib digits_calib.npz --data digits_test.npz\n")
         blob = _pack(folder, model, quiet=args.json)
         packed_facts = pack_facts(blob)
         say(f"\nstarting {args.on} ...")

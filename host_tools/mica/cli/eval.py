@@ -10,6 +10,7 @@ import numpy as np
 
 from mica import front_ends
 from mica.cli import hearing, target, text
+from mica.cli.run import saturating
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
@@ -34,10 +35,9 @@ JSON_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
-    parser.add_argument(
-        "data",
-        metavar="DATA",
-        help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
+    target.add_data(
+        parser,
+        "an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
         ".wav files or of pictures, named after labels; or long recordings: .wav files (one, or a folder of them), each with a .txt beside it "
         "that says what is in it: lines of BEGIN END LABEL in seconds. One without .txt is background, in which every event is a false alarm",
     )
@@ -56,14 +56,21 @@ def run(args: argparse.Namespace) -> int:
     if texts is not None:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
-    if is_folder and KEY not in (model := target.whole_model(args.model)).metadata:
-        data = sound.read_folder(args.data, model, say)
-    with target.open_model(args.model, args.on, custom=custom) as runner:
+    if is_folder and KEY not in (whole := target.whole_model(args.model)).metadata:
+        data = sound.read_folder(args.data, whole, say)
+
+    def check(model: ModelFile) -> object:
+        return data and next(data.inputs(model.tensors[model.inputs[0]].dims, model.tensors[model.inputs[0]].name))
+
+    with target.open_model(args.model, args.on, custom=custom, check=check) as runner:
         float_model = float_model_of(args.float_model, runner.model) if args.float_model else None
         seen = None
         if data is None:
             seen = pictures.input_of(runner.model, args.data)
             data = pictures.read_folder(args.data, runner.model)
+        if seen is None:
+            for line in saturating(runner.model, [data.x]):
+                say(f"warning: {line}")
         with text.watch() as watch:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
     if args.json:

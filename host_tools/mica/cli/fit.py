@@ -17,6 +17,7 @@ from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.errors import Unsupported
 from mica.format.codec import FormatError, ModelFile, decode
+from mica.printable import three_digits
 
 if TYPE_CHECKING:
     from mica.compile.board_fit import Proposal
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes, Proposal | None]:
-    """The model as it would be packed for the board, and what makes it fit. Raises MicaError and Unsupported."""
+    """The model as `mica pack --board` makes it, and what makes it fit. Raises MicaError and Unsupported."""
     if target.is_packed(args.model):
         model_options.refuse_options(args, args.model)
         data = target.read_model(args.model)
@@ -66,7 +67,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     with text.watch() as watch:
         state = stages.run(job, watch)
         proposed = board_fit.proposal(state, lambda: stages.run(replace(job, bits=Bits()), watch), board)
-    chosen = state.compiled if proposed is None else proposed.compiled
+    chosen = proposed.compiled if proposed is not None and proposed.by_board else state.compiled
     return chosen.model, chosen.data, proposed
 
 
@@ -94,10 +95,14 @@ def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
-    lines.append(f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime); free: {heap}")
-    place = {"romfs": "read in place in the ROMFS", "files": "in the file system", None: "nowhere"}[flash["place"]]
-    room = flash["romfs"] if flash["place"] == "romfs" else flash["storage"]
-    lines.append(f"flash   {n(flash['file'])} bytes, {place}" + (f" of {n(room)}" if room else ""))
+    lines.append(
+        f"heap    {n(ram['heap_needed'])} bytes ({n(ram['tables'])} for tables and runtime); free at the prompt: {heap}"
+    )
+    rooms = {"romfs": flash["romfs"] or 0, "files": flash["storage"] or 0}
+    places = {"romfs": ", read in place in the ROMFS", "files": ", in the file system"}
+    place, room = places.get(flash["place"], ", more than the space for models"), rooms.get(flash["place"])
+    room = max(rooms.values()) if room is None else room
+    lines.append(f"flash   {n(flash['file'])} bytes{place}" + (f" of {n(room)}" if room else ""))
     lines += _time(p, board)
     lines += [f"note    {note}" for note in p.notes]
     return "\n".join(lines)
@@ -110,18 +115,17 @@ def _time(p: Prediction, board: BoardSpec) -> list[str]:
     ms = ""
     if t["milliseconds"] is not None:
         least = "" if t["unit"] == "cycles" else "at least "  # an instruction takes a cycle or more
-        ms = f", {least}{t['milliseconds']:.3g} ms at {t['clock'] / 1e6:.0f} MHz"
-    about = f"give or take {100 * t['error']:.0f} %" if t["complete"] else "and more, see below"
+        ms = f", {least}{three_digits(t['milliseconds'])} ms at {t['clock'] / 1e6:.0f} MHz"
+    about = f"give or take {_error(t['error'])}" if t["complete"] else "and more, see below"
     return [
-        f"time    {n_(t['total'])} {t['unit']}{ms}, {about}",
+        f"time    {three_digits(t['total'])} {t['unit']}{ms}, {about}",
         f"        predicted, from steps measured in an emulator (revision {t['revision']}); flash waits come on top",
     ]
 
 
-def n_(value: int) -> str:
-    """1234567 -> 1,230,000: no more digits than are known."""
-    digits = max(0, len(str(value)) - 3)
-    return text.count(round(value, -digits))
+def _error(share: float) -> str:
+    """A share in percent; a prediction is never without an error."""
+    return f"{max(100 * share, 1):.0f} %"
 
 
 def _layers(p: Prediction) -> str:
@@ -135,7 +139,7 @@ def _layers(p: Prediction) -> str:
                 layer["kernel"],
                 text.count(layer["macs"]),
                 "?" if cost is None else text.count(cost),
-                "" if cost is None else f"{100 * layer['error']:.0f} %",
+                "" if cost is None else _error(layer["error"]),
                 "" if cost is None or not total else text.percent(cost / total),
                 layer["name"],
             )

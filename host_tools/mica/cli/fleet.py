@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, line in (("run", "all samples of a file through a model"), ("eval", "as mica eval, with a journal")):
         sub = action(name, line)
         sub.add_argument("model", metavar="M.mica")
-        sub.add_argument("data", metavar="DATA.npz")
+        target.add_data(sub, "labelled data as for mica eval" if name == "eval" else "an .npz with the array x")
         sub.add_argument(
             "--journal",
             metavar="FILE",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mica.cli import model_options, outputs, target, text
 from mica.errors import MicaError
+from mica.printable import three_digits
 
 if TYPE_CHECKING:
     from mica.cutting import Cut, LinkSpeed
@@ -169,7 +170,7 @@ def report(r: dict[str, Any]) -> str:
     """What people read."""
 
     def ms(x: float | None) -> str:
-        return "-" if x is None else f"{x:.3g}"
+        return "-" if x is None else three_digits(x)
 
     whole = r["whole"]
     rows = [
@@ -188,17 +189,17 @@ def report(r: dict[str, Any]) -> str:
     lines = [
         text.table(("part", "steps", "RAM", "flash", "takes", "gives", f"ms, {r['board']}", ""), rows, "llrrrrrl"),
         f"best by     {r['objective']}",
-        f"link        {link['rate'] / 1000:.0f} KB/s, {link['delay_ms']:.3g} ms a message ({where})",
+        f"link        {link['rate'] / 1000:.0f} KB/s, {three_digits(link['delay_ms'])} ms a message ({where})",
     ]
     if r["rate"] is not None:
         lines.append(
-            f"parts       {r['rate']:.3g} a second with a board for each, {r['latency_ms']:.3g} ms from end to end"
+            f"parts       {three_digits(r['rate'])} a second with a board for each, {three_digits(r['latency_ms'])} ms from end to end"
         )
     if not whole["fits"]:
         lines.append(f"whole       does not fit {r['board']}")
     elif whole["rate"] is not None:
         lines.append(
-            f"whole       {whole['rate']:.3g} a second with the whole model on each of {n} boards, {whole['ms']:.3g} ms"
+            f"whole       {three_digits(whole['rate'])} a second with the whole model on each of {n} boards, {three_digits(whole['ms'])} ms"
         )
     if r["better"] == "whole":
         lines.append(

@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 import mica
 from mica.cli import signals
-from mica.errors import MicaError
+from mica.errors import MicaError, did_you_mean
 from mica.printable import printable_lines
 
 # In the order of the help: the way of a model first, then boards. Here, so that `mica -h` imports no command.
@@ -54,10 +54,28 @@ _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose complaints are errors like all others: one line, exit code 1."""
+    """A parser whose complaints are errors like all others: one line, exit code 1. They name the command whose help says more."""
 
     def error(self, message: str) -> NoReturn:
         raise MicaError(message, todo=f"see {self.prog} -h")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The parser of a command would leave what it does not know to the parser above."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            options = [option for option in self._option_string_actions if option.startswith("--")]
+            hint = did_you_mean(unknown[0].partition("=")[0], options) if unknown[0].startswith("-") else ""
+            error = MicaError(f"{self.prog}: cannot use {' '.join(unknown)}", todo=hint)
+            raise error.then(f"see {self.prog} -h")
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """In the same words for a command, an action and a choice, whichever Python this is."""
+        if action.choices is not None and value not in action.choices:
+            what = action.option_strings[-1] if action.option_strings else self.prog
+            known = [str(choice) for choice in action.choices]
+            error = MicaError(f"there is no '{what} {value}'", todo=did_you_mean(str(value), known))
+            raise error.then(f"known are {', '.join(known)}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -95,8 +113,6 @@ def _run(words: list[str]) -> int:
     parser = new_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     typed = next((word for word in words if not word.startswith("-")), None)
-    if typed is not None and typed not in COMMANDS:
-        raise MicaError(f"there is no command {typed!r}", todo=f"known are {', '.join(COMMANDS)}")
     for name, line in COMMANDS.items():
         if name != typed:
             subparsers.add_parser(name, help=line)

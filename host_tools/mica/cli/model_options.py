@@ -46,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True) -> None:
         default=AUTO,
         help="how ranges are found; auto, the default: for each tensor what gives the smallest measured error",
     )
-    data.add_argument("--eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy")
+    data.add_argument(
+        "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
+    )
+    data.add_argument("--eval", help=argparse.SUPPRESS)  # the same
     data.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
     )
@@ -215,7 +218,7 @@ def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | 
         ("the labels", args.labels),
         ("the vocabulary", args.tokens.split(",")[0] if args.tokens else None),
         ("the key", args.key),
-        ("the data of --eval", args.eval),
+        ("the data of --data", args.eval),
         *(("a file of --custom", path) for path in args.custom),
     ]
     if args.calib:
@@ -234,7 +237,7 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--picture", [args.picture] if args.picture else []),
         ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
         ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
-        ("--eval", _file_names(args.eval)),
+        ("--data", _file_names(args.eval)),
         ("--shape", args.shape),
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),

@@ -14,6 +14,7 @@ from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.names import clean, file_fault
 from mica.format.weights import CODE_BITS, LAYOUT_BY_CODE
+from mica.report.arena_chart import peak_row
 
 if TYPE_CHECKING:
     from mica.compile import State
@@ -160,6 +161,7 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
 
 def report(r: dict[str, Any]) -> str:
     """The table of `mica pack`."""
+    peak = peak_row(r["layers"], r["peak_step"])
     rows = [
         (
             layer["name"],
@@ -168,9 +170,9 @@ def report(r: dict[str, Any]) -> str:
             text.count(layer["macs"]),
             text.count(layer["weight_bytes"]),
             text.count(layer["scratch_want"]),
-            text.count(layer["live_bytes"]) + (" <- peak" if layer["name"] == r["peak_step"] else ""),
+            text.count(layer["live_bytes"]) + (" <- peak" if k == peak else ""),
         )
-        for layer in r["layers"]
+        for k, layer in enumerate(r["layers"])
     ]
     lines = [
         text.table(("layer", "kernel", "output", "MACs", "weights", "scratch", "arena in use"), rows, "lllrrrl"),
@@ -210,7 +212,7 @@ _DATA = {
     "held out": "{n} samples that calibration did not see",
     "unseen": "{n} samples of --calib, which the model had no use for",
     "calibration": "the calibration sample itself",
-    "eval": "{n} samples of --eval",
+    "eval": "{n} samples of --data",
     "made up": "{n} made-up samples, which says little",
 }
 

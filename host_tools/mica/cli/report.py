@@ -22,7 +22,7 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
     parser.add_argument("-o", "--output", metavar="F.html", help="default: M.html beside the model")
-    parser.add_argument("--data", metavar="DATA.npz", help="labelled data: adds accuracy and the confusion matrix")
+    parser.add_argument("--data", metavar="DATA", help="labelled data: adds accuracy and the confusion matrix")
     parser.add_argument(
         "--board",
         metavar="B",

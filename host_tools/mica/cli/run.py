@@ -18,7 +18,6 @@ from mica.format import joins, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
 from mica.run import pictures, sound
-from mica.run.runner import Runner
 
 TOP = 5
 
@@ -40,13 +39,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     folder = Path(args.input).is_dir()
+    if folder and not picture_files.files(Path(args.input)):
+        raise MicaError(f"{args.input}: holds no {pictures.WHAT}", todo="give those, or one file")
     seen = folder or pictures.is_picture(args.input)
     is_sound = not seen and sound.is_sound(args.input)
     if is_sound:  # before a target is opened, which may take minutes
         arrays = sound.read(args.input, target.whole_model(args.model), say)
     else:
         arrays = {} if seen else read_arrays(args.input)
-    with target.open_model(args.model, args.on, custom=custom) as runner:
+
+    def check(model: ModelFile) -> object:
+        return arrays and not is_sound and pick(model, arrays, args.sample, args.input)
+
+    with target.open_model(args.model, args.on, custom=custom, check=check) as runner:
         if seen:
             given = pictures.input_of(runner.model, args.input)
             paths = _pictures(Path(args.input), folder, args.sample)
@@ -55,8 +60,8 @@ def run(args: argparse.Namespace) -> int:
             if is_sound:
                 step = sound.input_of(runner.model, args.input).step
                 arrays = {name: x * np.float32(step) for name, x in arrays.items()}
-            samples = [pick(runner, arrays, args.sample, args.input)]
-            for line in saturating(runner, samples[0]):
+            samples = [pick(runner.model, arrays, args.sample, args.input)]
+            for line in saturating(runner.model, samples[0]):
                 say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
@@ -78,8 +83,6 @@ def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:
     if sample:
         raise MicaError(f"{path}: --sample is for files of several samples")
     found = picture_files.files(path) if folder else [path]
-    if not found:
-        raise MicaError(f"{path}: holds no {pictures.WHAT}")
     if not folder and not path.is_file():
         raise MicaError(f"{path}: no such file")
     return found
@@ -119,14 +122,14 @@ def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str
     return result
 
 
-def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
+def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) -> list[np.ndarray]:
     """Sample k for every model input, each of the input's shape. Raises MicaError."""
     sample = []
-    for tensor_id in runner.model.inputs:
-        t = runner.model.tensors[tensor_id]
+    for tensor_id in model.inputs:
+        t = model.tensors[tensor_id]
         if t.name in arrays:
             x = np.asarray(arrays[t.name], np.float32)
-        elif len(runner.model.inputs) == 1:
+        elif len(model.inputs) == 1:
             x = decode(arrays, where)
         else:
             raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
@@ -145,15 +148,15 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
     return sample
 
 
-def saturating(runner: Runner, sample: list[np.ndarray]) -> list[str]:
+def saturating(model: ModelFile, sample: list[np.ndarray]) -> list[str]:
     """A line for each input with values so far outside of its range that the sample is likely scaled in another way.
 
     A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
     wide is too far.
     """
     lines = []
-    for tensor_id, x in zip(runner.model.inputs, sample, strict=True):
-        t = runner.model.tensors[tensor_id]
+    for tensor_id, x in zip(model.inputs, sample, strict=True):
+        t = model.tensors[tensor_id]
         if t.dtype != "int8":
             continue
         low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mica.cli.say import say
 from mica.cli.text import Progress
@@ -34,6 +35,18 @@ def add_custom(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--custom", metavar="FILE.py", action="append", default=[], help="operators of your own: see mica/custom.py"
     )
+
+
+def add_data(parser: argparse.ArgumentParser, help: str) -> None:
+    """`--data DATA`, as all commands spell it; the word alone, without the option, is taken as well."""
+    word = parser.add_argument("data", metavar="--data DATA", help=argparse.SUPPRESS)
+
+    class Given(argparse.Action):
+        def __call__(self, parser: Any, namespace: Any, values: Any, option_string: Any = None) -> None:
+            namespace.data = values
+            word.required = False
+
+    parser.add_argument("--data", metavar="DATA", action=Given, help=help)
 
 
 def custom_of(args: argparse.Namespace) -> CustomOps:
@@ -92,8 +105,18 @@ def whole_model(path: str) -> ModelFile:
     return parts.chain([codec.decode(data) for data in read_parts(path)]).whole
 
 
-def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = False) -> Runner:
-    """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner."""
+def open_model(
+    path: str,
+    target: str,
+    *,
+    custom: CustomOps,
+    icount: bool = False,
+    check: Callable[[codec.ModelFile], object] | None = None,
+) -> Runner:
+    """The model of a file, loaded on a target, with progress on stderr. `icount`, `custom`: see open_runner.
+
+    check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
+    """
     from mica.fleet.open import (
         is_fleet,
         open_fleet,
@@ -108,6 +131,11 @@ def open_model(path: str, target: str, *, custom: CustomOps, icount: bool = Fals
         except FormatError as e:
             raise e.at(path) from None
     data = read_model(path)
+    if check is not None and target != "host":
+        try:
+            check(codec.decode(data))
+        except FormatError as e:
+            raise e.at(path) from None
     with Progress(f"sending {Path(path).name} to {target}", "bytes") as progress:
         try:
             return open_runner(data, target, say, progress, icount=icount, custom=custom)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
 from mica.errors import MicaError
+from mica.format.codec import ModelFile
 from mica.printable import printable
 from mica.run.golden import random_input
 from mica.run.host import HostRunner
@@ -32,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     if args.samples is not None and args.samples < 1:
         raise MicaError("--samples: at least 1 is expected")
     custom = target.custom_of(args)
-    with target.open_model(args.model, args.on, custom=custom) as board:
+    with target.open_model(args.model, args.on, custom=custom, check=check_of(args.data)) as board:
         samples = inputs_for(board, args.data, args.samples)
         with (
             HostRunner(target.read_model(args.model), custom) as host,
@@ -46,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if result["equal"] else 1
 
 
+def check_of(path: str | None) -> Callable[[ModelFile], object]:
+    """Raises MicaError where a file has no sample for the model."""
+    return lambda model: path and pick(model, read_arrays(path), 0, path)
+
+
 def inputs_for(board: Runner, path: str | None, n: int | None) -> list[list[np.ndarray]]:
     """Quantised inputs: the first n samples of a file, else the golden vectors of the model, else n random ones."""
     if path is None and board.model.golden:
@@ -53,7 +60,7 @@ def inputs_for(board: Runner, path: str | None, n: int | None) -> list[list[np.n
     n = DEFAULT_SAMPLES if n is None else n
     if path is not None:
         arrays = read_arrays(path)
-        return [board.quantise(pick(board, arrays, k, path)) for k in range(n)]
+        return [board.quantise(pick(board.model, arrays, k, path)) for k in range(n)]
     rng = np.random.default_rng(0)
     return [[random_input(board.model, board.model.tensors[t], rng) for t in board.model.inputs] for _ in range(n)]
 

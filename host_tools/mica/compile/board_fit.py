@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mica.boards import BoardSpec
 from mica.compile.job import Ram
@@ -65,6 +66,11 @@ class Proposal:
     time: float | None
     what: str
 
+    @property
+    def by_board(self) -> bool:
+        """True where `mica pack --board` does so by itself: it costs time, but no accuracy, and no program changes."""
+        return not {"--weights", "--feed"} & set(self.options)
+
     def text(self, path: str, board: BoardSpec) -> str:
         """What is said of it."""
         price = (
@@ -72,11 +78,12 @@ class Proposal:
             if self.time is None
             else f", for {100 * abs(self.time - 1):.1f} % {'more' if self.time >= 1 else 'less'} time"
         )
-        line = f"layer by layer it does not fit; this is with {self.what}{price}: mica pack {path} {' '.join(self.options)}"
+        begun = "layer by layer it does not fit; this is" if self.by_board else "it fits"
+        line = f"{begun} with {self.what}{price}: mica pack {path} {' '.join(self.options)}"
         if "--weights" in self.options:
             size = (max(board.romfs.size if board.romfs else 0, board.storage) - SPARE) // 1024
             return line + f" --calib X; --weights auto --size {size}K takes no more layers than it must"
-        return line + f", or --board {board.name}"
+        return line + f", or {'--feed ' * ('--feed' in self.options)}--board {board.name}"
 
 
 def proposal(s: State, in_four_bits: Callable[[], State], board: BoardSpec) -> Proposal | None:
@@ -128,9 +135,12 @@ def _most_saved(compiled: Compiled) -> int:
 
 def require_fit(s: State) -> None:
     """Raises Unsupported where `mica fit` would say of the file that it does not fit the job's board, with the same reasons."""
-    board = s.job.board
-    if board is None:
-        return
-    prediction = predict(s.compiled.model, s.compiled.data, board, Table.read())
+    if s.job.board is not None:
+        require_board(s.compiled, s.job.board, s.job.model)
+
+
+def require_board(compiled: Compiled, board: BoardSpec, path: Path) -> None:
+    """Raises Unsupported, with the reasons of `mica fit`, where a compiled model does not fit the board."""
+    prediction = predict(compiled.model, compiled.data, board, Table.read())
     if not prediction.fits:
-        raise Unsupported.because(f"{s.job.model} does not fit {board.name}", prediction.reasons)
+        raise Unsupported.because(f"{path} does not fit {board.name}", prediction.reasons)

@@ -89,7 +89,7 @@ def accuracy(s: State) -> State:
     if job.labelled is None:
         return s
     if model.state_bytes:
-        raise MicaError("has a state, which lives from run to run; --eval measures one sample at a time")
+        raise MicaError("has a state, which lives from run to run; --data measures one sample at a time")
     front = s.sound.front if s.sound and not s.in_graph else None
     with HostRunner(s.compiled.data, job.custom) as runner:
         found = measured.compare(job.labelled, runner, FloatModel(job.model, front), s.watch.progress)

@@ -101,7 +101,7 @@ class Job:
             raise MicaError("--stream keeps its states itself", todo="leave --window and --state out")
         if self.labelled is not None and streams:
             raise MicaError(
-                "--eval measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
+                "--data measures one sample at a time", todo="pack a streaming model without it, then use mica eval"
             )
         if self.golden < 0:
             raise MicaError("--golden: expected a number of vectors, 0 for none")

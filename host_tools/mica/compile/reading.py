@@ -12,6 +12,8 @@ from mica.compile.state import State
 from mica.errors import MicaError
 from mica.format.names import clean
 from mica.importer import import_model
+from mica.ir.axes import Front
+from mica.ir.front_end import FrontEnd
 from mica.passes.front_end import SAMPLES
 from mica.run import evaluation, labels
 
@@ -47,14 +49,19 @@ def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
     rate = s.sound.front.rate if s.sound else 0
     if s.sound and not s.in_graph:
         arrays = load_calibration(where, [SAMPLES], {SAMPLES: s.sound.front.input_shape}, s.job.pixels, rate, s.warn)
-        _check_sound(str(where), arrays[SAMPLES])
+        _check_sound(str(where), arrays[SAMPLES], s.sound.front)
         return arrays
     sizes = s.fed_inputs()
     return load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn)
 
 
-def _check_sound(where: str, x: np.ndarray) -> None:
-    """Raises MicaError where an array holds no int16 samples."""
+def _check_sound(where: str, x: np.ndarray, front: Front) -> None:
+    """Raises MicaError where an array holds no int16 samples, or is longer than the frames by less than one of them."""
+    n, length = front.input_shape[-1], x.shape[-1]
+    if isinstance(front, FrontEnd) and n < length < n + front.hop:
+        raise MicaError(
+            f"{where}: sounds of {length:,} samples; the frames take {n:,}", todo=f"add samples={length} to --frontend"
+        )
     size = float(np.abs(x).max(initial=0))
     if not size <= 2**15 or (0 < size <= 1):
         raise MicaError(

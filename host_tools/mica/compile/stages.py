@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mica import knobs
-from mica.compile import finish, front, planning, quantising, reading
+from mica.compile import early, finish, front, planning, quantising, reading
 from mica.compile.job import Job, Watch, ignore
 from mica.compile.state import Compiled, State
 from mica.errors import Unsupported
@@ -23,9 +23,10 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("import", reading.import_graph),
     ("recognise", front.recognise),  # before the passes, which would take a spectrum apart
     ("states", front.find_states),
+    ("pair states", front.pair_states),  # before samples: those of a window are its new rows
     ("front end", front.choose),
+    ("refuse early", early.refuse),
     ("read samples", reading.read_samples),  # after the front end, whose samples are sound
-    ("pair states", front.pair_states),
     ("lower", quantising.lower),
     ("sample", quantising.sample),
     ("split outputs", quantising.split),  # before ranges: each part has its own

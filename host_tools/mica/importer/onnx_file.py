@@ -135,6 +135,10 @@ def _read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise MicaError(f"{path}: not an ONNX file (its bytes are not a protobuf model)") from None
     except (OSError, ValueError, onnx.checker.ValidationError) as e:
+        gone = [file for file in external_files(path) if not file.exists()]
+        if gone:
+            todo = "copy it as well, as the exporter wrote both, or export into one file"
+            raise MicaError(f"{path}: its weights are in {gone[0].name}, which is not beside it", todo=todo) from None
         raise MicaError(f"{path}: cannot be read: {_first_line(e)}") from None
     if not model.graph.node and not model.graph.output:
         raise MicaError(f"{path}: not an ONNX file (it holds no graph)")
@@ -264,6 +268,9 @@ class _Importer:
             self._stop(f"input '{info.name}' is not a tensor")
             return
         dtype = precision.single_name(_dtype_name(tensor.elem_type))
+        if dtype == "object":  # numpy's word for texts
+            self._stop(f"input '{info.name}' takes texts; export the model behind what makes numbers of them")
+            return
         if dtype not in ("float32", "int8", "uint8", "int32", "int64", "bool"):
             self._stop(f"input '{info.name}' is {dtype}; mica takes float32 inputs, and integers")
             return

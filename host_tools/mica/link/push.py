@@ -53,7 +53,7 @@ class HalfState:
 
 @dataclass(frozen=True)
 class Listing:
-    """What is on the board. Without a ROMFS window (`window` 0) the rest speaks of the current folder's files."""
+    """What is on the board. Without a window of halves (`window` 0) the files are those of the current folder, and of a /rom by their paths."""
 
     files: list[File]
     window: int = 0
@@ -156,6 +156,11 @@ def remove(board: Link, name: str, *, say: Say) -> Pushed:
         names = ", ".join(file.name for file in there.files) or "nothing"
         raise MicaError(f"{board.name} has no {name}", todo=f"there is {names}")
     if not there.window:
+        if name.startswith("/rom/"):
+            raise MicaError(
+                f"{board.name}: {name} is in a ROMFS that mica has no halves in, and cannot be removed alone",
+                todo="mpremote romfs deploy writes the whole of it",
+            )
         _call(board, f"remove({_hex(name)})")
         return Pushed(0, 0, 0.0, True)
     return _write_half(board, there, [file for file in there.files if file.name != name], {}, None, say, None)

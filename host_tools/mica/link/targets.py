@@ -5,8 +5,8 @@ Such as:  with open_board("MPS2_AN385") as board: print(board.exec("print(1 + 1)
 
 from collections.abc import Mapping
 
-from mica.boards import board_names, did_you_mean, emulated_boards
-from mica.errors import MicaError
+from mica.boards import board_names, emulated_boards
+from mica.errors import MicaError, did_you_mean
 from mica.images import romfs
 from mica.link.board import Link
 from mica.link.ports import check_port, is_port_name, the_only_port

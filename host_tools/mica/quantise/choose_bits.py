@@ -56,7 +56,7 @@ def apply(
     names = lowbits.candidates(tuned.exact)
     if not names:
         if bits.size is not None and size(tuned) > bits.size:
-            raise _too_large(size(tuned), bits.size)
+            raise too_large(size(tuned), bits.size)
         return tuned
     if bits != Bits():
         if not measured:
@@ -177,7 +177,7 @@ def smallest(
     if size([]) <= limit:
         return []
     if (least := size(queue)) > limit:
-        raise _too_large(least, limit)
+        raise too_large(least, limit)
     low, high = 1, len(queue)
     while low < high:
         middle = (low + high) // 2
@@ -192,7 +192,7 @@ def smallest(
     return chosen
 
 
-def _too_large(least: int, limit: int) -> MicaError:
+def too_large(least: int, limit: int) -> MicaError:
     return MicaError(
         f"--size {limit}: the smallest file is {least:,} bytes", todo="allow that, or take a smaller network"
     )

@@ -10,7 +10,9 @@ where it is kept for later, `.` where nothing lies. `svg.py` draws the same bloc
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.schema import ALIGN
@@ -139,3 +141,9 @@ def lines(c: Chart, width: int = WIDTH) -> str:
         shown = name if len(name) <= NAMES else f"{name[: NAMES - 1]}…"
         rows.append(f"|{''.join(cells)}| {c.in_use(k):>9,}  {shown}{mark}")
     return "\n".join(rows)
+
+
+def peak_row(layers: Sequence[Mapping[str, Any]], peak_step: str | None) -> int | None:
+    """The place of the step at the peak: of several with its name the one with most bytes in use."""
+    named = [k for k, layer in enumerate(layers) if layer["name"] == peak_step]
+    return max(named, key=lambda k: layers[k]["live_bytes"], default=None)

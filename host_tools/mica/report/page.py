@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import Any
 
 from mica.format.codec import ModelFile
+from mica.printable import three_digits
 from mica.report import arena_chart, front_end, graph, svg
 
 
@@ -97,7 +98,7 @@ def _boards(f: Mapping[str, Any]) -> str:
     rows = []
     for b in f["boards"]:
         time = "never measured" if b["total"] is None else f"{b['total']:,} {b['unit']}"
-        ms = "" if b["milliseconds"] is None else f"{b['milliseconds']:.3g} ms"
+        ms = "" if b["milliseconds"] is None else f"{three_digits(b['milliseconds'])} ms"
         fits = "fits" if b["fits"] else f'<span class="warn">does not fit: {escape("; ".join(b["reasons"]))}</span>'
         rows.append((escape(b["board"]), escape(b["core"]), fits, time, ms))
     head = ("board", "core", "", "an inference, predicted", "at its clock")
@@ -159,10 +160,10 @@ def _layers(f: Mapping[str, Any]) -> str:
     boards = [b for b in f["boards"] if b["total"] is not None]
     most = [max((c for c in b["layers"] if c is not None), default=1) or 1 for b in boards]
     errors = any(layer.get("sqnr_db") is not None for layer in f["layers"])
-    rows = []
+    rows, at = [], arena_chart.peak_row(f["layers"], f["peak_step"])
     for k, s in enumerate(f["layers"]):
         t = s["output"]
-        peak = " ← peak" if s["name"] == f["peak_step"] else ""
+        peak = " ← peak" if k == at else ""
         costs = [
             _bar("–" if (c := b["layers"][k]) is None else f"{c:,}", (c or 0) / top)
             for b, top in zip(boards, most, strict=True)

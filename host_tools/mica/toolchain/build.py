@@ -126,6 +126,8 @@ def build(
         fresh = stamp.get("rules") == rules and stamp.get("contents") == contents and job.image.exists()
         if not fresh:
             compiler = _need_tools(board, mp)
+            why = "its sources have changed" if stamp else "there is none yet"
+            progress(f"building the firmware of {board.name} first: {why}. It takes minutes; later commands use it")
             tree = _fetch(board, mp, jobs, progress)
             if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
                 shutil.rmtree(job.obj, ignore_errors=True)

@@ -285,6 +285,8 @@ def apt_options(folder: Path, mirror: str, suite: str) -> list[str]:
         "APT::Sandbox::User": "",
         "Acquire::Languages": "none",
         "Acquire::Retries": "3",
+        # A mirror may lag, and a snapshot is old for ever. What is taken is compared with its hash.
+        "Acquire::Check-Valid-Until": "false",
     }
     return [part for key, value in settings.items() for part in ("-o", f"{key}={value}")]
 

@@ -312,6 +312,10 @@ class Net:
     def add_inputs(self) -> None:
         for i in self.model.inputs:
             t = self.tensor(i)
+            if t.dtype == "string":
+                raise ValueError(
+                    f"input {i} '{t.name}' takes texts; convert the model behind what makes numbers of them"
+                )
             if not t.shape or min(t.shape) < 1:
                 raise ValueError(
                     f"input {i} '{t.name}' has the shape {list(t.shape)}; convert the model with fixed shapes"

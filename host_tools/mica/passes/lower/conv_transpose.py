@@ -24,7 +24,7 @@ def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
         raise ValueError("weights that are not constant")
     if len(xs) not in (3, 4):
         raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
-    batch_one(xs)
+    batch_one(g, xs)
     n = len(xs) - 2
     strides, dilations = (list(node.attrs.get(a, [1] * n)) for a in ("strides", "dilations"))
     before = _pads_before(node, xs[2:], ys[2:], w.shape[2:], strides, dilations)

@@ -22,7 +22,7 @@ def _conv(g: Graph, node: Node, b: Builder) -> None:
         raise ValueError("weights that are not constant")
     if len(xs) not in (3, 4):
         raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
-    batch_one(xs)
+    batch_one(g, xs)
     if w.ndim == 3:
         w = w[:, :, None, :]
     n_out, groups = w.shape[0], int(node.attrs.get("group", 1))

@@ -17,7 +17,7 @@ def _pool(g: Graph, node: Node, b: Builder) -> None:
     xs, ys = g.value(x).shape, g.value(out).shape
     if len(xs) not in (3, 4):
         raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
-    batch_one(xs)
+    batch_one(g, xs)
     if len([o for o in node.outputs if o]) > 1:
         raise ValueError("the second output (Indices) is not supported")
     if node.op.startswith("Global"):

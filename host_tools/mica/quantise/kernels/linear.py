@@ -40,7 +40,7 @@ def _linear(g: Graph, out: Graph, node: Node, kernel: str, params: dict[str, int
         worst = int(np.argmax(reach))
         raise ValueError(f"sums of channel {worst} do not fit 32 bits; its bias or weights are too large")
     mult, shift = quantise_multiplier(qx.scale * scale_w / qy.scale)
-    blobs = [q.reshape(w.shape), bias.astype(np.int32), mult, shift]
+    blobs: list[np.ndarray] = [q.reshape(w.shape), bias.astype(np.int32), mult, shift]
     emit(out, node, kernel, [x], blobs, {**params, **act(qy, node.attrs["clip"])})
     out.value(out.nodes[-1].inputs[1]).bits = node.attrs.get("weight_bits", INT8.bits)
 
