@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,27 +73,39 @@ def body_of(model: codec.ModelFile, samples: int, outputs: int = 0, long: bool =
     return (text + (f', "outputs": {json.dumps(names)}' if outputs else "") + "}").encode()
 
 
-@contextlib.contextmanager
-def many(threads: int, what: Callable[[], object]) -> Iterator[Counter[str]]:
-    """what() again and again in threads; counts of what it gave."""
-    over, found = threading.Event(), Counter[str]()
-
-    def again() -> None:
-        while not over.is_set():
-            try:
-                found[str(what())] += 1
-            except OSError as e:
-                found[type(e).__name__] += 1
-
-    running = [threading.Thread(target=again) for _ in range(threads)]
-    for thread in running:
-        thread.start()
+# Asks with a body again and again, until it is ended; a line for each answer.
+_CLIENT = """
+import http.client, sys
+body = open(sys.argv[2], "rb").read()
+while True:
+    c = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=60)
     try:
-        yield found
-    finally:
-        over.set()
-        for thread in running:
-            thread.join()
+        c.request("POST", sys.argv[3], body)
+        r = c.getresponse()
+        r.read()
+        print(r.status, flush=True)
+    except OSError as e:
+        print(type(e).__name__, flush=True)
+    c.close()
+"""
+
+
+@contextlib.contextmanager
+def many(clients: int, port: int, body: bytes) -> Iterator[Counter[str]]:
+    """Clients that ask again and again, in processes of their own; in the end, counts of what they got."""
+    found = Counter[str]()
+    with tempfile.TemporaryDirectory() as name:
+        path, said = Path(name) / "body", Path(name) / "said"
+        path.write_bytes(body)
+        command = [sys.executable, "-c", _CLIENT, str(port), str(path), INFER]
+        with said.open("wb") as out:
+            running = [child.start(command, stdout=out) for _ in range(clients)]
+            try:
+                yield found
+            finally:
+                for process in running:
+                    child.stop(process)
+        found.update(said.read_text().split())
 
 
 def memory_mb(pid: int, what: str = "VmHWM") -> float:
@@ -144,11 +156,13 @@ def flood(site: Site, board: str, a_second: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def serving(*words: str) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
-    """A server: its process, its port, and the file with what it says on stderr."""
+def serving(*words: str, files: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
+    """A server: its process, its port, and the file with what it says on stderr. files: how many it may open."""
     with tempfile.TemporaryDirectory() as name:
         said = Path(name) / "said"
         command = [sys.executable, "-m", "mica", "fleet", "serve", *words, "--http", "127.0.0.1:0", "--json"]
+        if files:
+            command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
         process = child.start(command, stdout=subprocess.PIPE, stderr=said.open("wb"))
         try:
             assert process.stdout is not None
@@ -195,7 +209,7 @@ def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds
     open_ones = half_requests(port, halves)
     try:
         for name, body in (("invalid", empty), ("valid", valid)):
-            with many(bodies, lambda b=body: one(port, b)[0]) as said:  # type: ignore[misc]
+            with many(bodies, port, body) as said:
                 times = good_times(port, good, seconds)
             found[name] = {
                 "ratio": round(statistics.median(times) / quiet, 2),
@@ -209,7 +223,7 @@ def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds
 
 
 def main(digits: Path, seconds: float) -> dict[str, Any]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with plant(digits, 3) as site, serving(str(site.path), str(digits)) as (process, port, said):
         model = codec.decode(digits.read_bytes())

@@ -53,20 +53,23 @@ async def ask(
     try:
         async with asyncio.timeout(timeout):
             results = await asyncio.wrap_future(future)
-        seconds = time.monotonic() - begun
-        for result in results:
-            metrics.request(name, result.board, "ok", seconds)
-        return [result.outputs for result in results]
+        status = "ok"
     except TimeoutError:
-        status, problem = "timed out", ApiError(504, f"no answer within {timeout:g} s")
+        status = "timed out"
+        raise ApiError(504, f"no answer within {timeout:g} s") from None
     except Unavailable as e:
-        problem = ApiError(503, str(e))
+        raise ApiError(503, str(e)) from None
     except TooLarge as e:
-        problem = ApiError(413, str(e))
+        raise ApiError(413, str(e)) from None
     except GivenUp as e:
-        problem = ApiError(500, str(e))
+        raise ApiError(500, str(e)) from None
     finally:
         if not future.done():
             service.abandon(future)
-    metrics.request(name, "", status, time.monotonic() - begun)
-    raise problem
+        del future  # an error of it has this frame, which would keep the samples until the next collection
+        seconds = time.monotonic() - begun
+        if status != "ok":
+            metrics.request(name, "", status, seconds)
+    for result in results:
+        metrics.request(name, result.board, "ok", seconds)
+    return [result.outputs for result in results]

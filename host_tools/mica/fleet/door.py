@@ -22,6 +22,8 @@ BACKLOG = 64  # connections that asyncio takes in one go
 QUEUE = 1024  # connections that the system keeps until they are taken
 _CONNECTIONS = 1000
 _SPARE_FILES = 64 + 2 * BACKLOG  # for boards, and for connections that are being closed
+_PIECE = 1 << 16  # bytes that are read of a connection at once
+_BYTES_A_SECOND = 32 << 20  # of all large bodies: the rest of the time is for other clients
 _UNSENT_BYTES = 48 << 20  # of answers that clients have not taken
 _QUIET_SECONDS = 60.0
 
@@ -82,6 +84,7 @@ class Connections:
     def __init__(self, most: int, remarks: Remarks) -> None:
         self._most, self._remarks = most, remarks
         self._open: OrderedDict[Any, float] = OrderedDict()  # since when a request is waited for; the longest first
+        self._free = 0.0
         self._unsent: dict[Any, float] = {}  # since when an answer lies here
 
     def protocol(self) -> type[asyncio.Protocol]:
@@ -92,7 +95,18 @@ class Connections:
         class Protocol(H11Protocol):  # type: ignore[misc]
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
+                transport.max_size = _PIECE
                 connections.came(self)
+
+            def data_received(self, data: bytes) -> None:
+                super().data_received(data)
+                if len(data) > _PIECE // 4 and not self.transport.is_closing():
+                    self.transport.pause_reading()
+                    self.loop.call_at(connections.pace(self.loop.time(), len(data)), self.go_on)
+
+            def go_on(self) -> None:
+                if not self.flow.read_paused:
+                    self.transport.resume_reading()
 
             def connection_lost(self, exc: Exception | None) -> None:
                 connections.went(self)
@@ -118,6 +132,11 @@ class Connections:
             )
             victim = next((c for c in self._open if not _is_whole(c)), connection)
             self._close(victim)
+
+    def pace(self, now: float, size: int) -> float:
+        """When a connection may be read again that has brought so many bytes."""
+        self._free = max(self._free, now) + size / _BYTES_A_SECOND
+        return self._free
 
     def went(self, connection: Any) -> None:
         self._open.pop(connection, None)
@@ -196,3 +215,4 @@ class Bodies:
         finally:
             if (self._coming.pop(id(found), None) or self._whole.pop(id(found), None)) is not None:
                 self._bytes -= len(found)
+                found.clear()

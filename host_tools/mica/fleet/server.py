@@ -248,3 +248,4 @@ async def _while_there(request: Any, work: Coroutine[Any, Any, T]) -> T:
     finally:
         task.cancel()
         gone.cancel()
+        del task, gone  # an error of the task has this frame, which would keep the body until the next collection

@@ -1,7 +1,7 @@
 """Requests of clients that wait for boards, and which sample goes next. No I/O.
 
-The client with the fewest samples at boards goes first, and of its requests the one with the fewest samples sent. So a client that asks for
-much takes what others leave.
+The client with the fewest samples at boards goes first. Of its requests the one with the fewest samples sent goes first, and of those the
+smallest. So a client that asks for much takes what others leave.
 """
 
 from __future__ import annotations
@@ -35,6 +35,9 @@ class Request:
         return sum(len(inputs) for _, inputs in self.waiting)
 
 
+_Entry = tuple[int, int, int, Request]  # samples sent, samples waiting, number
+
+
 class Turns:
     """At most so many samples wait, and so many bytes of them."""
 
@@ -56,7 +59,7 @@ class Turns:
         self._waiting[request.client] += len(request.waiting)
         self._bytes += request.bytes
         clients = self._heaps.setdefault(request.name, {})
-        heapq.heappush(clients.setdefault(request.client, []), (0, self._number, request))
+        heapq.heappush(clients.setdefault(request.client, []), (0, len(request.waiting), self._number, request))
         dropped = []
         while self._waiting.total() > self._most or self._bytes > self._most_bytes:
             victim = max(self._requests, key=lambda r: (self._waiting[r.client], len(r.waiting), self._requests[r]))
@@ -81,7 +84,7 @@ class Turns:
         while clients:
             client = min(clients, key=lambda c: self._at_boards[c])
             heap = clients.pop(client)
-            sent, number, request = heapq.heappop(heap)
+            sent, _, number, request = heapq.heappop(heap)
             if request not in self._requests:
                 if heap:
                     clients[client] = heap
@@ -90,7 +93,7 @@ class Turns:
             self._bytes -= len(inputs)
             _take(self._waiting, client, 1)
             if request.waiting:
-                heapq.heappush(heap, (sent + 1, number, request))
+                heapq.heappush(heap, (sent + 1, len(request.waiting), number, request))
             else:
                 del self._requests[request]
             if heap:
