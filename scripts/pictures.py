@@ -59,7 +59,7 @@ def fleet(folder: Path) -> Iterator[None]:
             running.append(subprocess.Popen(words(command), cwd=folder, **quiet))  # type: ignore[call-overload]
             time.sleep(2)
         end = time.monotonic() + 60
-        while "never seen" in output(TEXTS[-1][2], folder) and time.monotonic() < end:
+        while "not seen" in output(TEXTS[-1][2], folder) and time.monotonic() < end:
             time.sleep(1)
         yield
     finally:

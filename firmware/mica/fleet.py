@@ -10,20 +10,21 @@ name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settin
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
     mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica/fleet/wire.py)
     mica/F/from/B/out     an answer: 32 bytes and the outputs, or a text
-    mica/F/from/B/stat    every 30 s, JSON: runs, errors, ms of the last runs, us of each model's last, heap
+    mica/F/from/B/stat    retained, every 30 s, and after work: JSON: runs, errors, ms of the last runs, us of each model's last, heap
 
 A session begins with each connection: what was on its way in an older one is gone, and the host asks again. Whatever comes, and
 whatever fails, the loop goes on; only Ctrl-C ends it. Requests that are damaged are dropped, which their time-out mends.
 """
 
 import gc
+import hashlib
 import json
 import os
 import select
 import struct
 import sys
 import time
-from binascii import crc32
+from binascii import crc32, hexlify
 
 VERSION = 1
 _REQUEST = "<BBHIIIHHI"
@@ -33,6 +34,8 @@ QUEUE = 4  # requests that wait; of more, the board says that it is busy
 LARGEST = 32768  # bytes of inputs
 _SLICE_US = 500000
 _STAT_MS = 30000
+_WORKED_MS = 2000  # the least time between two stats of a board that has nothing to do after work
+_LARGEST_ANSWER = 65504  # bytes of outputs: with the header, as much as a broker takes (wire.py)
 
 
 def run(path="fleet.json"):
@@ -47,6 +50,12 @@ def _number():
     if hasattr(os, "urandom"):
         return struct.unpack("<I", os.urandom(4))[0]
     return (time.ticks_us() * 2654435761 ^ time.time()) & 0xFFFFFFFF
+
+
+def client_id(settings):
+    """A secret of this board and the broker, always the same: whoever knows it can end the board's connection."""
+    secret = f"{settings['fleet']} {settings['name']} {settings.get('password')}"
+    return "mica-" + hexlify(hashlib.sha256(secret.encode()).digest()[:8]).decode()
 
 
 def _crc_of(path):
@@ -116,7 +125,7 @@ class Agent:
             from mica.mqtt import Client
 
             client = Client(
-                f"mica-{settings['fleet']}-{self.name}",
+                client_id(settings),
                 settings["host"],
                 settings.get("port", 1883),
                 user=self.name,
@@ -179,7 +188,8 @@ class Agent:
         if self._pusher:
             self._pusher.connected()
         self._said = None
-        self._pinged = self._told = time.ticks_ms()
+        self._pinged = time.ticks_ms()
+        self._stat()
         while True:
             taken = -1
             while taken != self._taken:  # all that is there, then one piece of work
@@ -196,7 +206,7 @@ class Agent:
                 self._poll.poll(self.keepalive * 100)
             else:
                 time.sleep_ms(10)
-            self._beat()
+            self._beat(not busy)
 
     def about(self):
         """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
@@ -291,18 +301,22 @@ class Agent:
                 print("mica: fleet:", path, e)
         return found
 
-    def _beat(self):
+    def _beat(self, idle=False):
         now = time.ticks_ms()
         if time.ticks_diff(now, self._pinged) > self.keepalive * 400:
             self._pinged = now
             self.client.ping()
-        if time.ticks_diff(now, self._told) > _STAT_MS:
-            self._told = now
-            stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for _, us in self._last_us]}
-            stat["us"] = {f"{crc:08x}": us for crc, us in self._last_us}  # of each model, the last
-            if hasattr(gc, "mem_free"):
-                stat["heap"] = gc.mem_free()
-            self.client.publish(self._from + "stat", json.dumps(stat))
+        wait = _WORKED_MS if idle and self.runs + self.errors != self._told_runs else _STAT_MS
+        if time.ticks_diff(now, self._told) > wait:
+            self._stat()
+
+    def _stat(self):
+        self._told, self._told_runs = time.ticks_ms(), self.runs + self.errors
+        stat = {"runs": self.runs, "errors": self.errors, "ms": [us // 1000 for _, us in self._last_us]}
+        stat["us"] = {f"{crc:08x}": us for crc, us in self._last_us}  # of each model, the last
+        if hasattr(gc, "mem_free"):
+            stat["heap"] = gc.mem_free()
+        self.client.publish(self._from + "stat", json.dumps(stat), retain=True)
 
     def _heard(self, topic, message, *_):
         self._taken += 1
@@ -334,7 +348,9 @@ class Agent:
             status, data = BAD_REQUEST, str(e)
         except Exception as e:
             status, data = FAILED, f"{type(e).__name__}: {e}"
-        us = time.ticks_diff(time.ticks_us(), begun)
+        us = max(0, time.ticks_diff(time.ticks_us(), begun))
+        if status == OK and len(data) > _LARGEST_ANSWER:
+            status, data = FAILED, f"{len(data)} bytes of outputs; a message takes {_LARGEST_ANSWER}"
         if status == OK:
             self.runs += 1
             self._last_us.append((crc, us))
@@ -366,7 +382,7 @@ class Agent:
         _, _, _, crc, job, seq, attempt, stage, _ = struct.unpack(_REQUEST, view)
         free = QUEUE - len(self._todo)
         head = struct.pack(
-            _ANSWER, VERSION, status, free, crc, job, seq, attempt, stage, self.boot, max(us, 0) & 0xFFFFFFFF, 0
+            _ANSWER, VERSION, status, free, crc, job, seq, attempt, stage, self.boot, us & 0xFFFFFFFF, 0
         )[:28]
         self.client.publish(self._from + "out", head + struct.pack("<I", crc32(data, crc32(head))) + data)
 

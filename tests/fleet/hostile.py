@@ -23,8 +23,8 @@ import numpy as np
 
 from mica.boards import load_board
 from mica.errors import MicaError
-from mica.fleet.mqtt_link import parse_state
-from mica.fleet.wanted import board_key, encode_want, parse_have
+from mica.fleet.reports import parse_have, parse_state
+from mica.fleet.wanted import board_key, encode_want
 from mica.fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 from mica.run.host import HostRunner
 from mica.toolchain.build import build

@@ -11,6 +11,7 @@ from typing import Any
 
 from mica.fleet import broker
 from mica.fleet.site import COORDINATOR, WATCHER, Site, write_private
+from mica.fleet.wire import LARGEST_MESSAGE
 from mica.link import child
 
 _START_SECONDS = 10.0
@@ -53,6 +54,7 @@ def _settings(site: Site, port: int) -> dict[str, Any]:
         "server_name": "mica",
         "host": "127.0.0.1",
         "port": port,
+        "max_payload": LARGEST_MESSAGE + 1024,
         "jetstream": {"store_dir": str(site.broker_folder.resolve() / "nats")},
         "mqtt": {"host": "127.0.0.1", "port": site.port},
         "authorization": {"users": users},

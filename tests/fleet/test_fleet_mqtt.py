@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import signal
@@ -16,15 +17,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import DEMO, Join, free_port
-from outages import SLOW
+from outages import SLOW, Proxy
 
 from mica.cli.main import main
 from mica.errors import MicaError
 from mica.fleet import broker
+from mica.fleet.coordinator import FleetRunner
 from mica.fleet.dispatch import Settings
 from mica.fleet.links import Death
-from mica.fleet.mqtt_link import Listener, parse_state
+from mica.fleet.mqtt_link import Listener, MqttLink, await_entry
 from mica.fleet.open import open_fleet
+from mica.fleet.reports import parse_state
 from mica.fleet.site import Site, new_password, new_site, read_site
 from mica.fleet.wire import Key, Request, Status, decode_answer
 from mica.link import child
@@ -262,29 +265,114 @@ def test_boards_behind_the_broker_and_boards_at_a_cable_are_one_fleet(
         open_fleet(data, f"fleet:{fleet.path},UNIX")
 
 
-def test_of_two_coordinators_the_older_one_ends(fleet: Site, join: Join, digits_file: Path) -> None:
+def test_a_second_coordinator_is_refused_and_the_first_stays(
+    fleet: Site, join: Join, digits_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     data = digits_file.read_bytes()
-    samples, right = random_samples(data, 400)
+    samples, right = random_samples(data, 40)
     join("b1", program=SLOW)
-    ends: list[str] = []
-
-    def older() -> None:
-        with open_fleet(data, f"fleet:{fleet.path}") as runner:
-            try:
-                while True:
-                    runner.run(samples)
-            except MicaError as e:
-                ends.append(str(e))
-
-    thread = threading.Thread(target=older)
-    thread.start()
-    time.sleep(1.0)
     with open_fleet(data, f"fleet:{fleet.path}") as runner:
-        while not ends:
-            assert [y[0].tobytes() for y in runner.run(samples[:100])] == right[:100]
-        assert [y[0].tobytes() for y in runner.run(samples[:20])] == right[:20]
-    thread.join(20)
-    assert "there is another at work" in ends[0]
+        for _ in range(3):
+            with pytest.raises(
+                MicaError, match=r"another coordinator is at work for plant: process \d+ on .*; a fleet has"
+            ):
+                open_fleet(data, f"fleet:{fleet.path}")
+        assert main(["fleet", "bench", str(fleet.path), str(digits_file)]) == 1
+        assert "another coordinator is at work" in capsys.readouterr().err
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        assert [y[0].tobytes() for y in runner.run(samples[:4])] == right[:4]
+
+
+def test_cut_connections_do_not_end_a_coordinator(fleet: Site, join: Join, digits_file: Path) -> None:
+    """Five in a row, by way of a proxy, are no second coordinator; a word of one that has ended without a will is none either."""
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 20)
+    join("b1")
+    said: list[str] = []
+    proxy = Proxy(fleet.port, random.Random(1))
+    far = dataclasses.replace(fleet, port=proxy.port)
+    with FleetRunner(data, "fleet:plant", lambda events: [MqttLink(far, events)], said.append) as runner:
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        for _ in range(5):
+            wait_until(proxy.cut)
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        with pytest.raises(MicaError, match="another coordinator is at work"):
+            open_fleet(data, f"fleet:{fleet.path}")
+    assert any("the connection has ended; it is tried again" in line for line in said), said
+    assert f"the broker at {far.where} is back" in said, said
+    listener = Listener(fleet, lambda *_: None)
+    stale = b"leads 1 0123456789abcdef process 1 on nowhere"
+    listener.client.publish("mica/plant/coordinator", stale, qos=1, retain=True).wait_for_publish(5)
+    listener.close()
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        assert [y[0].tobytes() for y in runner.run(samples[:4])] == right[:4]
+    proxy.close()
+
+
+def test_no_board_can_end_a_connection_of_others(fleet: Site, join: Join, digits_file: Path) -> None:
+    """With its own password and any client ID that can be guessed, the coordinator's and other boards' of older versions among them."""
+    import paho.mqtt.client as mqtt
+
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 20)
+    said: list[str] = []
+    members = [join("b1"), join("b2")]
+    with open_fleet(data, f"fleet:{fleet.path}", said.append) as runner:
+        wait_until(lambda: bool(runner.run(samples[:8])) and len(runner._dispatcher.boards()) == 2)
+        lost = runner._dispatcher.counts["lost_boards"]
+        for taken in ("mica-plant", "mica-plant-b2", "mica", "b2", "plant", "mica-b2"):
+            thief = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id=taken, protocol=mqtt.MQTTv311)
+            thief.username_pw_set("b1", fleet.boards["b1"])
+            thief.connect(fleet.host, fleet.port)
+            thief.loop_start()
+            wait_until(thief.is_connected)
+            thief.disconnect()
+            thief.loop_stop()
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        assert runner._dispatcher.counts["lost_boards"] == lost and not said, said
+    assert [m.starts for m in members] == [1, 1]
+
+
+def test_ls_has_what_boards_have_done(
+    fleet: Site, join: Join, digits_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Soon after the work, at a command that listens for half a second; and a board that was off since the broker started is "not seen"."""
+    data = digits_file.read_bytes()
+    samples, _ = random_samples(data, 30)
+    join("b1", program="import mica.fleet\nmica.fleet._WORKED_MS = 100\nmica.fleet.run()")
+    with open_fleet(data, f"fleet:{fleet.path}", settings=Settings(hedge_of_p99=1e6)) as runner:
+        runner.run(samples)
+    rows: dict[str, dict[str, object]] = {}
+
+    def seen() -> bool:
+        capsys.readouterr()
+        assert main(["fleet", "ls", str(fleet.path), "--json"]) == 0
+        rows.update((row["board"], row) for row in json.loads(capsys.readouterr().out)["boards"])
+        return rows["b1"]["runs"] == 30
+
+    wait_until(seen, 5)
+    assert rows["b1"]["errors"] == 0 and rows["b1"]["ms"] is not None and rows["b2"]["state"] == "not seen"
+    assert main(["fleet", "ls", str(fleet.path)]) == 0
+    assert "not seen: not since the broker started" in capsys.readouterr().out
+
+
+def test_a_board_that_joins_waits_for_the_broker_to_know_it(tmp_path: Path) -> None:
+    """The broker reads its files again a moment after `join` has written them; the board said that it is refused."""
+    if broker.program() is None:
+        pytest.skip("mosquitto is not installed")
+    pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
+    site = new_site(str(tmp_path / "plant"), f"mqtt://127.0.0.1:{free_port()}")
+    process = broker.start(site)
+    try:
+        site.join(["b1"])
+        threading.Timer(0.5, process.send_signal, [signal.SIGHUP]).start()
+        with pytest.raises(MicaError, match="refuses b1"):
+            Listener(site, lambda *_: None, user="b1")
+        await_entry(site, ["b1"])
+        Listener(site, lambda *_: None, user="b1").close()
+    finally:
+        child.stop(process)
 
 
 def test_a_boards_memory_is_flat(fleet: Site, join: Join, digits_file: Path) -> None:
@@ -424,6 +512,7 @@ def test_no_broker_and_no_fleet(
         b"up 1 2 {}",
         b"down x 1",
         b'up 1 2 {"models": [], "largest": 1}',
+        b'up 1 1 {"largest": 1e999, "models": {}}',
         b"\xff" * 9,
     ],
 )

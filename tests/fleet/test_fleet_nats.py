@@ -16,6 +16,7 @@ from conftest import Join
 from outages import SLOW
 from test_fleet_mqtt import kill_at_random, random_samples, wait_until
 
+from mica.errors import MicaError
 from mica.fleet import broker
 from mica.fleet.dispatch import Settings
 from mica.fleet.mqtt_link import Listener
@@ -95,3 +96,29 @@ while True:
     time.sleep(0.2)
     assert came == [("b1", {"by": "b1"})]
     listener.close()
+
+
+def test_a_second_coordinator_is_refused_and_the_first_stays(
+    nats: list[subprocess.Popen[bytes]], fleet: Site, join: Join, digits_file: Path
+) -> None:
+    """Before and after the server was killed, which keeps what is retained and sends no will; and one that was killed with it is none."""
+    data = digits_file.read_bytes()
+    samples, right = random_samples(data, 10)
+    join("b1")
+
+    def refused() -> None:
+        with pytest.raises(MicaError, match="another coordinator is at work for plant"):
+            open_fleet(data, f"fleet:{fleet.path}")
+
+    said: list[str] = []
+    with open_fleet(data, f"fleet:{fleet.path}", said.append) as runner:
+        refused()
+        nats[-1].kill()
+        wait_until(lambda: not broker.is_up(fleet))
+        nats.append(nats_broker.start(fleet))
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+        assert f"the broker at {fleet.where} is back" in said
+        refused()
+        assert [y[0].tobytes() for y in runner.run(samples)] == right
+    with open_fleet(data, f"fleet:{fleet.path}") as runner:
+        assert [y[0].tobytes() for y in runner.run(samples)] == right

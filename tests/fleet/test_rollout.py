@@ -210,3 +210,10 @@ def test_terms_that_cannot_be(bad: dict) -> None:  # type: ignore[type-arg]
 def test_waves_are_cumulative() -> None:
     assert Terms(waves=("1", "10%", "100%")).targets(12) == [1, 2, 12]
     assert Terms(waves=("5", "2", "50%")).targets(4) == [4, 4, 4]
+
+
+def test_a_wave_without_boards_of_its_own_is_none() -> None:
+    """`fleet push` printed "wave 1 of 3, wave 3 of 3" of three boards."""
+    terms = Terms(waves=("1", "10%", "100%"))
+    assert Rollout(["b1", "b2", "b3"], terms).waves == 2
+    assert Rollout([f"b{i}" for i in range(100)], terms).waves == 3

@@ -123,6 +123,7 @@ def test_a_fleet_behind_a_broker(
     members = [join(f"b{i}", program=SLOW) for i in (1, 2, 3)]
     wait_until(lambda: ask("GET", "/v2/models/digits/ready")[0] == 200)
     # one, and many at once, in numbers
+    assert ask("GET", "/v2/models")[:2] == (200, {"models": [{"name": "digits"}]})
     about = ask("GET", "/v2/models/digits")[1]
     assert about["inputs"][0] | {"parameters": 0} == {
         "name": name,

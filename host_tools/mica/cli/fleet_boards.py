@@ -27,6 +27,7 @@ from mica.fleet.coordinator import FleetRunner
 from mica.fleet.inventory import Inventory, examine
 from mica.fleet.journal import Journal
 from mica.fleet.member import Member, install
+from mica.fleet.mqtt_link import await_entry
 from mica.fleet.open import open_fleet, targets_of
 from mica.fleet.push import Fleet, Outcome
 from mica.fleet.rollout import Terms
@@ -38,6 +39,7 @@ from mica.link.targets import open_board
 from mica.run import evaluation
 from mica.toolchain.build import build
 
+_BACK_SECONDS = 16  # firmware/mica/fleet.py: the longest pause before a board connects again
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -69,7 +71,7 @@ def run_broker(args: argparse.Namespace) -> int:
 def _state_again(site: Site) -> None:
     """What was pushed goes to the broker, which has forgotten it. Where that cannot be, it is a broker all the same."""
     try:
-        with Fleet(site) as fleet:
+        with Fleet(site, say) as fleet:
             n = fleet.state_again()
         say(f"{n} boards are told again what they are to have")
     except MicaError as e:
@@ -131,6 +133,7 @@ def _run_members(args: argparse.Namespace, site: Site, names: dict[str, str], mo
     emulated = emulated_boards()
     images = {one: build(emulated[one], progress=say).image for one in dict.fromkeys(names.values())}
     over = _orphaned()
+    await_entry(site, list(names))
     with contextlib.ExitStack() as stack:
         for name, one in names.items():
             member = Member(emulated[one], images[one], site.board_settings(name), models, say)
@@ -189,9 +192,12 @@ def _table(rows: list[dict[str, Any]]) -> str:
         )
         for r in rows
     ]
-    return text.table(
+    table = text.table(
         ("board", "state", "core", "mica", "models", "session", "runs", "errors", "ms"), cells, "lllllrrrr"
     )
+    if any(r["state"] == "not seen" and not r["problem"] for r in rows):
+        table += f"\nnot seen: not since the broker started; a board that has power comes back within {_BACK_SECONDS} s"
+    return table
 
 
 def doctor(args: argparse.Namespace) -> int:
@@ -213,13 +219,13 @@ def push(args: argparse.Namespace) -> int:
         if not codec.decode(data).golden:
             say(f"{path} has no golden vectors: its trial is to load and run once (mica pack --golden 4 makes some)")
     boards = [b.strip() for b in args.boards.split(",")] if args.boards else None
-    with Fleet(read_site(args.fleet)) as fleet:
+    with Fleet(read_site(args.fleet), say) as fleet:
         return _rolled_out(args, fleet, rollout.push(fleet, models, terms, say, boards))
 
 
 def rollback(args: argparse.Namespace) -> int:
     terms = _terms(args)
-    with Fleet(read_site(args.fleet)) as fleet:
+    with Fleet(read_site(args.fleet), say) as fleet:
         return _rolled_out(args, fleet, rollout.rollback(fleet, terms, say))
 
 

@@ -19,7 +19,20 @@ from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
 from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
-from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
+from mica.fleet.links import (
+    Answered,
+    Birth,
+    Broken,
+    Damaged,
+    Death,
+    Event,
+    Events,
+    Link,
+    Restored,
+    Unreachable,
+    joined,
+    split,
+)
 from mica.fleet.stages import UNDER_WAY, Route, Stages
 from mica.fleet.wire import Key
 from mica.link.board import Say
@@ -167,6 +180,7 @@ class FleetRunner(Runner):
                         self._reasons[name] = f"a request has {size} bytes, and it takes {largest}"
                         self._say(f"{name} is left out: {self._reasons[name]}")
                         models = models - {crc}
+                models &= self._hosts.keys()
                 self._had |= models
                 return self._dispatcher.birth(now, name, boot, session, models)
             case Death(name, boot, session, reason):
@@ -177,6 +191,13 @@ class FleetRunner(Runner):
                 if name not in self._reasons:
                     self._say(f"{name} cannot be reached: {reason}")
                 self._reasons[name] = reason
+                return []
+            case Restored(name):
+                if self._reasons.pop(name, None):
+                    self._say(f"{name} is back")
+                return []
+            case Damaged(name, reason):
+                self._say(f"{name}: {reason}")
                 return []
             case Broken(reason):
                 raise MicaError(f"{self.target}: {reason}")

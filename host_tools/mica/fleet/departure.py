@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from mica.errors import MicaError
 from mica.fleet import home_assistant
-from mica.fleet.mqtt_link import Listener, parse_state
+from mica.fleet.mqtt_link import Listener
+from mica.fleet.reports import parse_state
 from mica.fleet.site import Site
 from mica.fleet.store import Store
 from mica.link.board import Say
@@ -25,10 +26,8 @@ def leave(site: Site, boards: Sequence[str], say: Say) -> None:
 
     def heard(board: str, what: str, payload: bytes) -> None:
         if what == "state" and board in boards:
-            try:
-                up[board] = parse_state(payload).up
-            except MicaError:
-                up[board] = False
+            up[board] = False  # of one that is damaged
+            up[board] = parse_state(payload).up
 
     listener = Listener(site, heard)
     try:
@@ -40,7 +39,9 @@ def leave(site: Site, boards: Sequence[str], say: Say) -> None:
         while any(up.values()) and time.monotonic() < end:  # its will is retained, so it has to be gone first
             time.sleep(0.05)
         topics = [
-            f"mica/{site.fleet}/{t}" for b in boards for t in (f"from/{b}/state", f"from/{b}/have", f"to/{b}/want")
+            f"mica/{site.fleet}/{t}"
+            for b in boards
+            for t in (f"from/{b}/state", f"from/{b}/stat", f"from/{b}/have", f"to/{b}/want")
         ]
         topics += [home_assistant.config_topic(site.fleet, b) for b in boards]
         for told in [listener.client.publish(topic, b"", qos=1, retain=True) for topic in topics]:

@@ -4,9 +4,10 @@
 
 Every board has an inbox of its own and a credit of two requests, so that the next one is there when one ends. The answer is the
 acknowledgement. A request is asked again, before all others, when its board is lost, has a new session, or is late; the first
-right answer counts, whoever gives it. Since one file gives the same bytes everywhere, a second answer must be equal, and the
-host can compute any answer itself: a share is audited so, and a board that differs is put in quarantine and its unaudited
-answers are asked again.
+right answer of a board that was asked counts. Since one file gives the same bytes everywhere, a second answer must be equal, and
+the host can compute any answer itself: a share is audited so, and a board that differs is put in quarantine and its unaudited
+answers are asked again. Of N boards with a model none gives more than 1/N of its answers unaudited, however fast it is. A late
+answer is compared for a while after its request was forgotten.
 
 A late board keeps its credit until it answers, says goodbye or is born again, so a board that hangs costs two requests, not
 1/N of all. After three leases it is suspect, and is tried with one request at a time. Credit ends with the session, not with
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 
 from mica.errors import MicaError
 from mica.fleet.wire import Answer, Key, Request, Status
+from mica.printable import printable
 
 # ---- actions
 
@@ -99,6 +101,11 @@ class Settings:
 
 # ---- state
 
+_LONGEST_TEXT = 500  # bytes of a board's reason
+_SAVED = 16.0  # answers of a board's share that it may save up
+_MOST_OPEN = 64  # attempts of one request that may still be answered
+_MOST_PAST, _PAST_SECONDS = 1000, 60.0  # requests that were forgotten, and late answers may be compared with
+
 
 @dataclass(slots=True, eq=False)
 class _Work:
@@ -110,7 +117,9 @@ class _Work:
     expected: float
     number: int
     deadline: int
+    size: int | None = None  # of the outputs, where it is known
     asked: dict[str, int] = field(default_factory=dict)  # board -> attempt, of those that may still answer in time
+    open: dict[tuple[str, int], None] = field(default_factory=dict)  # board and attempt, of those that may still answer
     attempts: int = 0
     sent: float = 0.0  # when it was last sent
     queued: bool = False
@@ -120,6 +129,7 @@ class _Work:
     deaths: int = 0  # boards lost that were at work on it
     crashes: int = -1  # boards that the fleet had lost when it was first sent
     failures: int = 0
+    failed: set[str] = field(default_factory=set)  # boards that said so
     last_text: str = ""
     others: dict[str, bytes] = field(default_factory=dict)  # later answers that differ, until the audit
     auditing: bool = False
@@ -132,6 +142,14 @@ class _Held:
     sent: float
     lease: float
     late: int = 0
+
+
+@dataclass(slots=True)
+class _Share:
+    """How many answers to a model a board may give unaudited: 1/N of all that came since, and no more than _SAVED at once."""
+
+    left: float = 0.0
+    seen: int = 0  # answers to the model, when `left` was true
 
 
 @dataclass(slots=True, eq=False)
@@ -148,6 +166,8 @@ class _Board:
     answered: int = 0
     audited: int = 0
     unaudited: set[Key] = field(default_factory=set)
+    owns: frozenset[int] = frozenset()  # models that it is counted for in _Model.owners
+    shares: dict[int, _Share] = field(default_factory=dict)  # by model
     alone: bool = False  # it holds a request that two boards did not survive
     places: list[OrderedDict[str, None]] = field(default_factory=list)  # lists of free boards that it stands in
     state: str = ""  # as counted in Dispatcher.states
@@ -185,12 +205,14 @@ class _Model:
             OrderedDict() for _ in range(credit)
         ]  # by load; in the order of coming
         self.once: OrderedDict[Key, _Work] = OrderedDict()  # asked of one board only, oldest first
+        self.owners = 0  # boards at work that have it
+        self.answers = 0
         self.latencies = _Latencies()
 
 
 class Dispatcher:
     """Gives requests to boards. Every method takes the time in seconds, of any clock that only goes forward, and returns what
-    is to be done. `counts` are for people: sent, answers, duplicates, asked_again, late, lost_boards, old_wills, audits.
+    is to be done. `counts` are for people: sent, answers, duplicates, unasked, asked_again, late, lost_boards, old_wills, audits.
 
     No event costs more the more boards there are, but for the heaps' log n. `states`: how many boards are up, down, suspect or quarantined;
     `changes` grows with each change of one.
@@ -205,6 +227,7 @@ class Dispatcher:
         self._random = random.Random(seed)
         self._boards: dict[str, _Board] = {}
         self._works: dict[Key, _Work] = {}
+        self._past: OrderedDict[Key, _Work] = OrderedDict()  # forgotten; boards that were asked may still answer
         self._models: dict[int, _Model] = {}
         self._leases: list[tuple[float, int, str, Key, int]] = []
         self._wakes: list[tuple[float, str]] = []
@@ -215,14 +238,25 @@ class Dispatcher:
     # ---- events
 
     def submit(
-        self, now: float, key: Key, model: int, inputs: bytes, expected: float = 0.0, deadline: int = 0
+        self,
+        now: float,
+        key: Key,
+        model: int,
+        inputs: bytes,
+        expected: float = 0.0,
+        deadline: int = 0,
+        size: int | None = None,
     ) -> list[Action]:
-        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds, where it is known."""
+        """A new request for the model with this CRC-32. `expected` is what one run takes, in seconds, where it is known; `size` the bytes of the
+        outputs: an answer of another size is wrong."""
         if key in self._works:
             raise MicaError(f"request {key} was submitted before")
         self._number += 1
-        work = _Work(key, model, inputs, expected, self._number, deadline)
+        work = _Work(key, model, inputs, expected, self._number, deadline, size)
         self._works[key] = work
+        self._past.pop(key, None)
+        if model not in self._models:
+            self._begin_model(now, model)
         self._queue(work)
         return self._pump(now, [model])
 
@@ -241,8 +275,6 @@ class Dispatcher:
                 b.busy_until, b.suspect = 0.0, False
             b.boot, b.session, b.up = boot, session, True
             b.models = set(models)
-        for model in b.models:
-            self._model(model)
         self._place(b, now)
         return actions + self._pump(now)
 
@@ -265,7 +297,14 @@ class Dispatcher:
             self.counts["ignored_answers"] += 1
             return []
         held = b.held.pop((answer.key, answer.attempt), None) if answer.boot == b.boot else None
-        work = self._works.get(answer.key)
+        work = self._works.get(answer.key) or self._past.get(answer.key)
+        if work is not None and (board, answer.attempt) not in work.open:
+            work = None
+        if work is not None:
+            del work.open[board, answer.attempt]
+        elif held is None:  # and not of a request that was abandoned
+            self.counts["unasked"] += 1
+            return []
         actions: list[Action] = []
         if held is not None:
             if work is held.work and work.asked.get(board) == answer.attempt:
@@ -283,7 +322,7 @@ class Dispatcher:
 
     def audited(self, now: float, key: Key, outputs: bytes) -> list[Action]:
         """What the host's own engine gives for a request that Audit named."""
-        work = self._works.get(key)
+        work = self._works.get(key) or self._past.pop(key, None)
         if work is None or not work.auditing:
             return []
         work.auditing = False
@@ -299,7 +338,8 @@ class Dispatcher:
             if work.outputs != outputs:
                 liars.append(work.by)
                 work.outputs, work.by = outputs, "host"
-                actions += [Withdrawn(key), Done(key, outputs, "host")]
+                if key in self._works:
+                    actions += [Withdrawn(key), Done(key, outputs, "host")]
             elif by is not None:
                 by.audited += 1
         for name in liars:
@@ -331,6 +371,8 @@ class Dispatcher:
                 del b.held[key, attempt]
                 b.suspect, b.alone = True, False
                 self._place(b, now)
+        while self._past and next(iter(self._past.values())).sent < now - _PAST_SECONDS:
+            self._drop_past()
         while self._wakes and self._wakes[0][0] <= now:
             _, name = heapq.heappop(self._wakes)
             self._place(self._boards[name], now)
@@ -351,11 +393,15 @@ class Dispatcher:
     # ---- what people and commands ask
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Drop requests that are answered and no longer of interest: a later duplicate is not compared."""
+        """Drop requests that are answered and no longer of interest. What others that were asked answer later is compared for a while."""
         for key in keys:
             work = self._works.get(key)
             if work is not None and (work.outputs is not None or work.given_up) and not work.auditing:
                 del self._works[key]
+                if work.outputs is not None and any(board != work.by for board, _ in work.open):
+                    self._past[key] = work
+                    if len(self._past) > _MOST_PAST:
+                        self._drop_past()
                 if by := self._boards.get(work.by):
                     by.unaudited.discard(key)
 
@@ -372,7 +418,7 @@ class Dispatcher:
     def release(self, now: float, board: str) -> list[Action]:
         """Take a board out of quarantine: somebody has mended it."""
         b = self._boards[board]
-        b.quarantined, b.answered, b.audited = False, 0, 0
+        b.quarantined, b.answered, b.audited, b.shares = False, 0, 0, {}
         self._place(b, now)
         return self._pump(now)
 
@@ -403,16 +449,21 @@ class Dispatcher:
 
     # ---- inside
 
-    def _model(self, crc: int) -> _Model:
-        found = self._models.get(crc)
-        if found is None:
-            found = self._models[crc] = _Model(self.settings.credit)
-        return found
+    def _begin_model(self, now: float, crc: int) -> None:
+        """Somebody asks for it the first time: from now on boards that have it are counted, and stand ready."""
+        self._models[crc] = _Model(self.settings.credit)
+        for b in self._boards.values():
+            if crc in b.models:
+                self._place(b, now)
+
+    def _drop_past(self) -> None:
+        _, work = self._past.popitem(last=False)
+        self._auditing -= work.auditing
 
     def _queue(self, work: _Work, again: bool = False) -> None:
         """Asked again goes before all others; then later stages, then the order of submission."""
         work.queued = True
-        m = self._model(work.model)
+        m = self._models[work.model]
         m.waiting += 1
         heapq.heappush(m.queue, ((0 if again else 1, -work.key.stage, work.number), work))
 
@@ -422,7 +473,7 @@ class Dispatcher:
             self._queue(work, again=True)
 
     def _no_longer_once(self, work: _Work) -> None:
-        self._model(work.model).once.pop(work.key, None)
+        self._models[work.model].once.pop(work.key, None)
 
     def _give_up(self, work: _Work, reason: str) -> list[Action]:
         work.given_up = True
@@ -452,9 +503,13 @@ class Dispatcher:
         return actions
 
     def _take(self, now: float, b: _Board, work: _Work, answer: Answer, held: _Held | None) -> list[Action]:
+        if work.given_up:
+            return []
         if answer.status is Status.OK:
+            if work.size is not None and len(answer.data) != work.size:
+                return self._differs(b, work, answer.data)
             return self._accept(now, b, work, answer.data, held)
-        if held is None or work.outputs is not None or work.given_up:
+        if held is None or work.outputs is not None:
             return []
         if answer.status is Status.BUSY:
             b.busy_until = now + self.settings.busy_seconds
@@ -463,7 +518,8 @@ class Dispatcher:
             b.models.discard(work.model)
         else:
             work.failures += 1
-            work.last_text = answer.data.decode("utf-8", "replace")
+            work.failed.add(b.name)
+            work.last_text = printable(answer.data[:_LONGEST_TEXT].decode("utf-8", "replace"))
             if work.failures >= self.settings.failures:
                 return self._give_up(work, f"{b.name}: {work.last_text or answer.status.name}")
         if not work.asked:
@@ -472,25 +528,40 @@ class Dispatcher:
 
     def _accept(self, now: float, b: _Board, work: _Work, outputs: bytes, held: _Held | None) -> list[Action]:
         self.counts["answers"] += 1
-        b.answered += 1
-        if work.given_up:
-            return []
         if work.outputs is not None:
             self.counts["duplicates"] += 1
-            if outputs == work.outputs:
-                return []
-            self.counts["differences"] += 1
-            work.others[b.name] = outputs
-            return self._audit(work)
+            return [] if outputs == work.outputs else self._differs(b, work, outputs)
+        b.answered += 1
         if held is not None:
-            self._model(work.model).latencies.add(now - held.sent)
+            self._models[work.model].latencies.add(now - held.sent)
         work.outputs, work.by = outputs, b.name
         self._no_longer_once(work)
         actions: list[Action] = [Done(work.key, outputs, b.name)]
         b.unaudited.add(work.key)
-        if b.answered <= self.settings.first_audits or self._random.random() < self.settings.audit:
+        m = self._models[work.model]
+        m.answers += 1
+        chosen = b.answered <= self.settings.first_audits or self._random.random() < self.settings.audit
+        if chosen or (self.settings.audit and not self._within_share(b, m, work.model)):
             actions += self._audit(work)
         return actions
+
+    def _within_share(self, b: _Board, m: _Model, model: int) -> bool:
+        """True: the board may give one more answer unaudited, and it counts."""
+        share = b.shares.setdefault(model, _Share())
+        share.left = min(_SAVED, share.left + (m.answers - share.seen) / max(1, m.owners))
+        share.seen = m.answers
+        if share.left < 1:
+            return False
+        share.left -= 1
+        return True
+
+    def _differs(self, b: _Board, work: _Work, outputs: bytes) -> list[Action]:
+        """One of two answers is wrong, or this one has a size that none has."""
+        self.counts["differences"] += 1
+        work.others[b.name] = outputs
+        if not work.asked:
+            self._ask_again(work)
+        return self._audit(work)
 
     def _audit(self, work: _Work) -> list[Action]:
         if work.auditing:
@@ -534,37 +605,55 @@ class Dispatcher:
             self.states[state] += 1
             b.state = state
             self.changes += 1
+        owns = frozenset(b.models & self._models.keys()) if b.up and not b.quarantined else frozenset()
+        if owns != b.owns:
+            for model in owns ^ b.owns:
+                self._models[model].owners += 1 if model in owns else -1
+            b.owns = owns
         for place in b.places:
             place.pop(b.name, None)
         b.places = []
         load = len(b.held)
         if load < self._limit(b, now):
             # A suspect is tried with what nobody else is free for.
-            b.places = [self._model(model).free[-1 if b.suspect else load] for model in b.models]
+            b.places = [self._models[model].free[-1 if b.suspect else load] for model in owns]
             for place in b.places:
                 place[b.name] = None
 
     def _pick(self, m: _Model, work: _Work) -> _Board | None:
         """The free board with the least to do that has not this very request. One that has killed boards wants an idle one, which a
-        suspect may be, too."""
+        suspect may be, too. One that a board has failed at waits for another board, where there is one."""
+        failed = work.failed if work.failed and self._others(work) else ()
         dangerous = work.deaths >= self.settings.deaths - 1
         for free in m.free:
             for name in free:
                 b = self._boards[name]
-                if not (dangerous and b.held) and not any(h.work is work for h in b.held.values()):
+                if (
+                    name not in failed
+                    and not (dangerous and b.held)
+                    and not any(h.work is work for h in b.held.values())
+                ):
                     return b
         return None
+
+    def _others(self, work: _Work) -> bool:
+        """True: a board has the model that has not failed at this request."""
+        among = (b for b in self._boards.values() if work.model in b.owns and not b.suspect)
+        return any(b.name not in work.failed for b in among)
 
     def _send(self, now: float, b: _Board, work: _Work) -> Send:
         work.attempts = (work.attempts + 1) & 0xFFFF
         if work.crashes < 0:
             work.crashes = self._crashes
         held = _Held(work, work.attempts, now, self._lease_seconds(work))
-        m = self._model(work.model)
+        m = self._models[work.model]
         m.once.pop(work.key, None)
         if not work.asked:
             m.once[work.key] = work
         work.asked[b.name] = work.attempts
+        work.open[b.name, work.attempts] = None
+        if len(work.open) > _MOST_OPEN:
+            del work.open[next(iter(work.open))]
         work.sent = now
         b.held[work.key, work.attempts] = held
         b.alone = work.deaths >= self.settings.deaths - 1 > 0
@@ -575,7 +664,7 @@ class Dispatcher:
 
     def _lease_seconds(self, work: _Work) -> float:
         s = self.settings
-        p99 = self._model(work.model).latencies.p99
+        p99 = self._models[work.model].latencies.p99
         return max(s.least_lease, s.lease_of_expected * work.expected, s.lease_of_p99 * p99)
 
     def _lease(self, b: _Board, held: _Held, now: float) -> None:

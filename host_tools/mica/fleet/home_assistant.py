@@ -23,7 +23,8 @@ from typing import Any
 from mica import __version__
 from mica.errors import MicaError
 from mica.fleet.links import split
-from mica.fleet.mqtt_link import Listener, State, parse_state
+from mica.fleet.mqtt_link import Listener
+from mica.fleet.reports import State, parse_state
 from mica.fleet.site import Site
 from mica.format import joins
 from mica.format.codec import ModelFile
@@ -93,9 +94,9 @@ def board_config(site: Site, board: str, state: State) -> dict[str, Any]:
         "identifiers": [ident],
         "name": f"{site.fleet} {board}",
         "manufacturer": "mica",
-        "model": str(state.about.get("board", ""))[:128],
-        "hw_version": str(state.about.get("core", ""))[:64],
-        "sw_version": str(state.about.get("mica", ""))[:64],
+        "model": state.about.get("board", ""),
+        "hw_version": state.about.get("core", ""),
+        "sw_version": state.about.get("mica", ""),
         "via_device": _id(site.fleet),
     }
     return {"device": device, "origin": _ORIGIN, "components": components}
@@ -151,7 +152,7 @@ class Discovery:
         self._last: dict[str, float] = {}
         self._events: queue.SimpleQueue[tuple[str, bytes] | None] = queue.SimpleQueue()
         self._status = f"mica/{site.fleet}/said/_server"
-        self._listener = Listener(site, self._heard, will=(self._status, "offline"), connected=self._again)
+        self._listener = Listener(site, self._heard, will=(self._status, "offline"), connected=lambda _: self._again())
         self._thread = threading.Thread(target=self._live, name="home assistant", daemon=True)
         self._thread.start()
 

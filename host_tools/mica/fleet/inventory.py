@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import secrets
 import threading
 import time
 from dataclasses import dataclass, field
@@ -11,7 +11,8 @@ from typing import Any
 from mica.errors import MicaError
 from mica.fleet import broker
 from mica.fleet.machines import predicted_ms
-from mica.fleet.mqtt_link import Boots, Listener, State, parse_state
+from mica.fleet.mqtt_link import Boots, Listener
+from mica.fleet.reports import State, parse_stat, parse_state
 from mica.fleet.site import Site
 from mica.fleet.store import Store
 from mica.format import codec, parts
@@ -21,12 +22,12 @@ _LISTEN_SECONDS = 0.5  # for what is retained
 
 @dataclass
 class Seen:
-    """What a board has said. `problem` is for people."""
+    """What a board has said. `problems`: for people, by the last word of the topic."""
 
     name: str
     state: State | None = None
     stat: dict[str, Any] = field(default_factory=dict)
-    problem: str = ""
+    problems: dict[str, str] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """The keys of `mica fleet ls --json`, for one board."""
@@ -35,18 +36,18 @@ class Seen:
         runs = self.stat.get("ms") or []
         return {
             "board": self.name,
-            "state": "never seen" if s is None else "up" if s.up else "down",
-            "machine": str(about.get("board", "")),
-            "core": str(about.get("core", "")),
-            "mica": str(about.get("mica", "")),
+            "state": "not seen" if s is None else "up" if s.up else "down",
+            "machine": about.get("board", ""),
+            "core": about.get("core", ""),
+            "mica": about.get("mica", ""),
             "heap": about.get("heap"),
             "models": {path: f"{crc:08x}" for path, crc in s.models.items()} if s is not None and s.up else {},
             "session": s.session if s is not None else None,
             "runs": self.stat.get("runs"),
             "errors": self.stat.get("errors"),
-            "ms": sum(runs) / len(runs) if runs and all(isinstance(r, int) for r in runs) else None,
+            "ms": sum(runs) / len(runs) if runs else None,
             "times": [],
-            "problem": self.problem,
+            "problem": "; ".join(self.problems.values()),
         }
 
     def times(self, store: Store) -> list[dict[str, Any]]:
@@ -54,20 +55,20 @@ class Seen:
         s = self.state
         if s is None or not s.up:
             return []
-        last = self.stat.get("us")
+        last = self.stat.get("us", {})
         found = []
         for path, crc in s.models.items():
-            us = last.get(f"{crc:08x}") if isinstance(last, dict) else None
+            us = last.get(f"{crc:08x}")
             part, predicted = None, None
             if store.has(crc):
                 try:
                     data = store.read(crc)
                     place = parts.read(codec.decode(data))
                     part = None if place is None else f"{place.number}/{place.of}"
-                    predicted = predicted_ms(data, str(s.about.get("board", "")))
+                    predicted = predicted_ms(data, s.about.get("board", ""))
                 except MicaError:
                     pass  # of another version, or damaged: nothing is known
-            ms = us / 1000 if isinstance(us, int) else None
+            ms = us / 1000 if us is not None else None
             found.append({"path": path, "part": part, "ms": ms, "predicted_ms": predicted})
         return found
 
@@ -90,15 +91,15 @@ class Inventory:
             seen = self._seen.setdefault(board, Seen(board))
             try:
                 if what == "stat":
-                    stat = json.loads(payload)
-                    seen.stat = stat if isinstance(stat, dict) else {}
-                    return
-                seen.state = parse_state(payload)
-            except (MicaError, ValueError, RecursionError) as e:
-                seen.problem = str(e)
+                    seen.stat = parse_stat(payload)
+                else:
+                    seen.state = parse_state(payload)
+            except MicaError as e:
+                seen.problems[what] = str(e)
                 return
-            if seen.state.up and self._boots.twice(board, seen.state.boot):
-                seen.problem = "two boards have this name"
+            seen.problems.pop(what, None)
+            if what == "state" and seen.state and seen.state.up and self._boots.twice(board, seen.state.boot):
+                seen.problems["boot"] = "two boards have this name"
 
     def look(self, seconds: float = _LISTEN_SECONDS) -> list[dict[str, Any]]:
         time.sleep(seconds)
@@ -139,7 +140,8 @@ def examine(site: Site, seconds: float) -> list[Finding]:
         inventory.close()
     for b in boards:
         if b["problem"]:
-            found.append(Finding(f"{b['board']}: {b['problem']}", False, "give each board a name of its own"))
+            todo = "give each board a name of its own" if "two boards" in b["problem"] else "mica fleet join again"
+            found.append(Finding(f"{b['board']}: {b['problem']}", False, todo))
         elif b["state"] != "up":
             found.append(Finding(f"{b['board']} is {b['state']}", False, "power, Wi-Fi, or mica fleet join again"))
         elif not b["models"]:
@@ -156,7 +158,7 @@ def examine(site: Site, seconds: float) -> list[Finding]:
 def _acl(site: Site, board: str) -> Finding:
     """Whether a board hears what is meant for another."""
     heard = threading.Event()
-    other = "_doctor"
+    other = f"doctor-{secrets.token_hex(4)}"
     spy = Listener(site, lambda name, what, payload: heard.set() if name == other else None, user=board)
     coordinator = Listener(site, lambda *_: None)
     try:

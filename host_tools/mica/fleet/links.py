@@ -58,13 +58,28 @@ class Unreachable:
 
 
 @dataclass(frozen=True)
+class Restored:
+    """What could not be reached is there again: a board is by its Birth, a broker by this."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """A board has sent what cannot be read; it is dropped. `reason` is a line for people."""
+
+    board: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Broken:
     """A link that cannot go on, with all its boards."""
 
     reason: str
 
 
-Event = Birth | Death | Answered | Unreachable | Broken
+Event = Birth | Death | Answered | Unreachable | Restored | Damaged | Broken
 Events = queue.SimpleQueue[Event]
 
 

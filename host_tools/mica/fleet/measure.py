@@ -7,7 +7,8 @@ import secrets
 import time
 
 from mica.errors import MicaError
-from mica.fleet.mqtt_link import Listener, State, parse_state
+from mica.fleet.mqtt_link import Listener
+from mica.fleet.reports import State, parse_state
 from mica.fleet.site import Site
 from mica.fleet.wire import Answer, Key, Request, decode_answer
 
@@ -20,16 +21,13 @@ _ANSWER_SECONDS = 10.0
 def link_speeds(site: Site) -> dict[str, tuple[float, float]]:
     """Of each board that is up: bytes a second towards it, and seconds of a message beside its bytes. Raises MicaError."""
     states: dict[str, State] = {}
-    answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[tuple[str, Answer]] = queue.SimpleQueue()
 
     def heard(board: str, what: str, payload: bytes) -> None:
-        try:
-            if what == "state" and payload:
-                states[board] = parse_state(payload)
-            elif what == "out":
-                answers.put(decode_answer(payload))
-        except MicaError:
-            pass  # anybody can say anything
+        if what == "state" and payload:
+            states[board] = parse_state(payload)
+        elif what == "out":
+            answers.put((board, decode_answer(payload)))
 
     listener = Listener(site, heard)
     try:
@@ -42,7 +40,9 @@ def link_speeds(site: Site) -> dict[str, tuple[float, float]]:
         listener.close()
 
 
-def _speed(listener: Listener, answers: queue.SimpleQueue[Answer], board: str, state: State) -> tuple[float, float]:
+def _speed(
+    listener: Listener, answers: queue.SimpleQueue[tuple[str, Answer]], board: str, state: State
+) -> tuple[float, float]:
     job = secrets.randbits(31)
     model = next(crc for crc in range(1 << 32) if crc not in state.models.values())
     size = min(_SIZE, state.largest or _SIZE)
@@ -55,7 +55,8 @@ def _speed(listener: Listener, answers: queue.SimpleQueue[Answer], board: str, s
         end = begun + _ANSWER_SECONDS
         while True:
             try:
-                if answers.get(timeout=max(0.0, end - time.monotonic())).key == key:
+                by, answer = answers.get(timeout=max(0.0, end - time.monotonic()))
+                if (by, answer.key) == (board, key):
                     break
             except queue.Empty:
                 raise MicaError(f"{board} does not answer within {_ANSWER_SECONDS:.0f} s") from None

@@ -56,6 +56,7 @@ class Metrics:
             ("mica_reissued_total", "asked_again", "Requests that were asked again."),
             ("mica_audits_total", "audits", "Answers that the host computed again."),
             ("mica_audit_failures_total", "quarantined", "Boards that answered wrongly."),
+            ("mica_unasked_total", "unasked", "Answers of boards that were not asked, which count for nothing."),
             ("mica_boards_lost_total", "lost_boards", "Boards that went away."),
         ):
             lines += [f"# HELP {name} {what}", f"# TYPE {name} counter", f"{name} {counts.get(key, 0)}"]

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 from mica.errors import MicaError
 from mica.fleet import room
-from mica.fleet.mqtt_link import Listener, State, parse_state
+from mica.fleet.mqtt_link import Listener
+from mica.fleet.reports import Have, State, parse_have, parse_state
 from mica.fleet.rollout import Action, Ended, Restore, Rollout, Tell, Terms
 from mica.fleet.rollout import State as BoardState
 from mica.fleet.site import Site
 from mica.fleet.store import Names, Store
-from mica.fleet.wanted import Have, blob, chunks, parse_have
+from mica.fleet.wanted import blob, chunks
 from mica.format.names import printable
 from mica.link.board import Say
 
@@ -40,7 +41,7 @@ class Outcome:
 class Fleet:
     """A connection that hears boards and tells them what is wanted. Raises MicaError where there is no broker."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, say: Say = lambda line: None) -> None:
         if not site.key:
             raise MicaError(f"{site.path}: key is missing, which pushes are signed with", todo="make the fleet anew")
         self.site = site
@@ -48,7 +49,7 @@ class Fleet:
         self._events: queue.SimpleQueue[tuple[str, State | Have]] = queue.SimpleQueue()
         self._sent: set[int] = set()
         self.states: dict[str, State] = {}
-        self._listener = Listener(site, self._heard)
+        self._listener = Listener(site, self._heard, tell=lambda board, reason: say(f"{board}: {reason}"))
 
     def __enter__(self) -> Fleet:
         return self
@@ -57,13 +58,10 @@ class Fleet:
         self._listener.close()
 
     def _heard(self, board: str, what: str, payload: bytes) -> None:
-        try:
-            if what == "state" and payload:
-                self._events.put((board, parse_state(payload)))
-            elif what == "have" and payload:
-                self._events.put((board, parse_have(payload)))
-        except MicaError:
-            pass  # the board has a time-out
+        if what == "state" and payload:
+            self._events.put((board, parse_state(payload)))
+        elif what == "have" and payload:
+            self._events.put((board, parse_have(payload)))
 
     def look(self, seconds: float = _LISTEN_SECONDS) -> None:
         """Hear who is there."""
@@ -150,7 +148,7 @@ class Fleet:
                 self._say(board)
             if rollout.wave != wave:
                 wave = rollout.wave
-                say(f"wave {wave} of {len(terms.waves)}")
+                say(f"wave {wave} of {rollout.waves}")
             for board in sorted(rollout.changed):
                 board_state, why = rollout.state(board)
                 if board_state is not BoardState.IN_PROGRESS:

@@ -118,7 +118,7 @@ class Rollout:
         self.terms = terms
         self._boards = {name: _Board(name, number) for number, name in enumerate(boards)}
         self._in_order = list(self._boards.values())
-        self._targets = terms.targets(len(self._boards))
+        self._targets = list(dict.fromkeys(terms.targets(len(self._boards))))  # each with boards of its own
         self._wave = 0
         self._next_tell = 0.0
         self._states = Counter({State.QUEUED: len(self._boards)})
@@ -206,6 +206,10 @@ class Rollout:
     def wave(self) -> int:
         """From 1 on."""
         return min(self._wave + 1, len(self._targets))
+
+    @property
+    def waves(self) -> int:
+        return len(self._targets)
 
     # ---- inside
 

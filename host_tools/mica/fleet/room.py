@@ -17,7 +17,7 @@ from mica.cost.prediction import strip_tables
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.fleet.machines import board_called
-from mica.fleet.mqtt_link import State
+from mica.fleet.reports import State
 from mica.format import codec
 from mica.format.codec import ModelFile
 from mica.kernels import CUSTOM, FAMILIES
@@ -46,11 +46,7 @@ def misfits(models: Mapping[str, bytes], states: Mapping[str, State]) -> dict[st
     for board, state in states.items():
         if not state.up:
             continue
-        try:
-            reason = _misfit(board, state, decoded, table)
-        except (TypeError, ValueError, AttributeError):
-            continue  # what it says of itself is not what a board of this version says
-        if reason:
+        if reason := _misfit(board, state, decoded, table):
             found[board] = reason
     return found
 
@@ -69,7 +65,7 @@ def _misfit(board: str, state: State, models: list[_Model], table: Table) -> str
 def _engine(board: str, m: _Model, about: Mapping[str, Any]) -> str | None:
     """Whether its firmware knows what the file asks for."""
     if "format" in about:
-        major = int(str(about["format"]).split(".")[0])
+        major = int(about["format"].split(".")[0])
         if major != m.model.version[0]:
             version = ".".join(map(str, m.model.version))
             return f"{m.name} has the file format {version}; {board} reads {about['format']}"
@@ -88,7 +84,7 @@ def _ram(board: str, m: _Model, about: Mapping[str, Any], table: Table) -> str |
     heap, arena = about.get("heap"), about.get("arena")
     if not heap or arena is None:
         return None
-    facts = table.board(board_called(str(about.get("board", ""))) or load_board("RPI_PICO"))
+    facts = table.board(board_called(about.get("board", "")) or load_board("RPI_PICO"))
     tensors = (m.model.arena_bytes or 0) + m.model.scratch_min
     parts = {
         "for tensors": 0 if tensors <= arena else tensors,
@@ -98,7 +94,7 @@ def _ram(board: str, m: _Model, about: Mapping[str, Any], table: Table) -> str |
         + (m.model.state_bytes or 0),
     }
     needed = sum(parts.values())
-    if needed <= int(heap):
+    if needed <= heap:
         return None
     listed = ", ".join(f"{n:,} {what}" for what, n in parts.items() if n)
     return f"{m.name} takes {needed:,} bytes of heap ({listed}); {board} has {heap:,}"
@@ -115,7 +111,7 @@ def _flash(board: str, state: State, models: list[_Model]) -> str | None:
     if "rom" in about:
         room, used = about["rom"]
         # All that stays is copied to the other half.
-        needed += used - sum(about["sizes"].get(prefix + m.name, 0) for m in new)
+        needed += used - sum(about.get("sizes", {}).get(prefix + m.name, 0) for m in new)
         if needed > room:
             return f"{names} and what stays have {needed:,} bytes; half of the ROMFS of {board} has {room:,}"
     elif "free" in about and needed > about["free"]:

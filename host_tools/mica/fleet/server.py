@@ -1,6 +1,6 @@
 """`mica fleet serve`: Open Inference Protocol v2 and /metrics over HTTP, with starlette and uvicorn.
 
-    GET  /v2, /v2/health/live, /v2/health/ready, /v2/models/M, /v2/models/M/ready     (M: also M/versions/1)
+    GET  /v2, /v2/health/live, /v2/health/ready, /v2/models, /v2/models/M, /v2/models/M/ready     (M: also M/versions/1)
     POST /v2/models/M/infer                                                           GET /metrics
 
 An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such model, 413 too large, 415 compressed, 500 the boards gave
@@ -164,6 +164,9 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
 
         return said({"name": "mica", "version": __version__, "extensions": ["binary_tensor_data"]})
 
+    async def models(request: Request) -> Response:
+        return said({"models": [{"name": name} for name in service.models]})
+
     async def model(request: Request) -> Response:
         name = named(request)
         return said(inference_api.metadata(name, service.models[name]))
@@ -192,6 +195,7 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
 
     routes = [
         Route("/v2", guarded(about)),
+        Route("/v2/models", guarded(models)),
         Route("/v2/health/live", guarded(live, is_open=True)),
         Route("/v2/health/ready", guarded(ready, is_open=True)),
         Route("/metrics", guarded(numbers)),

@@ -19,7 +19,20 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 
 from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
-from mica.fleet.links import Answered, Birth, Broken, Death, Event, Events, Link, Unreachable, joined, split
+from mica.fleet.links import (
+    Answered,
+    Birth,
+    Broken,
+    Damaged,
+    Death,
+    Event,
+    Events,
+    Link,
+    Restored,
+    Unreachable,
+    joined,
+    split,
+)
 from mica.fleet.stages import UNDER_WAY, Route, Stages
 from mica.fleet.turns import Request, Result, Turns
 from mica.link.board import Say
@@ -253,8 +266,8 @@ class Service:
                 if name in self._unreachable:
                     self._say(f"{name} is back")
                     self._unreachable.discard(name)
-                self._has[name], self._largest[name] = models, largest
-                fitting = {crc for crc in models if not 0 < largest < self._input_bytes.get(crc, 0)}
+                self._has[name], self._largest[name] = models & self._hosts.keys(), largest
+                fitting = {crc for crc in self._has[name] if not 0 < largest < self._input_bytes[crc]}
                 return self._dispatcher.birth(now, name, boot, session, fitting)
             case Death(name, boot, session, reason):
                 self._say(f"{name} is lost: {reason}")
@@ -264,6 +277,14 @@ class Service:
                 if name and name not in self._unreachable:
                     self._say(f"{name} cannot be reached: {reason}")
                     self._unreachable.add(name)
+                return []
+            case Restored(name):
+                if name in self._unreachable:
+                    self._say(f"{name} is back")
+                    self._unreachable.discard(name)
+                return []
+            case Damaged(name, reason):
+                self._say(f"{name}: {reason}")
                 return []
             case Broken(reason):
                 self._failure = reason

@@ -25,16 +25,17 @@ from typing import Any
 
 from mica.errors import MicaError
 from mica.fleet.wanted import board_key
+from mica.fleet.wire import LARGEST_MESSAGE
 
 COORDINATOR = "mica"  # the coordinator's user name
 WATCHER = "watch"  # who may read what boards say of themselves, and write nothing
 PORT = 1883
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 
 
 def check_name(name: str, what: str) -> str:
     """A name that can stand in a topic. Raises MicaError."""
-    if not _NAME.fullmatch(name) or (what == "board" and name in (COORDINATOR, WATCHER)):
+    if not NAME.fullmatch(name) or (what == "board" and name in (COORDINATOR, WATCHER)):
         raise MicaError(
             f"{name!r} is no name for a {what}", todo=f"up to 32 letters, digits, - and _; not {COORDINATOR}, {WATCHER}"
         )
@@ -113,8 +114,9 @@ class Site:
         write_private(folder / "passwords", "".join(f"{u}:{_hashed(p)}\n" for u, p in users.items()))
         write_private(
             folder / "acl",
-            f"pattern read mica/{self.fleet}/to/%u/#\npattern write mica/{self.fleet}/from/%u/#\n"
-            f"pattern read mica/{self.fleet}/blob/#\n"
+            f"pattern read mica/{self.fleet}/to/%u/#\n"
+            + "".join(f"pattern write mica/{self.fleet}/from/%u/{what}\n" for what in ("state", "stat", "have", "out"))
+            + f"pattern read mica/{self.fleet}/blob/#\n"
             f"\nuser {COORDINATOR}\ntopic readwrite mica/{self.fleet}/#\ntopic readwrite homeassistant/device/+/config\n"
             f"\nuser {WATCHER}\n"
             + "".join(f"topic read mica/{self.fleet}/from/+/{what}\n" for what in ("state", "stat", "have"))
@@ -132,6 +134,8 @@ class Site:
             f"acl_file {folder.resolve() / 'acl'}",
             "persistence false",  # boards and coordinator say again what they said
             "set_tcp_nodelay true",
+            f"message_size_limit {LARGEST_MESSAGE}",
+            f"max_packet_size {LARGEST_MESSAGE + 1024}",  # with its topic: whoever sends a larger one is cut off
         ]
         if hasattr(os, "getuid") and os.getuid() == 0:
             lines.append("user root")  # it could not read these files as another

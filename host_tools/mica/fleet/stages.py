@@ -135,7 +135,9 @@ class Stages:
         trip.keys.append(key)
         trip.used.add(key)
         self._trips[key] = trip
-        return self._dispatcher.submit(now, key, self._route.crcs[key.stage], inputs)
+        model = self._route.models[key.stage]
+        size = sum(model.tensors[t].bytes for t in model.outputs)
+        return self._dispatcher.submit(now, key, self._route.crcs[key.stage], inputs, size=size)
 
 
 def _apart(model: ModelFile, tensors: Sequence[int], numbers: Sequence[int], data: bytes) -> dict[int, bytes]:

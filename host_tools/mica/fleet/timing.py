@@ -32,6 +32,7 @@ class TimedRunner(FleetRunner):
         if not hasattr(self, "machines"):
             self.machines = {}
         self.work: dict[tuple[int, str], list[int]] = {}  # stage and board -> microseconds of the answers
+        self.sent: set[tuple[Key, str]] = set()  # and the board
         self.first: dict[Key, float] = {}
         self.took: dict[Key, float] = {}
         self.by: Counter[str] = Counter()
@@ -60,7 +61,7 @@ class TimedRunner(FleetRunner):
         match event:
             case Birth(board, machine=machine):
                 self.machines[board] = machine
-            case Answered(board, answer) if answer.status == Status.OK:
+            case Answered(board, answer) if answer.status == Status.OK and (answer.key, board) in self.sent:
                 self.work.setdefault((answer.key.stage, board), []).append(answer.microseconds)
         return super()._event(event)
 
@@ -71,6 +72,7 @@ class TimedRunner(FleetRunner):
         now = time.monotonic()
         if isinstance(action, Send):
             self.first.setdefault(action.request.key, now)
+            self.sent.add((action.request.key, action.board))
         elif isinstance(action, Done) and action.key in self.first:
             self.took.setdefault(action.key, now - self.first[action.key])
             self.by[action.board] += 1

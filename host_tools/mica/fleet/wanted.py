@@ -13,13 +13,8 @@ import hmac
 import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
-
-from mica.errors import MicaError
 
 CHUNK = 4096
-VERDICTS = ("fetching", "confirmed", "rejected", "refused")
 
 
 def board_key(fleet_key: str, board: str) -> str:
@@ -56,24 +51,3 @@ def chunks(data: bytes) -> Iterator[bytes]:
 def blob(data: bytes) -> str:
     """The name under which a file's chunks are."""
     return hashlib.sha256(data).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Have:
-    """What a board says of the last want. `reason` is for people, and the board's: print it with care."""
-
-    generation: int
-    verdict: str
-    reason: str
-
-
-def parse_have(payload: bytes) -> Have:
-    """Raises MicaError where it is not one."""
-    try:
-        found: dict[str, Any] = json.loads(payload)
-        have = Have(found["generation"], found["verdict"], str(found["reason"]))
-        if type(have.generation) is not int or (have.verdict not in VERDICTS and have.verdict not in ("", "trying")):
-            raise ValueError
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise MicaError(f"what a board has cannot be read: {payload[:40]!r}") from None
-    return have

@@ -27,6 +27,7 @@ _ANSWER = struct.Struct("<BBHIIIHHIII")
 REQUEST_BYTES = _REQUEST.size
 ANSWER_BYTES = _ANSWER.size
 DEADLINE_MS = 10  # the unit of `deadline`
+LARGEST_MESSAGE = 65_536  # bytes that a broker takes: an answer, a report, a push's want
 
 
 class Status(enum.IntEnum):
