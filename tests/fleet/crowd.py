@@ -222,6 +222,14 @@ def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds
     return found | {"MB": round(memory_mb(pid))}
 
 
+def problem(found: dict[str, Any]) -> str | None:
+    """What is not as it should be in what `main` has found."""
+    ratios = [form[kind]["ratio"] for form in (found["no flood"], found["flood"]) for kind in ("invalid", "valid")]
+    if max(ratios) <= 2 and found["flood"]["MB"] < 150 and found["lines of log"] < 10:
+        return None
+    return json.dumps(found)
+
+
 def main(digits: Path, seconds: float) -> dict[str, Any]:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
