@@ -92,7 +92,7 @@ class Connections:
 
         connections = self
 
-        class Protocol(H11Protocol):  # type: ignore[misc]
+        class Protocol(H11Protocol):
             def connection_made(self, transport: Any) -> None:
                 super().connection_made(transport)
                 transport.max_size = _PIECE
