@@ -48,9 +48,7 @@ class Turns:
         self._waiting: Counter[str] = Counter()  # samples of each client
         self._at_boards: Counter[str] = Counter()  # samples of each client
         self._requests: dict[Request, int] = {}  # with samples that wait -> their numbers, in the order of coming
-        self._heaps: dict[
-            str, dict[str, list[tuple[int, int, Request]]]
-        ] = {}  # model -> client -> samples sent, number, request
+        self._heaps: dict[str, dict[str, list[_Entry]]] = {}  # model -> client -> requests
 
     def add(self, request: Request) -> list[Request]:
         """The requests that have to go, so that there is room: the youngest of the largest of the client with the most samples."""
