@@ -247,15 +247,43 @@ def outages(s: Settings, found: Found) -> None:
     damaged. No answer is lost, none is wrong."""
     import outages as all_faults
 
-    title, end, seed = "a fleet in outages", time.monotonic() + s.seconds, s.seed
+    _rounds(s, found, "a fleet in outages", all_faults.one_round, LONGEST)
+
+
+def chaos(s: Settings, found: Found) -> None:
+    """A fleet whose MQTT packets are delayed, cut, stalled, doubled, reordered and dropped, five minutes in one go, with kills of boards, broker
+    and coordinator. No answer is lost, wrong or handed out twice, and the coordinator never ends by itself."""
+    import chaos as packets
+
+    _rounds(s, found, "a fleet in chaos", packets.one_round, 300)
+
+
+def crowd(s: Settings, found: Found) -> None:
+    """2,000 half requests, four bodies of the largest size and a flooding board: a good client's median is at most twice as long, 150 MB."""
+    import crowd as clients
+
+    with tempfile.TemporaryDirectory() as name:
+        path = _digits(Path(name))
+        end = time.monotonic() + s.seconds
+        while time.monotonic() < end:
+            tried = clients.main(path, 10.0)
+            found.add("a crowd at the gateway", {"rounds": 1, "crashes": 0})
+            if (problem := clients.problem(tried)) is not None:
+                found.problems.append(f"crowd: {problem}")
+
+
+def _rounds(
+    s: Settings, found: Found, title: str, one_round: Callable[[Path, int, float], dict[str, int]], longest: float
+) -> None:
+    end, seed = time.monotonic() + s.seconds, s.seed
     with tempfile.TemporaryDirectory() as name:
         path = _digits(Path(name))
         while (left := end - time.monotonic()) > 0:
             try:
-                found.add(title, all_faults.one_round(path, seed, min(LONGEST, left)) | {"crashes": 0})
+                found.add(title, one_round(path, seed, min(longest, left)) | {"crashes": 0})
             except AssertionError as e:
                 found.add(title, {"crashes": 1})
-                found.problems.append(f"outages, seed {seed}: {str(e)[:4000]}")
+                found.problems.append(f"{title}, seed {seed}: {str(e)[:4000]}")
                 return
             seed += 1
 
@@ -332,5 +360,7 @@ PARTS: dict[str, Callable[[Settings, Found], None]] = {
     "steps": steps,
     "fleet": fleet,
     "outages": outages,
+    "chaos": chaos,
+    "crowd": crowd,
     "microphone": microphone,
 }

@@ -10,12 +10,14 @@ import contextlib
 import random
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +25,14 @@ import numpy as np
 from mica.boards import load_board
 from mica.fleet import broker
 from mica.fleet.member import Member
-from mica.fleet.site import new_password, new_site
+from mica.fleet.site import Site, new_password, new_site
 from mica.link import child
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
 
 BOARDS = 6
 SAMPLES = 1500  # of a job
+HEAD = 400  # bytes of a journal without an answer, at most
 LONGEST_JOB = 300.0  # seconds; the faults go on meanwhile
 # A board that takes 20 ms longer than it needs.
 SLOW = """
@@ -44,7 +47,9 @@ with open("fleet.json") as f:
 
 
 class Proxy:
-    """A port that leads to another. cut() ends a connection at random; spoil() changes a byte of what passes next."""
+    """A port that leads to another. cut() ends a connection at random; spoil() changes a byte of what passes next, where it `spoils`."""
+
+    spoils = True
 
     def __init__(self, port: int, chance: random.Random) -> None:
         self._to = port
@@ -112,11 +117,20 @@ def _end(pair: tuple[socket.socket, socket.socket]) -> None:
         s.close()
 
 
-def one_round(model: Path, seed: int, seconds: float) -> dict[str, int]:
-    """Counts of what was done and tried, after at least so many seconds and one whole job. Raises AssertionError where an answer is lost or wrong."""
+def one_round(
+    model: Path,
+    seed: int,
+    seconds: float,
+    make_proxy: Callable[[int, random.Random, Counter[str]], Proxy] = lambda port, chance, tried: Proxy(port, chance),
+    through: Callable[[Site, int], Path] | None = None,
+    samples: int = SAMPLES,
+) -> dict[str, int]:
+    """Counts of what was done and tried, after at least so many seconds and one whole job. Raises AssertionError where an answer is lost or wrong.
+
+    through: makes the settings of a coordinator that goes through the proxy at that port, too; it then may end by a kill alone."""
     chance = random.Random(seed)
     image = build(load_board("UNIX")).image
-    x = np.random.default_rng(seed).uniform(0, 1, (SAMPLES, 1, 8, 8)).astype(np.float32)
+    x = np.random.default_rng(seed).uniform(0, 1, (samples, 1, 8, 8)).astype(np.float32)
     with HostRunner(model.read_bytes()) as host:
         right = host.predict(x)
     tried: Counter[str] = Counter()
@@ -131,7 +145,7 @@ def one_round(model: Path, seed: int, seconds: float) -> dict[str, int]:
         site.save()
         over = threading.Event()
         brokers = [broker.start(site)]
-        proxy = Proxy(port, chance)
+        proxy = make_proxy(port, chance, tried)
         members: list[Member] = []
         threads: list[threading.Thread] = []
         try:
@@ -155,9 +169,10 @@ def one_round(model: Path, seed: int, seconds: float) -> dict[str, int]:
             threads += [threading.Thread(target=f) for f in (faults, broker_dies)]
             for thread in threads:
                 thread.start()
+            own = site.path if through is None else through(site, proxy.port)
             end = time.monotonic() + seconds
             while time.monotonic() < end or not tried["answers"]:
-                _job(folder, site.path, model, right, chance, tried)
+                _job(folder, own, model, right, chance, tried, strict=through is not None)
         finally:
             over.set()
             for thread in threads:
@@ -185,15 +200,17 @@ def _fault(chance: random.Random, members: list[Member], proxy: Proxy, tried: Co
             threading.Timer(
                 chance.uniform(0.5, 4), lambda: process.poll() is None and process.send_signal(signal.SIGCONT)
             ).start()
-    elif what < 0.7:
+    elif what < 0.7 or not proxy.spoils:
         tried["links cut"] += proxy.cut()
     else:
         proxy.spoil()
         tried["bytes damaged"] += 1
 
 
-def _job(folder: Path, site: Path, model: Path, right: np.ndarray, chance: random.Random, tried: Counter[str]) -> None:
-    """All samples, by a coordinator that is killed again and again."""
+def _job(
+    folder: Path, site: Path, model: Path, right: np.ndarray, chance: random.Random, tried: Counter[str], strict: bool
+) -> None:
+    """All samples, by a coordinator that is killed again and again. strict: once it has begun it never ends by itself."""
     journal, y = folder / "journal", folder / "y.npy"
     words = [
         "fleet",
@@ -240,6 +257,7 @@ def _job(folder: Path, site: Path, model: Path, right: np.ndarray, chance: rando
         elif code > 0:
             # A broker that is away when it begins is an error that a person answers by the same command.
             assert "no broker at" in last or "refuses" in last or "does not answer" in last, f"exit code {code}: {last}"
+            assert not strict or not journal.exists() or journal.stat().st_size <= max(begun, HEAD), f"it ended: {last}"
             tried["began without a broker"] += 1
             time.sleep(0.5)
     found = np.load(y)
@@ -247,9 +265,27 @@ def _job(folder: Path, site: Path, model: Path, right: np.ndarray, chance: rando
     tried["lost"] += len(right) - len(found)
     tried["wrong"] += int((found != right).any(axis=tuple(range(1, right.ndim))).sum())
     tried["jobs"] += 1
+    tried["handed out twice"] += handed_out_twice(journal.read_bytes())
     journal.unlink()
     y.unlink()
-    assert not tried["lost"] and not tried["wrong"], dict(tried)
+    assert not tried["lost"] and not tried["wrong"] and not tried["handed out twice"], dict(tried)
+
+
+def handed_out_twice(journal: bytes) -> int:
+    """Answers in a journal to requests that have one already, which was not taken back."""
+    (length,) = struct.unpack_from("<I", journal, 8)
+    at, there, twice = 12 + length + 4, set(), 0
+    while at + 20 <= len(journal):
+        job, seq, stage, kind, size = struct.unpack_from("<IIHHI", journal, at)
+        at += 16 + size + 4
+        key = job, seq, stage
+        if kind == 0:
+            twice += key in there
+            there.add(key)
+        else:
+            there.discard(key)
+    assert len(there) and at == len(journal)
+    return twice
 
 
 if __name__ == "__main__":

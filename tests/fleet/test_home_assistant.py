@@ -122,7 +122,7 @@ def test_boards_and_answers_are_found_and_taken_away(
         )
         stack.enter_context(contextlib.closing(service))
         wait_until(lambda: service.is_ready("digits"))
-        assert service.submit("digits", samples[0][0].tobytes()).result(30).outputs == right[0]
+        assert service.submit("digits", [samples[0][0].tobytes()]).result(30)[0].outputs == right[0]
         wait_until(lambda: "mica/plant/said/digits" in watcher.at and watcher.json(stat)["runs"] == 1)
         said = watcher.json("mica/plant/said/digits")
         answer = int(np.frombuffer(right[0], np.int8).argmax())

@@ -153,3 +153,20 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[" * 100000)
     with pytest.raises(MicaError, match="no JSON"):
         vocabulary.read(str(tmp_path / "x.json"))
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "Infinity"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"model": {"type": "Unigram", "vocab": [["a", N], ["b", -1.0]]}}',
+        '{"model": {"type": "Unigram", "unk_id": N, "vocab": [["a", -2.0], ["b", -1.0]]}}',
+        '{"model": {"type": "BPE", "vocab": {"a": N}, "merges": []}}',
+        '{"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": [{"id": N, "content": "x"}]}',
+        '["a", N]',
+    ],
+)
+def test_numbers_that_are_not_finite(tmp_path: Path, text: str, number: str) -> None:
+    (tmp_path / "x.json").write_text(text.replace("N", number))
+    with pytest.raises(MicaError, match=r"x\.json: .*not finite"):
+        vocabulary.read(str(tmp_path / "x.json"))

@@ -53,7 +53,7 @@ def serve(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         doors: list[Server | Gateway] = []
         if http:
-            doors.append(stack.enter_context(contextlib.closing(Server(host, port, token))))
+            doors.append(stack.enter_context(contextlib.closing(Server(host, port, token, say))))
         if address:
             doors.append(Gateway(address, list(models), say))
 

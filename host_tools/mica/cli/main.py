@@ -100,6 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (head, less) has gone; keep Python from complaining about it when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except RecursionError:
+        if os.environ.get("MICA_DEBUG"):
+            raise
+        return _fail(
+            "too many things lie one inside or behind the other; expected some hundreds at most",
+            MicaError.exit_code,
+            as_json,
+        )
     except MemoryError as error:
         return _fail(f"this computer has not enough memory: {error or 'MemoryError'}", MicaError.exit_code, as_json)
     except Exception as error:

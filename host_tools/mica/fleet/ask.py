@@ -4,57 +4,72 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from mica.fleet import inference_api
 from mica.fleet.inference_api import ApiError
 from mica.fleet.metrics import Metrics
-from mica.fleet.service import GivenUp, Result, Service, TooLarge, Unavailable
+from mica.fleet.service import GivenUp, Service, TooLarge, Unavailable
+
+T = TypeVar("T")
+
+_SMALL = 1 << 16  # bytes of a body or an answer that are no burden to the event loop
+_APART = ThreadPoolExecutor(1, thread_name_prefix="large bodies")  # one at a time, so that memory stays bounded
 
 
 async def infer_body(
-    service: Service, metrics: Metrics, name: str, body: bytes, length: str | None, timeout: float
+    service: Service,
+    metrics: Metrics,
+    name: str,
+    body: bytes | bytearray,
+    length: str | None,
+    timeout: float,
+    client: str = "",
 ) -> tuple[bytes, dict[str, str]]:
-    """Body and headers of the answer. length: of the header inference_api.LENGTH. Raises ApiError."""
+    """Body and headers of the answer. length: of the header inference_api.LENGTH. client: has a share of the boards. Raises ApiError."""
     model = service.models[name]
-    call = inference_api.parse(model, body, length)
-    answers = await ask(service, metrics, name, call.samples, timeout)
-    return inference_api.answer(name, model, call, answers)
+    call = await _apart(len(body), lambda: inference_api.parse(model, body, length))
+    answers = await ask(service, metrics, name, call.samples, timeout, client)
+    size = len(answers) * inference_api.output_bytes(model)
+    return await _apart(size, lambda: inference_api.answer(name, model, call, answers))
 
 
-async def ask(service: Service, metrics: Metrics, name: str, samples: list[bytes], timeout: float) -> list[bytes]:
+async def _apart(size: int, work: Callable[[], T]) -> T:
+    """What work() returns; it works in a thread where there is much of it. size: in bytes."""
+    if size <= _SMALL:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_APART, work)
+
+
+async def ask(
+    service: Service, metrics: Metrics, name: str, samples: Sequence[bytes], timeout: float, client: str = ""
+) -> list[bytes]:
     """What the boards answer. Raises ApiError."""
     begun = time.monotonic()
-    futures = [service.submit(name, sample) for sample in samples]
-    waiting = [asyncio.wrap_future(f) for f in futures]
-    results: list[Result | BaseException] = []
+    future = service.submit(name, samples, client)
+    status = "failed"
     try:
         async with asyncio.timeout(timeout):
-            results = await asyncio.gather(*waiting, return_exceptions=True)
+            results = await asyncio.wrap_future(future)
+        status = "ok"
     except TimeoutError:
-        metrics.request(name, "", "timed out", time.monotonic() - begun)
+        status = "timed out"
         raise ApiError(504, f"no answer within {timeout:g} s") from None
+    except Unavailable as e:
+        raise ApiError(503, str(e)) from None
+    except TooLarge as e:
+        raise ApiError(413, str(e)) from None
+    except GivenUp as e:
+        raise ApiError(500, str(e)) from None
     finally:
-        for future in futures:
-            if not future.done():
-                service.abandon(future)
-    seconds = time.monotonic() - begun
-    answers: list[bytes] = []
-    problem: BaseException | None = None
+        if not future.done():
+            service.abandon(future)
+        del future  # an error of it has this frame, which would keep the samples until the next collection
+        seconds = time.monotonic() - begun
+        if status != "ok":
+            metrics.request(name, "", status, seconds)
     for result in results:
-        if isinstance(result, Result):
-            metrics.request(name, result.board, "ok", seconds)
-            answers.append(result.outputs)
-        else:
-            metrics.request(name, "", "failed", seconds)
-            problem = result
-    match problem:
-        case None:
-            return answers
-        case Unavailable():
-            raise ApiError(503, str(problem))
-        case TooLarge():
-            raise ApiError(413, str(problem))
-        case GivenUp():
-            raise ApiError(500, str(problem))
-        case _:
-            raise problem
+        metrics.request(name, result.board, "ok", seconds)
+    return [result.outputs for result in results]

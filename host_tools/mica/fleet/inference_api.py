@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mica.errors import MicaError
+from mica.fleet import request_json
 from mica.fleet.links import joined, split
 from mica.format import joins
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
@@ -25,6 +26,8 @@ from mica.format.values import quantise_input
 
 LENGTH = "Inference-Header-Content-Length"
 MOST_SAMPLES = 1024  # of one request
+_NUMBER = 24  # bytes of a number in JSON
+_LARGEST = 12 << 20  # bytes of numbers in a body, or in an answer
 _DATATYPES = {"int8": "INT8", "uint8": "UINT8", "int16": "INT16", "int32": "INT32", "float32": "FP32"}
 
 
@@ -61,6 +64,27 @@ def takes_batches(model: ModelFile) -> bool:
     )
 
 
+def output_bytes(model: ModelFile) -> int:
+    """Of a sample's answer in JSON, at most."""
+    return _NUMBER * sum(math.prod(model.tensors[t].dims) for t in model.outputs)
+
+
+def _input_bytes(model: ModelFile) -> int:
+    return _NUMBER * sum(math.prod(model.tensors[t].dims) for t in model.inputs)
+
+
+def most_samples(model: ModelFile) -> int:
+    """Of one request."""
+    if not takes_batches(model):
+        return 1
+    return max(1, min(MOST_SAMPLES, _LARGEST // max(_input_bytes(model), output_bytes(model))))
+
+
+def largest_body(model: ModelFile) -> int:
+    """Bytes of a request that this model can need."""
+    return most_samples(model) * _input_bytes(model) + request_json.AROUND
+
+
 def metadata(name: str, model: ModelFile) -> dict[str, Any]:
     """What GET /v2/models/NAME answers. `parameters` say how the integers stand for the real numbers."""
     batched = takes_batches(model)
@@ -77,7 +101,7 @@ def metadata(name: str, model: ModelFile) -> dict[str, Any]:
     return {"name": name, "versions": ["1"], "platform": "mica", "inputs": inputs, "outputs": outputs}
 
 
-def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
+def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call:
     """`length`: the header LENGTH, where there is one. Raises ApiError."""
     end = len(body)
     if length is not None:
@@ -85,7 +109,9 @@ def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
             raise _wrong(f"{LENGTH} is {length[:20]!r}, of a body of {len(body)} bytes")
         end = int(length)
     try:
-        request = json.loads(body[:end])
+        request, arrays = request_json.read(body, end)
+    except request_json.TooMuch as e:
+        raise _wrong(str(e)) from None
     except (ValueError, RecursionError):
         raise _wrong("the body is no JSON") from None
     if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
@@ -93,7 +119,7 @@ def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
     given: dict[str, np.ndarray] = {}
     at, raw = end, True
     by_name = {model.tensors[t].name: model.tensors[t] for t in model.inputs}
-    batched = takes_batches(model)
+    most = most_samples(model)
     for entry in request["inputs"]:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
             raise _wrong("an input has no name")
@@ -103,7 +129,7 @@ def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
             raise _wrong(
                 f"input {name[:64]!r} is {'there twice' if name in given else 'none of ' + ', '.join(by_name)}"
             )
-        n = _samples(entry.get("shape"), tensor, batched)
+        n = _samples(entry.get("shape"), tensor, most)
         datatype = entry.get("datatype")
         own = _DATATYPES[tensor.dtype]
         if datatype not in ("FP32", own):
@@ -113,10 +139,10 @@ def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
         if size is not None:
             if type(size) is not int or size != n * math.prod(tensor.dims) * dtype.itemsize or at + size > len(body):
                 raise _wrong(f"input {name!r}: binary_data_size is {str(size)[:20]}, which is not that of its shape")
-            values = np.frombuffer(body[at : at + size], dtype)
+            values = np.frombuffer(body, dtype, size // dtype.itemsize, at)
             at += size
         else:
-            values = _numbers(entry.get("data"), name, n * math.prod(tensor.dims), dtype)
+            values = _numbers(arrays.get(str(entry.get("data"))), name, n * math.prod(tensor.dims), dtype)
         if not np.isfinite(values).all():
             raise _wrong(f"input {name!r}: a number is not finite")
         values = values.reshape(n, *tensor.dims)
@@ -133,27 +159,27 @@ def parse(model: ModelFile, body: bytes, length: str | None) -> Call:
         raise _wrong("the inputs have different numbers of samples")
     samples = [joined([given[name][i] for name in by_name]) for i in range(counts.pop())]
     raw = raw and any(t.dtype != "float32" for t in by_name.values())
-    return _with_outputs(model, request, samples, raw, batched)
+    return _with_outputs(model, request, samples, raw, takes_batches(model))
 
 
-def _samples(shape: Any, tensor: TensorRecord, batched: bool) -> int:
+def _samples(shape: Any, tensor: TensorRecord, most: int) -> int:
     dims = list(tensor.dims)
     if isinstance(shape, list) and all(type(d) is int for d in shape):
         if shape == dims:
             return 1
-        if batched and shape[1:] == dims[1:] and 1 <= shape[0] <= MOST_SAMPLES:
+        if most > 1 and shape[1:] == dims[1:] and 1 <= shape[0] <= most:
             return int(shape[0])
-    expected = f"[1 to {MOST_SAMPLES}, {', '.join(map(str, dims[1:]))}]" if batched else str(dims)
+    expected = f"[1 to {most}, {', '.join(map(str, dims[1:]))}]" if most > 1 else str(dims)
     raise _wrong(f"input {tensor.name!r}: shape {str(shape)[:64]}; expected {expected}")
 
 
-def _numbers(data: Any, name: str, n: int, dtype: np.dtype) -> np.ndarray:
+def _numbers(data: request_json.Numbers | None, name: str, n: int, dtype: np.dtype) -> np.ndarray:
     try:
-        values = np.asarray(data, np.float64).reshape(-1)
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        values = np.empty(0)
-    if len(values) != n or data is None:
-        raise _wrong(f"input {name!r}: data is not {n} numbers")
+        if data is None:
+            raise ValueError
+        values = data.read(n)
+    except ValueError:
+        raise _wrong(f"input {name!r}: data is not {n} numbers") from None
     if dtype.kind == "f":
         with np.errstate(over="ignore"):
             return values.astype(dtype)
@@ -178,6 +204,8 @@ def _with_outputs(model: ModelFile, request: Mapping[str, Any], samples: list[by
         isinstance(wanted, list) and wanted and all(isinstance(o, dict) and o.get("name") in names for o in wanted)
     ):
         raise _wrong(f"outputs: expected of {', '.join(names)}")
+    if wanted is not None and len({o["name"] for o in wanted}) != len(wanted):
+        raise _wrong("outputs: one is there twice")
     default = _parameter(request, "binary_data_output") is True
     outputs = [o["name"] for o in wanted] if wanted is not None else None
     binary = {
@@ -199,26 +227,30 @@ def answer(name: str, model: ModelFile, call: Call, answers: Sequence[bytes]) ->
         arrays = {model.tensors[t].name: [r[i] for r in results] for i, t in enumerate(model.outputs)}
     else:
         arrays = {j.name: [joins.joined(model, j, r) for r in results] for j in joins.read(model)}
-    described, tail = [], b""
+    described: list[str] = []
+    tail: list[bytes] = []
     for key in call.outputs if call.outputs is not None else arrays:
         values = np.concatenate(arrays[key]) if call.batched else arrays[key][0]
         values = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         datatype = _DATATYPES[values.dtype.name]
         entry: dict[str, Any] = {"name": key, "shape": list(values.shape), "datatype": datatype}
         if call.binary.get(key, call.binary_default):
-            data = values.tobytes()
-            entry["parameters"] = {"binary_data_size": len(data)}
-            tail += data
+            entry["parameters"] = {"binary_data_size": values.nbytes}
+            tail.append(values.tobytes())
+            described.append(json.dumps(entry))
         else:
-            entry["data"] = values.reshape(-1).tolist()
-        described.append(entry)
-    said: dict[str, Any] = {"model_name": name, "model_version": "1", "outputs": described}
-    if call.id is not None:
-        said["id"] = call.id
-    head = json.dumps(said).encode()
+            described.append(f'{json.dumps(entry)[:-1]}, "data": [{_text(values)}]}}')
+    said = {"model_name": name, "model_version": "1"} | ({"id": call.id} if call.id is not None else {})
+    head = f'{json.dumps(said)[:-1]}, "outputs": [{", ".join(described)}]}}'.encode()
     if not tail:
         return head, {"Content-Type": "application/json"}
-    return head + tail, {"Content-Type": "application/octet-stream", LENGTH: str(len(head))}
+    return b"".join([head, *tail]), {"Content-Type": "application/octet-stream", LENGTH: str(len(head))}
+
+
+def _text(values: np.ndarray) -> str:
+    """Numbers in JSON. Some thousand at once: other threads have their turn between them."""
+    flat = values.reshape(-1)
+    return ", ".join(json.dumps(flat[i : i + 4096].tolist())[1:-1] for i in range(0, flat.size, 4096))
 
 
 def check(model: ModelFile, name: str) -> None:

@@ -4,32 +4,42 @@
     POST /v2/models/M/infer                                                           GET /metrics
 
 An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such model, 413 too large, 415 compressed, 500 the boards gave
-it up, 503 no board can answer now, 504 none has in time. A token is asked for everything but health.
+it up, 503 no board can answer now, 504 none has in time. A token is asked for everything but health. door.py has the bounds of what a client may take.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
+import logging
 import socket
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from mica.errors import MicaError
-from mica.fleet import inference_api
+from mica.fleet import door, inference_api
 from mica.fleet.ask import infer_body
 from mica.fleet.inference_api import ApiError
 from mica.fleet.metrics import Metrics
 from mica.fleet.service import Service
+from mica.link.board import Say
+
+T = TypeVar("T")
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_LARGEST_BODY = 64 * 1024 * 1024
+_BODIES = 48 << 20  # bytes of all bodies that are under way
+_HEAD = 16384  # bytes of a request's head
+_SWITCH_SECONDS = (
+    0.0005  # a thread with much to do lets another one go on after that; Python's own is ten times as long
+)
 
 
 class Server:
     """Listens from the start on; run() answers, until stop() or Ctrl-C. Raises MicaError where it cannot listen."""
 
-    def __init__(self, host: str, port: int, token: str | None) -> None:
+    def __init__(self, host: str, port: int, token: str | None, say: Say = lambda line: None) -> None:
         try:
             import starlette.applications
             import uvicorn  # noqa: F401
@@ -55,6 +65,7 @@ class Server:
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
         self._loopback = host in LOOPBACK
         self._token = token
+        self._remarks = door.Remarks(say)
         self._server: Any = None
         self._stopped = False
 
@@ -62,8 +73,33 @@ class Server:
         """timeout: seconds until a request is answered with 504. `ready` is called when all is there."""
         import uvicorn
 
-        app = application(service, metrics, self._token, timeout, self._loopback)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+        for name in ("uvicorn.error", "asyncio"):
+            logging.getLogger(name).handlers = [self._remarks]
+            logging.getLogger(name).propagate = False
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        connections = door.Connections(door.most_connections(), self._remarks)
+
+        async def look() -> None:
+            asyncio.get_running_loop().set_exception_handler(self._remarks.in_loop)
+            self._socket.listen(door.QUEUE)
+            await connections.look()
+
+        config = uvicorn.Config(
+            application(service, metrics, self._token, timeout, self._loopback),
+            http=connections.protocol(),
+            ws="none",
+            loop="asyncio",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            backlog=door.BACKLOG,
+            h11_max_incomplete_event_size=_HEAD,
+            callback_notify=look,
+            timeout_notify=0,
+            timeout_graceful_shutdown=round(timeout) + 5,
+        )
         self._server = uvicorn.Server(config)
         if self._stopped:
             return
@@ -85,9 +121,11 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.trustedhost import TrustedHostMiddleware
-    from starlette.requests import Request
+    from starlette.requests import ClientDisconnect, Request
     from starlette.responses import PlainTextResponse, Response
     from starlette.routing import Route
+
+    bodies = door.Bodies(_BODIES)
 
     def said(content: Any, status: int = 200) -> Response:
         return Response(json.dumps(content), status, media_type="application/json")
@@ -103,6 +141,8 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
                 return found
             except ApiError as e:
                 return said({"error": str(e)}, e.status)
+            except ClientDisconnect:
+                return Response(status_code=400)  # nobody reads it
 
         return handle
 
@@ -140,9 +180,13 @@ def application(service: Service, metrics: Metrics, token: str | None, timeout: 
         name = named(request)
         if request.headers.get("content-encoding", "identity") != "identity":
             raise ApiError(415, "the body is compressed")
-        body = await _body(request)
         length = request.headers.get(inference_api.LENGTH)
-        content, headers = await infer_body(service, metrics, name, body, length, timeout)
+        client = request.client.host if request.client else ""
+        with bodies.body() as (body, add, whole):
+            await _read(request, inference_api.largest_body(service.models[name]), add)
+            whole()
+            work = infer_body(service, metrics, name, body, length, timeout, client)
+            content, headers = await _while_there(request, work)
         return Response(content, headers=headers)
 
     async def numbers(request: Request) -> Response:
@@ -179,10 +223,33 @@ def _has_token(header: str, token: str) -> bool:
     return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
-async def _body(request: Any) -> bytes:
-    found = bytearray()
-    async for piece in request.stream():
-        found += piece
-        if len(found) > _LARGEST_BODY:
-            raise ApiError(413, f"a body has at most {_LARGEST_BODY:,} bytes")
-    return bytes(found)
+async def _read(request: Any, most: int, add: Callable[[bytes], None]) -> None:
+    """All of the body, of at most so many bytes. Raises ApiError, and starlette's ClientDisconnect."""
+    given = request.headers.get("content-length", "")
+    announced = int(given) if given.isdecimal() and len(given) < 20 else 0
+    count = 0
+    try:
+        async for piece in request.stream():
+            count += len(piece)
+            if max(announced, count) > most:
+                raise ApiError(413, f"a body of this model has at most {most:,} bytes")
+            add(piece)
+    except door.TooMuch:
+        raise ApiError(503, "too many large bodies are under way") from None
+
+
+async def _while_there(request: Any, work: Coroutine[Any, Any, T]) -> T:
+    """What `work` returns; it is given up where the client has gone. Raises starlette's ClientDisconnect."""
+    from starlette.requests import ClientDisconnect
+
+    task = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+        del task, gone  # an error of the task has this frame, which would keep the body until the next collection

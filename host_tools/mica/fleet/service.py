@@ -1,5 +1,6 @@
-"""A fleet that answers whoever asks, at any time: the dispatcher in a thread of its own, and a Future for each sample.
+"""A fleet that answers whoever asks, at any time: the dispatcher in a thread of its own, and a Future for each request.
 
+The dispatcher has as many samples as boards take. All others wait here, and clients have their turns (turns.py).
 An answer that is audited is given after its audit. One that was given and not audited stands, whatever is found out of its board
 later: `Settings(audit=1)` is for those who cannot have that.
 """
@@ -12,6 +13,7 @@ import random
 import threading
 import time
 import zlib
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -31,7 +33,8 @@ from mica.fleet.links import (
     joined,
     split,
 )
-from mica.fleet.stages import Route, Stages
+from mica.fleet.stages import UNDER_WAY, Route, Stages
+from mica.fleet.turns import Request, Result, Turns
 from mica.link.board import Say
 from mica.run.host import HostRunner
 
@@ -48,29 +51,21 @@ class GivenUp(Exception):
     """Boards were asked, and it is theirs that there is no answer."""
 
 
-@dataclass(frozen=True)
-class Result:
-    outputs: bytes
-    board: str
-
-
 @dataclass
 class _Asked:
-    name: str
-    future: Future[Result]
+    """A sample that the dispatcher has."""
+
+    request: Request
+    index: int
     result: Result | None = None
 
 
 @dataclass(frozen=True)
-class _Submit:
-    name: str
-    inputs: bytes
-    future: Future[Result]
-
-
-@dataclass(frozen=True)
 class _Abandon:
-    future: Future[Result]
+    future: Future[list[Result]]
+
+
+_MOST_BYTES = 1 << 25  # of inputs that wait
 
 
 class Service:
@@ -89,21 +84,24 @@ class Service:
     ) -> None:
         """most: samples that may be waiting for an answer. answered: is told each (model, outputs, board), in the service's thread."""
         self._say, self._broken, self._most, self._answered = say, broken, most, answered
+        self._settings = settings or Settings()
         self._routes = {name: Route(files) for name, files in models.items()}
         self._hosts = {zlib.crc32(data): HostRunner(data) for route in self._routes.values() for data in route.files}
         self.models = {name: route.whole for name, route in self._routes.items()}
         self._input_bytes = {
             crc: sum(h.model.tensors[t].bytes for t in h.model.inputs) for crc, h in self._hosts.items()
         }
-        self._dispatcher = Dispatcher(settings)
+        self._dispatcher = Dispatcher(self._settings)
         self._events: Events = queue.SimpleQueue()
-        self._letters: queue.SimpleQueue[_Submit | _Abandon] = queue.SimpleQueue()
+        self._letters: queue.SimpleQueue[Request | _Abandon] = queue.SimpleQueue()
         self._sample = 0
         jobs = dict(zip(random.SystemRandom().sample(range(1 << 31), len(models)), models, strict=True))
         self._stages = {job: Stages(self._dispatcher, self._routes[name], job) for job, name in jobs.items()}
         self._jobs = {name: job for job, name in jobs.items()}
         self._asked: dict[int, _Asked] = {}  # by sample
-        self._samples: dict[Future[Result], int] = {}
+        self._under_way: Counter[str] = Counter()  # samples of each model that the dispatcher has
+        self._requests: dict[Future[list[Result]], Request] = {}  # that are not answered
+        self._turns = Turns(most, _MOST_BYTES)
         self._has: dict[str, frozenset[int]] = {}
         self._largest: dict[str, int] = {}
         self._states: dict[str, str] = {}  # replaced, never changed: other threads read it
@@ -127,15 +125,15 @@ class Service:
 
     # ---- for any thread
 
-    def submit(self, name: str, inputs: bytes) -> Future[Result]:
-        """Its exceptions: Unavailable, TooLarge, GivenUp."""
-        future: Future[Result] = Future()
+    def submit(self, name: str, samples: Sequence[bytes], client: str = "") -> Future[list[Result]]:
+        """client: has a share of its own. The Future's exceptions: Unavailable, TooLarge, GivenUp."""
+        future: Future[list[Result]] = Future()
         future.set_running_or_notify_cancel()  # from here on it cannot be canceled
-        self._letters.put(_Submit(name, inputs, future))
+        self._letters.put(Request(name, client, deque(enumerate(samples)), future))
         self._wake()
         return future
 
-    def abandon(self, future: Future[Result]) -> None:
+    def abandon(self, future: Future[list[Result]]) -> None:
         """Nobody waits for it any more."""
         self._letters.put(_Abandon(future))
         self._wake()
@@ -182,7 +180,7 @@ class Service:
                     changes = self._dispatcher.changes
                     self._states = self._dispatcher.boards()
                 while not self._letters.empty():
-                    actions += self._letter(self._letters.get())
+                    self._letter(self._letters.get())
                 self._do(actions + self._dispatcher.tick(now))
                 if self._failure:
                     break
@@ -191,30 +189,63 @@ class Service:
             while not self._letters.empty():
                 letter = self._letters.get()
                 self._fail(letter.future)
-            for asked in list(self._asked.values()):
-                self._fail(asked.future)
+            for future in self._requests:
+                self._fail(future)
             if not self._closing.is_set():
                 self._broken(self._failure)
 
-    def _fail(self, future: Future[Result]) -> None:
+    def _fail(self, future: Future[list[Result]]) -> None:
         if not future.done():
             future.set_exception(Unavailable(self._failure))
 
-    def _letter(self, letter: _Submit | _Abandon) -> list[Action]:
+    def _letter(self, letter: Request | _Abandon) -> None:
         if isinstance(letter, _Abandon):
-            sample = self._samples.pop(letter.future, None)
-            if sample is not None:
-                self._stages[self._jobs[self._asked.pop(sample).name]].forget(sample)
-            return []
+            if request := self._requests.get(letter.future):
+                self._forget(request)
+            return
+        self._requests[letter.future] = letter
         try:
             self._check(self._routes[letter.name])
         except (Unavailable, TooLarge) as e:
-            letter.future.set_exception(e)
-            return []
-        self._sample = (self._sample + 1) & 0x7FFFFFFF
-        self._asked[self._sample] = _Asked(letter.name, letter.future)
-        self._samples[letter.future] = self._sample
-        return self._stages[self._jobs[letter.name]].begin(time.monotonic(), self._sample, letter.inputs)
+            self._forget(letter, e)
+            return
+        for request in self._turns.add(letter):
+            self._forget(request, Unavailable(f"{self._most} samples are waiting already"))
+
+    def _forget(self, request: Request, why: Exception | None = None) -> None:
+        """What is left of a request: boards may still answer, and nobody listens."""
+        self._turns.drop(request)
+        for sample in list(request.sent):
+            self._over(sample)
+        del self._requests[request.future]
+        if why is not None:
+            request.future.set_exception(why)
+
+    def _over(self, sample: int) -> None:
+        """The dispatcher need not know of this sample any more."""
+        request = self._asked.pop(sample).request
+        self._stages[self._jobs[request.name]].forget(sample)
+        request.sent.discard(sample)
+        self._under_way[request.name] -= 1
+        self._turns.back([request.client])
+
+    def _begin(self) -> list[Action]:
+        """Give the dispatcher what boards take now, and no more: who asks next is to be next."""
+        actions: list[Action] = []
+        for name, route in self._routes.items():
+            if not self._turns.waits(name):
+                continue
+            room = self._settings.credit * self.owners(name)
+            if len(route) > 1:
+                room = UNDER_WAY + 4 * len(self._states)
+            while self._under_way[name] < max(1, room) and (turn := self._turns.next(name)):
+                request, index, inputs = turn
+                self._sample = (self._sample + 1) & 0x7FFFFFFF
+                self._asked[self._sample] = _Asked(request, index)
+                self._under_way[name] += 1
+                request.sent.add(self._sample)
+                actions += self._stages[self._jobs[name]].begin(time.monotonic(), self._sample, inputs)
+        return actions
 
     def _check(self, route: Route) -> None:
         """Raises Unavailable and TooLarge where a sample could not get through now."""
@@ -227,8 +258,6 @@ class Service:
                 most = max(self._largest[b] for b in owners)
                 what = "a sample" if len(route) == 1 else f"a sample for {route.named(crc)}"
                 raise TooLarge(f"{what} has {size} bytes; a board takes {most}")
-        if len(self._asked) >= self._most:
-            raise Unavailable(f"{self._most} samples are waiting already")
 
     def _event(self, event: Event) -> list[Action]:
         now = time.monotonic()
@@ -264,17 +293,24 @@ class Service:
                 return self._dispatcher.answer(now, name, answer)
 
     def _do(self, actions: list[Action]) -> None:
-        finished: list[int] = []
-        for action in actions:  # which grows meanwhile
-            actions += self._one(action, finished)
-        for sample in finished:  # after the audits of this turn
-            asked = self._asked.get(sample)
-            if asked is not None and asked.result is not None:
-                self._stages[self._jobs[asked.name]].forget(sample)
-                del self._asked[sample]
-                self._samples.pop(asked.future, None)
-                asked.future.set_result(asked.result)
-                self._answered(asked.name, asked.result.outputs, asked.result.board)
+        while True:
+            finished: list[int] = []
+            for action in actions:  # which grows meanwhile
+                actions += self._one(action, finished)
+            for sample in finished:  # after the audits of this turn
+                asked = self._asked.get(sample)
+                if asked is not None and asked.result is not None:
+                    self._finish(sample, asked.request, asked.index, asked.result)
+            if not (actions := self._begin()):
+                return
+
+    def _finish(self, sample: int, request: Request, index: int, result: Result) -> None:
+        self._over(sample)
+        request.results[index] = result
+        self._answered(request.name, result.outputs, result.board)
+        if not request.waiting and not request.sent:
+            del self._requests[request.future]
+            request.future.set_result([request.results[i] for i in range(len(request.results))])
 
     def _one(self, action: Action, finished: list[int]) -> list[Action]:
         """What there is to do because of it."""
@@ -300,10 +336,7 @@ class Service:
             case Failed(key, reason):
                 sample = self._stages[key.job].sample(key)
                 if sample is not None:
-                    asked = self._asked.pop(sample)
-                    self._samples.pop(asked.future, None)
-                    self._stages[key.job].forget(sample)
-                    asked.future.set_exception(GivenUp(reason))
+                    self._forget(self._asked[sample].request, GivenUp(reason))
             case Audit(key, crc, inputs):
                 host = self._hosts[crc]
                 right = joined(host.run([split(host.model, host.model.inputs, inputs)])[0])

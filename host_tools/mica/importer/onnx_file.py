@@ -28,7 +28,7 @@ from mica.errors import MicaError, Unsupported
 from mica.format.names import clean
 from mica.format.schema import MAX_INPUTS
 from mica.importer import loops, neighbours, precision, tidy_names
-from mica.importer.bounds import Bound, check_activation, range_size
+from mica.importer.bounds import Bound, range_size
 from mica.importer.evaluate import evaluate
 from mica.importer.expand import ml, transformers
 from mica.importer.expand.attention import by_length
@@ -296,7 +296,7 @@ class _Importer:
                 fixed = 1
             dims.append(fixed)
         try:
-            check_activation(dims)
+            self.bound.activation(dims)
         except ValueError as e:
             self._stop(f"input '{info.name}': {e}")
         self.graph.values[info.name] = Value(info.name, tuple(dims), dtype)
@@ -506,7 +506,9 @@ class _Importer:
                     continue
                 g.values[o] = Value(o, shape, dtype)
                 try:
-                    check_activation(shape)
+                    self.bound.activation(shape)
+                    inputs = [g.values[i].shape if i else () for i in proto.input]
+                    self.bound.windows(proto.op_type, inputs, shape, _attributes(proto))
                 except ValueError as e:
                     self._stop(f"{where}: {e}")
                 if min(shape, default=1) < 1:

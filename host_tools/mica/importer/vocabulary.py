@@ -10,6 +10,7 @@ What such a file asks of text before it is taken apart is refused where boards d
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -53,19 +54,26 @@ def _file(path: Path) -> Tokens:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise MicaError(f"{path}: a vocabulary of more than {_MOST_BYTES >> 20} MB")
-        data = json.loads(path.read_bytes())
+        data = json.loads(path.read_bytes(), parse_float=_finite, parse_constant=_finite)
     except OSError as e:
         raise MicaError(f"{path}: the vocabulary cannot be read: {e.strerror}") from None
     except (ValueError, RecursionError):
-        raise MicaError(f"{path}: no JSON", todo=_TAKES) from None
+        raise MicaError(f"{path}: no JSON, or a number in it is not finite", todo=_TAKES) from None
     try:
         found = _list(data) if isinstance(data, list) else _tokenizer(data)
     except MicaError as e:
         raise e.at(str(path)) from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, RecursionError):
         raise MicaError(f"{path}: no vocabulary", todo=_TAKES) from None
     if not found.listed:
         raise MicaError(f"{path}: no piece has a text")
+    return found
+
+
+def _finite(text: str) -> float:
+    """Raises ValueError: no number of a vocabulary is beyond all others."""
+    if not math.isfinite(found := float(text)):
+        raise ValueError
     return found
 
 

@@ -11,6 +11,8 @@ has, far enough below each row's largest that the Softmax makes it 0; so the sco
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -25,21 +27,30 @@ _MOVES = (*_ON_THE_WAY, "Expand", "Gather", "Slice", "Split", "Tile")
 
 def run(g: Graph) -> Graph:
     changed = False
+    axes = _softmax_axes(g)
     for node in list(g.nodes):
         if node.op in ("Add", "Where") and g.value(node.outputs[0]).quant is None:
-            axis = _softmax_axis(g, node.outputs[0])
+            axis = axes[node.outputs[0]]
             if axis is not None and _masked(g, node, axis):
                 changed = True
     return dead_code.run(g) if changed else g
 
 
-def _softmax_axis(g: Graph, name: str) -> int | None:
-    """None where something else than a Softmax reads a value; else the axis of its rows, -1 where they lie otherwise by then.
+def _softmax_axes(g: Graph) -> dict[str, int | None]:
+    """For each value: None where something else than a Softmax reads it; else the axis of its rows, -1 where they lie otherwise by then.
 
     A masked value may be masked again on the way.
     """
+    consumers = g.consumers()
+    found: dict[str, int | None] = {}
+    for node in reversed(g.nodes):
+        for name in filter(None, node.outputs):
+            found[name] = _softmax_axis(g, name, consumers.get(name, []), found)
+    return found
+
+
+def _softmax_axis(g: Graph, name: str, readers: Sequence[Node], behind: Mapping[str, int | None]) -> int | None:
     shape = g.value(name).shape
-    readers = g.consumers().get(name, [])
     axes = set()
     for node in readers:
         if node.op == "Softmax" and not node.attrs.get("flatten"):
@@ -47,7 +58,7 @@ def _softmax_axis(g: Graph, name: str) -> int | None:
         elif node.op in _ON_THE_WAY or (
             node.op in ("Add", "Mask", "Where") and g.value(node.outputs[0]).shape == shape
         ):
-            axis = _softmax_axis(g, node.outputs[0])
+            axis = behind[node.outputs[0]]
             if axis is None:
                 return None
             axes.add(-1 if node.op in _ON_THE_WAY and node.op not in _SAME_AXES else axis)

@@ -13,7 +13,7 @@ A value that a quantised model rounds is not merged away. `recognise_activations
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,12 +31,19 @@ class _Region:
     nodes: list[Node]  # in execution order, the last one makes the result
 
 
+class _Neighbours(NamedTuple):
+    producers: dict[str, Node]
+    consumers: dict[str, list[Node]]
+    order: dict[int, int]  # of nodes, by their identity
+
+
 def run(g: Graph) -> Graph:
     changed = True
     while changed:
         changed = False
+        neighbours = _Neighbours(g.producers(), g.consumers(), {id(n): k for k, n in enumerate(g.nodes)})
         for node in reversed(g.nodes):
-            region = _region(g, node)
+            region = _region(g, node, neighbours)
             if region is not None:
                 _merge(g, node, region)
                 g = dead_code.run(g)
@@ -60,30 +67,29 @@ def _number(g: Graph, name: str) -> float | None:
     return float(data.reshape(-1)[0]) if data is not None and data.size == 1 else None
 
 
-def _region(g: Graph, last: Node) -> _Region | None:
+def _region(g: Graph, last: Node, neighbours: _Neighbours) -> _Region | None:
     """The largest region that ends in `last`, has one input, and at least two operators."""
     if not _takes_part(g, last):
         return None
-    producers, consumers = g.producers(), g.consumers()
-    order = {id(n): k for k, n in enumerate(g.nodes)}
-    inside = [last]
+    producers, consumers, order = neighbours
+    inside, known = [last], {id(last)}
+    frontier = {i for i in last.inputs if not g.is_const(i)}
     best: _Region | None = None
     while len(inside) <= MOST:
-        made = {n.outputs[0] for n in inside}
-        frontier = list(dict.fromkeys(i for n in inside for i in n.inputs if i not in made and not g.is_const(i)))
         if len(frontier) == 1 and len(inside) > 1:
-            best = _Region(frontier[0], sorted(inside, key=lambda n: order[id(n)]))
+            best = _Region(next(iter(frontier)), sorted(inside, key=lambda n: order[id(n)]))
         # The latest maker first: then all readers of its result that can be inside are.
         makers = [producers[i] for i in frontier if i in producers]
         if not makers:
             break
         latest = max(makers, key=lambda n: order[id(n)])
         y = latest.outputs[0]
-        known = {id(n) for n in inside}
         alone = y not in g.outputs and all(id(n) in known for n in consumers[y])
         if not alone or g.value(y).quant is not None or not _takes_part(g, latest):
             break
         inside.append(latest)
+        known.add(id(latest))
+        frontier = frontier - {y} | {i for i in latest.inputs if not g.is_const(i)}
     return best
 
 

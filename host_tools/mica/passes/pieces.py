@@ -35,6 +35,9 @@ class Join:
     pieces: tuple[Piece, ...]
 
 
+_DEPTH = 100  # nodes behind one another that are looked through
+
+
 class Finder:
     """All ways in which a value is made of pieces."""
 
@@ -42,23 +45,25 @@ class Finder:
         self.g = g
         self.producers = g.producers()
 
-    def joins(self, name: str) -> list[Join]:
+    def joins(self, name: str, depth: int = 0) -> list[Join]:
         node = self.producers.get(name)
-        if node is None or self.g.value(name).quant is not None:  # a model that came quantised keeps its scales
+        if (
+            node is None or depth > _DEPTH or self.g.value(name).quant is not None
+        ):  # a model that came quantised keeps its scales
             return []
         if node.op == "Concat":
-            return self._concat(node)
+            return self._concat(node, depth)
         if node.op not in ("Reshape", "Transpose"):
             return []
-        moved = [self._moved(node, join) for join in self.joins(node.inputs[0])]
+        moved = [self._moved(node, join) for join in self.joins(node.inputs[0], depth + 1)]
         return [join for join in moved if join is not None]
 
     def _value(self, name: str) -> Piece:
         return Piece(self.g.value(name).shape, (name,), lambda b: name)
 
-    def _concat(self, node: Node) -> list[Join]:
+    def _concat(self, node: Node, depth: int) -> list[Join]:
         axis = node.attrs["axis"]
-        inside = [self.joins(i) for i in node.inputs]
+        inside = [self.joins(i, depth + 1) for i in node.inputs]
         pieces: list[Piece] = []
         for i, joins in zip(node.inputs, inside, strict=True):
             along = next((j for j in joins if j.axis == axis), None)

@@ -121,13 +121,14 @@ class _Rewriter:
 
     def _reader(self, name: str, consumers: dict[str, list[Node]]) -> Node | None:
         """The first node behind `name` that says what its integers are, through operators that move its elements."""
-        for node in consumers.get(name, []):
+        todo = [(name, node) for node in reversed(consumers.get(name, []))]
+        while todo:
+            name, node = todo.pop()
             if node.op == "DequantizeLinear" or (node.op in INTEGER_PRODUCTS and node.inputs[0] == name):
                 return node
             if node.op in MOVES and node.inputs[0] == name:
-                found = self._reader(node.outputs[0], consumers)
-                if found is not None:
-                    return found
+                moved = node.outputs[0]
+                todo += [(moved, n) for n in reversed(consumers.get(moved, []))]
         return None
 
     def node(self, node: Node) -> None:

@@ -133,14 +133,14 @@ class _Matcher:
         found = sorted(int(a) % rank for a in axes)
         return (made.inputs[0], found[0]) if found == list(range(found[0], rank)) else None
 
-    def _inverse(self, name: str) -> _Spread | None:
-        """1 / sqrt(...), times a constant or not."""
+    def _inverse(self, name: str, scaled: bool = True) -> _Spread | None:
+        """1 / sqrt(...), times a constant or not; without one where scaled is False."""
         made = self.made.get(name)
         if made is None:
             return None
         if made.op == "Mul":
             for a, b in (made.inputs, made.inputs[::-1]):
-                spread = self._inverse(a) if self.g.is_const(b) else None
+                spread = self._inverse(a, scaled=False) if scaled and self.g.is_const(b) else None
                 if spread is not None and not spread.gamma:
                     spread.gamma = b
                     return spread

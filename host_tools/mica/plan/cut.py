@@ -58,10 +58,15 @@ class Cutter:
 
     def _roots(self, name: str) -> list[str]:
         """The values that steps or the caller make, of which this one's bytes are."""
-        if self.g.is_const(name):
-            return []
-        alias = self._alias.get(name)
-        return [name] if alias is None else [r for i in alias.inputs for r in self._roots(i)]
+        roots, todo = [], [name]
+        while todo:
+            if self.g.is_const(name := todo.pop()):
+                continue
+            if (alias := self._alias.get(name)) is None:
+                roots.append(name)
+            else:
+                todo += reversed(alias.inputs)
+        return roots
 
     @cached_property
     def _reads(self) -> list[list[str]]:
@@ -90,13 +95,15 @@ class Cutter:
         there = set(piece.takes)
 
         def need(name: str) -> None:
-            if not name or name in there:
-                return
-            there.add(name)
-            if (alias := self._alias.get(name)) is not None:
-                for i in alias.inputs:
-                    need(i)
-                out.nodes.append(_copy(alias))
+            """The aliases that make it, each behind those that it reads."""
+            todo: list[str | Node] = [name]
+            while todo:
+                if isinstance(one := todo.pop(), Node):
+                    out.nodes.append(_copy(one))
+                elif one and one not in there:
+                    there.add(one)
+                    if (alias := self._alias.get(one)) is not None:
+                        todo += [alias, *reversed(alias.inputs)]
 
         for k in range(piece.first, piece.end):
             node = self.steps[k]

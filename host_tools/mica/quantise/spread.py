@@ -336,14 +336,17 @@ def _scores(g: Graph, ties: Sequence[Tie]) -> list[Place]:
     return result
 
 
-def _trace(g: Graph, name: str, ties: Mapping[str, str]) -> Traced | None:
+_DEPTH = 100  # nodes behind one another that are looked through
+
+
+def _trace(g: Graph, name: str, ties: Mapping[str, str], depth: int = 0) -> Traced | None:
     """What a value is made of, where nothing else reads it on the way. ties: by their states."""
     node = g.producers().get(name)
     shape = g.value(name).shape
-    if node is None or g.value(name).quant is not None or len(g.consumers().get(name, [])) != 1:
+    if node is None or depth > _DEPTH or g.value(name).quant is not None or len(g.consumers().get(name, [])) != 1:
         return None
     if node.op == "ScatterRows":
-        row = _trace(g, node.inputs[1], ties)
+        row = _trace(g, node.inputs[1], ties, depth + 1)
         if row is None or ties.get(node.inputs[0]) != name or len(g.consumers()[node.inputs[0]]) != 1:
             return None
         first = np.take(row.channels, [0], axis=node.attrs["axis"])
@@ -358,7 +361,7 @@ def _trace(g: Graph, name: str, ties: Mapping[str, str]) -> Traced | None:
         return Traced(node, np.broadcast_to(np.arange(shape[-1]), shape), [], [])
     if node.op not in (*MOVES, "Rotate"):
         return None
-    before = _trace(g, node.inputs[0], ties)
+    before = _trace(g, node.inputs[0], ties, depth + 1)
     if before is None:
         return None
     if node.op == "Rotate":
