@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--board", metavar="B", help="whose time is predicted; default RPI_PICO")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples of labelled data")
-    model_options.add_arguments(parser, board=False)
+    model_options.add_arguments(parser, board=False, data=False)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mica.cli import fleet_cut, model_options, text
+from mica.cli import fleet_cut, model_options, target, text
 from mica.errors import MicaError
 
 _MOST_BOARDS = 1_000_000

@@ -31,26 +31,27 @@ ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's ow
 KEPT = ("custom", "shape")  # options that a command with a packed model uses as well
 
 
-def add_arguments(parser: argparse.ArgumentParser, board: bool = True) -> None:
-    """board: whether --board is one of them."""
-    data = parser.add_argument_group("samples and accuracy")
-    data.add_argument(
+def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
+    """board, data: False where the command has a --board or --data with a meaning of its own."""
+    samples = parser.add_argument_group("samples and accuracy")
+    samples.add_argument(
         "--calib",
         metavar="X.npz",
         help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
         "or a folder of .npy, .npz, PNG, JPEG or .wav files",
     )
-    data.add_argument(
+    samples.add_argument(
         "--calib-method",
         choices=CHOICES,
         default=AUTO,
         help="how ranges are found; auto, the default: for each tensor what gives the smallest measured error",
     )
-    data.add_argument(
-        "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
-    )
-    data.add_argument("--eval", help=argparse.SUPPRESS)  # the same
-    data.add_argument(
+    if data:
+        samples.add_argument(
+            "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
+        )
+        samples.add_argument("--eval", help=argparse.SUPPRESS)  # the same
+    samples.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
     )
     _add_inputs(parser.add_argument_group("inputs"))
@@ -154,6 +155,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
     from mica.importer import vocabulary
     from mica.run import evaluation
 
+    labelled = getattr(args, "eval", None)
     return Job(
         model=Path(model or args.model),
         samples=args.calib,
@@ -173,7 +175,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         picture=bool(args.picture),
         tokens=vocabulary.read(args.tokens) if args.tokens else None,
         custom=target.custom_of(args),
-        labelled=evaluation.load(args.eval) if args.eval else None,
+        labelled=evaluation.load(labelled) if labelled else None,
         golden=args.golden,
         key=signature.read_key(args.key) if args.key else None,
     )
@@ -237,7 +239,7 @@ def command(args: argparse.Namespace, model: str) -> str:
         ("--picture", [args.picture] if args.picture else []),
         ("--pixel-scale", [args.pixel_scale] if args.pixel_scale else []),
         ("--pixel-offset", [args.pixel_offset] if args.pixel_offset else []),
-        ("--data", _file_names(args.eval)),
+        ("--data", _file_names(getattr(args, "eval", None))),
         ("--shape", args.shape),
         ("--labels", _file_names(args.labels)),
         ("--name", [args.name] if args.name else []),

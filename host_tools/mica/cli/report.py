@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"whose costs are shown; may be given again; default: {', '.join(BOARDS)}",
     )
-    model_options.add_arguments(parser, board=False)
+    model_options.add_arguments(parser, board=False, data=False)
 
 
 def run(args: argparse.Namespace) -> int:
