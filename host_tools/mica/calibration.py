@@ -4,6 +4,7 @@
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
                 or of PNG and JPEG pictures (needs Pillow), or of .wav files, in folders of their own too
+    X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
 Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames of a
@@ -21,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import array_files, pictures, sounds
+from mica import array_files, pictures, sounds, tables
 from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
 from mica.ir.graph import Graph, Value
@@ -50,9 +51,11 @@ class Pixels:
                 raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Arrays of an .npz file, or {"x": array} of an .npy file. Raises MicaError."""
+def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> dict[str, np.ndarray]:
+    """Arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables. Raises MicaError."""
     path = Path(path)
+    if tables.is_table(path):
+        return tables.read(path, inputs or tables.Inputs())
     if not path.exists():
         raise MicaError(f"{path}: no such file")
     try:
@@ -115,14 +118,17 @@ def load_calibration(
     shapes: Mapping[str, Sequence[int]] | None = None,
     pixels: Pixels | None = None,
     rate: int = 0,
+    missing: bool = False,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
-    shapes: of the inputs, with their batch of 1; needed for folders. rate: samples a second of sound, 0 for a model that takes none.
+    shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
+    none. missing: whether the model has learnt missing values.
     """
     if Path(path).is_dir() or _is_sound(Path(path)):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate)
-    arrays = _with_length(read_arrays(path), inputs)
+    asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing)
+    arrays = _with_length(read_arrays(path, asked), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
@@ -136,7 +142,7 @@ def sample_files(path: str | Path) -> list[Path]:
     """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
     if not Path(path).is_dir():
         return [Path(path)]
-    endings = (".npy", ".npz", sounds.ENDING, *pictures.ENDINGS)
+    endings = (".npy", ".npz", *tables.ENDINGS, sounds.ENDING, *pictures.ENDINGS)
     found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in endings)
     return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p) or pictures.is_picture(p))
 
@@ -157,7 +163,7 @@ def _load_folder(
     files = sample_files(folder)
     kinds = {"pictures" if pictures.is_picture(p) else p.suffix.lower() for p in files}
     if not files:
-        raise MicaError(f"{folder}: holds no .npy, .npz, .png, .jpeg or .wav files")
+        raise MicaError(f"{folder}: holds no .npy, .npz, .csv, .png, .jpeg or .wav files")
     if len(kinds) > 1:
         raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
@@ -182,7 +188,7 @@ def _load_folder(
         return {inputs[0]: np.concatenate([_read_picture(p, shape, pixels) for p in files])}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
     for path in files:
-        for name, x in load_calibration(path, inputs).items():
+        for name, x in load_calibration(path, inputs, shapes).items():
             shape = tuple(shapes.get(name, x.shape))
             single = x.shape in (shape, shape[1:])
             parts[name].append(fit(name, x.reshape(1, *shape) if single else x, shape, f"{path}: "))
@@ -202,6 +208,11 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
     y = pictures.resized(path, colours, height, width)
     x = y * np.asarray(pixels.scale, np.float32) + np.asarray(pixels.offset, np.float32)
     return np.ascontiguousarray(x.transpose(2, 0, 1) if planes else x).reshape(1, *shape[1:])
+
+
+def learnt_missing(g: Graph) -> bool:
+    """An imported model with a value for missing features, or with trees that know where they go."""
+    return any(n.op == "Imputer" or ("forest" in n.attrs and bool(n.attrs["forest"].missing.any())) for n in g.nodes)
 
 
 def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "data",
         metavar="DATA",
-        help="an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
+        help="an .npz with the arrays x and y, a table (.csv, .tsv) with a column label, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
         ".wav files or of pictures, named after labels; or .wav files (one, or a folder of them) with a .txt beside each that says what "
         "is in them: lines of BEGIN END LABEL in seconds",
     )
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     texts = None if is_folder else likelihood.load(args.data)
     if texts is not None:
         return _texts(args, texts.first(args.samples))
-    data = None if is_folder else evaluation.load(args.data)
+    data = None if is_folder else evaluation.load(args.data, target.table_inputs(args.model, args.data))
     with target.open_model(args.model, args.on, custom=custom) as runner:
         float_model = _float_model(args.float_model, runner.model) if args.float_model else None
         seen = None

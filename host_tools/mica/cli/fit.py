@@ -65,7 +65,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
             return decode(data), data, None
         except FormatError as e:
             raise e.at(args.model) from None
-    from mica.calibration import load_calibration
+    from mica.calibration import learnt_missing, load_calibration
     from mica.cli.pack import parse_shapes
     from mica.compiler import Compiled, compile_model
     from mica.importer import import_model
@@ -78,7 +78,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     calibration = None
     if args.calib:
         sizes = {name: imported.value(name).shape for name in imported.inputs}
-        calibration = load_calibration(args.calib, imported.inputs, sizes)
+        calibration = load_calibration(args.calib, imported.inputs, sizes, missing=learnt_missing(imported))
 
     def compiled_with(bits: Bits | None, graph: Graph | None = None) -> Compiled:
         return compile_model(

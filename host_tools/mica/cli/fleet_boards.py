@@ -248,7 +248,7 @@ def _terms(args: argparse.Namespace) -> Terms:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    data = evaluation.load(args.data).first(args.samples)
+    data = evaluation.load(args.data, target.table_inputs(args.model, args.data)).first(args.samples)
     with _open(args) as runner:
         result = eval_command.compare(data, runner, None)
     if args.json:
@@ -259,7 +259,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    x = decode(read_arrays(args.data), args.data)
+    x = decode(read_arrays(args.data, target.table_inputs(args.model, args.data)), args.data)
     with _open(args) as runner:
         shape = runner.model.tensors[runner.model.inputs[0]].dims
         size = int(np.prod(shape))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mica import sounds
+from mica import sounds, tables
 from mica.calibration import Pixels
 from mica.cli import chart, fleet_cut, outputs, ram, target, text, weights
 from mica.custom import CustomOps
@@ -139,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
-    from mica.calibration import load_calibration
+    from mica.calibration import learnt_missing, load_calibration
     from mica.compiler import compile_model
     from mica.importer import import_model, kinds, vocabulary
     from mica.pack import ties as pack_ties
@@ -169,7 +169,6 @@ def run(args: argparse.Namespace) -> int:
     bits = weights.parse(args, board)
     custom = target.custom_of(args)
     shapes = parse_shapes(args.shape)
-    data = evaluation.load(args.eval) if args.eval else None
     metadata = _metadata(args)
     calibration = None
     states = [] if args.state == ["none"] else [_tie(text) for text in args.state]
@@ -221,10 +220,14 @@ def run(args: argparse.Namespace) -> int:
     if args.frontend:
         front_end = _front_end(args.frontend, sizes, step is not None, bool(windows))
         sizes = {SAMPLES: front_end[1].input_shape}
+    asked = tables.Inputs(sizes, learnt_missing(imported))
+    if asked.missing:
+        metadata[evaluation.MISSING] = "NaN"
+    data = evaluation.load(args.eval, asked) if args.eval else None
     if args.calib:
         sound = heard or front_end
         rate = sound[1].rate if sound else 0
-        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate)
+        calibration = load_calibration(args.calib, list(sizes), sizes, _pixels(args), rate, asked.missing)
         if heard:
             calibration[heard[0]] = sounds.as_reals(calibration[heard[0]], heard[1].step)
         if front_end:

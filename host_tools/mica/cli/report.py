@@ -19,7 +19,7 @@ JSON_KEYS = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     parser.add_argument("-o", "--output", metavar="F.html", help="default: M.html beside the model")
-    parser.add_argument("--data", metavar="DATA.npz", help="labelled data: adds accuracy and the confusion matrix")
+    parser.add_argument("--data", metavar="DATA", help="labelled data: adds accuracy and the confusion matrix")
     parser.add_argument(
         "--board",
         metavar="B",
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output) if args.output else Path(args.model).with_suffix(".html")
     outputs.check("-o", output, [("the model", args.model), ("the data", args.data)])
     custom = target.custom_of(args)
-    data = evaluation.load(args.data) if args.data else None
+    data = evaluation.load(args.data, target.table_inputs(args.model, args.data)) if args.data else None
     blob = target.read_model(args.model)
     try:
         model = codec.decode(blob)

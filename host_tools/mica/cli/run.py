@@ -18,7 +18,7 @@ from mica.errors import MicaError
 from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
-from mica.run import pictures, sound
+from mica.run import evaluation, pictures, sound
 from mica.run.runner import Runner
 
 TOP = 5
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), sound (.wav), a picture (.png, .jpg, .bmp) or a folder of pictures; "
+        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav), a picture (.png, .jpg, .bmp) or a folder of pictures; "
         "several samples: see --sample",
     )
     target.add_on(parser)
@@ -42,7 +42,11 @@ def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     folder = Path(args.input).is_dir()
     seen = folder or pictures.is_picture(args.input)
-    arrays = {} if seen or sound.is_sound(args.input) else read_arrays(args.input)
+    arrays = (
+        {}
+        if seen or sound.is_sound(args.input)
+        else read_arrays(args.input, target.table_inputs(args.model, args.input))
+    )
     with target.open_model(args.model, args.on, custom=custom) as runner:
         if seen:
             given = pictures.input_of(runner.model, args.input)
@@ -132,7 +136,7 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
             one = x[k]
         else:
             raise MicaError(f"{where}: '{t.name}' wants {list(t.dims)}; the file holds {list(x.shape)}")
-        if not np.all(np.isfinite(one)):
+        if not np.all(np.isfinite(one) | (np.isnan(one) & (evaluation.MISSING in runner.model.metadata))):
             raise MicaError(f"{where}: sample {k} holds NaN or infinity")
         sample.append(one.reshape(t.dims))
     return sample
