@@ -3,7 +3,7 @@
     X.npz       an array for each input, by name; or `x`, with `scale` and `offset` (input = x * scale + offset)
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
-                or of PNG and JPEG pictures (needs Pillow), or of .wav files, in folders of their own too
+                or of PNG and JPEG pictures (needs Pillow), or of sound files (.wav, .flac, .ogg), in folders of their own too
     X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
@@ -125,7 +125,7 @@ def load_calibration(
     shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
     none. missing: whether the model has learnt missing values.
     """
-    if Path(path).is_dir() or _is_sound(Path(path)):
+    if Path(path).is_dir() or sounds.is_sound(path):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate)
     asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing)
     arrays = _with_length(read_arrays(path, asked), inputs)
@@ -142,9 +142,9 @@ def sample_files(path: str | Path) -> list[Path]:
     """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
     if not Path(path).is_dir():
         return [Path(path)]
-    endings = (".npy", ".npz", *tables.ENDINGS, sounds.ENDING, *pictures.ENDINGS)
+    endings = (".npy", ".npz", *tables.ENDINGS, *sounds.ENDINGS, *pictures.ENDINGS)
     found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in endings)
-    return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p) or pictures.is_picture(p))
+    return found or sorted(p for p in Path(path).glob("*/*") if sounds.is_sound(p) or pictures.is_picture(p))
 
 
 def holds_pictures(path: str | Path) -> bool:
@@ -152,8 +152,8 @@ def holds_pictures(path: str | Path) -> bool:
     return Path(path).is_dir() and any(pictures.is_picture(p) for p in sample_files(path))
 
 
-def _is_sound(path: Path) -> bool:
-    return path.suffix.lower() == sounds.ENDING
+def _kind(path: Path) -> str:
+    return "pictures" if pictures.is_picture(path) else "sound" if sounds.is_sound(path) else path.suffix.lower()
 
 
 def _load_folder(
@@ -161,16 +161,16 @@ def _load_folder(
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
-    kinds = {"pictures" if pictures.is_picture(p) else p.suffix.lower() for p in files}
+    kinds = {_kind(p) for p in files}
     if not files:
-        raise MicaError(f"{folder}: holds no .npy, .npz, .csv, .png, .jpeg or .wav files")
+        raise MicaError(f"{folder}: holds no .npy, .npz, .csv, .png, .jpeg, .wav, .flac or .ogg files")
     if len(kinds) > 1:
         raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
         raise MicaError(
             f"{folder}: the model has the inputs {', '.join(inputs)}", todo="expected .npz files that hold them all"
         )
-    if kinds == {sounds.ENDING}:
+    if kinds == {"sound"}:
         if not rate:
             raise MicaError(
                 f"{files[0]}: is sound, and the model takes features of it",

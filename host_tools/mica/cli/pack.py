@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calib",
         metavar="X.npz",
         help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
-        "or a folder of .npy, .npz, PNG, JPEG or .wav files",
+        "a table (.csv, .tsv), or a folder of .npy, .npz, .csv, pictures or sound files",
     )
     parser.add_argument(
         "--calib-method",

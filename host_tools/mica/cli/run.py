@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav), a picture (.png, .jpg, .bmp) or a folder of pictures; "
+        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav, .flac, .ogg), a picture (.png, .jpg, .bmp) or a folder of pictures; "
         "several samples: see --sample",
     )
     target.add_on(parser)

@@ -42,7 +42,7 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
 
 def is_sound(path: str | Path) -> bool:
     """By its ending."""
-    return Path(path).suffix.lower() == sounds.ENDING
+    return sounds.is_sound(path)
 
 
 def read(path: str | Path, model: ModelFile) -> dict[str, np.ndarray]:
@@ -52,10 +52,10 @@ def read(path: str | Path, model: ModelFile) -> dict[str, np.ndarray]:
 
 
 def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
-    """All .wav files of the folders in `folder` that are named as the model's labels. Raises MicaError."""
+    """All sound files of the folders in `folder` that are named as the model's labels. Raises MicaError."""
     given = input_of(model, str(folder))
     parts, y = [], []
-    for path, k in folders.labelled(folder, model, is_sound, ".wav files"):
+    for path, k in folders.labelled(folder, model, is_sound, "sound files (.wav, .flac, .ogg)"):
         parts.append(sounds.pieces(path, given.rate, given.samples))
         y += [k] * len(parts[-1])
     return Dataset(np.concatenate(parts).astype(np.float32) * np.float32(given.step), np.array(y, np.int64), "top1")
