@@ -3,7 +3,7 @@
     X.npz       an array for each input, by name; or `x`, with `scale` and `offset` (input = x * scale + offset)
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
-                or of PNG and JPEG pictures (needs Pillow), or of sound files (.wav, .flac, .ogg), in folders of their own too
+                or of pictures (needs Pillow), or of sound files (.wav, .flac, .ogg), in folders of their own too
     X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
@@ -27,6 +27,7 @@ from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS
+from mica.notes import note
 
 MADE_UP_SAMPLES = 16
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
@@ -73,10 +74,11 @@ def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> dict[s
 
 
 def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
-    """`x` of an evaluation or calibration file as float32: x * scale + offset where it says so."""
-    if "x" not in arrays:
+    """`x` of an evaluation or calibration file, or its only samples, as float32: x * scale + offset where it says so."""
+    samples = [name for name in arrays if name == "x"] or [name for name in arrays if name not in _BESIDE]
+    if len(samples) != 1:
         raise MicaError(f"{where}: has no array 'x' (it holds: {', '.join(arrays) or 'nothing'})")
-    y = numbers("x", arrays["x"], where)
+    y = numbers(samples[0], arrays[samples[0]], where)
     for name in ("scale", "offset"):
         if name in arrays:
             a = arrays[name]
@@ -86,6 +88,10 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
                 )
             y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
+
+
+# Arrays that files have beside their samples.
+_BESIDE = ("y", "scale", "offset", "metric", "window", "stride", "rate", "tokens", "lengths", "labels")
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -185,7 +191,11 @@ def _load_folder(
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         shape = tuple(shapes.get(inputs[0], ()))
-        return {inputs[0]: np.concatenate([_read_picture(p, shape, pixels) for p in files])}
+        return {
+            inputs[0]: np.concatenate(
+                [x for _, x in pictures.readable(files, lambda p: _read_picture(p, shape, pixels))]
+            )
+        }
     parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
     for path in files:
         for name, x in load_calibration(path, inputs, shapes).items():
@@ -243,8 +253,40 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
         return x.reshape(len(x), *shape)
     if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
         return x
+    if (moved := _channels_moved(x, shape)) is not None:
+        return moved
     expected = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
     raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}", todo=f"expected [{expected}]")
+
+
+def aligned(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Pictures, or one of them, with their channels where the model's input has them; anything else as it is."""
+    if (moved := _channels_moved(x, shape)) is None and x.ndim == 3:
+        moved = _channels_moved(x[None], shape)
+    return x if moved is None else moved
+
+
+def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Pictures [n, ...] whose channels are last where the model's are first, or the other way round, as [n, *shape]; None of others.
+
+    Also grey ones that leave the axis of their only channel out.
+    """
+    if len(shape) != 4 or shape[0] != 1:
+        return None
+    if (
+        x.ndim == 3
+        and 1 in (shape[1], shape[3])
+        and x.shape[1:] == tuple(np.delete(shape[1:], 0 if shape[1] == 1 else 2))
+    ):
+        return x.reshape(len(x), *shape)
+    for axes in ((0, 3, 1, 2), (0, 2, 3, 1)):
+        if x.ndim == 4 and tuple(x.shape[a] for a in axes[1:]) == shape[1:]:
+            note(
+                "samples",
+                f"{list(x.shape)} have their channels at the other end; they become [n, {', '.join(map(str, shape[1:]))}]",
+            )
+            return np.ascontiguousarray(x.transpose(axes)).reshape(len(x), *shape)
+    return None
 
 
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mica import pictures as picture_files
 from mica import sounds
-from mica.calibration import decode, read_arrays
+from mica.calibration import aligned, decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav, .flac, .ogg), a picture (.png, .jpg, .bmp) or a folder of pictures; "
+        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav, .flac, .ogg), a picture (.png, .jpg, .bmp, .gif, .webp, .tif) or a folder of pictures; "
         "several samples: see --sample",
     )
     target.add_on(parser)
@@ -51,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
         if seen:
             given = pictures.input_of(runner.model, args.input)
             paths = _pictures(Path(args.input), folder, args.sample)
-            samples = [[given.quantised(given.load(path))] for path in paths]
+            read = picture_files.readable(paths, given.load)
+            paths, samples = [path for path, _ in read], [[given.quantised(x)] for _, x in read]
         else:
             if sound.is_sound(args.input):
                 arrays = sound.read(args.input, runner.model)
@@ -128,6 +129,7 @@ def pick(runner: Runner, arrays: dict[str, np.ndarray], k: int, where: str) -> l
         else:
             raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
         size = int(np.prod(t.dims))
+        x = aligned(x, t.dims)
         if x.size == size and k == 0:
             one = x
         elif x.ndim and x.shape[0] and x.size == x.shape[0] * size:
