@@ -57,9 +57,10 @@ THINGS = {
 }
 MOVED = {"blind": ("blind", "blinds", "shutter"), "door": ("door",)}
 LEFT_OUT = ("fan garage", "light attic", "door office", "heater hall", "light 37", "heat 23")
-ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-).split()
+ONES = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen",
+    "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+]  # fmt: skip
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 ASKED = ("", "", "", "please ", "could you ", "can you ", "hey pico ", "i want you to ")
 ENDINGS = ("", "", "", " please", " now")

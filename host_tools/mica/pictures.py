@@ -76,8 +76,8 @@ def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[
             refused.append(e)
     if refused and not found:
         raise refused[0]
-    for e in refused:
-        note(paths[0].parent, f"left out: {e}")
+    for error in refused:
+        note(paths[0].parent, f"left out: {error}")
     return found
 
 

@@ -97,11 +97,13 @@ class Inputs:
 
 @dataclass(frozen=True)
 class _Column:
-    """name: of the header, else its number; kind: numbers, times, words, or nothing."""
+    """name: of the header, else its number; kind: numbers, times, words, or nothing; values: of the cells, NaN of a missing one, None of
+    what is no number."""
 
     name: str
     kind: str
     cells: list[str]
+    values: list[float | None]
 
 
 def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
@@ -112,22 +114,19 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     rows, delimiter = _rows(path, text)
     names, rows = _header(path, rows)
     commas = _decimal_commas(rows, delimiter)
-    columns = [
-        _Column(name, _kind([row[k] for _, row in rows], commas), [row[k] for _, row in rows])
-        for k, name in enumerate(names)
-    ]
+    columns = [_column(name, [row[k] for _, row in rows], commas) for k, name in enumerate(names)]
     places = [line for line, _ in rows]
     if len(inputs.shapes) > 1:
-        return _by_name(path, columns, places, commas, inputs)
+        return _by_name(path, columns, places, inputs)
     shape = next(iter(inputs.shapes.values()), ())
     chosen, label, left = _choose(path, columns, shape)
-    x = np.stack([_numbers(path, c, places, commas) for c in chosen], axis=1)
+    x = np.stack([_numbers(path, c, places) for c in chosen], axis=1)
     gone = _missing(path, x, chosen, places, inputs)
-    y = None if label is None else _labels(path, label, places, commas)
-    parts = [f"{len(rows)} rows of {', '.join(c.name for c in chosen)}"]
+    y = None if label is None else _labels(path, label, places)
+    parts = [f"{len(rows)} rows of {_listed(chosen)}"]
     parts += [f"{_between(delimiter)} between columns"] if delimiter != "," else []
     parts += ["decimal commas"] if commas else []
-    parts += [f"left out: {', '.join(c.name for c in left)}"] if left else []
+    parts += [f"left out: {_listed(left)}"] if left else []
     parts += [f"labels: {label.name}"] if label else []
     parts += gone
     x, y, done = _windows(path, x, y, shape)
@@ -140,9 +139,7 @@ def read(path: Path, inputs: Inputs) -> dict[str, np.ndarray]:
     return arrays
 
 
-def _by_name(
-    path: Path, columns: list[_Column], places: list[int], commas: bool, inputs: Inputs
-) -> dict[str, np.ndarray]:
+def _by_name(path: Path, columns: list[_Column], places: list[int], inputs: Inputs) -> dict[str, np.ndarray]:
     """A column for each input of one number: its array [rows, 1]. Raises MicaError."""
     named = {c.name: c for c in columns}
     if absent := [name for name in inputs.shapes if name not in named]:
@@ -150,7 +147,7 @@ def _by_name(
             f"{path}: has no column '{absent[0]}'", todo=f"the model has the inputs {', '.join(inputs.shapes)}"
         )
     chosen = [named[name] for name in inputs.shapes]
-    x = np.stack([_numbers(path, c, places, commas) for c in chosen], axis=1)
+    x = np.stack([_numbers(path, c, places) for c in chosen], axis=1)
     note(path, "; ".join([f"{len(x)} rows of {', '.join(inputs.shapes)}", *_missing(path, x, chosen, places, inputs)]))
     return {c.name: x[:, k, None] for k, c in enumerate(chosen)}
 
@@ -224,6 +221,8 @@ def _decimal_commas(rows: list[tuple[int, list[str]]], delimiter: str) -> bool:
 
 def _number(cell: str, commas: bool) -> float | None:
     """NaN of a missing one, None of what is no number."""
+    if cell.isdecimal() and len(cell) < 16:  # most pixels and labels
+        return float(cell)
     if cell.lower() in _MISSING:
         return math.nan
     if cell.lower() in _WORDS:
@@ -234,15 +233,18 @@ def _number(cell: str, commas: bool) -> float | None:
     return value if value is None or abs(value) <= np.finfo(np.float32).max else None
 
 
-def _kind(cells: list[str], commas: bool) -> str:
-    filled = [c for c in cells if c.lower() not in _MISSING]
+def _column(name: str, cells: list[str], commas: bool) -> _Column:
+    values = [_number(c, commas) for c in cells]
+    filled = [(c, v) for c, v in zip(cells, values, strict=True) if v is None or not math.isnan(v)]
     if not filled:
-        return "nothing"
-    if all(_number(c, commas) is not None for c in filled):
-        return "numbers"
-    if all(_TIME.fullmatch(c) for c in filled):
-        return "times"
-    return "numbers" if any(_number(c, commas) is not None or _LIKE.fullmatch(c) for c in filled) else "words"
+        kind = "nothing"
+    elif all(v is None and _TIME.fullmatch(c) for c, v in filled):
+        kind = "times"
+    elif any(v is not None or _LIKE.fullmatch(c) for c, v in filled):
+        kind = "numbers"
+    else:
+        kind = "words"
+    return _Column(name, kind, cells, values)
 
 
 def _choose(
@@ -264,7 +266,7 @@ def _choose(
     if not kept or (fits and len(kept) not in fits):
         expected = " or ".join(str(n) for n in sorted(fits)) or "some"
         raise MicaError(
-            f"{path}: has {len(kept)} columns of numbers ({', '.join(c.name for c in kept)})",
+            f"{path}: has {len(kept)} columns of numbers ({_listed(kept)})",
             todo=f"the model takes {expected}; leave the others out, and name that of labels label or y",
         )
     return kept, label, [c for c in columns if c not in kept and c is not label]
@@ -278,30 +280,31 @@ def _counts(shape: Sequence[int]) -> set[int]:
     return {math.prod(sizes), *sizes} if len(sizes) == 2 else {math.prod(sizes)} if shape else set()
 
 
-def _numbers(path: Path, column: _Column, places: list[int], commas: bool) -> np.ndarray:
+def _numbers(path: Path, column: _Column, places: list[int]) -> np.ndarray:
     """float32 [rows]. Raises MicaError."""
-    values = np.empty(len(places), np.float32)
-    for k, cell in enumerate(column.cells):
-        value = _number(cell, commas)
-        if value is None:
-            raise MicaError(
-                f"{path}, row {places[k]}, column '{column.name}': '{cell[:40]}' is not a number",
-                todo=f"expected one such as {'2,5' if commas else '2.5'}, of float32's range",
-            )
-        values[k] = value
-    return values
+    if None in column.values:
+        k = column.values.index(None)
+        raise MicaError(
+            f"{path}, row {places[k]}, column '{column.name}': '{column.cells[k][:40]}' is not a number",
+            todo="expected one such as 2.5, of float32's range, with the same decimals as all others",
+        )
+    return np.array(column.values, np.float32)
 
 
-def _labels(path: Path, column: _Column, places: list[int], commas: bool) -> np.ndarray:
+def _labels(path: Path, column: _Column, places: list[int]) -> np.ndarray:
     """int64, float32 or text [rows]. Raises MicaError."""
-    for k, cell in enumerate(column.cells):
-        if cell.lower() in _MISSING:
-            raise MicaError(f"{path}, row {places[k]}, column '{column.name}': the label is missing")
-    found = [_number(c, commas) for c in column.cells]
-    if any(v is None for v in found):
+    if bad := [k for k, v in enumerate(column.values) if v is not None and math.isnan(v)]:
+        raise MicaError(f"{path}, row {places[bad[0]]}, column '{column.name}': the label is missing")
+    if None in column.values:
         return np.array(column.cells)
-    y = np.array(found, np.float64)
+    y = np.array(column.values, np.float64)
     return y.astype(np.int64) if np.array_equal(y, np.rint(y)) else y.astype(np.float32)
+
+
+def _listed(columns: list[_Column]) -> str:
+    """Names, of many the first and the last."""
+    names = [c.name for c in columns]
+    return ", ".join(names) if len(names) <= 12 else f"{names[0]}, {names[1]} ... {names[-1]} ({len(names)} columns)"
 
 
 def _windows(
