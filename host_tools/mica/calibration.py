@@ -3,7 +3,8 @@
     X.npz       an array for each input, by name; or `x`, with `scale` and `offset` (input = x * scale + offset)
     X.npy       samples of the only input
     a folder    of .npy files (a sample each, or several) of the only input, or of .npz files with all inputs,
-                or of PNG and JPEG pictures (needs Pillow), or of .wav files, in folders of their own too
+                or of pictures (needs Pillow), or of sound files (.wav, .flac, .ogg), in folders of their own too
+    X.csv       a table (also .tsv) with a row for each sample of the only input, or for each row of its windows: see tables.py
     X.wav       sound for a model that takes samples of it, cut into as many pieces as there are
 
 Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA) and its layout, NHWC or NCHW, as frames of a
@@ -21,11 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import array_files, pictures, sounds
+from mica import array_files, pictures, sounds, tables
 from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS
+from mica.notes import note
 
 MADE_UP_SAMPLES = 16
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
@@ -50,9 +52,11 @@ class Pixels:
                 raise MicaError(f"pixel {name}: {len(numbers_)} numbers for {channels} channels")
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """Arrays of an .npz file, or {"x": array} of an .npy file. Raises MicaError."""
+def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> dict[str, np.ndarray]:
+    """Arrays of an .npz file, of a table, or {"x": array} of an .npy file. inputs: of the model, for tables. Raises MicaError."""
     path = Path(path)
+    if tables.is_table(path):
+        return tables.read(path, inputs or tables.Inputs())
     if not path.exists():
         raise MicaError(f"{path}: no such file")
     arrays: dict[str, np.ndarray] = {}
@@ -81,10 +85,11 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 
 def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
-    """`x` of an evaluation or calibration file as float32: x * scale + offset where it says so."""
-    if "x" not in arrays:
+    """`x` of an evaluation or calibration file, or its only samples, as float32: x * scale + offset where it says so."""
+    samples = [name for name in arrays if name == "x"] or [name for name in arrays if name not in _BESIDE]
+    if len(samples) != 1:
         raise MicaError(f"{where}: has no array 'x' (it holds: {', '.join(arrays) or 'nothing'})")
-    y = numbers("x", arrays["x"], where)
+    y = numbers(samples[0], arrays[samples[0]], where)
     for name in ("scale", "offset"):
         if name in arrays:
             a = arrays[name]
@@ -94,6 +99,10 @@ def decode(arrays: Mapping[str, np.ndarray], where: str = "data") -> np.ndarray:
                 )
             y = y * np.float32(a) if name == "scale" else y + np.float32(a)
     return np.asarray(y, np.float32)
+
+
+# Arrays that files have beside their samples.
+_BESIDE = ("y", "scale", "offset", "metric", "window", "stride", "rate", "tokens", "lengths", "labels")
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -127,15 +136,17 @@ def load_calibration(
     pixels: Pixels | None = None,
     rate: int = 0,
     say: Callable[[str], None] = lambda line: None,
+    missing: bool = False,
 ) -> dict[str, np.ndarray]:
     """Calibration arrays by input name: an array named as the input, or `x` for a model with one input.
 
-    shapes: of the inputs, with their batch of 1; needed for folders. rate: samples a second of sound, 0 for a model that takes none.
-    say: is told of recordings that were padded.
+    shapes: of the inputs, with their batch of 1; needed for folders and tables. rate: samples a second of sound, 0 for a model that takes
+    none. say: is told of recordings that were padded. missing: whether the model has learnt missing values.
     """
-    if Path(path).is_dir() or _is_sound(Path(path)):
+    if Path(path).is_dir() or sounds.is_sound(path):
         return _load_folder(Path(path), inputs, shapes or {}, pixels or Pixels(), rate, say)
-    arrays = _with_length(read_arrays(path), inputs)
+    asked = tables.Inputs({name: shapes[name] for name in inputs} if shapes else {}, missing)
+    arrays = _with_length(read_arrays(path, asked), inputs)
     if inputs != ["x"] and all(name in arrays for name in inputs):  # an input called x has scale and offset, too
         return {name: numbers(name, arrays[name], str(path)) for name in inputs}
     if len(inputs) == 1:
@@ -149,9 +160,9 @@ def sample_files(path: str | Path) -> list[Path]:
     """The files that load_calibration reads: of a folder those that hold samples, in order of their names."""
     if not Path(path).is_dir():
         return [Path(path)]
-    endings = (".npy", ".npz", sounds.ENDING, *pictures.ENDINGS)
+    endings = (".npy", ".npz", *tables.ENDINGS, *sounds.ENDINGS, *pictures.ENDINGS)
     found = sorted(p for p in Path(path).iterdir() if p.suffix.lower() in endings)
-    return found or sorted(p for p in Path(path).glob("*/*") if _is_sound(p) or pictures.is_picture(p))
+    return found or sorted(p for p in Path(path).glob("*/*") if sounds.is_sound(p) or pictures.is_picture(p))
 
 
 def holds_pictures(path: str | Path) -> bool:
@@ -159,8 +170,8 @@ def holds_pictures(path: str | Path) -> bool:
     return Path(path).is_dir() and any(pictures.is_picture(p) for p in sample_files(path))
 
 
-def _is_sound(path: Path) -> bool:
-    return path.suffix.lower() == sounds.ENDING
+def _kind(path: Path) -> str:
+    return "pictures" if pictures.is_picture(path) else "sound" if sounds.is_sound(path) else path.suffix.lower()
 
 
 def _load_folder(
@@ -173,16 +184,16 @@ def _load_folder(
 ) -> dict[str, np.ndarray]:
     """All samples of a folder's files, in order of their names."""
     files = sample_files(folder)
-    kinds = {"pictures" if pictures.is_picture(p) else p.suffix.lower() for p in files}
+    kinds = {_kind(p) for p in files}
     if not files:
-        raise MicaError(f"{folder}: holds no .npy, .npz, .png, .jpeg or .wav files")
+        raise MicaError(f"{folder}: holds no .npy, .npz, .csv, .png, .jpeg, .wav, .flac or .ogg files")
     if len(kinds) > 1:
         raise MicaError(f"{folder}: holds {' and '.join(sorted(kinds))}", todo="expected one kind of samples")
     if kinds != {".npz"} and len(inputs) != 1:
         raise MicaError(
             f"{folder}: the model has the inputs {', '.join(inputs)}", todo="expected .npz files that hold them all"
         )
-    if kinds == {sounds.ENDING}:
+    if kinds == {"sound"}:
         if not rate:
             raise MicaError(
                 f"{files[0]}: is sound, and the model takes features of it",
@@ -199,10 +210,14 @@ def _load_folder(
         return {inputs[0]: np.concatenate([sounds.pieces(p, rate, n) for p in files]).reshape(-1, *shapes[inputs[0]])}
     if kinds == {"pictures"}:
         shape = tuple(shapes.get(inputs[0], ()))
-        return {inputs[0]: np.concatenate([_read_picture(p, shape, pixels) for p in files])}
+        return {
+            inputs[0]: np.concatenate(
+                [x for _, x in pictures.readable(files, lambda p: _read_picture(p, shape, pixels))]
+            )
+        }
     parts: dict[str, list[np.ndarray]] = {name: [] for name in inputs}
     for path in files:
-        for name, x in load_calibration(path, inputs).items():
+        for name, x in load_calibration(path, inputs, shapes).items():
             shape = tuple(shapes.get(name, x.shape))
             single = x.shape in (shape, shape[1:])
             parts[name].append(fit(name, x.reshape(1, *shape) if single else x, shape, f"{path}: "))
@@ -222,6 +237,11 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
     y = pictures.resized(path, colours, height, width)
     x = y * np.asarray(pixels.scale, np.float32) + np.asarray(pixels.offset, np.float32)
     return np.ascontiguousarray(x.transpose(2, 0, 1) if planes else x).reshape(1, *shape[1:])
+
+
+def learnt_missing(g: Graph) -> bool:
+    """An imported model with a value for missing features, or with trees that know where they go."""
+    return any(n.op == "Imputer" or ("forest" in n.attrs and bool(n.attrs["forest"].missing.any())) for n in g.nodes)
 
 
 def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:
@@ -252,8 +272,40 @@ def fit(name: str, x: np.ndarray, shape: tuple[int, ...], where: str = "") -> np
         return x.reshape(len(x), *shape)
     if x.ndim == len(shape) + 1 and x.shape[1:] == shape:
         return x
+    if (moved := _channels_moved(x, shape)) is not None:
+        return moved
     expected = ", ".join(["n", *(str(d) for d in (shape[1:] if shape[:1] == (1,) else shape))])
     raise MicaError(f"{where}input '{name}': samples have shape {list(x.shape)}", todo=f"expected [{expected}]")
+
+
+def aligned(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Pictures, or one of them, with their channels where the model's input has them; anything else as it is."""
+    if (moved := _channels_moved(x, shape)) is None and x.ndim == 3:
+        moved = _channels_moved(x[None], shape)
+    return x if moved is None else moved
+
+
+def _channels_moved(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    """Pictures [n, ...] whose channels are last where the model's are first, or the other way round, as [n, *shape]; None of others.
+
+    Also grey ones that leave the axis of their only channel out.
+    """
+    if len(shape) != 4 or shape[0] != 1:
+        return None
+    if (
+        x.ndim == 3
+        and 1 in (shape[1], shape[3])
+        and x.shape[1:] == tuple(np.delete(shape[1:], 0 if shape[1] == 1 else 2))
+    ):
+        return x.reshape(len(x), *shape)
+    for axes in ((0, 3, 1, 2), (0, 2, 3, 1)):
+        if x.ndim == 4 and tuple(x.shape[a] for a in axes[1:]) == shape[1:]:
+            note(
+                "samples",
+                f"{list(x.shape)} have their channels at the other end; they become [n, {', '.join(map(str, shape[1:]))}]",
+            )
+            return np.ascontiguousarray(x.transpose(axes)).reshape(len(x), *shape)
+    return None
 
 
 def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:

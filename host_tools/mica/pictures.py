@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +11,10 @@ import numpy as np
 from mica import engine
 from mica.errors import MicaError
 from mica.format.pictures import FRACTION, Wanted
+from mica.notes import note
 
-ENDINGS = (".png", ".jpg", ".jpeg", ".bmp")
+ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
+MOST_PIXELS = 1 << 26  # of a file; each takes 4 bytes and more while it is decoded
 # A byte p becomes p - 128.
 _AS_IT_IS = (1 << FRACTION, -128 << FRACTION)
 
@@ -43,23 +47,90 @@ def decoded(path: str | Path) -> np.ndarray:
 
 def resized(path: str | Path, colours: str, height: int, width: int) -> np.ndarray:
     """uint8 [height, width, channels] of a file; colours: grey, rgb, bgr, or rgba. Raises MicaError."""
-    whole = decoded(path)
-    if colours == "rgba":
-        return np.concatenate(
-            [_made(path, whole[..., :3], "rgb", height, width), _alpha(path, whole, height, width)], axis=2
-        )
-    return _made(path, whole[..., :3], colours, height, width)
-
-
-def _alpha(path: str | Path, whole: np.ndarray, height: int, width: int) -> np.ndarray:
-    return _made(path, whole[..., 3:], "grey", height, width)
-
-
-def _made(path: str | Path, pixels: np.ndarray, colours: str, height: int, width: int) -> np.ndarray:
-    wanted = Wanted(colours, width, height, False, (_AS_IT_IS,) * (1 if colours == "grey" else 3))
-    try:
-        frame = wanted.frame(pixels.shape[1], pixels.shape[0], "grey" if pixels.shape[2] == 1 else "rgb888")
+    (w, h), turn = _header(path)
+    try:  # before it is decoded
+        _wanted("rgb", height, width).frame(w, h, "rgb888")
     except MicaError as e:
         raise e.at(str(path)) from None
+    whole = decoded(path)
+    if turn != 1:
+        whole = np.ascontiguousarray(_upright(whole, turn))
+        note(path, "turned upright, as its EXIF says")
+    rgb, alpha = whole[..., :3], whole[..., 3:]
+    if colours == "rgba":
+        rgb = np.where(alpha == 0, np.uint8(0), rgb)  # what nobody sees
+        return np.concatenate([_made(rgb, "rgb", height, width), _made(alpha, "grey", height, width)], axis=2)
+    if alpha.min() < 255:
+        rgb = ((rgb * alpha.astype(np.uint32) + 255 * (255 - alpha.astype(np.uint32)) + 127) // 255).astype(np.uint8)
+        note(path, "transparent pixels become white")
+    return _made(rgb, colours, height, width)
+
+
+def readable(paths: Sequence[Path], read: Callable[[Path], np.ndarray]) -> list[tuple[Path, np.ndarray]]:
+    """What `read` gives of the pictures of a folder; those that it refuses are named and left out. Raises MicaError where it refuses all."""
+    found, refused = [], []
+    for path in paths:
+        try:
+            found.append((path, read(path)))
+        except MicaError as e:
+            refused.append(e)
+    if refused and not found:
+        raise refused[0]
+    for error in refused:
+        note(paths[0].parent, f"left out: {error}")
+    return found
+
+
+def _header(path: str | Path) -> tuple[tuple[int, int], int]:
+    """Width and height, upright, and the orientation that EXIF says, 1 to 8: before anything is decoded. Raises MicaError."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return (1, 1), 1  # `decoded` says so, and what is wrong with a file
+    try:
+        with warnings.catch_warnings(action="ignore"), Image.open(path) as picture:
+            w, h = picture.size
+            _require_small(path, w, h)
+            in_info = (
+                picture.format != "PNG" or "exif" in picture.info
+            )  # else Pillow decodes it to look behind the pixels
+            turn = int(picture.getexif().get(_ORIENTATION, 1)) if in_info else 1
+            if (frames := getattr(picture, "n_frames", 1)) > 1:
+                note(path, f"the first of its {frames} pictures")
+    except Image.DecompressionBombError:
+        raise MicaError(
+            f"{path}: has too many pixels", todo=f"expected at most {MOST_PIXELS:,}: make it smaller"
+        ) from None
+    except (OSError, ValueError, SyntaxError):
+        return (1, 1), 1
+    return (h, w) if 4 < turn <= 8 else (w, h), turn if 1 <= turn <= 8 else 1
+
+
+def _require_small(path: str | Path, w: int, h: int) -> None:
+    """Raises MicaError where a file has too many pixels to be decoded."""
+    if w * h > MOST_PIXELS:
+        raise MicaError(
+            f"{path}: has {w} x {h} pixels, {w * h:,}", todo=f"expected at most {MOST_PIXELS:,}: make it smaller"
+        )
+
+
+_ORIENTATION = 0x0112  # EXIF
+
+
+def _upright(pixels: np.ndarray, turn: int) -> np.ndarray:
+    """Pixels [height, width, ...] as a person sees them; turn: 2 to 8, of EXIF 2.3, 4.6.4 A: where row 0 and column 0 are."""
+    if turn > 4:
+        pixels = pixels.swapaxes(0, 1)
+    rows, columns = {2: (1, -1), 3: (-1, -1), 4: (-1, 1), 5: (1, 1), 6: (1, -1), 7: (-1, -1), 8: (-1, 1)}[turn]
+    return pixels[::rows, ::columns]
+
+
+def _wanted(colours: str, height: int, width: int) -> Wanted:
+    return Wanted(colours, width, height, False, (_AS_IT_IS,) * (1 if colours == "grey" else 3))
+
+
+def _made(pixels: np.ndarray, colours: str, height: int, width: int) -> np.ndarray:
+    wanted = _wanted(colours, height, width)
+    frame = wanted.frame(pixels.shape[1], pixels.shape[0], "grey" if pixels.shape[2] == 1 else "rgb888")
     made = engine.see(frame, np.ascontiguousarray(pixels).tobytes(), wanted.table)
     return np.asarray(made.astype(np.int16) + 128, np.uint8)

@@ -1,54 +1,118 @@
-"""Sound files: .wav of one channel and 16 bits, by the standard library."""
+"""Sound files as int16 samples of one channel: .wav, .flac and .ogg by the packages soundfile and soxr, plain .wav without them."""
 
 from __future__ import annotations
 
+import io
+import struct
 import wave
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from mica.errors import MicaError
+from mica.notes import note
 
 ENDING = ".wav"
-LONGEST = 1 << 28  # bytes: some two hours
+ENDINGS = (ENDING, ".wave", ".flac", ".ogg")
+LONGEST = 1 << 28  # bytes of int16: some two hours
 MOST_REAL = 2.0  # of sound from -1 to 1, which resampling may leave a little
+INSTALL = "pip install 'mica[sound]' reads it"
+
+
+def is_sound(path: str | Path) -> bool:
+    """By its ending."""
+    return Path(path).suffix.lower() in ENDINGS
 
 
 def read(path: str | Path, rate: int) -> np.ndarray:
-    """int16 [n], n > 0. Raises MicaError where the file is something else than one channel of 16 bits at `rate` samples a second."""
+    """int16 [n], n > 0, of one channel at `rate` samples a second: the mean of several channels, resampled. Raises MicaError."""
     return _read(Path(path), rate)[0]
 
 
 def read_any(path: str | Path) -> tuple[np.ndarray, int]:
-    """The same, of any number of samples a second, and that number."""
+    """The same at the file's own rate, and that rate."""
     return _read(Path(path), None)
 
 
 def _read(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
-    expected = "expected one channel, 16 bits" + (f", {rate} Hz" if rate else "")
+    if not path.is_file():
+        raise MicaError(f"{path}: no such file")
     try:
-        with wave.open(str(path), "rb") as file:
-            channels, width, found, n = file.getparams()[:4]
-            if channels * width * n > LONGEST:
+        import soundfile
+    except ImportError:
+        return _read_plain(path, rate)
+    try:
+        with _opened(path) as data, soundfile.SoundFile(data) as file:
+            found, channels = file.samplerate, file.channels
+            if file.frames * channels * 2 > LONGEST:
                 raise MicaError(
-                    f"{path}: claims {channels * width * n:,} bytes of sound", todo="cut it into shorter files"
+                    f"{path}: holds {file.frames:,} samples of {channels} channels", todo="cut it into shorter files"
                 )
-            data = file.readframes(n)
-    except FileNotFoundError:
-        raise MicaError(f"{path}: no such file") from None
-    except (wave.Error, EOFError, OSError) as e:
-        raise MicaError(f"{path}: cannot be read as a .wav file: {e or 'it ends too early'}", todo=expected) from None
-    if channels != 1:
-        raise MicaError(f"{path}: has {channels} channels", todo=f"{expected}; keep one: sox IN.wav OUT.wav remix 1")
-    if width != 2:
-        raise MicaError(f"{path}: has samples of {8 * width} bits", todo=f"{expected}: sox IN.wav -b 16 OUT.wav")
-    if rate is not None and found != rate:
-        raise MicaError(f"{path}: has {found} samples a second", todo=f"{expected}: sox IN.wav -r {rate} OUT.wav")
-    samples = np.frombuffer(data[: len(data) & -2], "<i2")
-    if len(samples) == 0:
+            x = file.read(dtype="int16" if file.subtype in _OF_16_BITS else "float64", always_2d=True)
+    except (soundfile.SoundFileError, OSError) as e:
+        raise MicaError(f"{path}: cannot be read as a sound file: {e}", todo="expected .wav, .flac or .ogg") from None
+    if len(x) == 0:
         raise MicaError(f"{path}: holds no samples", todo="record it again")
-    return samples, found
+    if x.dtype == np.int16 and channels == 1 and found == (rate or found):
+        return x[:, 0], found
+    most = float(np.abs(x).max()) if x.dtype != np.int16 else 0.0
+    if not most <= MOST_REAL:
+        raise MicaError(f"{path}: holds numbers of up to {most:.4g}", todo="expected floats from -1 to 1")
+    mixed = (x / 32768 if x.dtype == np.int16 else x).mean(axis=1)
+    done = [f"the mean of its {channels} channels"] if channels > 1 else []
+    if rate is not None and found != rate:
+        mixed = _resampled(path, mixed, found, rate)
+        done.append(f"resampled from {found:,} to {rate:,} Hz")
+    if done:
+        note(path, ", ".join(done))
+    return np.clip(np.rint(mixed * 32768), -(2**15), 2**15 - 1).astype(np.int16), rate or found
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A sound file; of a .wav that a pipe left with lengths of 0 a copy whose lengths are those of a stream."""
+    file = path.open("rb")
+    head, at = file.read(1 << 12), 12
+    while head[:4] == b"RIFF" and at + 8 < len(head) and head[at : at + 4] != b"data":
+        at += 8 + (int.from_bytes(head[at + 4 : at + 8], "little") + 1 & -2)
+    file.seek(0)
+    if head[:4] != b"RIFF" or at + 8 >= len(head) or (any(head[4:8]) and any(head[at + 4 : at + 8])):
+        return file
+    with file:
+        data = bytearray(file.read(LONGEST))
+    struct.pack_into("<I", data, 4, 2**32 - 1)
+    struct.pack_into("<I", data, at + 4, int.from_bytes(data[at + 4 : at + 8], "little") or 2**32 - 1)
+    return io.BytesIO(data)
+
+
+_OF_16_BITS = ("PCM_16", "PCM_S8", "PCM_U8", "ULAW", "ALAW")  # and fewer: libsndfile makes int16 of them without loss
+
+
+def _resampled(path: Path, x: np.ndarray, found: int, rate: int) -> np.ndarray:
+    try:
+        import soxr
+    except ImportError:
+        raise MicaError(f"{path}: has {found} samples a second; the model takes {rate}", todo=INSTALL) from None
+    return np.asarray(soxr.resample(x, found, rate))
+
+
+def _read_plain(path: Path, rate: int | None) -> tuple[np.ndarray, int]:
+    """Of one channel, 16 bits and that rate, by the standard library. Raises MicaError."""
+    expected = f"expected one channel, 16 bits{f', {rate} Hz' if rate else ''}: {INSTALL}"
+    try:
+        with _opened(path) as source, wave.open(source, "rb") as file:
+            channels, width, found = file.getparams()[:3]
+            data = file.readframes(path.stat().st_size // (channels * width))  # a pipe leaves no length
+    except (wave.Error, EOFError, OSError) as e:
+        raise MicaError(
+            f"{path}: cannot be read as a plain .wav file: {e or 'it ends too early'}", todo=expected
+        ) from None
+    if channels != 1 or width != 2 or found != (rate or found):
+        raise MicaError(f"{path}: has {channels} channels of {8 * width} bits, {found} Hz", todo=expected)
+    if len(data) < 2:
+        raise MicaError(f"{path}: holds no samples", todo="record it again")
+    return np.frombuffer(data[: len(data) & -2], "<i2"), found
 
 
 def clipped(samples: np.ndarray) -> str:

@@ -18,16 +18,29 @@ for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [390, "ligh
     if (picture && width === 1280 && colorScheme === "light") {
         await page.screenshot({ path: picture });
     }
+    const regions = [];
+    for (const region of await page.locator("[role=region]").all()) {
+        const hint = () => region.evaluate((e) => {
+            const p = e.querySelector(".hint"), style = getComputedStyle(p), box = p.getBoundingClientRect();
+            return style.display !== "none" && style.visibility === "visible" && box.left >= 0 && box.right <= innerWidth;
+        });
+        const before = await hint();
+        const wide = await region.evaluate((e) => { const wide = e.scrollWidth - e.clientWidth; e.scrollLeft = wide; return wide > 1; });
+        await page.waitForTimeout(50);
+        regions.push({ name: await region.getAttribute("aria-label"), wide, hints: [before, await hint()] });
+        await region.evaluate((e) => { e.scrollLeft = 0; });
+    }
+    const arena = (await page.locator("[aria-label=arena]").first().screenshot()).toString("base64");
     const focused = [];
     for (let k = 0; k < 12; ++k) {
         await page.keyboard.press("Tab");
         focused.push(await page.evaluate(() => document.activeElement.getAttribute("aria-label") || document.activeElement.textContent));
     }
-    seen.push(await page.evaluate(([errors, requests, focused, width, colorScheme]) => {
+    seen.push(await page.evaluate(([errors, requests, focused, width, colorScheme, regions, arena]) => {
         const style = getComputedStyle(document.body);
         const luminance = (color) => color.match(/\d+/g).slice(0, 3).reduce((sum, x) => sum + Number(x), 0) / 765;
         return {
-            width, colorScheme, errors, requests, focused,
+            width, colorScheme, errors, requests, focused, regions, arena,
             title: document.title,
             back: luminance(style.backgroundColor), ink: luminance(style.color),
             overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
@@ -35,7 +48,7 @@ for (const [width, colorScheme] of [[1280, "light"], [1280, "dark"], [390, "ligh
             unnamed: [...document.querySelectorAll("[role=region], [role=img]")].filter((e) => !e.getAttribute("aria-label")).length,
             facts: JSON.parse(document.getElementById("facts").textContent),
         };
-    }, [errors, requests, focused, width, colorScheme]));
+    }, [errors, requests, focused, width, colorScheme, regions, arena]));
     await context.close();
 }
 await browser.close();

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import shutil
 import subprocess
@@ -10,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import npm_packages
+import numpy as np
 import pytest
+from PIL import Image
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -41,6 +45,13 @@ def check(page: Path, tmp_path: Path) -> None:
         assert view["overflow"] <= 0, "a page that has to be pushed sideways"
         assert view["unnamed"] == 0 and {"layers", "arena", "graph"} <= set(view["focused"])
         light = view["colorScheme"] == "light"
+        pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(view["arena"]))).convert("L"), float) / 255
+        assert (np.median(pixels) > 0.8) if light else (np.median(pixels) < 0.2), "the picture of the memory"
+        assert pixels.std() > 0.05, "nothing to see in it"
+        narrow = view["width"] == 390
+        for region in view["regions"]:  # a hint while there is more to the right, on a phone
+            assert region["hints"] == [narrow and region["wide"], False], region
+        assert not narrow or [r["wide"] for r in view["regions"] if r["name"] == "layers"] == [True]
         assert (view["back"] > 0.8 and view["ink"] < 0.3) if light else (view["back"] < 0.2 and view["ink"] > 0.7)
 
 

@@ -292,8 +292,6 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
     """Before anything is started, in one line that says what to do."""
     quiet = sound // 2
     files = {
-        "stereo.wav": write_wav(tmp_path / "stereo.wav", quiet, channels=2),
-        "bytes.wav": write_wav(tmp_path / "bytes.wav", quiet, width=1),
         "slow.wav": write_wav(tmp_path / "slow.wav", quiet, rate=100),
         "empty.wav": write_wav(tmp_path / "empty.wav", quiet[:0]),
         "loud.wav": write_wav(tmp_path / "loud.wav", np.full(99, 32767, np.int16)),
@@ -303,12 +301,10 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], sound: np.n
     }
     files["half.wav"].write_bytes(files["good.wav"].read_bytes()[:20])
     for words, said in {
-        "stereo.wav": "has 2 channels; expected one channel, 16 bits; keep one: sox",
-        "bytes.wav": "has samples of 8 bits; expected one channel, 16 bits: sox",
         "slow.wav": "has 100 samples a second; a microphone has 1000 to 96000",
         "empty.wav": "holds no samples; record it again",
         "loud.wav": "100.00% of its samples are clipped; record with less gain",
-        "half.wav": "cannot be read as a .wav file",
+        "half.wav": "cannot be read as a sound file",
         "none.wav": "no such file",
         "good.wav,sck=30,ws=31,sd=32": "sck=30: a Pico has pins 0 to 29",
         "good.wav,sck=16,ws=17,sd=16": "one pin for two wires",

@@ -249,7 +249,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.n
         ("--imu", str(wav), "not an .npz or .npy file"),
         ("--imu", str(tmp_path / "none.npz"), "no such file"),
         ("--adc", f"{wav},pin=5", "pin=5; expected 26, 27 or 28"),
-        ("--adc", str(good), "cannot be read as a .wav file"),
+        ("--adc", str(good), "cannot be read as a sound file"),
     ):
         assert main(["emu", "RPI_PICO@emu", option, words]) == 1
         error = capsys.readouterr().err

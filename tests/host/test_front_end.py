@@ -156,15 +156,12 @@ def test_values_refused(text: str, said: str) -> None:
 
 
 def test_wav_files(tmp_path: Path) -> None:
-    """What cannot be used says what to change."""
+    """What cannot be used says what to change. Other kinds: test_sound_files.py."""
     x = np.arange(-50, 50)
     np.testing.assert_array_equal(sounds.read(write_wav(tmp_path / "good.wav", x), 16000), x)
     (tmp_path / "cut.wav").write_bytes((tmp_path / "good.wav").read_bytes()[:20])
     (tmp_path / "text.wav").write_text("no sound")
     for path, said in (
-        (write_wav(tmp_path / "stereo.wav", x, channels=2), "has 2 channels"),
-        (write_wav(tmp_path / "rate.wav", x, rate=8000), "has 8000 samples a second"),
-        (write_wav(tmp_path / "bits.wav", x + 50, width=1), "samples of 8 bits"),
         (write_wav(tmp_path / "empty.wav", x[:0]), "holds no samples"),
         (tmp_path / "cut.wav", "cannot be read"),
         (tmp_path / "text.wav", "cannot be read"),
@@ -205,11 +202,7 @@ def test_commands(recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     np.testing.assert_allclose(values, exact.reshape(-1), atol=0.03)
     (data.parent / "none").mkdir()
     for args, said in (
-        (
-            ["run", str(packed), str(write_wav(recordings / "fast.wav", np.ones(1600), rate=44100))],
-            "sox IN.wav -r 16000",
-        ),
-        (["eval", str(packed), str(data.parent / "none")], "holds no .wav files"),
+        (["eval", str(packed), str(data.parent / "none")], "holds no sound files"),
         (
             ["eval", str(packed), str(write_wav(recordings / "other/loud/1.wav", np.ones(1600)).parents[1])],
             "'loud' is none",

@@ -14,7 +14,7 @@ PACKAGE = ROOT / "host_tools" / "mica"
 RUNTIME = ROOT / "firmware" / "mica"
 
 # Everybody may: errors, where files lie, and switches for who works on mica.
-LEAVES = {"errors", "resources", "knobs", "printable", "__version__"}
+LEAVES = {"errors", "resources", "knobs", "notes", "printable", "__version__"}
 
 # The compiler. It never sees a board, nor a compiler for one.
 # One room in two folders: schema, then kernels, then codec; test_no_file_imports_in_a_circle holds the order.
@@ -41,12 +41,13 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "packing": _GRAPH | {"plan"},
     "exporter": _GRAPH,  # for the function that it writes and the importer reads
     "array_files": set(),
+    "tables": set(),
     "word_values": {"reference"},
     "axis_features": _GRAPH | {"reference", "word_values"},
     "front_ends": _GRAPH | {"axis_features", "reference", "word_values"},
     "sounds": set(),
     "pictures": _BYTES | {"engine"},
-    "calibration": _GRAPH | {"array_files", "pictures", "sounds"},
+    "calibration": _GRAPH | {"array_files", "pictures", "sounds", "tables"},
     # boards
     "boards": _BYTES,
     "isa": set(),
@@ -58,11 +59,11 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     # a .mica on any target
     "run": _GRAPH
     | {"boards", "calibration", "custom", "engine", "importer", "link", "reference"}
-    | {"pictures", "sounds"},
+    | {"pictures", "sounds", "tables"},
     # the whole compile: from a model file to a .mica, for a board
     "compile": _GRAPH
     | {"boards", "calibration", "cost", "custom", "engine", "front_ends", "importer", "packing", "passes", "plan"}
-    | {"quantise", "reference", "report", "run", "sounds"},
+    | {"quantise", "reference", "report", "run", "sounds", "tables"},
     # from a .mica to parts of it: what is cheapest on a board is where they are cut
     "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "packing", "plan", "run"},
     "fleet": _BOARDS | {"cost", "custom", "link", "run", "toolchain"},

@@ -39,7 +39,7 @@ REPL_LINES = (
 
 JSON_KEYS = (
     "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "
-    "calls[] (sentence, call, seconds)"
+    "calls[] (sentence, call, understood, seconds)"
 )
 
 

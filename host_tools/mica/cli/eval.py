@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_data(
         parser,
-        "an .npz with the arrays x and y, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
-        ".wav files or of pictures, named after labels; or long recordings: .wav files (one, or a folder of them), each with a .txt beside it "
+        "an .npz with the arrays x and y, a table (.csv, .tsv) with a column label, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
+        ".wav files or of pictures, named after labels; or long recordings: sound files (one, or a folder of them), each with a .txt beside it "
         "that says what is in it: lines of BEGIN END LABEL in seconds. One without .txt is background, in which every event is a false alarm",
     )
     target.add_on(parser)
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     texts = None if is_folder else likelihood.load(args.data)
     if texts is not None:
         return _texts(args, texts.first(args.samples))
-    data = None if is_folder else evaluation.load(args.data)
+    data = None if is_folder else evaluation.load(args.data, target.table_inputs(args.model, args.data))
     if is_folder and KEY not in (whole := target.whole_model(args.model)).metadata:
         data = sound.read_folder(args.data, whole, say)
 

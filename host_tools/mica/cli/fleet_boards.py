@@ -254,7 +254,7 @@ def _terms(args: argparse.Namespace) -> Terms:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-    data = evaluation.load(args.data).first(args.samples)
+    data = evaluation.load(args.data, target.table_inputs(args.model, args.data)).first(args.samples)
     with _open(args) as runner, text.watch() as watch:
         result = accuracy.compare(data, runner, None, watch.progress)
     if args.json:
@@ -265,7 +265,7 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    x = decode(read_arrays(args.data), args.data)
+    x = decode(read_arrays(args.data, target.table_inputs(args.model, args.data)), args.data)
     with _open(args) as runner:
         shape = runner.model.tensors[runner.model.inputs[0]].dims
         size = int(np.prod(shape))

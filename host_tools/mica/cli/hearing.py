@@ -61,7 +61,7 @@ def settings(args: argparse.Namespace) -> hearing.Settings:
 
 
 def samples_of(path: Path, model: ModelFile) -> np.ndarray:
-    """int16 [n] of a .wav file; a warning where it is clipped. Raises MicaError."""
+    """int16 [n] of a sound file; a warning where it is clipped. Raises MicaError."""
     samples = sounds.read(path, sound.input_of(model, str(path)).rate)
     if line := sounds.clipped(samples):
         say(f"warning: {path}: {line}")

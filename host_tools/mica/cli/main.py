@@ -18,7 +18,9 @@ from typing import Any, NoReturn
 
 import mica
 from mica.cli import signals
+from mica.cli.say import say
 from mica.errors import MicaError, did_you_mean
+from mica.notes import Printer
 from mica.printable import printable_lines
 
 # In the order of the help: the way of a model first, then boards. Here, so that `mica -h` imports no command.
@@ -87,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:  # a process of its own: little refers to itself, and looking for it took 4 % of `pack`'s time
         gc.set_threshold(20_000, 20, 50)
     try:
-        with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)):
+        with signals.as_exits(lambda: _fail("interrupted", _INTERRUPTED, as_json)), Printer(say):
             code = _run(words)
         sys.stdout.flush()
         return code

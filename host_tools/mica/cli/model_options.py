@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
         "--calib",
         metavar="X.npz",
         help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
-        "or a folder of .npy, .npz, PNG, JPEG or .wav files",
+        "a table (.csv, .tsv), or a folder of .npy, .npz, .csv, pictures or sound files",
     )
     samples.add_argument(
         "--calib-method",
@@ -153,9 +153,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
     from mica.compile import Job
     from mica.format import signature
     from mica.importer import vocabulary
-    from mica.run import evaluation
 
-    labelled = getattr(args, "eval", None)
     return Job(
         model=Path(model or args.model),
         samples=args.calib,
@@ -175,7 +173,7 @@ def job_of(args: argparse.Namespace, board: BoardSpec | None, model: str | None 
         picture=bool(args.picture),
         tokens=vocabulary.read(args.tokens) if args.tokens else None,
         custom=target.custom_of(args),
-        labelled=evaluation.load(labelled) if labelled else None,
+        labelled=getattr(args, "eval", None),
         golden=args.golden,
         key=signature.read_key(args.key) if args.key else None,
     )

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         )
     require_fit(state)
     result = _facts(state, output)
-    found = quality.of(packed, job.labelled)
+    found = quality.of(packed, state.labelled)
     result["quality"] = None if found is None else {**found.facts(), "warnings": state.warnings}
     if args.report_error or (args.report and not packed.model.state_bytes):
         result |= _add_errors(state, result["layers"])

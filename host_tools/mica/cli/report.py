@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
     output = Path(args.output) if args.output else Path(args.model).with_suffix(".html")
     outputs.check("-o", output, [("the model", args.model), ("the data", args.data)])
     custom = target.custom_of(args)
-    data = evaluation.load(args.data) if args.data else None
+    data = evaluation.load(args.data, target.table_inputs(args.model, args.data)) if args.data else None
     model_options.refuse_options(args, args.model)
     board = load_board(args.board[0]) if args.board and len(args.board) == 1 else None
     blob = model_options.file_bytes(args, args.model, board)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from mica import pictures as picture_files
-from mica.calibration import decode, read_arrays
+from mica.calibration import aligned, decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format import joins, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
-from mica.run import pictures, sound
+from mica.run import evaluation, pictures, sound
 
 TOP = 5
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), sound (.wav), a picture (.png, .jpg, .bmp) or a folder of pictures; "
+        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav, .flac, .ogg), a picture (.png, .jpg, .bmp, .gif, .webp, .tif) or a folder of pictures; "
         "several samples: see --sample",
     )
     target.add_on(parser)
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     if is_sound:  # before a target is opened, which may take minutes
         arrays = sound.read(args.input, target.whole_model(args.model), say)
     else:
-        arrays = {} if seen else read_arrays(args.input)
+        arrays = {} if seen else read_arrays(args.input, target.table_inputs(args.model, args.input))
 
     def check(model: ModelFile) -> object:
         return arrays and not is_sound and pick(model, arrays, args.sample, args.input)
@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
         if seen:
             given = pictures.input_of(runner.model, args.input)
             paths = _pictures(Path(args.input), folder, args.sample)
-            samples = [[given.quantised(given.load(path))] for path in paths]
+            read = picture_files.readable(paths, given.load)
+            paths, samples = [path for path, _ in read], [[given.quantised(x)] for _, x in read]
         else:
             if is_sound:
                 step = sound.input_of(runner.model, args.input).step
@@ -134,6 +135,7 @@ def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) ->
         else:
             raise MicaError(f"{where}: holds {', '.join(arrays)}", todo=f"the model needs an array '{t.name}'")
         size = int(np.prod(t.dims))
+        x = aligned(x, t.dims)
         if x.size == size and k == 0:
             one = x
         elif x.ndim and x.shape[0] and x.size == x.shape[0] * size:
@@ -142,7 +144,7 @@ def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) ->
             one = x[k]
         else:
             raise MicaError(f"{where}: '{t.name}' wants {list(t.dims)}; the file holds {list(x.shape)}")
-        if not np.all(np.isfinite(one)):
+        if not np.all(np.isfinite(one) | (np.isnan(one) & (evaluation.MISSING in model.metadata))):
             raise MicaError(f"{where}: sample {k} holds NaN or infinity")
         sample.append(one.reshape(t.dims))
     return sample

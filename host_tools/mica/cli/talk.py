@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from mica.cli import target, text
 from mica.demo import house
-from mica.errors import MicaError
+from mica.format.tokens import encode
 from mica.link.targets import check_target
 from mica.printable import printable
 from mica.run.open import open_runner
-from mica.run.text import Wish, generate
+from mica.run.runner import Runner
+from mica.run.text import Wish, generate, tokens_of
 
 DEFAULT_TARGET = "RPI_PICO@emu"
 HEAD = ("room", "light", "blind", "door", "heat", "on")
@@ -31,18 +33,14 @@ def run(where: str, sentences: Sequence[str], as_json: bool) -> int:
     with open_runner(data, where, target.say) as runner:
         for sentence in sentences or _typed(where, as_json):
             begun = time.perf_counter()
-            try:
-                call = printable("".join(generate(runner, Wish(sentence.strip().lower() + "\n", _MOST))))
-            except MicaError as e:
-                if as_json:
-                    raise
-                print(f"  {e}")
-                continue
+            call = _call(runner, sentence)
             now = time.monotonic()
             done = home.do(call, now)
-            calls.append({"sentence": sentence, "call": call, "seconds": time.perf_counter() - begun})
+            seconds = time.perf_counter() - begun
+            calls.append({"sentence": sentence, "call": call, "understood": bool(done), "seconds": seconds})
             if not as_json:
-                print(f"> {sentence}\n  {call}\n" if sentences else f"  {call}\n")
+                shown = call if done else "not understood"
+                print(f"> {printable(sentence)}\n  {shown}\n" if sentences else f"  {shown}\n")
                 if done and not done.startswith("a timer"):
                     print(text.table(HEAD, home.rows()) if not call.startswith("ask") else f"  {done} (made up)")
                 for line in home.timers(now):
@@ -50,6 +48,25 @@ def run(where: str, sentences: Sequence[str], as_json: bool) -> int:
     if as_json:
         text.emit_json({"target": where, "calls": calls})
     return 0
+
+
+def _call(runner: Runner, sentence: str) -> str:
+    """What the model makes of a sentence; `none` of one that it cannot be given: an empty one, or one longer than its memory."""
+    t = tokens_of(runner.model)
+    said = plain(sentence, {p.decode(errors="ignore") for p in t.pieces})
+    if not said or len(encode(t, said)) + 2 + _MOST > t.window:
+        return "none"
+    return printable("".join(generate(runner, Wish(said + "\n", _MOST))))
+
+
+def plain(sentence: str, pieces: Collection[str]) -> str:
+    """A sentence in small letters without accents and punctuation: what the model was trained on has neither. A letter without a piece
+    of its own is left out."""
+    text_ = unicodedata.normalize("NFKD", sentence.lower().replace("’", "'").replace("%", " percent "))
+    kept = [
+        c if c in pieces and c.isprintable() else "" if c.isalpha() or unicodedata.combining(c) else " " for c in text_
+    ]
+    return " ".join("".join(kept).split())
 
 
 def _typed(where: str, quiet: bool) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mica import tables
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
@@ -79,6 +80,18 @@ def read_model(path: str) -> bytes:
         hint = "make one with `mica pack`" if p.suffix in (".onnx", ".tflite") else ""
         raise MicaError(f"{p}: not a .mica file", todo=hint)
     return data
+
+
+def table_inputs(path: str, data: str) -> tables.Inputs | None:
+    """What a data file is read for, where it is a table and needs to be told. path: of the packed model. Raises MicaError."""
+    if not tables.is_table(data):
+        return None
+    from mica.run.evaluation import table_inputs as inputs_of
+
+    try:
+        return inputs_of(codec.decode(read_model(path)))
+    except codec.FormatError as e:
+        raise e.at(path) from None
 
 
 def read_parts(path: str) -> list[bytes]:

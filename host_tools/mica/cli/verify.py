@@ -14,6 +14,7 @@ from mica.cli.run import pick
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.printable import printable
+from mica.run import evaluation
 from mica.run.golden import random_input
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
@@ -26,7 +27,9 @@ JSON_KEYS = "equal, target, layers, samples, first_difference"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_on(parser)
-    parser.add_argument("--data", metavar="X.npz", help="inputs; default: the file's golden vectors, else random ones")
+    parser.add_argument(
+        "--data", metavar="X", help="inputs, .npz, .npy or .csv; default: the file's golden vectors, else random ones"
+    )
     parser.add_argument("--samples", metavar="N", type=int, help="how many (default 3, of golden vectors all)")
 
 
@@ -59,7 +62,7 @@ def inputs_for(board: Runner, path: str | None, n: int | None) -> list[list[np.n
         return [list(g.inputs) for g in board.model.golden[:n]]
     n = DEFAULT_SAMPLES if n is None else n
     if path is not None:
-        arrays = read_arrays(path)
+        arrays = read_arrays(path, evaluation.table_inputs(board.model))
         return [board.quantise(pick(board.model, arrays, k, path)) for k in range(n)]
     rng = np.random.default_rng(0)
     return [[random_input(board.model, board.model.tensors[t], rng) for t in board.model.inputs] for _ in range(n)]

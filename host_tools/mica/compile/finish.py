@@ -18,7 +18,7 @@ from mica.format.names import clean, clean_lines
 from mica.importer.onnx_file import file_sha256
 from mica.quantise.scores import find as find_scores
 from mica.run import accuracy as measured
-from mica.run import labels
+from mica.run import evaluation, labels
 from mica.run.float_model import FloatModel
 from mica.run.golden import with_golden
 from mica.run.host import HostRunner
@@ -32,9 +32,11 @@ def describe(s: State) -> State:
         "producer": f"mica {__version__}",
         "source": clean(job.model.name),
         "source_sha256": file_sha256(job.model),
-        **({"labels": clean_lines("\n".join(s.labels))} if s.labels else {}),
+        **({"labels": clean_lines("\n".join(s.labels))} if s.labels_in_graph else {}),
         **({"frontend": clean(s.sound.text), "sample_rate": str(s.sound.front.rate)} if s.sound else {}),
         **{clean(key): clean_lines(value) for key, value in job.metadata.items()},
+        **({"labels": clean_lines("\n".join(s.labels))} if s.labels else {}),
+        **({evaluation.MISSING: "NaN"} if s.missing else {}),
     }
     if any(part.parts > 1 for part in s.splits):
         s.facts[joins.KEY] = joins.text([(part.parts, part.axis, clean(part.name)) for part in s.splits])
@@ -86,17 +88,17 @@ def golden(s: State) -> State:
 def accuracy(s: State) -> State:
     """The metric of int8 and float on labelled data; the file holds it."""
     job, model = s.job, s.compiled.model
-    if job.labelled is None:
+    if s.labelled is None:
         return s
     if model.state_bytes:
         raise MicaError("has a state, which lives from run to run; --data measures one sample at a time")
     front = s.sound.front if s.sound and not s.in_graph else None
     with HostRunner(s.compiled.data, job.custom) as runner:
-        found = measured.compare(job.labelled, runner, FloatModel(job.model, front), s.watch.progress)
+        found = measured.compare(s.labelled, runner, FloatModel(job.model, front), s.watch.progress)
     s.accuracy = found
     model.metadata["metric"] = found["metric"]
     model.metadata["accuracy_int8"] = f"{found['value']:.4f}"
-    model.metadata["samples"] = str(len(job.labelled))
+    model.metadata["samples"] = str(len(s.labelled))
     s.changed = True
     return s
 

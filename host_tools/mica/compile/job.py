@@ -89,7 +89,7 @@ class Job:
     picture: bool = False
     tokens: Tokens | None = None
     custom: CustomOps = NO_CUSTOM
-    labelled: Dataset | None = None
+    labelled: Dataset | str | Path | None = None
     golden: int = 0
     key: bytes | None = None
 

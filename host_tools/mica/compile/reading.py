@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds
-from mica.calibration import load_calibration
+from mica import sounds, tables
+from mica.calibration import learnt_missing, load_calibration
 from mica.compile.state import State
 from mica.errors import MicaError
 from mica.format.names import clean
@@ -22,13 +22,23 @@ def import_graph(s: State) -> State:
     """file -> graph of the source's operators"""
     s.graph = import_model(s.job.model, s.job.shapes, s.job.custom, s.job.front_end is not None)
     s.operators = [(node.op, node.name) for node in s.graph.nodes]
+    s.labels_in_graph = bool(s.graph.labels)
     given = s.job.labels
     s.labels = labels.read(Path(given)) if isinstance(given, str | Path) else list(given)
     s.labels = s.labels or [clean(name) for name in s.graph.labels]
-    if s.job.labelled is not None:
-        evaluation.numbered(s.job.labelled, s.labels)  # refuses classes that the model has not, before it is calibrated
     for warning in s.graph.warnings:
         s.warn(warning)
+    return s
+
+
+def read_labelled(s: State) -> State:
+    """A file of labelled data -> Dataset, whose classes the model has."""
+    s.missing = learnt_missing(s.graph)
+    given = s.job.labelled
+    if given is not None:
+        inputs = tables.Inputs(s.fed_inputs(), s.missing)
+        s.labelled = evaluation.load(given, inputs) if isinstance(given, str | Path) else given
+        evaluation.numbered(s.labelled, s.labels)  # refuses classes that the model has not, before it is calibrated
     return s
 
 
@@ -47,12 +57,11 @@ def read_samples(s: State) -> State:
 def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
     """The arrays of a file or folder, for the inputs that the data feeds. Raises MicaError."""
     rate = s.sound.front.rate if s.sound else 0
-    if s.sound and not s.in_graph:
-        arrays = load_calibration(where, [SAMPLES], {SAMPLES: s.sound.front.input_shape}, s.job.pixels, rate, s.warn)
-        _check_sound(str(where), arrays[SAMPLES], s.sound.front)
-        return arrays
     sizes = s.fed_inputs()
-    return load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn)
+    arrays = load_calibration(where, list(sizes), sizes, s.job.pixels, rate, s.warn, s.missing)
+    if s.sound and not s.in_graph:
+        _check_sound(str(where), arrays[SAMPLES], s.sound.front)
+    return arrays
 
 
 def _check_sound(where: str, x: np.ndarray, front: Front) -> None:

@@ -25,6 +25,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("states", front.find_states),
     ("pair states", front.pair_states),  # before samples: those of a window are its new rows
     ("front end", front.choose),
+    ("read labelled data", reading.read_labelled),
     ("refuse early", early.refuse),
     ("read samples", reading.read_samples),  # after the front end, whose samples are sound
     ("lower", quantising.lower),

@@ -14,10 +14,12 @@ from mica.format.codec import ModelFile
 from mica.ir import check
 from mica.ir.graph import Graph
 from mica.packing.state import StateLink
+from mica.passes.front_end import SAMPLES
 from mica.plan.plan import Plan
 from mica.quantise.calibrate import Samples
 from mica.quantise.parts import Split
 from mica.quantise.tune import Tuned
+from mica.run.evaluation import Dataset
 
 
 @dataclass(frozen=True)
@@ -66,10 +68,13 @@ class State:
     warnings: list[str] = field(default_factory=list)
     operators: list[tuple[str, str]] = field(default_factory=list)  # of the source: operator, name of the node
     labels: list[str] = field(default_factory=list)  # of the classes
+    labels_in_graph: bool = False
     graph: Graph = field(init=False)
     in_graph: bool = False  # the front end was found in the graph
     sound: PlacedFrontEnd | None = None
     ties: list[StateLink] = field(default_factory=list)
+    missing: bool = False  # the model has learnt missing values
+    labelled: Dataset | None = None
     calibration: Mapping[str, np.ndarray] | None = None
     facts: dict[str, str] = field(default_factory=dict)
     samples: Samples = ()
@@ -93,7 +98,9 @@ class State:
         return lambda done, of: self.watch.progress(what, done, of)
 
     def fed_inputs(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the graph's inputs by name, without the states, which come from the runs before."""
+        """Shapes of the inputs by name, without the states, which come from the runs before; of a front end its samples."""
+        if self.sound is not None and not self.in_graph:
+            return {SAMPLES: self.sound.front.input_shape}
         states = {source for source, _ in (*self.ties, *self.graph.states)}
         return {name: self.graph.value(name).shape for name in self.graph.inputs if name not in states}
 

@@ -201,6 +201,7 @@ METADATA_KEYS = {
     "part has what the whole said, under names that begin with `whole.`",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
     "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it the first that is no int32",
+    "missing": "NaN: the model has learnt missing values, which are NaN among its features",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",

@@ -70,8 +70,8 @@ def _section(title: str, body: str, id_: str = "") -> str:
 
 
 def _region(name: str, body: str, kind: str = "") -> str:
-    """What may be wider than a phone; scrolled with the keyboard too."""
-    return f'<div class="wide {kind}" role="region" aria-label="{name}" tabindex="0">{body}</div>'
+    """A part that may be wider than a phone; scrolled with the keyboard too."""
+    return f'<div class="wide {kind}" role="region" aria-label="{name}" tabindex="0"><p class="hint" aria-hidden="true">more to the right →</p>{body}</div>'
 
 
 def _cards(f: Mapping[str, Any]) -> str:

@@ -68,11 +68,12 @@ def load(path: str | Path, model: ModelFile) -> tuple[Dataset | None, list[Sampl
     names = [model.tensors[t].name for t in model.inputs]
     shapes = {model.tensors[t].name: model.tensors[t].dims for t in model.inputs}
     data = None
-    if len(names) == 1 and not Path(path).is_dir() and "y" in read_arrays(path):
-        data = evaluation.for_model(evaluation.load(path), model)
+    asked = evaluation.table_inputs(model)
+    if len(names) == 1 and not Path(path).is_dir() and "y" in read_arrays(path, asked):
+        data = evaluation.for_model(evaluation.load(path, asked), model)
         columns = [np.concatenate(list(data.inputs(shapes[names[0]], names[0])))]
     else:
-        arrays = load_calibration(path, names, shapes)
+        arrays = load_calibration(path, names, shapes, missing=asked.missing)
         columns = [fit(name, arrays[name], shapes[name]) for name in names]
     n = min(len(c) for c in columns)
     if n == 0:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds
+from mica import sounds, tables
 from mica.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
 from mica.format import joins, scores
@@ -28,6 +28,7 @@ from mica.kernels import wide
 METRICS = ("top1", "auc", "mse")
 Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
 BATCH = 64
+MISSING = "missing"  # metadata of a model that has learnt missing values
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,15 @@ class Score:
     classes: int = 0
 
 
-def load(path: str | Path) -> Dataset:
-    """Reads a data file. Raises MicaError where it lacks something."""
-    arrays = read_arrays(path)
+def table_inputs(model: ModelFile) -> tables.Inputs:
+    """What a table is read for, of a packed model."""
+    inputs = [model.tensors[t] for t in model.inputs]
+    return tables.Inputs({t.name: t.dims for t in inputs}, MISSING in model.metadata)
+
+
+def load(path: str | Path, inputs: tables.Inputs | None = None) -> Dataset:
+    """Reads a data file. inputs: of the model, for tables. Raises MicaError where it lacks something."""
+    arrays = read_arrays(path, inputs)
     x = decode(arrays, str(path))
     if "y" not in arrays:
         raise MicaError(f"{path}: has no array 'y' with the labels (it holds: {', '.join(arrays)})")
@@ -87,7 +94,7 @@ def load(path: str | Path) -> Dataset:
         raise MicaError(f"{path}: holds no samples")
     if y.ndim == 0 or len(y) != len(x):
         raise MicaError(f"{path}: {len(x)} samples in 'x' but {y.size} labels in 'y'")
-    if not np.all(np.isfinite(x)):
+    if not np.all(np.isfinite(x) | (np.isnan(x) & (inputs is not None and inputs.missing))):
         raise MicaError(f"{path}: 'x' holds NaN or infinity")
     metric = str(arrays["metric"]) if "metric" in arrays else "top1"
     if metric not in METRICS:

@@ -2,39 +2,19 @@
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 
 from mica.errors import MicaError
 from mica.format import joins
 from mica.format.codec import ModelFile
+from mica.tables import text_of
 
-# A mark at the beginning says what the encoding is; that of UTF-32 begins as that of UTF-16 does.
-_MARKS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
 MOST_BYTES = 1 << 20
 
 
 def read(path: Path) -> list[str]:
     """The lines of a file in UTF-8, or in UTF-16 with its mark. Raises MicaError."""
-    if not path.is_file():
-        raise MicaError(f"{path}: no such file")
-    if path.stat().st_size > MOST_BYTES:
-        raise MicaError(f"{path}: has {path.stat().st_size:,} bytes", todo="expected one class name on each line")
-    data = path.read_bytes()
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as e:
-        raise MicaError(f"{path}: is not in UTF-8 (byte {e.start})", todo="save it with that encoding") from None
-    if "\0" in text:
-        raise MicaError(f"{path}: is not in UTF-8 (it holds zeros)", todo="save it with that encoding")
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n").split("\n")
+    lines = text_of(path, MOST_BYTES, "expected one class name on each line").strip("\n").split("\n")
     if lines == [""]:
         raise MicaError(f"{path}: holds no names", todo="expected one class name on each line")
     return lines

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from mica import tables
 from mica.calibration import read_arrays
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
@@ -37,7 +38,7 @@ class Texts:
 
 def load(path: str | Path) -> Texts | None:
     """The texts of a data file; None where it has no `tokens`. Raises MicaError where they are no texts."""
-    arrays = read_arrays(path)
+    arrays = {} if tables.is_table(path) else read_arrays(path)
     if "tokens" not in arrays:
         return None
     tokens = arrays["tokens"]

@@ -14,7 +14,7 @@ from mica.format.pictures import Wanted, read
 from mica.run import folders
 from mica.run.evaluation import Dataset
 
-WHAT = "pictures (.png, .jpg, .bmp)"
+WHAT = f"pictures ({', '.join(pictures.ENDINGS)})"
 
 
 @dataclass(frozen=True)
@@ -68,5 +68,7 @@ def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     """All pictures of the folders in `folder` that are named as the model's labels; x is bytes. Raises MicaError."""
     given = input_of(model, str(folder))
     found = folders.labelled(folder, model, is_picture, WHAT)
-    x = np.stack([given.load(path) for path, _ in found]).astype(np.float32)
-    return Dataset(x, np.array([k for _, k in found], np.int64), "top1", numbered=True)
+    labels = dict(found)
+    read = pictures.readable([path for path, _ in found], given.load)
+    x = np.stack([x for _, x in read]).astype(np.float32)
+    return Dataset(x, np.array([labels[path] for path, _ in read], np.int64), "top1", numbered=True)

@@ -43,7 +43,7 @@ def input_of(model: ModelFile, what: str) -> SoundInput:
 
 def is_sound(path: str | Path) -> bool:
     """By its ending."""
-    return Path(path).suffix.lower() == sounds.ENDING
+    return sounds.is_sound(path)
 
 
 def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
@@ -57,9 +57,9 @@ def read(path: str | Path, model: ModelFile, say: Say) -> dict[str, np.ndarray]:
 
 
 def read_folder(folder: str | Path, model: ModelFile, say: Say) -> Dataset:
-    """All .wav files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
+    """All sound files of the folders in `folder` that are named as the model's labels. say: is told how many were padded. Raises MicaError."""
     given = input_of(model, str(folder))
-    files = folders.labelled(folder, model, is_sound, ".wav files")
+    files = folders.labelled(folder, model, is_sound, "sound files (.wav, .flac, .ogg)")
     if line := sounds.padding([path for path, _ in files], given.rate, given.samples):
         say(line)
     parts, y = [], []
