@@ -24,6 +24,7 @@ import numpy as np
 from mica import array_files, pictures, sounds
 from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
+from mica.ir.exact_inputs import takes_missing
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS
 
@@ -213,8 +214,20 @@ def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np
         columns[name] = _real(g.value(name), fit(name, arrays[name], g.value(name).shape))
         if len(columns[name]) == 0:
             raise MicaError(f"input '{name}': the calibration data holds no samples")
+        _require_finite(g, name, columns[name])
     n = min(len(c) for c in columns.values())
     return [{name: c[k] for name, c in columns.items()} for k in range(n)]
+
+
+def _require_finite(g: Graph, name: str, x: np.ndarray) -> None:
+    """Raises MicaError where samples [n, ...] hold infinity, or a NaN where the model knows no missing values."""
+    if not np.isfinite(x).all():
+        bad = ~np.isfinite(x) & ~(np.isnan(x) & takes_missing(g, name))
+        if bad.any():
+            sample = int(np.argmax(bad.reshape(len(x), -1).any(axis=1)))
+            raise MicaError(
+                f"calibration sample {sample}: input '{name}' holds NaN or infinity", todo="clean the calibration data"
+            )
 
 
 def _real(value: Value, x: np.ndarray) -> np.ndarray:
