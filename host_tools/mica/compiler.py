@@ -35,12 +35,13 @@ from mica.quantise import noise
 from mica.quantise.choose_bits import Bits
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.features import balance
+from mica.quantise.margins import never_seen
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
 from mica.quantise.spread import run as spread
 from mica.quantise.stream import stream
-from mica.quantise.tune import AUTO, Tuned, tune, untouched
+from mica.quantise.tune import ALL, AUTO, Tuned, macs, thin, tune, untouched
 
 Progress = Callable[[str, int, int], None]  # (what, done, of)
 
@@ -142,6 +143,10 @@ def compile_model(
         if unknown and full:
             core = spread(core, samples, ties)
         tuned = tune(core, samples, calib_method, full, told) if unknown else untouched(core, samples)
+        if unknown and calibration is not None and warn is not None:
+            names = (metadata or {}).get("labels", "\n".join(imported.labels)).split("\n")
+            for line in never_seen(tuned.exact, thin(samples, max(32, ALL // max(macs(core), 1))), names):
+                warn(line)
         _share_scales(tuned, ties)
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
