@@ -132,11 +132,11 @@ def main() -> None:
     args = parser.parse_args()
     head = ["model", "SQNR said", "unseen", "same answer said", "unseen", "samples", "unseen", ""]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for name, *files in models():
+    for name, model, calib, other in models():
         if args.parts and not any(p in name for p in args.parts):
             continue
         try:
-            lines.append("| " + " | ".join(row(name, *files)) + " |")
+            lines.append("| " + " | ".join(row(name, model, calib, other)) + " |")
         except MicaError as e:
             lines.append(f"| {name} | not packed: {str(e).splitlines()[0][:80]} |" + " |" * (len(head) - 2))
         print(lines[-1], flush=True)

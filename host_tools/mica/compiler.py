@@ -137,13 +137,13 @@ def compile_model(
         core, splits = split_outputs(core, samples, {r for _, r in ties}) if unknown else (core, [])
         told = None if progress is None else (lambda done, of: progress("calibrating", done, of))
         full = calibration is not None and not plain
-        if calibration is not None and warn is not None:
-            for doubt in doubts(core, samples, {source for source, _ in ties}):
-                warn(doubt)
+        found = [] if calibration is None else doubts(core, samples, {source for source, _ in ties})
+        for doubt in found if warn is not None else ():
+            warn(doubt)
         if unknown and full:
             core = spread(core, samples, ties)
         tuned = tune(core, samples, calib_method, full, told) if unknown else untouched(core, samples)
-        if unknown and calibration is not None and warn is not None:
+        if unknown and calibration is not None and warn is not None and not found:
             names = (metadata or {}).get("labels", "\n".join(imported.labels)).split("\n")
             for line in never_seen(tuned.exact, thin(samples, max(32, ALL // max(macs(core), 1))), names):
                 warn(line)

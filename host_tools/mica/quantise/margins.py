@@ -31,7 +31,7 @@ SURE = 5.0  # logits between a class and another, where neither can go beyond th
 CONFIDENT = 0.02  # of a sigmoid's range that may be left between a confident answer and its limit
 FLAT = 1 / 512  # of a sigmoid's range: half a step of int8
 CURVED = ("sigmoid", "hard_sigmoid", "tanh", "exp")
-LEAST = 8  # samples, and for each class, that could have held what was never seen
+LEAST = 16  # samples, and for each class, that could have held what was never seen
 KEEP = ("Mul", "MinMax", "AveragePool2d")  # of numbers from 0 to 1 only they make such again
 _GRID = np.concatenate([-np.geomspace(1e6, 1e-3, 2000), np.geomspace(1e-3, 1e6, 2000)])
 
@@ -47,7 +47,7 @@ class Curve:
 
 def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
     """The ranges, changed where scores or their logits are among them."""
-    result = ChainMap({}, ranges)  # type: ignore[arg-type]
+    result: ChainMap[str, Range] = ChainMap({}, ranges)  # type: ignore[arg-type]
     ends = heads(g)
     scores = {name for node in ends for name in _behind(g, node.outputs[0])}
     for node in ends:
@@ -226,6 +226,6 @@ def _classes_never(node: Node, y: np.ndarray, labels: Sequence[str]) -> list[str
     won = np.bincount(y.reshape(-1, classes).argmax(axis=1), minlength=classes) > 0
     if won.all() or (len(y) < LEAST * classes and won.sum() > 1):
         return []
-    names = [labels[k] if len(labels) == classes else str(k) for k in np.flatnonzero(~won)]
+    names = [labels[int(k)] if len(labels) == classes else str(k) for k in np.flatnonzero(~won)]
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     return [f"'{node.name}' (a softmax) never answers {shown} in calibration; give samples of all classes"]
