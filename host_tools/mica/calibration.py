@@ -25,11 +25,13 @@ import numpy as np
 from mica import array_files, pictures, sounds, tables
 from mica.errors import MicaError
 from mica.format.pictures import CHANNELS, layout
+from mica.ir.exact_inputs import takes_missing
 from mica.ir.graph import Graph, Value
 from mica.ir.ops import FRONT_ENDS
 from mica.notes import note
 
 MADE_UP_SAMPLES = 16
+AREAS = 4  # of made-up samples, along each axis
 MADE_UP_BYTES = 256 << 20  # of all inputs of all these samples, at most
 LARGEST_MADE_UP = 1e9  # the mean and the deviation of a made-up input stay below
 # How many times the size of what a network expects its samples may have before that is said: bytes of pixels, and others.
@@ -253,8 +255,20 @@ def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np
         columns[name] = _real(g.value(name), fit(name, arrays[name], g.value(name).shape))
         if len(columns[name]) == 0:
             raise MicaError(f"input '{name}': the calibration data holds no samples")
+        _require_finite(g, name, columns[name])
     n = min(len(c) for c in columns.values())
     return [{name: c[k] for name, c in columns.items()} for k in range(n)]
+
+
+def _require_finite(g: Graph, name: str, x: np.ndarray) -> None:
+    """Raises MicaError where samples [n, ...] hold infinity, or a NaN where the model knows no missing values."""
+    if not np.isfinite(x).all():
+        bad = ~np.isfinite(x) & ~(np.isnan(x) & takes_missing(g, name))
+        if bad.any():
+            sample = int(np.argmax(bad.reshape(len(x), -1).any(axis=1)))
+            raise MicaError(
+                f"calibration sample {sample}: input '{name}' holds NaN or infinity", todo="clean the calibration data"
+            )
 
 
 def _real(value: Value, x: np.ndarray) -> np.ndarray:
@@ -330,6 +344,9 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
             return rng.integers(0, table_rows(g, name), v.shape).astype(np.float32)
         if v.dtype == "bool":
             return rng.integers(0, 2, v.shape).astype(np.float32)
+        if v.quant is not None:  # the file's own range
+            low, high = (float(level) for level in v.quant.levels()[[0, -1]])
+            return (low + (high - low) * _varied(v.shape, rng)).astype(np.float32)
         if v.dtype != "float32":
             limits = np.iinfo(v.dtype)
             return _real(v, rng.integers(limits.min, limits.max + 1, v.shape))
@@ -342,6 +359,16 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
         return (rng.standard_normal(v.shape) if k % 2 else rng.random(v.shape)).astype(np.float32)
 
     return [{name: sample(name, k) for name in g.inputs} for k in range(MADE_UP_SAMPLES)]
+
+
+def _varied(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Numbers from 0 to 1, float64: a level for each channel, with areas and noise. Noise alone has a mean that never changes."""
+    if sum(n > 1 for n in shape) < 2:  # a row of features
+        return rng.random(shape)
+    level = rng.random([n if n <= AREAS else 1 for n in shape])
+    coarse = rng.random([min(n, AREAS) for n in shape])
+    areas = coarse[np.ix_(*[np.arange(n) * min(n, AREAS) // n for n in shape])]
+    return np.clip(level + (areas - 0.5) / 2 + (rng.random(shape) - 0.5) / 4, 0, 1)
 
 
 def expected_input(g: Graph, name: str) -> tuple[float, float] | None:

@@ -15,6 +15,7 @@ from mica.notes import note
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
 MOST_PIXELS = 1 << 26  # of a file; each takes 4 bytes and more while it is decoded
+FAINT = 1 << 12  # 16-bit pixels that stay below this would keep fewer than 16 greys
 # A byte p becomes p - 128.
 _AS_IT_IS = (1 << FRACTION, -128 << FRACTION)
 
@@ -40,9 +41,38 @@ def decoded(path: str | Path) -> np.ndarray:
         ) from None
     try:
         with Image.open(path) as picture:
-            return np.asarray(picture.convert("RGBA"), np.uint8)
+            sixteen = ";16" in str(picture.tile)
+            if picture.mode[0] in "IF":  # Pillow cuts these off at 255
+                return _of_deep_grey(path, picture.format, np.asarray(picture))
+            pixels = np.asarray(picture.convert("RGBA"), np.uint8)
+            if sixteen:
+                _require_light(path, (int(pixels[..., :3].max(initial=0)) << 8) + 255)
+            return pixels
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as e:
         raise MicaError(f"{path}: cannot be read as a picture: {[*str(e).splitlines(), type(e).__name__][0]}") from None
+
+
+def _of_deep_grey(path: str | Path, kind: str | None, pixels: np.ndarray) -> np.ndarray:
+    """RGBA of a grey picture of more than 8 bits: the upper 8 of 16, as Pillow takes them of colours. Raises MicaError."""
+    older = kind in ("PNG", "PPM") and pixels.dtype.kind == "i"  # what an older Pillow makes of 16 bits
+    if not older and (pixels.dtype.kind, pixels.dtype.itemsize) != ("u", 2):
+        raise MicaError(
+            f"{path}: its pixels are {pixels.dtype}; expected 8 or 16 bits",
+            todo="scale them to 0..255, and save it again",
+        )
+    if pixels.any():
+        _require_light(path, int(pixels.max()))
+    grey = (pixels >> 8).astype(np.uint8)
+    return np.stack([grey, grey, grey, np.full_like(grey, 255)], axis=-1)
+
+
+def _require_light(path: str | Path, most: int) -> None:
+    """Raises MicaError where pixels of 16 bits would keep next to no greys, as those of 10 or 12 bits in 16 would."""
+    if most < FAINT:
+        raise MicaError(
+            f"{path}: its 16-bit pixels are at most {most:,} of 65,535, which leaves {(most >> 8) + 1} of 256 greys",
+            todo="multiply them by 65,535 / the largest value that the camera gives, and save it again",
+        )
 
 
 def resized(path: str | Path, colours: str, height: int, width: int) -> np.ndarray:

@@ -198,3 +198,9 @@ def refusal_of(net: Net) -> None:
             compile_file(net.save(Path(folder)))
         except Unsupported as e:
             raise AssertionError(str(e)) from None
+
+
+def varies(exact: Sequence[np.ndarray]) -> float:
+    """The energy of outputs over samples, without the mean of each element: what SQNR is measured on."""
+    x = np.array(exact, np.float64)
+    return float(np.sum(np.var(x, axis=0, ddof=1)) * len(x))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import struct
 import sys
+import zlib
 from pathlib import Path
 
 import bright
@@ -163,3 +165,73 @@ def test_without_pillow_one_line_says_so(
     monkeypatch.setitem(sys.modules, "PIL", None)
     said = _error(["run", str(packed), str(tmp_path / "a.png")], capsys)
     assert "needs the Python package Pillow" in said and "mica[pictures]" in said
+
+
+def _png(path: Path, x: np.ndarray, depth: int) -> Path:
+    """A PNG of grey, grey and alpha, RGB or RGBA [height, width, channels], as a camera with so many bits writes it."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    bits = (x[..., None] >> np.arange(depth - 1, -1, -1)) & 1
+    rows = np.packbits(bits.reshape(len(x), -1).astype(np.uint8), axis=1)
+    head = struct.pack(">IIBBBBB", x.shape[1], len(x), depth, (0, 4, 2, 6)[x.shape[2] - 1], 0, 0, 0)
+    packed = zlib.compress(b"".join(b"\0" + row.tobytes() for row in rows))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", packed) + chunk(b"IEND", b""))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("depth", "channels"), [(1, 1), (2, 1), (4, 1), *((d, c) for d in (8, 16) for c in (1, 2, 3, 4))]
+)
+def test_pictures_of_all_depths(depth: int, channels: int, tmp_path: Path) -> None:
+    """Grey of 16 bits was cut off at 255: nearly all of it became white."""
+    pytest.importorskip("PIL.Image", reason="Pillow is not installed; scripts/setup installs it")
+    x = np.random.default_rng(depth).integers(0, 2**depth, (5, 9, channels))
+    eight = x >> 8 if depth == 16 else x * 255 // (2**depth - 1)
+    alpha = eight[..., -1:] if channels in (2, 4) else np.full((5, 9, 1), 255)
+    colours = np.broadcast_to(eight[..., : 1 if channels < 3 else 3], (5, 9, 3))
+    found = pictures.decoded(_png(tmp_path / "x.png", x, depth))
+    assert found.dtype == np.uint8 and np.array_equal(found, np.concatenate([colours, alpha], axis=2))
+
+
+def test_sixteen_bits_in_run_eval_and_calibration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("PIL.Image", reason="Pillow is not installed; scripts/setup installs it")
+    x = np.random.default_rng(5).integers(0, 256, (12, 16, 1))
+    folders = {}
+    for depth in (8, 16):
+        folders[depth] = tmp_path / str(depth) / "photos"  # the file says what it was packed with
+        for k, label in enumerate(LABELS.split()):
+            (folders[depth] / label).mkdir(parents=True)
+            pixels = (x // 3 + 150 * k) * (1 if depth == 8 else 257)
+            _png(folders[depth] / label / "a.png", pixels, depth)
+    said, files = [], []
+    for depth in (8, 16):
+        packed = _pack(tmp_path, 1, False, "--calib", str(folders[depth]), "--json")
+        files.append(packed.read_bytes())
+        capsys.readouterr()
+        for words in (
+            ["run", str(packed), str(folders[depth] / "dark" / "a.png")],
+            ["eval", str(packed), str(folders[depth])],
+        ):
+            assert main(words) == 0
+        said.append(capsys.readouterr().out)
+    assert files[0] == files[1] and said[0] == said[1] and "top1 100.00 %" in said[0]
+
+
+def test_pictures_that_would_turn_black_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """10 or 12 bits in 16, in grey and colours; nothing tells a full scale that is not 65,535."""
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed; scripts/setup installs it")
+    packed = _pack(tmp_path, 1, False, "--picture", "grey")
+    x = np.random.default_rng(0).integers(0, 1024, (8, 8, 3))
+    for channels in (1, 3):
+        for bits in (10, 12):
+            file = _png(tmp_path / "x.png", x[..., :channels] << (bits - 10), 16)
+            assert "its 16-bit pixels are at most" in _error(["run", str(packed), str(file)], capsys)
+    assert not pictures.decoded(_png(tmp_path / "x.png", 0 * x[..., :1], 16))[..., :3].any()  # no light at all
+    for kind in (np.float32, np.int32):
+        image.fromarray(x[..., 0].astype(kind)).save(tmp_path / "x.tif")
+        with pytest.raises(MicaError, match=f"its pixels are {np.dtype(kind)}; expected 8 or 16 bits"):
+            pictures.decoded(tmp_path / "x.tif")
+    image.fromarray((x[..., 0] * 64).astype(np.uint16)).save(tmp_path / "x.tif")
+    assert np.array_equal(pictures.decoded(tmp_path / "x.tif")[..., 1], x[..., 0] >> 2)

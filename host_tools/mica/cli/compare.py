@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
             if real is not None:
                 row |= {"float_value": real.value, "agreement": evaluation.agreement(score, real)}
     for row, error, layers in zip(rows, found.errors, found.layers, strict=False):
-        row |= {"sqnr_db": error.sqnr_db, "worst_output": error.worst}
+        worst = error.worst
+        row |= {"sqnr_db": error.sqnr_db, "worst_output": None if worst is None else vars(worst)}
         row.setdefault("agreement", error.agreement)
         row["worst_layers"] = [vars(layer) for layer in layers[:WORST]]
     result = {

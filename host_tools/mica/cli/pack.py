@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 JSON_KEYS = (
     "file, size, weight_bytes, arena_bytes, scratch_min, scratch_want, arena_lower_bound, "
-    "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, agreement, samples, "
-    "worst_output, worst_layer, data, warnings[]), recipe (name, tried)"
+    "activation_bytes, peak_step, macs, strips[], fed, layers[], signed, accuracy, quality (sqnr_db, "
+    "plus_minus_db, agreement, samples, outputs[] (name, kind, sqnr_db, plus_minus_db, error, largest, distinct, expected, alike, "
+    "found, others, of, beyond_db, flat), worst_output, worst_layer, data, cannot_tell, line, warnings[]), recipe (name, tried)"
 )
 
 
@@ -200,7 +201,7 @@ def report(r: dict[str, Any]) -> str:
     if r["recipe"]["tried"]:
         lines.append(f"recipe      {r['recipe']['name']}: {r['recipe']['tried']}")
     if r["quality"] is not None:
-        lines.append("quality     " + quality_line(r["quality"]))
+        lines.append("quality     " + r["quality"]["line"])
     if "accuracy" in r:
         a = r["accuracy"]
         real, whole = (text.metric(a["metric"], a[k]) for k in ("float_value", "value"))
@@ -208,27 +209,8 @@ def report(r: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_DATA = {
-    "held out": "{n} samples that calibration did not see",
-    "unseen": "{n} samples of --calib, which the model had no use for",
-    "calibration": "the calibration sample itself",
-    "eval": "{n} samples of --data",
-    "made up": "{n} made-up samples, which says little",
-}
-
-
 def _names(rows: list[dict[str, Any]]) -> str:
     return ", ".join(row["name"] for row in rows[:5]) + (f" and {len(rows) - 5} more" if len(rows) > 5 else "")
-
-
-def quality_line(q: dict[str, Any]) -> str:
-    """SQNR, agreement, on what, the worst output and layer."""
-    parts = [] if q["sqnr_db"] is None else [f"SQNR {q['sqnr_db']:.1f} dB"]
-    if q["agreement"] is not None:
-        parts.append(f"same answer as float on {text.percent(q['agreement'])}")
-    line = ", ".join(parts or ["unknown"]) + f" ({_DATA[q['data']].format(n=q['samples'])})"
-    worst = [(role, q[f"worst_{role}"]) for role in ("output", "layer") if q[f"worst_{role}"] is not None]
-    return "; ".join([line, *(f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst)])
 
 
 def error_table(r: dict[str, Any]) -> str:

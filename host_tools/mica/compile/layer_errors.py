@@ -1,7 +1,7 @@
 """Where accuracy is lost: each layer's int8 output, from the engine, beside the float network's.
 
-SQNR, the signal to quantisation noise ratio: 10 log10(sum of float**2 / sum of (float - int8)**2) over all values of
-all samples, in dB. 6 dB are one bit. `sqnr_db` contains everything that went wrong up to this layer; `own_db` is the
+SQNR, the signal to quantisation noise ratio: 10 log10(sum of (float - mean)**2 / sum of (float - int8)**2) over all values
+of all samples, in dB; mean: of the channel. 6 dB are one bit. `sqnr_db` contains everything that went wrong up to this layer; `own_db` is the
 layer alone, fed with the rounded output of the float layers before it, and tells which layer hurts.
 """
 
@@ -20,7 +20,7 @@ from mica.ir.graph import Node, Quant
 from mica.quantise import simulate
 from mica.quantise.params import choose_quants
 from mica.reference import float_ops
-from mica.run.output_errors import LARGEST, Sums
+from mica.run.output_errors import LARGEST, Sums, decibels
 
 SAMPLES = 16
 MAX_MACS = 2_000_000_000  # of all samples together; one sample always
@@ -37,10 +37,9 @@ class LayerError:
 
 
 def sqnr_db(exact: np.ndarray, found: np.ndarray) -> float:
-    """Of whole outputs, in dB."""
-    sums = Sums()
-    sums.add("", exact, found)
-    result = sums.db("")
+    """Of whole outputs, in dB: of their energy, with its mean."""
+    signal, noise = (float(np.sum(np.square(x, dtype=np.float64))) for x in (exact, exact - found))
+    result = decibels(signal, noise)
     return LARGEST if result is None else result
 
 

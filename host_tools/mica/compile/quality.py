@@ -17,7 +17,6 @@ import numpy as np
 from mica import engine
 from mica.compile.quantising import trial
 from mica.compile.state import Compiled
-from mica.format import joins
 from mica.format.codec import ModelFile
 from mica.format.names import clean
 from mica.format.values import QUANTISED, dequantise_output, quantise_input
@@ -25,9 +24,14 @@ from mica.ir.graph import Graph
 from mica.reference import float_ops
 from mica.run.evaluation import Dataset
 from mica.run.output_errors import OutputErrors, Sums
+from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES
 
 SAMPLES = 64  # at most
 MAX_MACS = 300_000_000  # of all of them; two samples always
+UNSURE = 3.0  # dB; a ratio that may be further off than this is told with a reason
+LEAST = 48  # samples; fewer hold none of those that one in twenty is, which may make most of the error
+FEW = 16  # different answers that a person is told of
+GOOD = 20.0  # dB; below, made-up samples are no reason to doubt a file that came quantised
 
 Samples = Sequence[Mapping[str, np.ndarray]]
 
@@ -35,7 +39,7 @@ Samples = Sequence[Mapping[str, np.ndarray]]
 @dataclass(frozen=True)
 class Quality:
     """data: what was measured on: "held out" of the calibration samples, "eval" data, "calibration" samples themselves (where
-    there are too few to hold any out), "unseen" by a model that came quantised, or "made up"."""
+    there are too few to hold any out), "unseen" by a model that came quantised, "made up", or "made up, own scales"."""
 
     errors: OutputErrors
     worst_layer: dict[str, Any] | None  # name, kernel, sqnr_db of the layer with the lowest
@@ -44,14 +48,38 @@ class Quality:
     def facts(self) -> dict[str, Any]:
         """The key `quality` of --json."""
         e = self.errors
-        return {
+        worst = e.worst
+        facts = {
             "sqnr_db": e.sqnr_db,
+            "plus_minus_db": e.plus_minus_db,
             "agreement": e.agreement,
             "samples": e.samples,
-            "worst_output": e.worst,
+            "outputs": [vars(output) for output in e.each],
+            "worst_output": None if worst is None else vars(worst),
             "worst_layer": self.worst_layer,
             "data": self.data,
+            "cannot_tell": self.cannot_tell,
         }
+        return {**facts, "line": _line(facts)}
+
+    @property
+    def cannot_tell(self) -> str:
+        """Why other samples may give another ratio, by more than `UNSURE`; "" where there is no reason."""
+        e, n = self.errors, self.errors.samples
+        known = [o for o in e.each if o.sqnr_db is not None]
+        if self.data == "made up, own scales" and (e.sqnr_db or 0.0) < GOOD:
+            return "the file keeps its own integers; give real samples with --calib to see how near they are to float"
+        if self.data.startswith("made up") or not known:
+            return "" if n > 1 or self.data.startswith("made up") else "one sample"
+        if all(o.flat and o.kind != NUMBERS for o in known):
+            return f"'{known[0].name}' varies by less than one step of int8 over them"
+        if n < LEAST:
+            return f"{n} samples are few; {LEAST} or more would hold rare ones"
+        if e.plus_minus_db is None or e.plus_minus_db > UNSURE:
+            return "a few of them decide it; give more samples"
+        if max(o.beyond_db for o in known) > UNSURE:
+            return "others will go beyond the range that calibration saw; give more samples"
+        return ""
 
 
 def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
@@ -63,15 +91,23 @@ def of(compiled: Compiled, data: Dataset | None = None) -> Quality | None:
     if data is not None and len(compiled.core.inputs) == 1 and not compiled.model.state_bytes:
         name = compiled.core.inputs[0]
         samples = _of_data(data, name, compiled.core.value(name).shape, _number(compiled))
-        return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval")
+        classes = data.metric == "top1"
+        return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval", classes)
     if unseen is None:
         return None
     if unseen.tuned.graph is tuned.graph and unseen.tuned.ranges == tuned.ranges and not compiled.model.state_bytes:
         model, content = compiled.model, compiled.data
     else:
         model, content = trial(unseen.tuned)
-    kind = "made up" if compiled.made_up else "unseen" if not tuned.ranges else unseen.kind
+    kind = unseen.kind if tuned.ranges else "unseen"
+    if compiled.made_up:
+        kind = "made up" if tuned.ranges else "made up, own scales"
     return _measure(compiled, model, content, unseen.tuned.exact, _thin(unseen.samples, _number(compiled)), kind)
+
+
+def measured(compiled: Compiled, samples: Samples) -> Quality:
+    """Of the compiled model itself on samples that it did not see."""
+    return _measure(compiled, compiled.model, compiled.data, compiled.core, samples, "eval")
 
 
 def _number(compiled: Compiled) -> int:
@@ -91,11 +127,19 @@ def _of_data(data: Dataset, name: str, shape: tuple[int, ...], n: int) -> Sample
 
 
 def _measure(
-    compiled: Compiled, model: ModelFile, content: bytes, exact: Graph, samples: Samples, kind: str
+    compiled: Compiled,
+    model: ModelFile,
+    content: bytes,
+    exact: Graph,
+    samples: Samples,
+    data: str,
+    classes: bool = False,
 ) -> Quality:
+    """classes: the first output is known to tell them."""
     loaded = engine.load(content, compiled.custom)
     ends = [model.tensors[t] for t in model.outputs]
-    errors, layers = OutputErrors(ends, joins.KEY not in compiled.model.metadata), Sums()
+    labels = compiled.model.metadata.get("labels", "").count("\n") + 1
+    errors, layers = OutputErrors(model, labels, classes), Sums()
     steps = {model.tensors[s.outputs[0]].name: s for s in model.steps}
     for sample in samples:
         for i, t in enumerate(model.inputs):
@@ -117,4 +161,58 @@ def _measure(
     known = {name: db for name in layers.signal if (db := layers.db(name)) is not None}
     worst = min(known, key=known.__getitem__, default=None)
     layer = worst and {"name": steps[worst].name, "kernel": steps[worst].kernel, "sqnr_db": known[worst]}
-    return Quality(errors, layer or None, kind)
+    return Quality(errors, layer or None, data)
+
+
+_DATA = {
+    "held out": "{n} samples that calibration did not see",
+    "unseen": "{n} samples of --calib, which the model had no use for",
+    "calibration": "the calibration sample itself",
+    "eval": "{n} samples of --eval",
+    "made up": "{n} made-up samples, which says little",
+    "made up, own scales": "{n} made-up samples, which says little",
+}
+
+
+def _line(q: Mapping[str, Any]) -> str:
+    """The facts for a person: the ratio, what it does to answers, on what, the worst output and layer."""
+    parts, why = [], q["cannot_tell"]
+    own = q["data"] == "made up, own scales" and why
+    if q["sqnr_db"] is not None and not own:
+        unsure = (
+            "" if q["plus_minus_db"] is None or q["data"].startswith("made up") else f" +/- {q['plus_minus_db']:.1f}"
+        )
+        parts.append(
+            f"SQNR {q['sqnr_db']:.1f}{unsure} dB" + (f", which the samples cannot tell ({why})" if why else "")
+        )
+    elif why:
+        parts.append(f"the samples cannot tell ({why})")
+    parts += [] if own else _answers(q["outputs"])
+    whole = ", ".join(parts or ["unknown"]) + f" ({_DATA[q['data']].format(n=q['samples'])})"
+    worst = [] if own else [(role, q[f"worst_{role}"]) for role in ("output", "layer")]
+    return "; ".join(
+        [whole, *(f"worst {role} {w['name']} {w['sqnr_db']:.1f} dB" for role, w in worst if w is not None)]
+    )
+
+
+def _answers(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the first output that tells something about classes says of them; else the error of the output that is worst."""
+    for kind in (CLASS, MAP, SCORES):
+        for o in outputs:
+            if o["kind"] == kind == SCORES:
+                found = f"{o['found']:,} of the {o['of']:,} that float has above 0.5 found, and {o['others']:,} others"
+                return [found if o["of"] or o["others"] else "float has nothing above 0.5 in them"]
+            if o["kind"] == kind:
+                share = 100 * o["alike"] / o["of"]
+                return [
+                    f"same {'answer' if kind == CLASS else 'class'} as float on {share:.2f} %"
+                    + " of the places" * (kind == MAP)
+                ]
+    known = [o for o in outputs if o["sqnr_db"] is not None]
+    if not known:
+        return []
+    o = min(known, key=lambda o: float(o["sqnr_db"]))
+    said = [f"error {o['error']:.3g}, {o['largest']:.3g} at most" + (f" of '{o['name']}'" if len(outputs) > 1 else "")]
+    if o["distinct"] <= FEW and 2 * o["distinct"] <= o["expected"]:
+        said.append(f"only {o['distinct']} different answers where float has {o['expected']}")
+    return said

@@ -18,10 +18,11 @@ from mica.plan.plan import apart
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
 from mica.quantise.features import balance
+from mica.quantise.margins import never_seen
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
 from mica.quantise.spread import run as spread
-from mica.quantise.tune import Tuned, tune, untouched
+from mica.quantise.tune import ALL, Tuned, macs, thin, tune, untouched
 
 
 def lower(s: State) -> State:
@@ -50,7 +51,9 @@ def split(s: State) -> State:
     if s.unknown:
         s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.ties})
     if s.calibration is not None:
-        for doubt in doubts(s.graph, s.samples, {source for source, _ in s.ties}):
+        found = doubts(s.graph, s.samples, {source for source, _ in s.ties})
+        s.doubtful = bool(found)
+        for doubt in found:
             s.warn(doubt)
     return s
 
@@ -69,6 +72,10 @@ def choose_ranges(s: State) -> State:
         s.tuned = untouched(s.graph, s.samples)
     else:
         s.tuned = tune(s.graph, s.samples, s.job.calib_method, full, s.progress("calibrating"))
+        if s.calibration is not None and not s.doubtful:
+            few = thin(s.samples, max(32, ALL // max(macs(s.graph), 1)))
+            for line in never_seen(s.tuned.exact, few, s.labels):
+                s.warn(line)
     _share_scales(s.tuned, s.ties)
     if s.tuned.unseen is not None and s.tuned.unseen.tuned.graph is not s.tuned.graph:
         _share_scales(s.tuned.unseen.tuned, s.ties)

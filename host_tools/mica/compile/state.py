@@ -78,6 +78,7 @@ class State:
     calibration: Mapping[str, np.ndarray] | None = None
     facts: dict[str, str] = field(default_factory=dict)
     samples: Samples = ()
+    doubtful: bool = False  # calibration samples cannot be right
     unknown: Sequence[str] = ()
     splits: Sequence[Split] = ()
     tuned: Tuned = field(init=False)

@@ -137,7 +137,7 @@ def _found(g: _Graph, top: onnx.NodeProto) -> list[Found]:
         return []
     at, factors = g.behind(picked.output[0]), weights[0]
     n = points.shape[1]
-    still = {"factor": np.ones(n), "shift": np.zeros(n), "missing": np.zeros(n)}
+    still = {"factor": np.ones(n), "shift": np.zeros(n), "missing": np.full(n, np.nan)}
 
     def neighbours(target: np.ndarray, value: np.ndarray, numbers: int) -> Neighbours:
         return Neighbours(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mica.ir.graph import Graph
+import numpy as np
+
+from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME
 
 
@@ -15,3 +17,19 @@ def exact_inputs(g: Graph) -> dict[str, str]:
         if name not in g.outputs and len(types) == 1 and "" not in types:
             found[name] = types.pop()
     return found
+
+
+def takes_missing(g: Graph, name: str) -> np.ndarray:
+    """bool [last dimension]: the features of an input that may be NaN, because the model has learnt what a missing one means."""
+    taken = np.full(g.value(name).shape[-1:] or 1, exact_inputs(g).get(name) == "float32")
+    for node in g.consumers().get(name, ()) if taken.any() else ():
+        taken &= _taken(g, node, len(taken))
+    return taken
+
+
+def _taken(g: Graph, node: Node, n: int) -> np.ndarray:
+    if node.op == "Ranks":
+        source, missing = (np.asarray(g.data(i)) for i in node.inputs[3:])
+        return ~np.isin(np.arange(n), source[np.isnan(missing)])
+    missing = node.attrs["vectors"].missing if "vectors" in node.attrs else np.asarray(g.data(node.inputs[3]))
+    return ~np.isnan(missing)

@@ -5,7 +5,8 @@ Imputer(x)                                         =>   Features(x), which takes
 Affine(Imputer(x))                                 =>   likewise, in one
 TreeEnsemble(Affine(x)), TreeEnsemble(Imputer(x))  =>   left alone: `lower` puts both into the thresholds; VectorEnsemble too
 
-x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits.
+x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1000 keeps all its bits. missing is NaN where the
+model has no value for a missing feature.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def run(g: Graph) -> Graph:
                 values = np.broadcast_to(maker.attrs["values"], scale.shape)
                 _become(g, node, maker.inputs[0], scale, shift, values * scale + shift)
             elif _is_row(g, node.inputs[0]):
-                _become(g, node, node.inputs[0], scale, shift, shift)
+                _become(g, node, node.inputs[0], scale, shift, np.where(scale == 0, shift, np.nan))
     return g
 
 
@@ -70,7 +71,7 @@ def others(g: Graph) -> Graph:
         y = g.new_value(f"{name}.features", v.shape)
         constants = [
             g.new_const(f"{y}.{what}", a)
-            for what, a in (("factor", np.ones(n)), ("shift", np.zeros(n)), ("missing", np.zeros(n)))
+            for what, a in (("factor", np.ones(n)), ("shift", np.zeros(n)), ("missing", np.full(n, np.nan)))
         ]
         for node in rest:
             node.inputs = [y if i == name else i for i in node.inputs]

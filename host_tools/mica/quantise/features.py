@@ -96,7 +96,7 @@ def _product(g: Graph, n: Node, x: str) -> bool:
 
 def _narrow(g: Graph, name: str, features: Node | None, samples: Samples) -> None:
     x = np.stack([np.asarray(s[name], np.float64).reshape(-1) for s in samples])
-    factor, shift, missing = np.ones(x.shape[1]), np.zeros(x.shape[1]), np.zeros(x.shape[1])
+    factor, shift, missing = np.ones(x.shape[1]), np.zeros(x.shape[1]), np.full(x.shape[1], np.nan)
     y = name
     if features is not None:
         factor, shift, missing = (np.asarray(g.data(i), np.float64) for i in features.inputs[1:])

@@ -107,14 +107,7 @@ def _boards(f: Mapping[str, Any]) -> str:
 
 def _quality(f: Mapping[str, Any]) -> str:
     q = f["quality"]
-    lines = [] if q["sqnr_db"] is None else [f"SQNR {q['sqnr_db']:.1f} dB"]
-    if q["agreement"] is not None:
-        lines.append(f"same answer as float on {100 * q['agreement']:.2f} %")
-    lines.append(f"{q['samples']} samples, {escape(q['data'])}")
-    text = f"<p>{'; '.join(lines)}.</p>"
-    for role in ("output", "layer"):
-        if worst := q[f"worst_{role}"]:
-            text += f"<p>Worst {role}: {escape(worst['name'])}, {worst['sqnr_db']:.1f} dB.</p>"
+    text = "".join(f"<p>{escape(part)}.</p>" for part in q["line"].split("; "))
     text += "".join(f'<p class="warn">{escape(w)}</p>' for w in q.get("warnings", ()))
     return _section("Quality beside float", text)
 

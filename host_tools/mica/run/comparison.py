@@ -88,8 +88,8 @@ def compare(a: HostRunner, b: HostRunner, samples: Sequence[Sample], exact: Floa
     models = (a.model, b.model)
     names = [m.tensors[t].name for m in models[:1] for t in m.inputs]
     outputs = [[m.tensors[t] for t in m.outputs] for m in models]
-    beside = OutputErrors(outputs[0])
-    errors = tuple(OutputErrors(o) for o in outputs) if exact else ()
+    beside = _errors(a.model)
+    errors = tuple(_errors(m) for m in models) if exact else ()
     sums = (ChannelSums(), ChannelSums()) if exact else (ChannelSums(),)
     for runner in (a, b):
         runner.reset()
@@ -110,6 +110,10 @@ def compare(a: HostRunner, b: HostRunner, samples: Sequence[Sample], exact: Floa
                     s.add(name, real[name].reshape(y.shape), y)
     layers = tuple(_layers(m, s) for m, s in zip(models if exact else models[1:], sums, strict=True))
     return Comparison(errors, beside, layers)
+
+
+def _errors(model: ModelFile) -> OutputErrors:
+    return OutputErrors(model, model.metadata.get("labels", "").count("\n") + 1)
 
 
 def _values(runner: HostRunner, sample: Sample) -> Iterator[tuple[str, np.ndarray]]:

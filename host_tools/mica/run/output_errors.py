@@ -1,20 +1,25 @@
-"""How far a model's outputs are from what they should be: SQNR of each output, and how often the answers are the same.
+"""How far a model's outputs are from what they should be: SQNR of each output, its error, and how often the answers are the same.
 
-SQNR, the signal to quantisation noise ratio: 10 log10(sum of exact**2 / sum of (exact - found)**2) in dB, over all values of
-all samples. 6 dB are one bit.
+SQNR, the signal to quantisation noise ratio: 10 log10(sum of (exact - mean)**2 / sum of (exact - found)**2) in dB, over all
+samples; mean: of each element over the samples. 6 dB are one bit. An output around 1,013 that varies by 10 has the ratio of
+the 10, not of the 1,013.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from mica.format.codec import TensorRecord
-from mica.format.values import QUANTISED
+from mica.format.codec import ModelFile, TensorRecord
+from mica.format.values import HIGH, HIGH16, QUANTISED
+from mica.run.output_kinds import CLASS, MAP, NUMBERS, SCORES, kind
 
 LARGEST = 120.0  # dB; what is exact
+TAIL = 0.25  # of the samples, by which a tail is told
 
 
 def decibels(signal: float, noise: float) -> float | None:
@@ -25,19 +30,25 @@ def decibels(signal: float, noise: float) -> float | None:
 
 
 class Sums:
-    """Energy of signals and of their errors, by name."""
+    """Energy of what varies in signals, and of their errors, by name. Each channel (last axis) has a mean of its own."""
 
     def __init__(self) -> None:
-        self.signal: dict[str, float] = {}
+        self.signal: dict[str, np.ndarray] = {}  # name -> [3, channels]: sums of exact**2, of exact, and how many
         self.noise: dict[str, float] = {}
 
     def add(self, name: str, exact: np.ndarray, found: np.ndarray) -> None:
-        expected = exact.reshape(-1).astype(np.float64)
-        self.signal[name] = self.signal.get(name, 0.0) + float(np.sum(expected**2))
-        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1) - expected) ** 2))
+        channels = exact.shape[-1] if exact.ndim else 1
+        x = exact.reshape(-1, channels).astype(np.float64)
+        now = np.array([np.sum(x * x, axis=0), np.sum(x, axis=0), np.full(channels, len(x))])
+        self.signal[name] = self.signal[name] + now if name in self.signal else now
+        self.noise[name] = self.noise.get(name, 0.0) + float(np.sum((found.reshape(-1, channels) - x) ** 2))
 
     def db(self, name: str) -> float | None:
-        return decibels(self.signal.get(name, 0.0), self.noise.get(name, 0.0))
+        if name not in self.signal:
+            return None
+        squares, sums, n = self.signal[name]
+        varies = np.maximum(squares - sums**2 / n, 0.0) * n / np.maximum(n - 1, 1)
+        return decibels(float(np.sum(varies)), self.noise[name])
 
 
 class ChannelSums:
@@ -59,62 +70,185 @@ class ChannelSums:
         return decibels(float(np.sum(aa)), float(np.sum(np.maximum(aa - explained, 0.0))))
 
 
-class OutputErrors:
-    """Sums over samples of what a model gives beside what it should give. outputs: the tensors, in their order."""
+@dataclass(frozen=True)
+class OutputError:
+    """Of one output over all samples. kind: of `output_kinds`. sqnr_db: None where nothing varies; error: the root of the mean
+    square, and largest, both in the output's unit. distinct: different answers of the element that has most of them, and
+    expected: as many in float. alike: of `of` classes; found: of `of` scores above 0.5 in float, others: besides.
+    beyond_db: what rare numbers beyond the range may take from the ratio. flat: float's answers vary by less than one step."""
 
-    def __init__(self, outputs: Sequence[TensorRecord], answers: bool = True) -> None:
-        """answers: whether the first output may be one; False where it is a part of an output."""
-        self.outputs, self.answers = outputs, answers
-        self.sums = Sums()
-        self.samples = self.alike = 0
+    name: str
+    kind: str
+    sqnr_db: float | None
+    plus_minus_db: float | None
+    error: float
+    largest: float
+    distinct: int
+    expected: int
+    alike: int
+    found: int
+    others: int
+    of: int
+    beyond_db: float
+    flat: bool
+
+
+class _Output:
+    """What is kept of one output."""
+
+    def __init__(self, t: TensorRecord, kind: str, labels: int) -> None:
+        self.t, self.kind, self.labels = t, kind, labels
+        self.exact: list[np.ndarray] = []  # a sample each
+        self.found: list[np.ndarray] = []
+
+    def add(self, exact: np.ndarray, found: np.ndarray) -> None:
+        keep = np.float32 if self.t.dtype in QUANTISED else np.int64
+        self.exact.append(np.asarray(exact, keep).reshape(self.t.dims))
+        self.found.append(np.asarray(found, keep).reshape(self.t.dims))
+
+    def powers(self) -> tuple[np.ndarray, np.ndarray]:
+        """(energy of what varies, of the error), float64, of each sample."""
+        n = len(self.exact)
+        mean = np.mean(self.exact, axis=0, dtype=np.float64)
+        signal = [float(np.sum((x - mean) ** 2)) for x in self.exact]
+        noise = [float(np.sum((a - b.astype(np.float64)) ** 2)) for a, b in zip(self.exact, self.found, strict=True)]
+        return np.array(signal) * n / max(n - 1, 1), np.array(noise)
+
+    def result(self) -> OutputError:
+        signal, noise = self.powers() if self.t.dtype in QUANTISED else (np.zeros(1), np.zeros(1))
+        exact, found = np.stack(self.exact), np.stack(self.found)
+        wrong = np.abs(exact - found.astype(np.float64))
+        alike, hit, others, of = self._answers(exact, found)
+        varies = math.sqrt(float(signal.sum()) / exact.size)
+        return OutputError(
+            name=self.t.name,
+            kind=self.kind,
+            sqnr_db=decibels(float(signal.sum()), float(noise.sum())) if len(exact) > 1 else None,
+            plus_minus_db=_uncertainty(signal, noise),
+            error=float(np.sqrt(np.mean(wrong**2))),
+            largest=float(wrong.max()),
+            distinct=_distinct(found),
+            expected=_distinct(exact),
+            alike=alike,
+            found=hit,
+            others=others,
+            of=of,
+            beyond_db=self._beyond_db(signal, noise, exact),
+            flat=self.t.dtype in QUANTISED and varies < self.t.scale,
+        )
+
+    def _beyond_db(self, signal: np.ndarray, noise: np.ndarray, exact: np.ndarray) -> float:
+        if self.t.dtype not in QUANTISED or len(exact) < 3:
+            return 0.0
+        measured = max(float(noise.mean()), 1e-30)
+        return decibels(measured + self._beyond(exact), measured) or 0.0
+
+    def _beyond(self, exact: np.ndarray) -> float:
+        """Squared error, of a sample on average, of numbers beyond the range that int8 has: rare ones, which few samples hold none of.
+
+        The upper quarter of what the samples reach has an exponential tail, which goes on beyond the range.
+        """
+        rows = exact.reshape(len(exact), -1)
+        limit = HIGH if self.t.dtype == "int8" else HIGH16
+        top, bottom = ((limit - self.t.zero_point) * self.t.scale, (self.t.zero_point - ~limit) * self.t.scale)
+        return _tail(rows.max(axis=1), top) + _tail(-rows.min(axis=1), bottom)
+
+    def _answers(self, exact: np.ndarray, found: np.ndarray) -> tuple[int, int, int, int]:
+        """alike, found, others, of."""
+        if self.kind == SCORES:
+            real, ours = exact > 0.5, found > 0.5
+            return 0, int(np.sum(real & ours)), int(np.sum(ours & ~real)), int(np.sum(real))
+        if self.kind == NUMBERS:
+            return 0, 0, 0, 0
+        if self.t.dtype in QUANTISED:
+            axis = 1 + self._class_axis(exact)
+            exact, found = exact.argmax(axis=axis), found.argmax(axis=axis)
+        if self.kind == CLASS:
+            exact, found = exact.reshape(len(exact), -1), found.reshape(len(found), -1)
+        return int(np.sum(exact == found)), 0, 0, exact.size
+
+    def _class_axis(self, exact: np.ndarray) -> int:
+        """The axis of a sample along which classes lie: as many as there are labels, or probabilities that add up to 1."""
+        if self.labels > 1 and self.labels in self.t.dims:
+            return self.t.dims.index(self.labels)
+        long = [k for k, n in enumerate(self.t.dims) if n > 1]
+        p = exact if exact.max() > 0 else np.exp(exact)  # of a log softmax
+        return min(long, key=lambda k: float(np.abs(p.sum(axis=k + 1) - 1).mean()), default=0)
+
+
+def _tail(reached: np.ndarray, end: float) -> float:
+    """Mean square of what lies beyond the end of a range. reached: the largest number of each sample."""
+    start = float(np.quantile(reached, 1 - TAIL))
+    beyond = reached[reached > start] - start
+    if not beyond.size or not beyond.mean() > 0:
+        return 0.0
+    mean = float(beyond.mean())
+    share = beyond.size / len(reached) * math.exp(min(-(end - start) / mean, 0.0))
+    return share * 2 * mean**2
+
+
+def _distinct(x: np.ndarray) -> int:
+    """Different values over samples, of the element that has most."""
+    rows = np.sort(x.reshape(len(x), -1), axis=0)
+    return 1 + int((np.diff(rows, axis=0) != 0).sum(axis=0).max(initial=0))
+
+
+def _uncertainty(signal: np.ndarray, noise: np.ndarray) -> float | None:
+    """Of the ratio in dB, 19 times of 20, by leaving one sample out in turn (jackknife); None where there are too few."""
+    n = len(noise)
+    if n < 3 or not signal.sum():
+        return None
+    left = [decibels(float(signal.sum() - s), float(noise.sum() - e)) for s, e in zip(signal, noise, strict=True)]
+    known = np.array([db for db in left if db is not None])
+    return float((2 + 4 / (n - 1)) * np.sqrt((n - 1) * np.var(known)))
+
+
+class OutputErrors:
+    """What a model gives over samples, beside what it should give."""
+
+    def __init__(self, model: ModelFile, labels: int = 0, classes: bool = False) -> None:
+        """labels, classes: as `output_kinds.kind`."""
+        self.outputs = [
+            _Output(model.tensors[t], kind(model, k, labels, classes), labels) for k, t in enumerate(model.outputs)
+        ]
+        self.samples = 0
 
     def add(self, exact: Sequence[np.ndarray], found: Sequence[np.ndarray]) -> None:
         """One sample: real numbers, an array an output."""
-        for t, a, b in zip(self.outputs, exact, found, strict=True):
-            if t.dtype in QUANTISED:
-                self.sums.add(t.name, a, b)
+        for output, a, b in zip(self.outputs, exact, found, strict=True):
+            output.add(a, b)
         self.samples += 1
-        if self.outputs and (expected := answer(self.outputs[0], exact[0])) is not None:
-            self.alike += expected == answer(self.outputs[0], found[0])
+
+    @cached_property
+    def each(self) -> list[OutputError]:
+        """Of all outputs, in order."""
+        return [output.result() for output in self.outputs] if self.samples else []
+
+    @property
+    def answer(self) -> OutputError | None:
+        """Of the output that says the class; else of the first that says something for each place."""
+        return next((e for k in (CLASS, MAP, SCORES) for e in self.each if e.kind == k), None)
 
     @property
     def agreement(self) -> float | None:
-        """Share of samples with the same answer; None where the first output is none."""
-        known = self.answers and self.samples and self.outputs and _is_answer(self.outputs[0])
-        return self.alike / self.samples if known else None
-
-    def each(self) -> dict[str, float]:
-        """SQNR of each output that has one, by name."""
-        found = {t.name: self.sums.db(t.name) for t in self.outputs}
-        return {name: db for name, db in found.items() if db is not None}
+        """Share of the same classes, over samples or places; None where no output tells any."""
+        a = self.answer
+        return None if a is None or a.kind == SCORES else a.alike / a.of
 
     @property
     def sqnr_db(self) -> float | None:
         """Mean over the outputs."""
-        found = list(self.each().values())
-        return float(np.mean(found)) if found else None
+        known = [e.sqnr_db for e in self.each if e.sqnr_db is not None]
+        return float(np.mean(known)) if known else None
 
     @property
-    def worst(self) -> dict[str, float | str] | None:
-        """The output with the lowest SQNR: its name and sqnr_db."""
-        found = self.each()
-        name = min(found, key=found.__getitem__, default=None)
-        return None if name is None else {"name": name, "sqnr_db": found[name]}
+    def plus_minus_db(self) -> float | None:
+        """How far off that may be."""
+        known = [e.plus_minus_db for e in self.each if e.sqnr_db is not None and e.plus_minus_db is not None]
+        return float(np.mean(known)) if known else None
 
-
-def _is_probability(t: TensorRecord) -> bool:
-    return math.prod(t.dims) == 1 and t.scale == 1 / 256 and t.zero_point == -128
-
-
-def _is_answer(t: TensorRecord) -> bool:
-    """Whether an output says a class: a vector, one probability, or the class itself."""
-    return t.dtype == "int32" or sum(d > 1 for d in t.dims) == 1 or _is_probability(t)
-
-
-def answer(t: TensorRecord, y: np.ndarray) -> tuple[int, ...] | None:
-    """The class that an output says, None where it says none."""
-    if not _is_answer(t):
-        return None
-    if t.dtype == "int32":
-        return tuple(int(v) for v in y.reshape(-1))
-    return (int(y.reshape(-1)[0] >= 0.5),) if _is_probability(t) else (int(np.argmax(y)),)
+    @property
+    def worst(self) -> OutputError | None:
+        """The output with the lowest ratio."""
+        known = [e for e in self.each if e.sqnr_db is not None]
+        return min(known, key=lambda e: e.sqnr_db or 0.0, default=None)

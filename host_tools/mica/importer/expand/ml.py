@@ -202,7 +202,7 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
         size = vectors.shape[1]
         far = kind == "RBF"
         machine = Machine(
-            vectors.astype(np.float64), SQUARES if far else PRODUCTS, np.ones(size), np.zeros(size), np.zeros(size),
+            vectors.astype(np.float64), SQUARES if far else PRODUCTS, np.ones(size), np.zeros(size), np.full(size, np.nan),
             function=FUNCTIONS[kind], slope=-gamma if far else gamma, origin=0.0 if far else zero, degree=int(degree),
             factors=weights.T.astype(np.float64), bias=bias.astype(np.float64),
         )  # fmt: skip

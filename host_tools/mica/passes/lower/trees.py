@@ -36,12 +36,13 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
         if moved is not None:
             forest, x = moved, maker.inputs[0]
             maker = producers.get(x)
+    learnt = bool(forest.missing[forest.column >= 0].any())
     if maker is not None and maker.op == "Imputer" and maker.inputs[0] in g.inputs:
         values = np.broadcast_to(maker.attrs["values"], (n,))
         at = np.where(forest.column >= 0, forest.column, 0)
-        forest, x = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0]
+        forest, x, learnt = replace(forest, missing=values[at] <= forest.threshold), maker.inputs[0], True
     if g.is_given(x):
-        x, forest = _ranked(g, b, x, forest)
+        x, forest = _ranked(g, b, x, forest, learnt)
     elif n > MOST_COLUMNS:
         raise ValueError(f"a row of {n} numbers; {MOST_COLUMNS} at most")
     b.emit_to(out, "Trees", [x], {"forest": forest})
@@ -68,17 +69,18 @@ def floor32(t: np.ndarray) -> np.ndarray:
     return np.where(near > t, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float64)
 
 
-def _ranked(g: Graph, b: Builder, x: str, f: Forest) -> tuple[str, Forest]:
+def _ranked(g: Graph, b: Builder, x: str, f: Forest, learnt: bool) -> tuple[str, Forest]:
     """The ranks of x among the thresholds, and the forest on these. A feature has as many columns as its thresholds need.
 
-    So it has where some nodes take a missing value for less and some for more.
+    So it has where some nodes take a missing value for less and some for more. learnt: the forest knows missing values; without, the
+    ranks of one are NaN.
     """
     inner = np.flatnonzero(f.column >= 0)
     thresholds = floor32(f.threshold[inner])
     column, code = np.full(len(f.column), -1, np.int64), np.zeros(len(f.column))
     parts: list[np.ndarray] = []
     source: list[int] = []
-    missing: list[int] = []
+    missing: list[float] = []
     kinds = 2 * f.column[inner] + f.missing[inner]
     for kind in np.unique(kinds):
         nodes = inner[kinds == kind]
@@ -88,7 +90,7 @@ def _ranked(g: Graph, b: Builder, x: str, f: Forest) -> tuple[str, Forest]:
         for at in range(0, len(distinct), MOST_RANKS):
             parts.append(distinct[at : at + MOST_RANKS])
             source.append(int(kind) // 2)
-            missing.append(-128 if kind % 2 else len(parts[-1]) - 128)
+            missing.append(np.nan if not learnt else -128 if kind % 2 else len(parts[-1]) - 128)
     if not parts:  # trees of one leaf each
         parts, source, missing = [np.zeros(0)], [0], [-128]
     if len(parts) > MOST_COLUMNS:

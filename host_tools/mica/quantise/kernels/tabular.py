@@ -17,6 +17,7 @@ OPEN = (None, None)
 def _features(g: Graph, out: Graph, node: Node) -> None:
     q = quant(out, node.outputs[0])
     factor, shift, missing = (np.asarray(g.data(i), np.float64) for i in node.inputs[1:])
+    missing = np.where(np.isnan(missing), shift, missing)
     blobs = [*place(factor / q.scale, shift / q.scale + q.zero_point), q.quantise(missing)]
     emit(out, node, "features_s8", node.inputs[:1], blobs, act(q, OPEN))
 
@@ -36,6 +37,7 @@ def place(factor: np.ndarray, shift: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _ranks(g: Graph, out: Graph, node: Node) -> None:
     thresholds, first, source, missing = (np.asarray(g.data(i)) for i in node.inputs[1:])
+    missing = np.where(np.isnan(missing), np.diff(first) - 128, missing)  # more than all thresholds
     keys = tabular.keys(thresholds.astype(np.float32).view(np.int32)).astype(np.int32)
     blobs: list[np.ndarray] = [keys, first.astype(np.uint32), source.astype(np.uint16), missing.astype(np.int8)]
     emit(out, node, "ranks_s8", node.inputs[:1], blobs, {"count": len(keys)})

@@ -43,7 +43,7 @@ def _distances(out: Graph, node: Node, v: Vectors) -> tuple[Node, float]:
     if bound < 127 or step <= 0:
         raise ValueError(f"{n} features; its distances are too coarse in 32 bits")
     points = np.clip(np.rint((v.points - middle) / step), -bound, bound).astype(np.int16)
-    missing = np.clip(np.rint((v.missing - middle) / step), -bound, bound).astype(np.int16)
+    missing = np.clip(np.rint((np.nan_to_num(v.missing, nan=0.0) - middle) / step), -bound, bound).astype(np.int16)
     scale, exponent, offset = place(v.factor / step, (v.shift - middle) / step)
     shape = (*out.value(node.inputs[0]).shape[:-1], count)
     name = out.new_value(f"{node.outputs[0]}.distances", shape, "int32")

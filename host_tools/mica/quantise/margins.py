@@ -1,0 +1,231 @@
+"""Ranges of scores and of the logits behind them: what calibration saw, and what a confident answer needs.
+
+y = Sigmoid(x), y an output    =>   x reaches +-3.9 at least, where y is 0.98 or 0.02, and ends at +-6.2, where y in int8 is 1 or 0
+y = Softmax(x) of C classes    =>   x is 5 + log(C - 1) wide at least, so that one class of C can have 0.99
+scores behind them             =>   [0, 1], whatever calibration saw
+
+A detector whose calibration samples hold nothing to detect would never detect anything otherwise: its logits end where those of
+the samples end. A margin costs two bits at most (`groups.WIDENS`). A score map spends its steps where a score is not 0. Any function that ends in two limits counts as a
+sigmoid, where a sigmoid, a tanh or an exponential is part of it. Its result has to reach an output of the model with nothing
+but movements, products, maxima and means of other scores between: gates inside of a network keep the range that was seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mica.ir.graph import Graph, Node
+from mica.ir.ops import CORE_BY_NAME
+from mica.quantise.calibrate import Runs, Samples
+from mica.quantise.groups import WIDENS, width
+from mica.quantise.histogram import Range
+from mica.reference import unary
+
+SURE = 5.0  # logits between a class and another, where neither can go beyond the range: 0.0067 of its probability
+CONFIDENT = 0.02  # of a sigmoid's range that may be left between a confident answer and its limit
+FLAT = 1 / 512  # of a sigmoid's range: half a step of int8
+CURVED = ("sigmoid", "hard_sigmoid", "tanh", "exp")
+LEAST = 16  # samples, and for each class, that could have held what was never seen
+KEEP = ("Mul", "MinMax", "AveragePool2d")  # of numbers from 0 to 1 only they make such again
+_GRID = np.concatenate([-np.geomspace(1e6, 1e-3, 2000), np.geomspace(1e-3, 1e6, 2000)])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A function that ends in two limits: results; from where on x is confident, and flat, on either side."""
+
+    limits: Range
+    confident: Range
+    flat: Range
+
+
+def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
+    """The ranges, changed where scores or their logits are among them."""
+    result: ChainMap[str, Range] = ChainMap({}, ranges)  # type: ignore[arg-type]
+    ends = heads(g)
+    scores = {name for node in ends for name in _behind(g, node.outputs[0])}
+    for node in ends:
+        curve = None if node.op != "Unary" else _curve(node)
+        for name in _sources(g, node.inputs[0]):
+            if name in result:
+                node_clip = _clip(g, name)
+                alone = curve is not None and _read_by(g, name, ends)
+                result[name] = _logits(result[name], curve, g.value(node.inputs[0]).shape[-1], alone, node_clip)
+        if curve is not None and node.outputs[0] in result:
+            result[node.outputs[0]] = _both(result[node.outputs[0]], curve.limits)
+    for node in g.nodes:
+        if node.op in KEEP and node.outputs[0] in scores and node.outputs[0] in result:
+            result[node.outputs[0]] = _both(result[node.outputs[0]], Range(0.0, 1.0))
+    return result
+
+
+def heads(g: Graph) -> list[Node]:
+    """The sigmoids and softmaxes whose results are outputs of the model, or scores made of such."""
+    near = set(g.outputs)
+    for node in reversed(g.nodes):
+        if node.outputs[0] in near and (_moves(node) or node.op in KEEP):
+            near.update(node.inputs)
+    found = [n for n in g.nodes if n.outputs[0] in near and n.op in ("Softmax", "LogSoftmax", "Unary")]
+    found = [n for n in found if n.op != "Unary" or _curve(n) is not None]
+    return [n for n in found if any(name in g.outputs for name in _behind(g, n.outputs[0]))]
+
+
+def _curve(node: Node) -> Curve | None:
+    function, arguments = node.attrs["function"], node.attrs["arguments"]
+    names = {function} | {attrs.get("function") for _, attrs, _ in (arguments[0] if function == "composed" else ())}
+    if not names.intersection(CURVED):
+        return None
+    y = unary.apply(function, _GRID, arguments)
+    size = abs(float(y[-1] - y[0]))
+    rises = np.diff(y if y[-1] > y[0] else -y)
+    even = np.isfinite(y).all() and size > 0 and float(rises.min()) >= -1e-6 * size
+    if not even or max(abs(y[1000] - y[0]), abs(y[-1001] - y[-1])) > FLAT * size:  # at +-1000
+        return None
+    ends = []
+    for left in (CONFIDENT, FLAT):
+        below = _GRID[np.abs(y - y[0]) <= left * size].max()
+        above = _GRID[np.abs(y - y[-1]) <= left * size].min()
+        ends.append(Range(min(float(below), 0.0), max(float(above), 0.0)))
+    return Curve(Range(float(y.min()), float(y.max())), *ends)
+
+
+def _logits(seen: Range, curve: Curve | None, classes: int, alone: bool, clip: tuple[Any, Any]) -> Range:
+    """clip: what the operator that makes them never leaves. alone: nothing else reads them, so what is flat may go."""
+    own = width(seen)
+    if curve is None:
+        more = max(0.0, min(SURE + math.log(max(classes - 1, 1)), WIDENS * own) - own) / 2
+        wide = Range(min(seen.low, 0.0) - more, max(seen.high, 0.0) + more)
+    else:
+        part = min(1.0, WIDENS * own / width(curve.confident))
+        wide = _both(seen, Range(part * curve.confident.low, part * curve.confident.high))
+        if alone:
+            wide = Range(max(wide.low, curve.flat.low), min(wide.high, curve.flat.high))
+    least, most = clip
+    return Range(
+        wide.low if least is None else max(wide.low, min(float(least), seen.low)),
+        wide.high if most is None else min(wide.high, max(float(most), seen.high)),
+    )
+
+
+def _both(a: Range, b: Range) -> Range:
+    return Range(min(a.low, b.low), max(a.high, b.high))
+
+
+def _clip(g: Graph, name: str) -> tuple[Any, Any]:
+    node = g.producers().get(name)
+    clip: tuple[Any, Any] = node.attrs.get("clip", (None, None)) if node is not None else (None, None)
+    return clip
+
+
+def _moves(node: Node) -> bool:
+    return CORE_BY_NAME[node.op].keeps_quant or CORE_BY_NAME[node.op].joins
+
+
+def _behind(g: Graph, name: str) -> list[str]:
+    """A score, and what is made of it that is a score as well."""
+    consumers = g.consumers()
+    found, todo = {name: None}, [name]
+    while todo:
+        for node in consumers.get(todo.pop(), ()):
+            y = node.outputs[0]
+            if y not in found and (_moves(node) or (node.op in KEEP and _of_scores(g, node))):
+                found[y] = None
+                todo.append(y)
+    return list(found)
+
+
+def _of_scores(g: Graph, node: Node) -> bool:
+    """Whether all that a node reads are numbers from 0 to 1."""
+    return all(_is_score(g, i) for i in node.inputs)
+
+
+def _is_score(g: Graph, name: str) -> bool:
+    data = g.data(name)
+    if data is not None:
+        return bool(data.size and data.min() >= 0 and data.max() <= 1)
+    node = g.producers().get(name)
+    if node is None:
+        return False
+    if node.op == "Unary":
+        curve = _curve(node)
+        return curve is not None and curve.limits.low >= 0 and curve.limits.high <= 1
+    return node.op == "Softmax" or ((_moves(node) or node.op in KEEP) and _is_score(g, node.inputs[0]))
+
+
+def _sources(g: Graph, name: str) -> list[str]:
+    """The activations that a value is moved from, and itself."""
+    producers = g.producers()
+    found, todo = {name: None}, [name]
+    while todo:
+        node = producers.get(todo.pop())
+        for i in node.inputs if node is not None and _moves(node) else ():
+            if i not in found and not g.is_const(i):
+                found[i] = None
+                todo.append(i)
+    return list(found)
+
+
+def _read_by(g: Graph, name: str, ends: list[Node]) -> bool:
+    """Whether nothing but these nodes computes with a value, and it is no output."""
+    known, consumers, todo = {id(n) for n in ends}, g.consumers(), [name]
+    while todo:
+        at = todo.pop()
+        if at in g.outputs:
+            return False
+        for node in consumers.get(at, ()):
+            if _moves(node):
+                todo.append(node.outputs[0])
+            elif id(node) not in known:
+                return False
+    return True
+
+
+def never_seen(g: Graph, samples: Samples, labels: Sequence[str] = ()) -> list[str]:
+    """What the outputs never said in calibration, though they can, in lines for a person: a score near 1, a class.
+
+    Few samples, or many classes, say nothing of that: there is nothing about them.
+    """
+    ends = {n.outputs[0]: n for n in heads(g)}
+    if not ends or len(samples) < LEAST:
+        return []
+    seen: dict[str, list[np.ndarray]] = {name: [] for name in ends}
+    for _, values in Runs(g, room=0)(samples, ends):
+        for name in ends:
+            seen[name].append(values[name])
+    lines = []
+    for name, node in ends.items():
+        y = np.concatenate(seen[name])
+        lines += _scores_never(node, y) if node.op == "Unary" else _classes_never(node, y, labels)
+    return lines
+
+
+def _scores_never(node: Node, y: np.ndarray) -> list[str]:
+    curve = _curve(node)
+    if curve is None or not (curve.limits.low >= 0 and curve.limits.high <= 1):
+        return []
+    low, high = float(y.min()), float(y.max())
+    if high < 0.5:
+        return [
+            f"'{node.name}' (a sigmoid) is {high:.2g} at most in calibration; give samples of what it is to find, too"
+        ]
+    return (
+        [f"'{node.name}' (a sigmoid) is {low:.2g} at least in calibration; give samples without, too"]
+        if low > 0.5
+        else []
+    )
+
+
+def _classes_never(node: Node, y: np.ndarray, labels: Sequence[str]) -> list[str]:
+    classes = y.shape[-1]
+    won = np.bincount(y.reshape(-1, classes).argmax(axis=1), minlength=classes) > 0
+    if won.all() or (len(y) < LEAST * classes and won.sum() > 1):
+        return []
+    names = [labels[int(k)] if len(labels) == classes else str(k) for k in np.flatnonzero(~won)]
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"'{node.name}' (a softmax) never answers {shown} in calibration; give samples of all classes"]
