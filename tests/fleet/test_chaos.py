@@ -92,4 +92,6 @@ def test_a_fleet_in_chaos(mosquitto: subprocess.Popen[bytes], digits_file: Path)
     tried = chaos.one_round(digits_file, seed=1, seconds=10, samples=300)
     assert tried["answers"] >= 300
     assert not tried["lost"] and not tried["wrong"] and not tried["handed out twice"]
-    assert tried["links cut"] and tried["boards killed"] and sum(tried[f"packets {what}"] for what in chaos.LOOSE_SHARES)
+    assert (
+        tried["links cut"] and tried["boards killed"] and sum(tried[f"packets {what}"] for what in chaos.LOOSE_SHARES)
+    )
