@@ -628,11 +628,7 @@ class Dispatcher:
         for free in m.free:
             for name in free:
                 b = self._boards[name]
-                if (
-                    name not in failed
-                    and not (dangerous and b.held)
-                    and not any(h.work is work for h in b.held.values())
-                ):
+                if not (name in failed or (dangerous and b.held) or any(h.work is work for h in b.held.values())):
                     return b
         return None
 
