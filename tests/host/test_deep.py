@@ -66,7 +66,7 @@ def test_what_a_few_bytes_make_large_is_refused_by_the_importer(tmp_path: Path, 
     net = Net()
     x = net.input([1, 1, 8, 8])
     net.output(net.add(op, x, *([net.random(*weights)] if weights else []), **attrs), ["a", "b", "c", "d"])
-    with pytest.raises(Unsupported, match=r"[\d,]{10,} elements; expected at most 16,777,216"):
+    with pytest.raises(Unsupported, match=r"[\d,]{10,} elements; expected at most [\d,]{10}"):
         imported(net, tmp_path)
 
 

@@ -62,8 +62,8 @@ class Bound:
             )
 
     def windows(self, op: str, inputs: Sequence[Shape], y: Shape, attrs: Mapping[str, Any]) -> None:
-        """Counts what a node's windows lie on: strides, dilations and pads of a few bytes make it large, though the output may be small.
-        Raises ValueError."""
+        """Strides, dilations and pads of a few bytes make what a node's windows lie on large, though its output may be small.
+        Raises ValueError where it is too large."""
         if op not in _WINDOWS and op != "ConvTranspose":
             return
         x, w = inputs[0], () if op.endswith("Pool") else inputs[3 if op == "QLinearConv" else 1]
@@ -78,7 +78,10 @@ class Bound:
             max(n, (m - 1) * s + d * (k - 1) + 1)
             for n, m, s, d, k in zip(x[2:], moved[2:], strides, dilations, kernel, strict=True)
         ]
-        self.activation((x[0], channels, *spans))
+        if (size := x[0] * channels * math.prod(spans)) > MAX_TOGETHER:
+            raise ValueError(
+                f"its windows lie on a tensor of shape {[x[0], channels, *spans]}, {size:,} elements; expected at most {MAX_TOGETHER:,}"
+            )
         macs = math.prod(moved) * math.prod(kernel) * (w[1] if len(w) > 1 else 1)
         if macs > MAX_MACS:
             raise ValueError(f"it multiplies {macs:,} times; expected at most {MAX_MACS:,}")
