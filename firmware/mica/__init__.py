@@ -16,7 +16,7 @@ __doc__ = "mica.Model(file): predict([x]), top(), run() ...; generate(), complet
 
 
 def __getattr__(name):
-    if name in ("Arena", "cores", "info"):
+    if name in ("Arena", "Quantised", "cores", "info"):
         import _mica
 
         value = getattr(_mica, name)

@@ -133,10 +133,8 @@ class Listener:
         self._step = step or self._usual_step()
         if mean < 1 or self._step < 1:
             raise ValueError("mean and step are 1 or more")
-        n = 1
-        for d in model.output_shape[0]:
-            n *= d
-        self._names = model.labels if len(model.labels) == n else list(range(n))
+        self._place, n = model._scores()
+        self._names = model._names_of(n)
         for name in labels or ():
             if name not in self._names:
                 raise ValueError(f"the model has no label {name!r}, only {', '.join([str(v) for v in self._names])}")
@@ -202,14 +200,14 @@ class Listener:
         """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
         model = self.model
         if model._joins:
-            return model.predict([self._fill])[0]
+            return model.predict([self._fill])[self._place]
         m = model._m
         m.begin()
         try:
             self._ring.copy(self._end, m.input(0))
             for step in model._steps:
                 step()
-            return m.read(0)
+            return m.read(self._place)
         finally:
             m.end()
 
@@ -244,7 +242,7 @@ class Listener:
             raise
         self._took = took + ticks_diff(ticks_us(), begun)
         self._busy += self._took
-        return model._read(False)[0]
+        return model._read(False)[self._place]
 
     def _heard(self, output):
         """Take an answer of the model; return an event, or None."""

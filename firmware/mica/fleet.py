@@ -25,6 +25,8 @@ import sys
 import time
 from binascii import crc32
 
+from _mica import Quantised
+
 VERSION = 1
 _REQUEST = "<BBHIIIHHI"
 _ANSWER = "<BBHIIIHHIII"
@@ -247,7 +249,7 @@ class Agent:
             raise ValueError(f"{len(inputs)} bytes of inputs; the model takes {sum(sizes)}")
         at = 0
         for i, size in enumerate(sizes):
-            m.write(i, inputs[at : at + size])
+            m.write(i, Quantised(inputs[at : at + size]))
             at += size
         try:
             model.start()

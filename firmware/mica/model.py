@@ -108,6 +108,7 @@ class Model:
     """
 
     _labels = _input_names = _output_names = None
+    _scored = None  # the place of the output that holds scores
     _joins = None  # of joins.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
@@ -272,17 +273,17 @@ class Model:
             return [m.read(i) for i in n]
         return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
 
-    def predict(self, inputs, raw=False):
+    def predict(self, inputs, *, raw=False):
         """Quantise the inputs, run, and return a flat list of floats for each output, row by row.
 
         `inputs` is a list with one entry for each input of the model, or a dict of them by name. An entry is numbers in
-        (nested) lists and tuples; an array of numbers, or whatever else has a buffer of floats; bytes, bytearray,
-        memoryview or array("b"), or array("h") for an input of int16, which are the quantised tensor itself; or a function f(buffer, shape, dtype) that
-        fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of quantised integers for each output.
+        (nested) lists and tuples; an array, bytes, or whatever else has a buffer of numbers; mica.Quantised(buffer), the quantised tensor
+        itself; or a function f(buffer, shape, dtype) that fills the tensor, with dtype = ord("b"). With `raw` the answer is an array of
+        quantised integers for each output.
         Outputs whose parts have scales of their own are one list of floats; raw, and in output(i), they are the parts.
 
         A fed input (`mica pack --feed`) takes a buffer with all its values, of which rows are quantised or copied when they are
-        wanted: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end), quantised, and
+        needed: keep it as it is until the answer. Or a function f(begin, end, buffer) that fills rows [begin, end), quantised, and
         returns None, or the number of bytes that it has filled. The next run() takes the same buffer or function again.
         """
         m = self._m
@@ -361,20 +362,50 @@ class Model:
             m.end()
         return outputs
 
-    def top(self, k=1, i=0):
-        """Return the k largest values of output i of the last run, [(label, value), ...], the largest first.
+    def _names_of(self, n):
+        """Return what n scores are called: their numbers where the labels are others. Of two classes a single score is the second's."""
+        labels = self.labels
+        if len(labels) == n:
+            return labels
+        return labels[1:] if n == 1 and len(labels) == 2 else list(range(n))
 
-        A label is the class's name, or its number where the file has none. Of equal values the first comes first.
+    def _scores(self):
+        """Return (place, number of values) of the output that holds scores, among those that predict() returns."""
+        m = self._m
+        if self._scored is None:
+            firsts = [j.first for j in self._joins] if self._joins else range(len(m.outputs))
+            text = m.meta("scores")
+            place = int(text) if text else -1
+            if not text:  # the first that is not the number of a class
+                place = min([k for k, i in enumerate(firsts) if m.tensor(m.outputs[i]).dtype != "i"], default=-1)
+            if not 0 <= place < len(firsts):
+                raise ValueError("no output of this model holds scores of its classes; predict() gives what there is")
+            n = 1
+            for d in self._joins[place].shape if self._joins else m.tensor(m.outputs[place]).shape:
+                n *= d
+            self._scored = place, n
+        return self._scored
+
+    def top(self, k=1, i=None):
+        """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output, by its place or name.
+
+        By default the output that holds scores of the classes. A label is the class's name, or its number where the file has
+        none. Of equal scores the first comes first.
         """
+        if i is None:
+            i = self._scores()[0]
         if self._joins:
             join = self._joins[_place(i, [j.name for j in self._joins]) if isinstance(i, str) else i]
-            n = sum(join.runs) * join.rows
-            labels = self.labels if len(self.labels) == n else range(n)
-            return [(labels[j], value) for j, value in join.top(self._m, k, _largest)]
+            if join.parts > 1:
+                labels = self._names_of(sum(join.runs) * join.rows)
+                return [(labels[j], value) for j, value in join.top(self._m, k, _largest)]
+            i = join.first
         i = _place(i, self.output_names) if isinstance(i, str) else i
         y = self._m.output(i)
         t = self._m.tensor(self._m.outputs[i])
-        labels = self.labels if len(self.labels) == len(y) else range(len(y))
+        if t.dtype == "i":
+            raise ValueError(f"top: output {t.name!r} holds numbers of classes or places, and no scores")
+        labels = self._names_of(len(y))
         whole = t.dtype == "f"
         return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in _largest(y, k)]
 
@@ -396,7 +427,7 @@ class Model:
 
         return profile(self, n, inputs)
 
-    def arun(self, inputs=None, slice_us=1000):
+    def arun(self, inputs=None, *, slice_us=1000):
         """await m.arun(): run, and let other tasks run after every slice_us microseconds, in the middle of layers too.
 
         With `inputs`, as for predict(), returns what predict() would. A piece is a row of a layer's output at least. Of a

@@ -14,6 +14,8 @@ from array import array
 from struct import unpack_from
 from time import sleep_ms, ticks_diff, ticks_ms
 
+from _mica import Quantised
+
 from mica.audio import Event, Listener
 
 _ROW = 12
@@ -170,6 +172,7 @@ class Watcher(Listener):
         self._prepare(model, source.rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
         self._window = array("h", bytes(2 * self._n * source.axes))
         self._view = memoryview(self._window)
+        self._rows = Quantised(self._window)
         self._ring = Rows(source, self._n + _BURST)  # read only where some are missing
 
     def _usual_step(self):
@@ -179,10 +182,10 @@ class Watcher(Listener):
     @property
     def _fill(self):
         self._ring.copy(self._end, self._view)
-        return self._window
+        return self._rows
 
     def _answer(self):
-        return self.model.predict([self._fill])[0]
+        return self.model.predict([self._fill])[self._place]
 
     def _problem(self):
         if self._ring.lost:

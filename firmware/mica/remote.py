@@ -29,6 +29,7 @@ import gc
 from binascii import crc32, hexlify
 
 import _mica
+from _mica import Quantised
 
 from mica.layer import Layer
 from mica.model import Model
@@ -64,7 +65,7 @@ def _fill(m, inputs):
     if len(inputs) != m.info.n_inputs:
         raise ValueError(f"{len(inputs)} inputs given, {m.info.n_inputs} expected")
     for i, x in enumerate(inputs):
-        m.write(i, x)
+        m.write(i, Quantised(x))
 
 
 def _digits(crc):
@@ -159,7 +160,7 @@ def evaluate(samples):
     at = 0
     for _ in range(len(data) // step):
         for i, size in enumerate(sizes):
-            m.write(i, data[at : at + size])
+            m.write(i, Quantised(data[at : at + size]))
             at += size
         model.run()
         line = ""

@@ -2,6 +2,8 @@
 
 from binascii import crc32
 
+from _mica import Quantised
+
 
 def selftest(model, feed=None):
     """Return None, or the first bad Layer. feed() is called after each layer, and after each slice of the checksum.
@@ -55,7 +57,7 @@ def _vector(steps, m, k, feed):
     at = 0
     for i, t in enumerate(m.inputs):
         nbytes = m.tensor(t).nbytes
-        m.write(i, vector[at : at + nbytes])
+        m.write(i, Quantised(vector[at : at + nbytes]))
         at += nbytes + 3 & ~3
     for i, crc in _layers(steps, m, crcs is not None, feed):
         if crcs is not None and crc != crcs[i]:

@@ -22,6 +22,8 @@ import gc
 from array import array
 from time import ticks_diff, ticks_ms
 
+from _mica import Quantised
+
 from mica.model import Model
 
 SLICE = 4096  # bytes of the file that are checked at a time
@@ -182,8 +184,15 @@ class Supervisor:
             self._blame(wrong)
 
     def output(self, i=0):
+        return self._of_the_run("output", i)
+
+    def top(self, k=1, i=None):
+        """Do as Model.top."""
+        return self._of_the_run("top", k, i)
+
+    def _of_the_run(self, name, *args):
         try:
-            return self.model.output(i)
+            return getattr(self.model, name)(*args)
         except Exception as e:
             wrong = e
         self._blame(wrong)
@@ -196,7 +205,7 @@ class Supervisor:
         if self._sound:
             self._m.reset_state()
 
-    def predict(self, inputs, raw=False):
+    def predict(self, inputs, *, raw=False):
         """Do as Model.predict, under supervision."""
         self._before()
         while True:
@@ -292,6 +301,7 @@ class Supervisor:
         inputs = [m.tensor(t) for t in m.inputs]
         self._facts = _facts(m)
         self._kept = [None if i == m.fed else memoryview(array(t.dtype, bytes(t.nbytes))) for i, t in enumerate(inputs)]
+        self._given = [None if kept is None else Quantised(kept) for kept in self._kept]
         self._scales = [(t.scale, t.zero_point) for t in inputs]
         self._views = self._kept_state = None
 
@@ -301,7 +311,7 @@ class Supervisor:
             if i == m.fed:
                 if m.source is None:
                     raise ValueError("Supervisor: the input is fed: give predict() a buffer or a function")
-                self._kept[i] = m.source
+                self._kept[i] = self._given[i] = m.source
             else:
                 kept[:] = self._views[i]
         self._scales = self._own_scales
@@ -492,9 +502,9 @@ class Supervisor:
             t = m.tensor(m.inputs[i])
             scale, zero = self._scales[i]
             if t.dtype != "b" or (t.scale == scale and t.zero_point == zero):
-                m.write(i, kept)
+                m.write(i, self._given[i])
             elif i == m.fed:
-                whole = callable(kept) or isinstance(kept[0], float) or getattr(memoryview(kept), "itemsize", 1) > 1
-                m.write(i, kept if whole else _rescaled(kept, t, scale, zero))
+                own = isinstance(kept, Quantised)
+                m.write(i, _rescaled(memoryview(kept), t, scale, zero) if own else kept)
             else:
                 m.write(i, [scale * (q - zero) for q in kept])

@@ -73,6 +73,12 @@ class Arena:
     def __buffer__(self, flags: int, /) -> memoryview: ...
     def __len__(self) -> int: ...
 
+class Quantised:
+    """The integers of a whole input, in a buffer, for all that takes an input's numbers. It has the buffer's bytes."""
+
+    def __init__(self, buffer: Buffer, /) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
 class step:  # not a name of the module: what is in Model.steps
     """One layer, or a strip of several. step() runs it, step(begin, end) only these of its rows; neither allocates anything.
 
@@ -112,7 +118,7 @@ class Model:
     def output(self, i: int, /) -> memoryview:
         """Output i of this model's last run; raises RuntimeError when it is not, or no longer, in the arena."""
     def write(self, i: int, values: Any, /) -> None:
-        """Quantise numbers into input i, or copy bytes into it.
+        """Quantise numbers into input i, or copy what a Quantised holds into it.
 
         For the fed input a buffer of all its values, or f(begin, end, buffer): kept for all runs until the next write.
         """

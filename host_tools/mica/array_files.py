@@ -50,6 +50,9 @@ def _check_header(file: IO[bytes], size: int, what: str) -> None:
     if version not in _HEADERS:
         return
     shape, _, dtype = _HEADERS[version](file)
+    if dtype.hasobject:
+        todo = "save numbers as such, and text with .astype(str)"
+        raise MicaError(f"{what} holds Python objects, which mica never unpickles", todo=todo)
     claimed = math.prod(shape) * dtype.itemsize
-    if not dtype.hasobject and claimed > size:
+    if claimed > size:
         raise MicaError(f"{what} claims {claimed:,} bytes of {dtype} {list(shape)}, and there are {size:,}")

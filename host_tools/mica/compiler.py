@@ -12,7 +12,7 @@ from mica import __version__, sounds
 from mica.calibration import default_samples, doubts, samples_for
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError, Unsupported
-from mica.format import joins
+from mica.format import joins, scores
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.format.schema import SCRATCH_LIMIT
@@ -38,6 +38,7 @@ from mica.quantise.features import balance
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import Split, split_outputs
 from mica.quantise.quantise import quantise
+from mica.quantise.scores import find as find_scores
 from mica.quantise.spread import run as spread
 from mica.quantise.stream import stream
 from mica.quantise.tune import AUTO, Tuned, tune, untouched
@@ -146,6 +147,9 @@ def compile_model(
         if tuned.unseen is not None and tuned.unseen.tuned.graph is not tuned.graph:
             _share_scales(tuned.unseen.tuned, ties)
         facts = _facts(path, imported, metadata, splits, front_end or (heard and (*heard, IN_GRAPH)))
+        names = facts["labels"].split("\n") if "labels" in facts else []
+        if (place := find_scores(core, samples, splits, {r for _, r in ties}, names)) is not None:
+            facts[scores.KEY] = str(place)
         if bits is not None:
             measured = full or (calibration is not None and not unknown)
             layers = None if progress is None else (lambda done, of: progress("four bits", done, of))

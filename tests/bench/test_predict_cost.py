@@ -66,16 +66,17 @@ def load():
     m = mica.Model("ad.mica")
 report("Model", load)
 x = bytes(range(128)) * 5
+q = mica.Quantised(x)
 floats = array("f", [0.5] * 640)
 y = [array("b", x)]
 report("check", m._m.check)
 report("run", m.run)
 for again in ("", "_again"):
-    report("raw" + again, lambda: m.predict([x], raw=True))
-    report("into" + again, lambda: m.predict_into([x], y))
-    report("lists" + again, lambda: m.predict([x]))
+    report("raw" + again, lambda: m.predict([q], raw=True))
+    report("into" + again, lambda: m.predict_into([q], y))
+    report("lists" + again, lambda: m.predict([q]))
     report("floats" + again, lambda: m.predict([floats], raw=True))
-print(len(m.predict([x], raw=True)[0]))
+print(len(m.predict([q], raw=True)[0]))
 """
 
 

@@ -93,10 +93,11 @@ print(uctypes.addressof(file), len(file), remote.model.ram, remote.model.copied)
         at = digits_bytes.find(weights)
         assert at > 0
         code = f"""
+import mica
 m = remote.model
 x = bytes(64)
 def answer():
-    m._m.write(0, x)
+    m._m.write(0, mica.Quantised(x))
     m.run()
     return bytes(m.output(0))
 before = answer()

@@ -70,9 +70,10 @@ class Board:
         board_sys.stdout = types.SimpleNamespace(buffer=types.SimpleNamespace(write=self._write))  # type: ignore[attr-defined]
         board_sys.print_exception = lambda e, to: to.write("".join(traceback.format_exception_only(e)))  # type: ignore[attr-defined]
         names: dict[str, object] = {}
-        text = on_board.source("frames").replace("    import sys\n", "")
+        text = on_board.source("frames")
+        text = text.replace("    import sys\n", "").replace("    from _mica import Quantised\n", "")
         exec(compile(text, "on_board/frames.py", "exec"), names)
-        names["sys"] = board_sys
+        names |= {"sys": board_sys, "Quantised": bytes}
 
         def live() -> None:
             names["_mica_frames"](self.model, sum(sizes), frames.ROOM)  # type: ignore[operator]

@@ -19,7 +19,7 @@ from mica.toolchain.build import BuildResult
 NAME = "RPI_PICO"
 SETUP = f"""
 import binascii, machine, mica, time
-x = {pushed_models.INPUT!r}
+x = mica.Quantised({pushed_models.INPUT!r})
 def answer():
     return binascii.crc32(bytes(s.predict([x], raw=True)[0]))
 """

@@ -189,7 +189,7 @@ def test_refused(board: Link) -> None:
 
 
 def test_samples_as_they_are(board: Link, tones: Path) -> None:
-    """array("h"), its bytes and numbers are the same input, and give the host's answer."""
+    """array("h") and numbers are the same input, its bytes are as the tensor itself; all give the host's answer."""
     x = tone(np.random.default_rng(7), "high")
     with HostRunner(tones.read_bytes()) as runner:
         (answer,) = runner.run([[x[None]]])[0]
@@ -197,14 +197,17 @@ def test_samples_as_they_are(board: Link, tones: Path) -> None:
     code = """
 m = mica.Model("tones.mica")
 print(m.input_dtype, m.input_shape)
-for way in (array("h", x), x, memoryview(x), list(array("h", x))):
+for way in (array("h", x), mica.Quantised(x), memoryview(array("h", x)), list(array("h", x))):
     print(bytes(m.predict([way], raw=True)[0]).hex())
 """
     head, *found = lines(board, code)
     assert head == "('h',) ((1, 1600),)"
     assert found == [answer.tobytes().hex()] * 4
     assert "fewer than the 1600 values" in refused(board, "m.predict([array('h', x)[:1599]])")
-    assert "bytes end in the middle" in refused(board, "m.predict([x[:3199]])")
+    assert "mica.Quantised" in refused(board, "m.predict([x])")
+    assert "a buffer of 3200 bytes is expected for 1600 values, not of 3199" in refused(
+        board, "m.predict([mica.Quantised(x[:3199])])"
+    )
 
 
 def test_mica_listen(tones: Path, unix_of_module: Link) -> None:

@@ -48,7 +48,7 @@ def run(data):
         m = mica.Model(file)
         assert [l.runs_in for l in m.layers] == ["Python"], m.layers
         for i in range(len(m.input_shape)):
-            m._m.write(i, next(at))
+            m._m.write(i, mica.Quantised(next(at)))
         m.run()
         print(crc32(m.output(0)))
 """

@@ -75,15 +75,23 @@ def test_one_hot_rows_are_classes(packed: Path, tmp_path: Path, dtype: type) -> 
 
 
 REFUSED: list[tuple[str, Callable[[], Any], str]] = [
-    ("strings", lambda: ["cat", "dog", "dog", "cat"], "'y' holds strings; expected one class number"),
-    ("floats", lambda: [0.0, 1.0, 2.0, 1.0], "'y' holds floats (float64); expected one class number"),
+    (
+        "strings",
+        lambda: ["cat", "dog", "dog", "cat"],
+        "'y' holds 'cat', which is no class of the model; expected numbers of classes, from 0 on, or labels",
+    ),
+    (
+        "floats",
+        lambda: [0.0, 1.0, 2.0, 1.0],
+        "'y' holds floats (float64); expected for each sample one name or number of a class",
+    ),
     (
         "counted from 1",
         lambda: [1, 2, 3, 3],
         "labels from 1 to 3; the model has the classes 0 to 2; they seem to count",
     ),
     ("too many classes", lambda: [0, 9, 1, 1], "labels from 0 to 9; the model has the classes 0 to 2"),
-    ("negative", lambda: [-1, 1, 1, -1], "'y' holds -1; expected one class number"),
+    ("negative", lambda: [-1, 1, 1, -1], "'y' holds '-1', which is no class of the model"),
     ("probabilities", lambda: np.full((4, 3), 1 / 3), "shape [4, 3] and is not one-hot"),
     ("two ones in a row", lambda: [[1, 1, 0]] * 4, "shape [4, 3] and is not one-hot"),
     ("one-hot of other classes", lambda: np.eye(4, dtype=int), "one-hot rows of 4; the model has 3 classes"),

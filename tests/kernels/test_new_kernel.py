@@ -115,5 +115,5 @@ def test_a_kernel_is_at_most_eleven_files(tmp_path: Path) -> None:
         for python, where in (((), "C"), (("hardmax",), "Python")):
             board.exec(f"m = mica.Model(model, python={python!r})")
             assert board.exec("print(m.layers[1].op, m.layers[1].runs_in)").split() == [b"hardmax_s8", where.encode()]
-            board.exec("m._m.write(0, x)\nm.run()")
+            board.exec("m._m.write(0, mica.Quantised(x))\nm.run()")
             assert board.exec("print(bytes(m.output(0)) == bytes(y))") == b"True\n"

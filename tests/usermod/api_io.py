@@ -26,8 +26,8 @@ fails(t.input, "minus")
 
 # As integers.
 print(t.predict([a, b], raw=True))
-print(bytes(m.predict([small_x], raw=True)[0]) == small_y)
-print(mica.Model(places).predict([places_x], raw=True))
+print(bytes(m.predict([mica.Quantised(small_x)], raw=True)[0]) == small_y)
+print(mica.Model(places).predict([mica.Quantised(places_x)], raw=True))
 
 
 # Something with a buffer of floats that is no array, as ulab's are: it has a shape and a dtype.
@@ -39,7 +39,7 @@ class NdArray(array):
 print(t.predict([NdArray("f", a), NdArray("f", b)]) == want, t.predict([NdArray("d", a), memoryview(array("f", b))]) == want)
 
 # The largest.
-p = m.predict([small_x])[0]
+p = m.predict([mica.Quantised(small_x)])[0]
 print(m.top(3) == [(m.labels[i], p[i]) for i in sorted(range(10), key=lambda i: (-p[i], i))[:3]], m.top()[0][1] == max(p))
 print(len(m.top(99)), m.top(0))
 t.predict([[1, 1, 1, 2, 2, 2], [0, 0, 0]])
@@ -61,7 +61,7 @@ ys = [array("f", bytes(24)), bytearray(6)]
 as_dict = {"minus": array("f", bytes(24))}
 inputs = [array("f", a), array("d", b)]
 named = {"a": tuple(a), "b": array("h", b)}
-for x in ([a, b], inputs, named, (array("i", a), bytes(array("b", [20, 40, 60])))):
+for x in ([a, b], inputs, named, (array("i", a), mica.Quantised(array("b", [20, 40, 60])))):
     for y in (ys, as_dict):
         t.predict_into(x, y)
         for buffer in ys:
@@ -70,8 +70,8 @@ for x in ([a, b], inputs, named, (array("i", a), bytes(array("b", [20, 40, 60]))
         locked(t, x, y)
         print([list(v) for v in ys], list(as_dict["minus"]))
 print(t.predict_into([a, b], [None, ys[0]])[1] is ys[0], list(ys[0]) == want[1])
-m.predict_into([small_x], [None])
-locked(m, [memoryview(small_x)], [None])
+m.predict_into([mica.Quantised(small_x)], [None])
+locked(m, [mica.Quantised(small_x)], [None])
 
 
 def allocated(n):

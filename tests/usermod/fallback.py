@@ -12,7 +12,7 @@ def fails(f, *args, **kw):
 
 
 def runs(m):
-    m._m.write(0, small_x)
+    m._m.write(0, mica.Quantised(small_x))
     m.run()
     return bytes(m.output(0)) == small_y
 
@@ -43,11 +43,11 @@ fails(mica.register, 3, negative)
 mica.register("softmax", negative)
 m = mica.Model(small)
 print([layer.runs_in for layer in m.layers])
-m._m.write(0, small_x)
+m._m.write(0, mica.Quantised(small_x))
 m.run()
 print(calls, bytes(m.output(0)) == small_y)
 x = bytes(m._m.tensor_view(4))
-print([-1 - v if v < 128 else 255 - v for v in x] == list(m.output(0)), len(m.predict([small_x])[0]))
+print([-1 - v if v < 128 else 255 - v for v in x] == list(m.output(0)), len(m.predict([mica.Quantised(small_x)])[0]))
 mica.register("softmax", None)
 print(runs(mica.Model(small)), runs(m))
 

@@ -18,12 +18,14 @@ def same(y):
     return bytes(y[0]) == fed_y
 
 
-print("bytes", same(m.predict([fed_x], raw=True)), m._m.source is fed_x, m.arena.busy)
+print("bytes", same(m.predict([mica.Quantised(fed_x)], raw=True)), bytes(m._m.source) == fed_x, m.arena.busy)
 frame = array("f", [(q - 256 if q > 127 else q) / 16 + 8 for q in fed_x])  # as 1/16 * (q + 128)
-print("floats", same(m.predict([frame], raw=True)), same(m.predict({"picture": bytearray(fed_x)}, raw=True)))
+print("floats", same(m.predict([frame], raw=True)), same(m.predict({"picture": mica.Quantised(bytearray(fed_x))}, raw=True)))
 whole_y = whole.predict([frame], raw=True)
 print("as whole", bytes(whole_y[0]) == fed_y)
-print("ints", bytes(m.predict([array("h", [1] * 64)], raw=True)[0]) == bytes(whole.predict([[1] * 64], raw=True)[0]))
+ones = bytes(whole.predict([[1] * 64], raw=True)[0])
+print("ints", [bytes(m.predict([x], raw=True)[0]) == ones for x in (array("h", [1] * 64), array("B", [1] * 64), bytearray([1] * 64))])
+fails(m.predict, [array("b", [1] * 64)])
 
 # A function, which knows nothing of the model.
 asked = []
@@ -41,11 +43,12 @@ print("readinto", same(m.predict([lambda begin, end, rows: sensor(begin, end, ro
 
 # What is wrong is said, and the next run is right.
 fails(m.predict, [fed_x[:-1]])
+fails(m.predict, [mica.Quantised(fed_x[:-1])])
 fails(m.predict, [array("f", [0] * 63)])
 fails(m.predict, [[0] * 64])
 fails(m.predict, ["picture"])
 fails(m.predict, [None])
-print("kept", same(m.predict([fed_x], raw=True)))
+print("kept", same(m.predict([mica.Quantised(fed_x)], raw=True)))
 
 
 def broken(begin, end, rows):
@@ -54,7 +57,7 @@ def broken(begin, end, rows):
 
 
 fails(m.predict, [broken])
-print("free", m.arena.busy, same(m.predict([fed_x], raw=True)))
+print("free", m.arena.busy, same(m.predict([mica.Quantised(fed_x)], raw=True)))
 fails(m.predict, [lambda begin, end, rows: 3])
 fails(m.predict, [lambda begin, end, rows: 0])
 fails(m.predict, [lambda begin, end, rows: "all"])
@@ -63,7 +66,7 @@ try:
 except TypeError:  # whose words are each port's own
     print("TypeError")
 fails(m.output)
-print("free", m.arena.busy, same(m.predict([fed_x], raw=True)))
+print("free", m.arena.busy, same(m.predict([mica.Quantised(fed_x)], raw=True)))
 fails(m.predict, [lambda begin, end, rows: m.run()])
 fails(m.predict, [lambda begin, end, rows: m.deinit()])
 fails(m.predict, [array("f", [float("nan")] * 64)])
@@ -76,7 +79,7 @@ def shrink(layer):
 
 with m.hook("dw", before=shrink):
     fails(m.predict, [shrinking])
-print("free", m.arena.busy, same(m.predict([fed_x], raw=True)))
+print("free", m.arena.busy, same(m.predict([mica.Quantised(fed_x)], raw=True)))
 
 # In pieces, with hooks, in MicroPython.
 for us in (0, 30, 10**6):
@@ -97,15 +100,15 @@ whole.input()[:] = fed_x
 with hooks.tap(whole) as other:
     whole.run()
 with hooks.tap(m) as seen:
-    print("hooked", same(m.predict([fed_x], raw=True)), [seen[i] == other[i] for i in range(5)])
+    print("hooked", same(m.predict([mica.Quantised(fed_x)], raw=True)), [seen[i] == other[i] for i in range(5)])
 ins = []
 with m.hook("/conv", before=lambda layer: ins.append(bytes(layer.input()))):
     m.run()
 print("rows read", ins[0] == fed_x[:16], ins[3] == fed_x[16:40], ins[7] == fed_x[48:], len(ins))
-p = m.profile(1, [fed_x])
+p = m.profile(1, [mica.Quantised(fed_x)])
 print(len(p.us), p.total > 0)
 m = mica.Model(fed, python=True)
-print("python", same(m.predict([fed_x], raw=True)), m.selftest())
+print("python", same(m.predict([mica.Quantised(fed_x)], raw=True)), m.selftest())
 
 # A buffer for an arena that the function moves.
 memory = bytearray(4096)
@@ -132,8 +135,8 @@ def allocated(m, x):
 
 
 m = mica.Model(fed)
-allocated(m, fed_x)
-print("no more than by rows", allocated(m, frame) == allocated(mica.Model(by_rows), fed_x))
+allocated(m, mica.Quantised(fed_x))
+print("no more than by rows", allocated(m, frame) == allocated(mica.Model(by_rows), mica.Quantised(fed_x)))
 
 # Supervised: a run that is made again asks again.
 s = mica.Supervisor(fed)
@@ -158,5 +161,5 @@ y = other.predict([array("f", [0.5 * (i % 16) for i in range(64)])], raw=True)
 s = mica.Supervisor(fed, spare=fed_spare, retries=0)
 s._sources[0].load = fails  # the model can no longer be loaded
 with s.model.hook("dw", before=lambda layer: 1 // 0):
-    a = s.predict([bytes([(8 * (i % 16) - 128) & 255 for i in range(64)])], raw=True)
+    a = s.predict([mica.Quantised(bytes([(8 * (i % 16) - 128) & 255 for i in range(64)]))], raw=True)
 print("spare", s.on_spare, bytes(a[0]) == bytes(y[0]))

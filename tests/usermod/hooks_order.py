@@ -6,7 +6,7 @@ from mica import hooks
 
 m = mica.Model(small)
 plain = m._steps
-want = m.predict([small_x])
+want = m.predict([mica.Quantised(small_x)])
 calls = []
 
 # Which layers.
@@ -33,7 +33,7 @@ def around(layer, step):
 
 def run():
     calls.clear()
-    same = m.predict([small_x]) == want
+    same = m.predict([mica.Quantised(small_x)]) == want
     print(same, ", ".join(calls))
 
 
@@ -56,11 +56,11 @@ for where in ("before", "after", "around"):
         raise OSError(where)
 
     h = m.hook("pool", **{where: fail})
-    fails(m.predict, [small_x])
+    fails(m.predict, [mica.Quantised(small_x)])
     fails(m.output)
     print("busy", m.arena.busy)
     h.remove()
-    print(m.predict([small_x]) == want)
+    print(m.predict([mica.Quantised(small_x)]) == want)
 
 # From a hook: a second run is refused, another arena is free; what is removed in mid-run goes after it.
 other = mica.Model(two, arena=bytearray(256))
@@ -73,10 +73,10 @@ def inside(layer):
 
 
 h = m.hook("/dense", after=inside)
-print(m.predict([small_x]) == want, m._steps is plain)
+print(m.predict([mica.Quantised(small_x)]) == want, m._steps is plain)
 
 # Only after the last layer are the outputs there, whoever carries it out.
-kept = m.predict([small_x], raw=True)[0]
+kept = m.predict([mica.Quantised(small_x)], raw=True)[0]
 
 
 def last(layer, step):
@@ -86,8 +86,8 @@ def last(layer, step):
 
 
 with m.hook("softmax", around=last) as h:
-    print(list(m.predict([small_x], raw=True)[0]) == list(reversed(kept)))
-print(m.predict([small_x]) == want)
+    print(list(m.predict([mica.Quantised(small_x)], raw=True)[0]) == list(reversed(kept)))
+print(m.predict([mica.Quantised(small_x)]) == want)
 with mica.Model(small) as closed:
     h = closed.hook()
 h.remove()

@@ -5,11 +5,11 @@ from mica import hooks
 
 
 m = mica.Model(small)
-want = m.predict([small_x])
+want = m.predict([mica.Quantised(small_x)])
 
 
 def same():
-    return m.predict([small_x]) == want
+    return m.predict([mica.Quantised(small_x)]) == want
 
 
 lines = []
@@ -24,7 +24,7 @@ with hooks.tap(m, ["/conv", "pool"]) as t:
     print(same(), len(t["/conv"]), len(t[2]), round(max(t.values("/pool")), 2))
     # The oracle: the same model, its layers run one by one.
     m._m.begin()
-    m._m.write(0, small_x)
+    m._m.write(0, mica.Quantised(small_x))
     m._steps[0]()
     m._m.end()
     print(t["/conv"] == m._m.tensor_data(m._m.step_info(0).outputs[0]))
@@ -59,14 +59,14 @@ print(p.predict([[1, 2, 3, 4, 5, 6], [1, 1, 1]]))
 answers = []
 for _ in range(2):
     with hooks.fault(m, "/dense", 3, every=2) as f:
-        answers.append([m.predict([small_x]) == want for _ in range(4)] + [m._m.tensor_data(4), f.count])
+        answers.append([m.predict([mica.Quantised(small_x)]) == want for _ in range(4)] + [m._m.tensor_data(4), f.count])
 print(answers[0][:4], answers[0] == answers[1], answers[0][5])
 with hooks.fault(m, "pool", OSError("sensor"), every=3) as f:
     print(same(), same(), end=" ")
-    fails(m.predict, [small_x])
+    fails(m.predict, [mica.Quantised(small_x)])
     print(same(), f.count)
 with hooks.fault(m, "pool", ValueError):
-    fails(m.predict, [small_x])
+    fails(m.predict, [mica.Quantised(small_x)])
 with hooks.fault(m, "pool", lambda layer: print("at", layer.name)):
     print(same())
 

@@ -29,16 +29,28 @@ def fill(buffer, shape, dtype):
         buffer[i] = b - 256 if b > 127 else b
 
 
-want = m.predict([small_x])
+want = m.predict([mica.Quantised(small_x)])
 print(len(want), len(want[0]), min(want[0]) >= 0, 0.9 < sum(want[0]) < 1.1)
 for x in (
     floats, tuple(floats), rows, [rows], array("f", floats), [array("f", r) for r in (floats[:32], floats[32:])],
-    bytearray(small_x), raw, array("b", raw), fill, bytes(small_x),
+    mica.Quantised(bytearray(small_x)), mica.Quantised(raw), mica.Quantised(array("b", raw)), fill, mica.Quantised(small_x),
 ):
     print(m.predict([x]) == want, end=" ")
 print(seen)
 integers = [int(v) for v in floats]
 print(m.predict([integers]) == m.predict([array("h", integers)]) == m.predict([array("i", integers)]))
+# Pixels are numbers, whatever holds them.
+for pixels in (array("B", integers), bytearray(integers), bytes(integers), memoryview(bytearray(integers)), memoryview(array("B", integers))):
+    print(m.predict([pixels]) == m.predict([integers]), m.predict([[pixels]]) == m.predict([integers]), end=" ")
+print(m.predict([array("B", [200] * 64)]) == m.predict([[200] * 64]))
+# The tensor's own type may be either, and so has to say which.
+fails(m.predict, [array("b", raw)])
+fails(m.predict, [memoryview(m.input(0))])
+fails(m.predict, [[mica.Quantised(raw)]])
+fails(m.predict, [mica.Quantised(raw[:63])])
+fails(m.predict, [mica.Quantised(array("f", floats))])
+fails(mica.Quantised, floats)
+print(bytes(mica.Quantised(raw)) == bytes(raw), bytes(memoryview(mica.Quantised(raw))[1:3]) == bytes(raw[1:3]))
 print(m.predict((floats,)) == want)
 
 # Rounding: half to even, then the zero point, then saturation. Model `two` has scale 1/2 and zero point 0.

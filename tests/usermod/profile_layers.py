@@ -5,7 +5,7 @@ import json
 import mica
 
 m = mica.Model(small)
-p = m.profile(3, [small_x])
+p = m.profile(3, [mica.Quantised(small_x)])
 print(len(p.us), p.runs, p.total >= 0, p.overhead >= 0, all(us >= 0 for us in p.us))
 lines = repr(p).split("\n")
 print(len(lines), lines[0])

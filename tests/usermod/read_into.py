@@ -6,7 +6,7 @@ import mica
 
 
 m = mica.Model(small)
-want = m.predict([small_x])[0]
+want = m.predict([mica.Quantised(small_x)])[0]
 e = m._m
 for buffer in (array("f", bytes(40)), array("d", bytes(80))):
     e.read_into(0, buffer)
@@ -30,7 +30,7 @@ t._m.read_into(0, t.output(0))
 print(list(t.output(0)))
 
 p = mica.Model(places)
-p.predict([bytes(places_x)])
+p.predict([mica.Quantised(places_x)])
 labels = array("i", bytes(12))
 p._m.read_into(0, labels)
 print(labels, bytes(labels) == places_y)

@@ -20,7 +20,7 @@ def fill(m, x):
     at = 0
     for i, t in enumerate(m._m.inputs):
         size = m._m.tensor(t).nbytes
-        m._m.write(i, memoryview(x)[at : at + size] if m._m.tensor(t).dtype != "f" else x)
+        m._m.write(i, mica.Quantised(memoryview(x)[at : at + size]) if m._m.tensor(t).dtype != "f" else x)
         at += size
 
 

@@ -23,7 +23,7 @@ for source, x, arena in (
         at = 0
         for i, t in enumerate(m._m.inputs):
             size = m._m.tensor(t).nbytes
-            m._m.write(i, memoryview(x)[at : at + size])
+            m._m.write(i, mica.Quantised(memoryview(x)[at : at + size]))
             at += size
         locked(m.run)
         answers.append(bytes(m.output(0)))

@@ -7,7 +7,7 @@ import mica
 
 m = mica.Model(small)
 other = mica.Model(two)
-want = m.predict([small_x])
+want = m.predict([mica.Quantised(small_x)])
 
 
 def interrupted(f):
@@ -25,12 +25,12 @@ other.stop()  # not its run
 print(m.arena.busy)
 m.stop()
 m.stop()
-print(m.arena.busy, m.predict([small_x]) == want)
+print(m.arena.busy, m.predict([mica.Quantised(small_x)]) == want)
 
 
 # asyncio ends while arun() waits: its coroutine is never told.
 async def main():
-    asyncio.create_task(m.arun([small_x], slice_us=0))
+    asyncio.create_task(m.arun([mica.Quantised(small_x)], slice_us=0))
     await asyncio.sleep_ms(0)
     await asyncio.sleep_ms(0)
     raise KeyboardInterrupt
@@ -41,7 +41,7 @@ asyncio.new_event_loop()
 fails(other.run)
 fails(m.start)
 m.stop()
-print(m.arena.busy, m.predict([small_x]) == want)
+print(m.arena.busy, m.predict([mica.Quantised(small_x)]) == want)
 
 
 # In an input, in a piece: free without being told.
@@ -55,10 +55,10 @@ def hit(layer):
 
 interrupted(lambda: m.start([fill]))
 print(m.arena.busy)
-m.start([small_x])
+m.start([mica.Quantised(small_x)])
 with m.hook(1, before=hit):
     m.stop()
-    m.start([small_x])
+    m.start([mica.Quantised(small_x)])
     interrupted(lambda: m.resume(10**6))
 print(m.arena.busy)
 fails(m.resume)
@@ -70,12 +70,12 @@ def inside(layer):
 
 
 with m.hook(1, before=inside):
-    print(m.predict([small_x]) == want, m.arena.busy)
+    print(m.predict([mica.Quantised(small_x)]) == want, m.arena.busy)
 
 
 # Somebody else stops a run that arun() is waiting in: arun() says so, and spoils nothing.
 async def stopped():
-    t = asyncio.create_task(m.arun([small_x], slice_us=0))
+    t = asyncio.create_task(m.arun([mica.Quantised(small_x)], slice_us=0))
     await asyncio.sleep_ms(0)
     await asyncio.sleep_ms(0)
     m.stop()
@@ -84,7 +84,7 @@ async def stopped():
         await t
     except RuntimeError as e:
         print("RuntimeError:", e)
-    print(m.arena.busy, m.predict([small_x]) == want)
+    print(m.arena.busy, m.predict([mica.Quantised(small_x)]) == want)
 
 
 asyncio.run(stopped())

@@ -8,7 +8,7 @@ import mica
 for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many_x, many_y), ("places", places, places_x, places_y)):
     m = mica.Model(file)
     for us in (0, 1, 30, 100, 1000, 10**6):
-        m.start([x])
+        m.start([mica.Quantised(x)])
         pieces = 1
         while m.resume(us):
             pieces += 1
@@ -20,7 +20,7 @@ for name, file, x, y in (("small", small, small_x, small_y), ("many", many, many
 # Paused: its state is safe, because the arena is taken.
 m = mica.Model(small)
 other = mica.Model(two)
-m.start([small_x])
+m.start([mica.Quantised(small_x)])
 print("multiplications of a row:", list(m._run._macs))
 print(m.resume(0), m.resume(0), m.arena.busy, (m._run.layer, m._run.row))
 fails(m.run)
@@ -39,7 +39,7 @@ m.resume(0)
 m.stop()
 fails(m.output)
 fails(m.start, [[1, 2]])
-print(m.arena.busy, m.predict([small_x], raw=True)[0] == mica.Model(small).predict([small_x], raw=True)[0])
+print(m.arena.busy, m.predict([mica.Quantised(small_x)], raw=True)[0] == mica.Model(small).predict([mica.Quantised(small_x)], raw=True)[0])
 m.start()
 m.deinit()
 print(other.arena.busy)
@@ -47,8 +47,8 @@ print(other.arena.busy)
 # Two at once, in arenas of their own.
 a = mica.Model(small)
 b = mica.Model(many, arena=mica.Arena(1024))
-a.start([small_x])
-b.start([many_x])
+a.start([mica.Quantised(small_x)])
+b.start([mica.Quantised(many_x)])
 going = [a, b]
 turns = 0
 while going:
@@ -59,13 +59,13 @@ print("interleaved", bytes(a.output()) == small_y, bytes(b.output()) == many_y, 
 # Hooks before and after a layer that is cut; one around it keeps it whole.
 calls = []
 h = a.hook("conv*", before=lambda la: calls.append("<"), after=lambda la: calls.append(">"))
-a.start([small_x])
+a.start([mica.Quantised(small_x)])
 while a.resume(0):
     calls.append(".")
 print("".join(calls[:10]), bytes(a.output()) == small_y)
 calls.clear()
 g = a.hook("conv*", around=lambda la, step: step())
-a.start([small_x])
+a.start([mica.Quantised(small_x)])
 a.resume(0)
 print("".join(calls), a._run.layer)
 a.stop()
@@ -80,7 +80,7 @@ def inside(layer):
 
 
 with a.hook("pool", before=inside):
-    a.start([small_x])
+    a.start([mica.Quantised(small_x)])
     while a.resume(0):
         pass
 print(bytes(a.output()) == small_y, a.arena.busy)
@@ -95,18 +95,18 @@ async def count(n):
 
 async def main():
     t = asyncio.create_task(count(5))
-    want = mica.Model(small, arena=bytearray(2048)).predict([small_x])
-    print(await a.arun([small_x], slice_us=0) == want, len(turns))
+    want = mica.Model(small, arena=bytearray(2048)).predict([mica.Quantised(small_x)])
+    print(await a.arun([mica.Quantised(small_x)], slice_us=0) == want, len(turns))
     await t
-    a._m.write(0, small_x)
+    a._m.write(0, mica.Quantised(small_x))
     print(await a.arun(slice_us=10**6), bytes(a.output()) == small_y)
 
     # Two models at once.
-    rs = await asyncio.gather(a.arun([small_x], slice_us=1), b.arun([many_x], slice_us=1))
-    print(rs[0] == want, rs[1] == b.predict([many_x]))
+    rs = await asyncio.gather(a.arun([mica.Quantised(small_x)], slice_us=1), b.arun([mica.Quantised(many_x)], slice_us=1))
+    print(rs[0] == want, rs[1] == b.predict([mica.Quantised(many_x)]))
 
     # Cancelled.
-    t = asyncio.create_task(a.arun([small_x], slice_us=0))
+    t = asyncio.create_task(a.arun([mica.Quantised(small_x)], slice_us=0))
     await asyncio.sleep_ms(0)
     await asyncio.sleep_ms(0)
     print(a.arena.busy, end=" ")
@@ -114,7 +114,7 @@ async def main():
     try:
         await t
     except asyncio.CancelledError:
-        print("cancelled", a.arena.busy, a.predict([small_x]) == want)
+        print("cancelled", a.arena.busy, a.predict([mica.Quantised(small_x)]) == want)
 
     # A hook that raises comes out of the await.
     def fail(layer):
@@ -122,10 +122,10 @@ async def main():
 
     with a.hook("pool", before=fail):
         try:
-            await a.arun([small_x])
+            await a.arun([mica.Quantised(small_x)])
         except OSError as e:
             print("OSError:", e, a.arena.busy)
-    print(await a.arun([small_x]) == want)
+    print(await a.arun([mica.Quantised(small_x)]) == want)
 
 
 turns = []

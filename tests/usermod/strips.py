@@ -34,11 +34,11 @@ for s in m._steps[1:]:
 m._m.end()
 print("pieces", bytes(m.output()) == by_rows_y)
 for us in (0, 30, 300, 10**6):
-    m.start([by_rows_x])
+    m.start([mica.Quantised(by_rows_x)])
     while m.resume(us):
         pass
     print(us, bytes(m.output()) == by_rows_y, end="; ")
-m.start([by_rows_x])
+m.start([mica.Quantised(by_rows_x)])
 m.resume(0)
 m.resume(0)
 m.stop()
@@ -84,7 +84,7 @@ m = mica.Model(by_rows, python=True)
 print("python", run(), m.selftest(), [layer.runs_in for layer in m.layers])
 m = mica.Model(by_rows, python=("depthwise_conv2d",))
 print("one", run(), m.selftest())
-m.start([by_rows_x])
+m.start([mica.Quantised(by_rows_x)])
 while m.resume(0):
     pass
 print(bytes(m.output()) == by_rows_y)
@@ -107,4 +107,4 @@ mica.register("max_pool2d", None)
 
 s = mica.Supervisor(by_rows, feed=lambda: said.append(1))
 said.clear()
-print("supervised", bytes(s.predict([by_rows_x], raw=True)[0]) == by_rows_y, len(said))
+print("supervised", bytes(s.predict([mica.Quantised(by_rows_x)], raw=True)[0]) == by_rows_y, len(said))

@@ -41,7 +41,7 @@ def with_step(i, make):
 
 
 x = bytes(i * 37 & 255 for i in range(64))
-want = mica.Model(golden).predict([x])
+want = mica.Model(golden).predict([mica.Quantised(x)])
 
 # Nothing wrong: as a Model, over many runs; the heap stays as it is.
 fed = [0]
@@ -53,7 +53,7 @@ def feed():
 
 s = mica.Supervisor(golden, spare=golden, feed=feed)
 fed[0] = 0
-print(s.predict([x]) == want, fed)
+print(s.predict([mica.Quantised(x)]) == want, fed)
 s.input(0)[:] = array("b", x)
 s.run()
 print(bytes(s.output(0)) != b"", s)
@@ -62,7 +62,7 @@ for _ in range(5):
     gc.collect()
     before = gc.mem_alloc()
     for _ in range(200):
-        s.predict([x])
+        s.predict([mica.Quantised(x)])
     gc.collect()
     grown.append(gc.mem_alloc() - before)
 print(min(grown) < 512 or grown)  # what is lost is lost each time; a word that looks like an address keeps a block, once
@@ -85,13 +85,13 @@ def once(step):
 
 s = mica.Supervisor(golden, setup=with_step(2, once))
 one.n = 1
-print(s.predict([x]) == want, [e[1:] for e in s.events])
+print(s.predict([mica.Quantised(x)]) == want, [e[1:] for e in s.events])
 one.n = 99
 s._retries = 2
 fails(s.predict, [x])
 counts(s)
 one.n = 0
-print(s.predict([x]) == want)
+print(s.predict([mica.Quantised(x)]) == want)
 seen = []
 s = mica.Supervisor(golden, small, setup=with_step(1, lambda f: Raise(f, 99)), on_event=lambda k, d: seen.append(k))
 fails(s.predict, [x])
@@ -101,17 +101,17 @@ counts(s)
 # A flipped bit of a weight, in memory that cannot be read again: the spare takes over.
 block = loose(golden)
 s = mica.Supervisor(block, spare=small, check_every=2)
-print(s.predict([x]) == want)
+print(s.predict([mica.Quantised(x)]) == want)
 memoryview(block)[len(golden) // 2] ^= 0x10
-print(s.predict([x]) == want, [e[1:] for e in s.events])
+print(s.predict([mica.Quantised(x)]) == want, [e[1:] for e in s.events])
 counts(s)
-print(s.restore(), s.on_spare, s.predict([x]) == want)
+print(s.restore(), s.on_spare, s.predict([mica.Quantised(x)]) == want)
 memoryview(block)[len(golden) // 2] ^= 0x10
-print(s.restore(), s.on_spare, s.predict([x]) == want)
+print(s.restore(), s.on_spare, s.predict([mica.Quantised(x)]) == want)
 
 # A model that is damaged before it is ever used.
 s = mica.Supervisor(golden[:-20], spare=small)
-print(s.predict([x]) == want, s.on_spare)
+print(s.predict([mica.Quantised(x)]) == want, s.on_spare)
 fails(mica.Supervisor, golden[:-20])
 
 # A layer that takes too long, by a clock of the test's.
@@ -131,12 +131,12 @@ ms[0] = 0
 module.ticks_ms = lambda: clock[0]
 s = mica.Supervisor(golden, spare=small, timeout_ms=50, setup=with_step(3, slow))
 ms[0] = 49
-print(s.predict([x]) == want, s.on_spare)
+print(s.predict([mica.Quantised(x)]) == want, s.on_spare)
 ms[0] = 51
 fails(s.predict, [x])
 counts(s)
 ms[0] = 0
-print(s.predict([x]) == want)
+print(s.predict([mica.Quantised(x)]) == want)
 
 # Somebody writes past the arena's end: before a run, and in one. In both places it is noticed, and what follows is right.
 import uctypes
@@ -151,7 +151,7 @@ print(arena.intact)
 fails(m.run)
 fails(m.predict, [x])
 m = mica.Model(golden, arena=arena)
-print(arena.intact, m.predict([x]) == want)
+print(arena.intact, m.predict([mica.Quantised(x)]) == want)
 
 
 def scribble(step):
@@ -167,12 +167,12 @@ def scribble(step):
 on[0] = False
 s = mica.Supervisor(golden, arena=arena, setup=with_step(0, scribble))
 past[0] ^= 1
-print(s.predict([x]) == want, [e[1] for e in s.events])
+print(s.predict([mica.Quantised(x)]) == want, [e[1] for e in s.events])
 on[0] = True
-print(s.predict([x]) == want, [e[1] for e in s.events], arena.intact)
+print(s.predict([mica.Quantised(x)]) == want, [e[1] for e in s.events], arena.intact)
 s = mica.Supervisor(m)
 past[0] ^= 1
-print(s.predict([x]) == want, [e[1] for e in s.events], arena.intact)
+print(s.predict([mica.Quantised(x)]) == want, [e[1] for e in s.events], arena.intact)
 
 # The state of a model that failed in mid-run is what it was before.
 s = mica.Supervisor(golden_state, setup=with_step(1, once))

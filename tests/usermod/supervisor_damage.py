@@ -17,7 +17,7 @@ def loose(data):
 
 
 x = bytes(i * 37 & 255 for i in range(64))
-want = mica.Model(golden).predict([x])
+want = mica.Model(golden).predict([mica.Quantised(x)])
 
 # The record of the first tensor, the input: its rank.
 file = memoryview(golden)
@@ -25,9 +25,9 @@ tensors = int.from_bytes(file[64 + 4 : 64 + 8], "little")
 print(int.from_bytes(file[64:66], "little"), tensors % 16, golden[tensors + 4 : tensors + 8])
 block = loose(golden)
 s = mica.Supervisor(block, spare=golden)
-print(s.predict([x]) == want)
+print(s.predict([mica.Quantised(x)]) == want)
 memoryview(block)[tensors + 5] ^= 0x40
-print(s.predict([x]) == want, s.on_spare, counts(s), [e[1] for e in s.events])
+print(s.predict([mica.Quantised(x)]) == want, s.on_spare, counts(s), [e[1] for e in s.events])
 
 # Without a spare it is said, and not as an IndexError.
 block = loose(golden)
@@ -36,7 +36,7 @@ memoryview(block)[tensors + 5] ^= 0x40
 fails(s.predict, [x])
 print(counts(s))
 memoryview(block)[tensors + 5] ^= 0x40
-print(s.predict([x]) == want, s.on_spare)
+print(s.predict([mica.Quantised(x)]) == want, s.on_spare)
 
 # Every byte of the header and of the tables, and some of the others; on slow boards fewer: predict, and run with views.
 step = {"linux": 1, "qemu": 5}.get(sys.platform, 19)
@@ -51,7 +51,7 @@ for at in range(len(golden)):
     bit = 1 << at % 8
     view[at] ^= bit
     if at & 1:
-        y = s.predict([x])
+        y = s.predict([mica.Quantised(x)])
     else:
         try:
             s.input(0)[:] = array("b", x)
@@ -60,7 +60,7 @@ for at in range(len(golden)):
         except mica.supervisor.Failed as e:
             # The outputs' place is lost: said, mended, and right the next time.
             told += 1
-            y = s.predict([x])
+            y = s.predict([mica.Quantised(x)])
     # Where the damage has not been seen yet, the answer can be wrong until the next check, as the documentation says.
     if y == want:
         right += 1
@@ -69,7 +69,7 @@ for at in range(len(golden)):
     view[at] ^= bit
     if not s.restore():
         print("not restored", at)
-    elif s.predict([x]) != want:
+    elif s.predict([mica.Quantised(x)]) != want:
         print("wrong after restore", at)
 print(tried > 600 // step, right >= tried * 0.9, told > 0, s.counts["spare"] > 20 // step, s.counts["failed"] == told)
 
@@ -86,7 +86,7 @@ block = loose(golden)
 m = mica.Model(block)
 memoryview(block)[tensors + 5] ^= 0x40
 s = mica.Supervisor(m, spare=golden)
-print(s.on_spare, s.predict([x]) == want, counts(s))
+print(s.on_spare, s.predict([mica.Quantised(x)]) == want, counts(s))
 fails(mica.Supervisor, m)
 
 # With a sound file it is the caller's mistake, as it is, not counted; also after a check that was interrupted half way.
@@ -100,7 +100,7 @@ fails(s.output, 0)
 s.model.start([x])
 fails(s.run)
 s.model.stop()
-print(counts(s) == before, s.predict([x]) == want)
+print(counts(s) == before, s.predict([mica.Quantised(x)]) == want)
 
 # A run of the model's own that nobody ended does not keep the Supervisor from mending.
 block = loose(golden)
@@ -110,7 +110,7 @@ memoryview(block)[tensors + 5] ^= 0x40
 fails(s.predict, [x])
 memoryview(block)[tensors + 5] ^= 0x40
 m.start()
-print(s.predict([x]) == want, m.arena.busy)
+print(s.predict([mica.Quantised(x)]) == want, m.arena.busy)
 
 # Ctrl-C in a run of a model with state: the state is what it was before the run.
 stop = [False]

@@ -229,6 +229,26 @@ def places() -> ModelFile:
     )
 
 
+def labelled(**metadata: str) -> ModelFile:
+    """The number of a class in front of its scores, as scikit-learn's classifiers have them."""
+    return ModelFile(
+        tensors=[
+            TensorRecord("x", "int8", (1, 3), 0.25, 0, offset=0),
+            TensorRecord("scores", "int8", (1, 3), 0.25, 0, offset=0),
+            TensorRecord("label", "int32", (1,), offset=16),
+        ],
+        steps=[_step("argmax", "argmax_s8", (0,), (2,), params={"axis": 1})],
+        inputs=[0],
+        outputs=[2, 1],
+        metadata={"name": "labelled", "labels": "ant\nbee\ncat", **metadata},
+    )
+
+
+def unscored() -> ModelFile:
+    """It with numbers that are no scores."""
+    return labelled(scores="-1")
+
+
 def by_rows() -> ModelFile:
     """`small` with its first three layers as a strip: four rows of the first are kept, two of the second."""
     model = small()
@@ -380,6 +400,8 @@ MODELS = {
     "state": state,
     "big": big,
     "places": places,
+    "labelled": labelled,
+    "unscored": unscored,
     "joined": joined,
     "stacked": stacked,
     "misjoined": misjoined,

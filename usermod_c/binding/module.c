@@ -59,6 +59,7 @@ static const mp_rom_map_elem_t module_globals_table[] = {
     #endif
     { MP_ROM_QSTR(MP_QSTR_Arena), MP_ROM_PTR(&mp_mica_arena_type) },
     { MP_ROM_QSTR(MP_QSTR_Model), MP_ROM_PTR(&mp_mica_model_type) },
+    { MP_ROM_QSTR(MP_QSTR_Quantised), MP_ROM_PTR(&mp_mica_quantised_type) },
     { MP_ROM_QSTR(MP_QSTR_arena), MP_ROM_PTR(&mp_mica_arena_static) },
     #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
     { MP_ROM_QSTR(MP_QSTR_gemm), MP_ROM_PTR(&mp_mica_raw_gemm_obj) },

@@ -79,6 +79,7 @@ void mp_mica_cores_init(void);
 MP_DECLARE_CONST_FUN_OBJ_VAR_BETWEEN(mp_mica_cores_obj);
 
 // values.c
+extern const mp_obj_type_t mp_mica_quantised_type; // what holds a tensor's own integers
 char mp_mica_typecode(uint8_t dtype); // of a memoryview: 'b', 'B', 'h', 'i' or 'f'
 mp_int_t mp_mica_get_int(mp_obj_t obj); // of an int itself: calls no __int__
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values);

@@ -105,40 +105,30 @@ static void put(sink_t *s, float x) {
     }
 }
 
-// Bytes are the tensor itself, as `input(i)` shows it; so are samples of sound, int16 for an int16 input.
-static void put_raw(sink_t *s, const void *from, size_t bytes) {
-    size_t at = (size_t)s->filled * s->size;
-    if (bytes > s->bytes - at) {
-        wrong_count(s->n, true);
+// Raises TypeError where a buffer may well be the tensor itself: of its own signed type with a scale, or of all its bytes.
+static void check_meaning(const mp_buffer_info_t *buf, const sink_t *s) {
+    const bool own = buf->typecode == s->typecode && (s->typecode == 'b' || s->typecode == 'h')
+        && (bits_of(s->scale) != 0x3f800000 || s->zero_point != 0); // without a scale both are the same
+    const bool all = s->size > 1 && buf->len == s->bytes && (buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE);
+    if (own || all) {
+        mp_raise_TypeError(MP_ERROR_TEXT("this array may be numbers or the quantised tensor: give a list of numbers, or "
+            "mica.Quantised(array)"));
     }
-    if (bytes % s->size != 0) {
-        mp_raise_ValueError(MP_ERROR_TEXT("bytes end in the middle of a value"));
-    }
-    memmove(s->data + at, from, bytes); // may be a view of this very tensor
-    s->filled += (uint32_t)(bytes / s->size);
 }
 
-static bool is_raw(const mp_buffer_info_t *buf) {
-    return buf->typecode == 'b' || buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE;
-}
-
-// Bytes of a buffer that are one value of the tensor. Raises TypeError where it has no numbers.
+// Bytes of an element of a buffer. Raises TypeError where it has no numbers.
 static size_t buffer_element(const mp_buffer_info_t *buf, const sink_t *s) {
-    if (is_raw(buf)) {
-        return s->size;
-    }
-    if (buf->typecode <= 0 || strchr("fdhHiIlLqQ", buf->typecode) == NULL) {
+    if (buf->typecode != BYTEARRAY_TYPECODE && (buf->typecode <= 0 || strchr("fdbBhHiIlLqQ", buf->typecode) == NULL)) {
         mp_raise_TypeError(MP_ERROR_TEXT("an array of numbers is expected"));
     }
+    check_meaning(buf, s);
     return mp_binary_get_size('@', (char)buf->typecode, NULL);
 }
 
 // Elements [begin, end) of a buffer, whose typecode buffer_element() has seen.
 static void put_elements(sink_t *s, const mp_buffer_info_t *buf, size_t begin, size_t end) {
     const uint8_t *bytes = buf->buf;
-    if (is_raw(buf)) {
-        put_raw(s, bytes + begin * s->size, (end - begin) * s->size);
-    } else if (buf->typecode == 'f') {
+    if (buf->typecode == 'f') {
         for (size_t i = begin; i < end; i++) {
             float f;
             memcpy(&f, bytes + i * sizeof(f), sizeof(f));
@@ -149,6 +139,10 @@ static void put_elements(sink_t *s, const mp_buffer_info_t *buf, size_t begin, s
             double d; // as itself: made into an object it would need memory
             memcpy(&d, bytes + i * sizeof(d), sizeof(d));
             put(s, (float)d);
+        }
+    } else if (buf->typecode == 'B' || buf->typecode == BYTEARRAY_TYPECODE) {
+        for (size_t i = begin; i < end; i++) {
+            put(s, (float)bytes[i]);
         }
     } else {
         for (size_t i = begin; i < end; i++) {
@@ -179,14 +173,11 @@ static void put_any(sink_t *s, mp_obj_t values) {
         return;
     }
     mp_buffer_info_t buf;
-    if (mp_obj_is_str(values) || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
+    if (mp_obj_is_str(values) || mp_obj_is_type(values, &mp_mica_quantised_type) || !mp_get_buffer(values, &buf, MP_BUFFER_READ)) {
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("numbers, lists, tuples or buffers are expected, not %s"),
             mp_obj_get_type_str(values));
     }
     put_elements(s, &buf, 0, buf.len / buffer_element(&buf, s));
-    if (is_raw(&buf) && buf.len % s->size != 0) {
-        mp_raise_ValueError(MP_ERROR_TEXT("bytes end in the middle of a value"));
-    }
 }
 
 mp_int_t mp_mica_get_int(mp_obj_t obj) {
@@ -222,8 +213,54 @@ static sink_t sink_of(const mica_tensor_t *t) {
     return s;
 }
 
+// Quantised(buffer): the tensor's own integers, for whatever takes an input's values.
+typedef struct {
+    mp_obj_base_t base;
+    mp_obj_t buffer;
+} quantised_t;
+
+static mp_obj_t quantised_make_new(const mp_obj_type_t *type, size_t n_args, size_t n_kw, const mp_obj_t *args) {
+    mp_arg_check_num(n_args, n_kw, 1, 1, false);
+    mp_buffer_info_t buf;
+    mp_get_buffer_raise(args[0], &buf, MP_BUFFER_READ);
+    quantised_t *self = mp_obj_malloc(quantised_t, type);
+    self->buffer = args[0];
+    return MP_OBJ_FROM_PTR(self);
+}
+
+static mp_int_t quantised_get_buffer(mp_obj_t self_in, mp_buffer_info_t *buf, mp_uint_t flags) {
+    return mp_get_buffer(((quantised_t *)MP_OBJ_TO_PTR(self_in))->buffer, buf, flags) ? 0 : 1;
+}
+
+MP_DEFINE_CONST_OBJ_TYPE(mp_mica_quantised_type, MP_QSTR_Quantised, MP_TYPE_FLAG_NONE,
+    make_new, quantised_make_new, buffer, quantised_get_buffer);
+
+// Its n elements; null where the values are numbers. Raises TypeError and ValueError.
+static const uint8_t *quantised_of(const sink_t *s, mp_obj_t values, uint32_t n) {
+    if (!mp_obj_is_type(values, &mp_mica_quantised_type)) {
+        return NULL;
+    }
+    mp_buffer_info_t buf;
+    mp_get_buffer_raise(values, &buf, MP_BUFFER_READ);
+    const bool plain = buf.typecode == 'b' || buf.typecode == 'B' || buf.typecode == BYTEARRAY_TYPECODE;
+    if (!plain && buf.typecode != s->typecode) {
+        mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("Quantised: a buffer of '%c' or bytes is expected, not of '%c'"),
+            s->typecode, buf.typecode);
+    }
+    if (buf.len != (size_t)n * s->size) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("Quantised: a buffer of %u bytes is expected for %u values, not of %u"),
+            (unsigned)(n * s->size), (unsigned)n, (unsigned)buf.len);
+    }
+    return buf.buf;
+}
+
 void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
     sink_t s = sink_of(t);
+    const uint8_t *own = quantised_of(&s, values, s.n);
+    if (own != NULL) {
+        memmove(s.data, own, s.bytes); // may be a view of this very tensor
+        return;
+    }
     put_any(&s, values);
     if (s.filled != s.n) {
         wrong_count(s.n, false);
@@ -245,17 +282,26 @@ static void frame_of(const sink_t *s, mp_obj_t buffer, uint32_t n, mp_buffer_inf
 void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n) {
     sink_t s = sink_of(t);
     mp_buffer_info_t buf;
-    frame_of(&s, buffer, n, &buf);
+    if (quantised_of(&s, buffer, n) == NULL) {
+        frame_of(&s, buffer, n, &buf);
+    }
 }
 
 void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n, uint32_t at) {
     sink_t s = sink_of(t);
+    const uint8_t *own = quantised_of(&s, buffer, n);
     mp_buffer_info_t buf;
-    frame_of(&s, buffer, n, &buf);
+    if (own == NULL) {
+        frame_of(&s, buffer, n, &buf);
+    }
     if (at > n || s.n > n - at) { // only in a file that has changed
         wrong_count(n, true);
     }
-    put_elements(&s, &buf, at, at + s.n);
+    if (own != NULL) {
+        memmove(s.data, own + (size_t)at * s.size, s.bytes);
+    } else {
+        put_elements(&s, &buf, at, at + s.n);
+    }
 }
 
 static float value_at(const mica_tensor_t *t, char typecode, uint32_t i) {

@@ -77,7 +77,9 @@ mp_obj_t mp_native_new_attrtuple(const qstr *fields, size_t n, const mp_obj_t *i
 
 // Constant once they are relocated, as the linker's .data.rel.ro, where they lie: the loader has put in addresses, and
 // we put in names. Attributes come with the number of this firmware; the binding's functions know ours.
-static const mp_obj_type_t *const types[] = { &mp_mica_arena_type, &mp_mica_model_type, &mp_mica_step_type };
+static const mp_obj_type_t *const types[] = {
+    &mp_mica_arena_type, &mp_mica_model_type, &mp_mica_quantised_type, &mp_mica_step_type,
+};
 mp_attr_fun_t mp_native_attrs[MP_ARRAY_SIZE(types)];
 
 static void native_attr(mp_obj_t self_in, qstr attr, mp_obj_t *dest) {

@@ -1,4 +1,5 @@
 from _mica import Arena as Arena
+from _mica import Quantised as Quantised
 from _mica import cores as cores
 from _mica import info as info
 

@@ -15,12 +15,14 @@ import numpy as np
 
 from mica.boards import load_board
 from mica.cli import target, text
+from mica.cli.eval import float_model_of
 from mica.cli.pack import parse_shapes
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.custom import CustomOps
 from mica.errors import MicaError
-from mica.format.codec import FormatError
+from mica.format.codec import FormatError, ModelFile
+from mica.ir.front_end import IN_GRAPH
 from mica.run import comparison, evaluation
 from mica.run.evaluation import Score
 from mica.run.float_model import FloatModel
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if args.float_model and (a.model.state_bytes or b.model.state_bytes):
         raise MicaError("--float compares single samples; a streaming model has a state, which lives from run to run")
     data, samples = comparison.load(args.data, a.model)
-    exact = _float(args, custom) if args.float_model else None
+    exact = _float(args, custom, a.model) if args.float_model else None
     found = comparison.compare(a, b, samples, exact)
     rows = []
     for path, runner in zip((args.a, args.b), runners, strict=True):
@@ -79,11 +81,12 @@ def run(args: argparse.Namespace) -> int:
     scores: list[Score] = []
     if data is not None:
         data = data.first(args.samples)
-        for r in runners:
-            evaluation.check_labels(data, r.model)
+        evaluation.for_model(data, b.model)
         dims = a.model.tensors[a.model.inputs[0]].dims
-        scores = [_score(data, dims, r, path) for r, path in zip(runners, (args.a, args.b), strict=True)]
-        real = _score(data, dims, FloatModel(args.float_model), args.float_model) if args.float_model else None
+        scores = [_score(data, dims, r, r.model, path) for r, path in zip(runners, (args.a, args.b), strict=True)]
+        real = None
+        if args.float_model:
+            real = _score(data, dims, float_model_of(args.float_model, a.model), a.model, args.float_model)
         for row, score in zip(rows, scores, strict=True):
             row |= {"metric": score.metric, "value": score.value, "samples": len(data)}
             if real is not None:
@@ -116,18 +119,28 @@ def _open(path: str, custom: CustomOps) -> HostRunner:
         raise e.at(path) from None
 
 
-def _score(data: evaluation.Dataset, dims: tuple[int, ...], model: HostRunner | FloatModel, path: str) -> Score:
+def _score(
+    data: evaluation.Dataset, dims: tuple[int, ...], runner: HostRunner | FloatModel, packed: ModelFile, path: str
+) -> Score:
+    place, threshold = evaluation.decision(packed, data)
     with text.Progress(f"evaluating {path}", "samples") as progress:
-        return evaluation.evaluate(data, dims, model.predict, progress)
+        return evaluation.evaluate(data, dims, lambda x: runner.predict(x, place), progress, threshold)
 
 
-def _float(args: argparse.Namespace, custom: CustomOps) -> comparison.Float:
-    """The values of the float network, in the layout of the packed one."""
+def _float(args: argparse.Namespace, custom: CustomOps, packed: ModelFile) -> comparison.Float:
+    """The values of the float network, in the layout of the packed one, with its front end."""
+    from mica import front_ends
     from mica.importer import import_model
-    from mica.passes import pipeline
+    from mica.passes import front_end, hear, pipeline
     from mica.reference import float_ops
 
-    core = pipeline.run(import_model(args.float_model, parse_shapes(args.shape), custom))
+    text_ = packed.metadata.get("frontend", IN_GRAPH)
+    imported = import_model(args.float_model, parse_shapes(args.shape), custom, text_ != IN_GRAPH)
+    core = pipeline.run(hear.run(imported) if text_ == IN_GRAPH else imported)
+    if text_ != IN_GRAPH:
+        (name,) = core.inputs
+        made, _ = front_ends.of_input(text_, core.value(name).shape, f"the input of {args.float_model}")
+        core = front_end.put(core, made, name)
 
     def values(inputs: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
         for name in core.inputs:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mica import front_ends, sounds
+from mica import front_ends
 from mica.cli import hearing, target, text
 from mica.errors import MicaError
+from mica.format import scores
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
-from mica.kernels import wide
 from mica.run import evaluation, likelihood, pictures, sound
 from mica.run.confusion import MOST_CLASSES, Confusion, confusion
 from mica.run.evaluation import Dataset, Score
@@ -58,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         return _texts(args, texts.first(args.samples))
     data = None if is_folder else evaluation.load(args.data)
     with target.open_model(args.model, args.on, custom=custom) as runner:
-        float_model = _float_model(args.float_model, runner.model) if args.float_model else None
+        float_model = float_model_of(args.float_model, runner.model) if args.float_model else None
         seen = None
         if data is None and KEY in runner.model.metadata:
             seen = pictures.input_of(runner.model, args.data)
@@ -113,7 +112,7 @@ def _texts(args: argparse.Namespace, texts: likelihood.Texts) -> int:
     return 0
 
 
-def _float_model(path: str, model: ModelFile) -> FloatModel:
+def float_model_of(path: str, model: ModelFile) -> FloatModel:
     """With the front end that the model has, as real numbers. Raises MicaError."""
     plain = FloatModel(path)
     if model.metadata.get("frontend", IN_GRAPH) == IN_GRAPH:
@@ -126,20 +125,18 @@ def compare(
     data: Dataset, runner: Runner, float_model: FloatModel | None, seen: pictures.PictureInput | None = None
 ) -> dict[str, Any]:
     """The keys of `mica eval --json`. seen: where the data is bytes of pictures."""
-    evaluation.check_labels(data, runner.model)
-    given = runner.model.tensors[runner.model.inputs[0]]
-    shape = given.dims
-    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in runner.model.steps):
-        data = replace(data, x=sounds.as_reals(data.x, given.scale))
+    data = evaluation.for_model(data, runner.model)
+    place, threshold = evaluation.decision(runner.model, data)
+    shape = runner.model.tensors[runner.model.inputs[0]].dims
 
     def predict(x: np.ndarray) -> np.ndarray:
-        return runner.predict(seen.quantised(x) if seen else x)
+        return runner.predict(seen.quantised(x) if seen else x, place)
 
     def predict_float(x: np.ndarray) -> np.ndarray:
         assert float_model is not None
-        return float_model.predict(seen.real(x) if seen else x)
+        return float_model.predict(seen.real(x) if seen else x, place)
 
-    score = _score(data, shape, predict, f"evaluating on {runner.target}")
+    score = _score(data, shape, predict, f"evaluating on {runner.target}", threshold)
     result: dict[str, Any] = {
         "target": runner.target,
         "metric": score.metric,
@@ -152,21 +149,23 @@ def compare(
         "classes": None,
     }
     if score.metric == "top1":
-        found = confusion(data.y, score.decisions, score.classes)
-        names = runner.model.metadata.get("labels", "").split("\n")
+        found = confusion(data.y, score.decisions, evaluation.class_count(runner.model))
+        names = scores.labels(runner.model)
         result["classes"] = found.figures(names if len(names) == len(found.counts) else ())
         if len(found.counts) <= MOST_CLASSES:
             result["confusion"] = found.counts.tolist()
     if float_model is not None:
-        reference = _score(data, shape, predict_float, "evaluating the float model")
+        reference = _score(data, shape, predict_float, "evaluating the float model", threshold)
         result["float_value"] = reference.value
         result["agreement"] = evaluation.agreement(score, reference)
     return result
 
 
-def _score(data: Dataset, shape: tuple[int, ...], predict: evaluation.Predict, what: str) -> Score:
+def _score(
+    data: Dataset, shape: tuple[int, ...], predict: evaluation.Predict, what: str, threshold: float | None
+) -> Score:
     with text.Progress(what, "samples") as progress:
-        return evaluation.evaluate(data, shape, predict, progress)
+        return evaluation.evaluate(data, shape, predict, progress, threshold)
 
 
 def report(r: dict[str, Any]) -> str:

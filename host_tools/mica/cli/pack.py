@@ -185,6 +185,8 @@ def run(args: argparse.Namespace) -> int:
     if args.report_error and (states or windows or step):
         raise MicaError("--report-error is not there for streaming models")
     imported = import_model(model, shapes, custom, bool(args.frontend))
+    if data is not None:
+        evaluation.numbered(data, metadata["labels"].split("\n") if args.labels else imported.labels)
     if args.frontend and hear.found(imported) is not None:
         raise MicaError(
             f"--frontend {args.frontend}: the model has a front end of its own", todo="leave --frontend out"

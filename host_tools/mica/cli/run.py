@@ -15,7 +15,7 @@ from mica.calibration import decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import joins, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
 from mica.run import pictures, sound
@@ -60,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
                 say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
-    labels = model.metadata.get("labels", "").split("\n") if "labels" in model.metadata else []
     result: dict[str, Any] = {"target": runner.target, "outputs": answers[0]}
     if folder:
         found = [{"file": path.name, "outputs": outputs} for path, outputs in zip(paths, answers, strict=True)]
@@ -68,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         text.emit_json(result)
     elif folder:
-        print(printable_lines("\n".join(_line(one, labels) for one in result["pictures"])))
+        print(printable_lines("\n".join(_line(one, model) for one in result["pictures"])))
     else:
-        print(report(result, labels))
+        print(report(result, model))
     return 0
 
 
@@ -86,13 +85,21 @@ def _pictures(path: Path, folder: bool, sample: int) -> list[Path]:
     return found
 
 
-def _line(one: dict[str, Any], labels: list[str]) -> str:
-    """A picture's name and the largest value of its first output."""
-    out = one["outputs"][0]
+def _line(one: dict[str, Any], model: ModelFile) -> str:
+    """A picture's name, and its class with the largest score; of a model without scores the first output's class."""
+    out = one["outputs"][max(scores.place(model), 0)]
     values = np.array(out["values"])
-    k = int(out["int32"][0]) if "int32" in out else int(np.argmax(values))
-    name = labels[k] if k < len(labels) else f"[{k}]"
-    return f"{one['file']}: {name}" + ("" if "int32" in out else f" {values[k]:.6g}")
+    k = 0 if "int32" in out else int(np.argmax(values))
+    return f"{one['file']}: {_names(model, out)[k]}" + ("" if "int32" in out else f" {values[k]:.6g}")
+
+
+def _names(model: ModelFile, out: dict[str, Any]) -> list[str]:
+    """What an output's values are called; of classes that an ArgMax found, their names."""
+    labels = scores.labels(model)
+    if "int32" in out:
+        return [labels[k] if 0 <= k < len(labels) else str(k) for k in out["int32"]]
+    found = scores.names(model, len(out["values"]))
+    return found if found[0] in labels else [f"[{k}]" for k in range(len(found))]
 
 
 def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str, Any]]:
@@ -159,16 +166,14 @@ def saturating(runner: Runner, sample: list[np.ndarray]) -> list[str]:
     return lines
 
 
-def report(result: dict[str, Any], labels: list[str]) -> str:
+def report(result: dict[str, Any], model: ModelFile) -> str:
     """The largest values of each output, with their labels."""
     lines = []
     for out in result["outputs"]:
-        values = np.array(out["values"])
+        values, names = np.array(out["values"]), _names(model, out)
         lines.append(f"{out['name']} {text.shape(out['shape'])}")
-        if "int32" in out:  # places that an ArgMax found
-            lines += [f"  {labels[i] if i < len(labels) else i}" for i in out["int32"][:TOP]]
+        if "int32" in out:
+            lines += [f"  {name}" for name in names[:TOP]]
             continue
-        for i in np.argsort(-values, kind="stable")[:TOP]:
-            name = labels[i] if i < len(labels) else f"[{i}]"
-            lines.append(f"  {name:12} {values[i]:.6g}")
+        lines += [f"  {names[i]:12} {values[i]:.6g}" for i in np.argsort(-values, kind="stable")[:TOP]]
     return printable_lines("\n".join(lines))

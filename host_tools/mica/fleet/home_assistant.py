@@ -25,7 +25,7 @@ from mica.errors import MicaError
 from mica.fleet.links import split
 from mica.fleet.mqtt_link import Listener, State, parse_state
 from mica.fleet.site import Site
-from mica.format import joins
+from mica.format import joins, scores
 from mica.format.codec import ModelFile
 
 PREFIX = "homeassistant"  # Home Assistant's default
@@ -128,14 +128,15 @@ def server_config(site: Site, models: Mapping[str, ModelFile]) -> dict[str, Any]
 
 
 def answer_of(model: ModelFile, outputs: bytes) -> dict[str, Any]:
-    """The class with the largest value of the first output and that value; of one value just that."""
-    y = joins.joined(model, joins.read(model)[0], split(model, model.outputs, outputs)).reshape(-1)
+    """The class with the largest score and that score; of one value, or of a model without scores, just that of its first output."""
+    join = joins.read(model)[max(scores.place(model), 0)]
+    y = joins.joined(model, join, split(model, model.outputs, outputs)).reshape(-1)
     best = int(y.argmax())
     score = round(float(y[best]), 6)
     if y.size == 1:
         return {"answer": score, "score": score}
-    labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
-    return {"answer": labels[best] if best < len(labels) else best, "score": score}
+    name = scores.names(model, y.size)[best]
+    return {"answer": name if scores.labels(model) else best, "score": score}
 
 
 class Discovery:

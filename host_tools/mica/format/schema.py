@@ -200,6 +200,7 @@ METADATA_KEYS = {
     "part": "of a model that was cut: which part of which file, and the tensors that it takes and gives, by their numbers there; the first "
     "part has what the whole said, under names that begin with `whole.`",
     "joins": "outputs that are parts of one array, a line for each array: number of parts, axis, name",
+    "scores": "place among the arrays of predict() of the one that holds scores of the classes, -1: none; without it the first that is no int32",
     "metric": "what the accuracy figures are: top1, auc or mse",
     "accuracy_int8": "measured at pack time on the labelled data, integers",
     "samples": "number of samples the accuracy was measured on",

@@ -69,7 +69,7 @@ def load(path: str | Path, model: ModelFile) -> tuple[Dataset | None, list[Sampl
     shapes = {model.tensors[t].name: model.tensors[t].dims for t in model.inputs}
     data = None
     if len(names) == 1 and not Path(path).is_dir() and "y" in read_arrays(path):
-        data = evaluation.load(path)
+        data = evaluation.for_model(evaluation.load(path), model)
         columns = [np.concatenate(list(data.inputs(shapes[names[0]], names[0])))]
     else:
         arrays = load_calibration(path, names, shapes)

@@ -4,23 +4,26 @@ A data file (.npz) holds `x`, `y`, and optionally `scale` and `offset` (float in
 and `stride` each entry of x is a series; it is cut into windows of that many values of the flattened series. `metric`
 is one of
 
-    top1  share of samples whose largest output is entry y; the default. y: class numbers from 0 on, or one-hot rows
+    top1  share of samples whose class is y; the default. y: class numbers from 0 on, one-hot rows, or the model's own labels:
+          their names (text), or the numbers that the classes had in training
     auc   area under the ROC curve of the mean squared reconstruction error of a series, y = 1 for anomalies
     mse   mean squared difference between output and y
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from mica import sounds
 from mica.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
+from mica.format import joins, scores
 from mica.format.codec import ModelFile
-from mica.format.schema import DTYPE_BYTES
+from mica.kernels import wide
 
 METRICS = ("top1", "auc", "mse")
 Predict = Callable[[np.ndarray], np.ndarray]  # float32 [n, 1, ...input] -> float32 [n, ...output]
@@ -29,7 +32,10 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Dataset:
-    """x: float32 samples [n, ...] or series; y: labels or targets [n]. classes: length of one-hot rows that y was, else 0."""
+    """x: float32 samples [n, ...] or series; y: labels or targets [n]. classes: length of one-hot rows that y was, else 0.
+
+    Labels are numbers of classes, or what the model calls these; numbered: they are certainly the former.
+    """
 
     x: np.ndarray
     y: np.ndarray
@@ -37,6 +43,7 @@ class Dataset:
     window: int = 0
     stride: int = 0
     classes: int = 0
+    numbered: bool = False
 
     def __len__(self) -> int:
         return len(self.x)
@@ -103,15 +110,19 @@ def load(path: str | Path) -> Dataset:
 
 
 def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
-    """Labels of metric top1 as whole numbers [n], and the length of one-hot rows, 0 where they were numbers already.
+    """Labels of metric top1, whole numbers or text [n], and the length of one-hot rows, 0 where they were no such rows.
 
     Raises MicaError where they are something else.
     """
-    expected = "expected one class number for each sample, from 0 on, or one-hot rows"
-    if y.dtype.kind not in "fiub":
-        what = "strings" if y.dtype.kind in "US" else f"type {y.dtype}"
-        raise MicaError(f"{where}: 'y' holds {what}", todo=f"{expected}: their places in the list of --labels")
+    expected = "expected for each sample one name or number of a class, or one-hot rows"
     rows = y.reshape(len(y), -1)
+    if y.dtype.kind in "US" and rows.shape[1] == 1:
+        try:
+            return rows[:, 0].astype(str) if y.dtype.kind == "U" else np.char.decode(rows[:, 0], "utf-8"), 0
+        except UnicodeDecodeError:
+            raise MicaError(f"{where}: 'y' holds bytes that are no UTF-8", todo="save text: y.astype(str)") from None
+    if y.dtype.kind not in "fiub":
+        raise MicaError(f"{where}: 'y' has type {y.dtype} and shape {list(y.shape)}", todo=expected)
     if rows.shape[1] > 1:
         if y.ndim != 2 or not (np.all((y == 0) | (y == 1)) and np.all(y.sum(axis=1) == 1)):
             raise MicaError(f"{where}: 'y' has shape {list(y.shape)} and is not one-hot", todo=expected)
@@ -120,9 +131,25 @@ def _class_numbers(y: np.ndarray, where: str) -> tuple[np.ndarray, int]:
         raise MicaError(
             f"{where}: 'y' holds floats ({y.dtype})", todo=f"{expected}: y.astype(int), or metric mse for targets"
         )
-    if rows.min() < 0:
-        raise MicaError(f"{where}: 'y' holds {rows.min()}", todo=expected)
     return rows[:, 0].astype(np.int64), 0
+
+
+def numbered(data: Dataset, labels: Sequence[str]) -> Dataset:
+    """The data with numbers of classes. Labels are what `labels` calls the classes where all of them stand there. Raises MicaError."""
+    if data.metric != "top1" or data.numbered or data.classes:
+        return data
+    place = {label: k for k, label in enumerate(labels)}
+    stranger = next((v for v in data.y.tolist() if str(v) not in place), None)
+    if stranger is None:
+        return replace(data, y=np.array([place[str(v)] for v in data.y.tolist()], np.int64), numbered=True)
+    if data.y.dtype.kind == "U" or data.y.min() < 0:
+        known = f"its labels are {', '.join(labels)}" if labels else "it has no labels (mica pack --labels FILE)"
+        shown = stranger if data.y.dtype.kind == "U" else data.y.min()
+        raise MicaError(
+            f"'y' holds '{shown}', which is no class of the model",
+            todo=f"expected numbers of classes, from 0 on, or labels of the model; {known}",
+        )
+    return replace(data, numbered=True)
 
 
 def _check_classes(data: Dataset, classes: int) -> None:
@@ -135,17 +162,36 @@ def _check_classes(data: Dataset, classes: int) -> None:
         raise MicaError(f"'y' has labels from {low} to {high}; the model has the classes 0 to {classes - 1}", todo=hint)
 
 
-def check_labels(data: Dataset, model: ModelFile) -> None:
-    """Raises MicaError where the labels are not those of a model that ends in an ArgMax: its output does not say how many classes there are."""
-    if data.metric != "top1":
-        return
-    y = model.tensors[model.outputs[0]]
+def for_model(data: Dataset, model: ModelFile) -> Dataset:
+    """The data with sound as real numbers, and labels that are numbers of the model's classes. Raises MicaError where they are others."""
+    data = numbered(data, scores.labels(model))
+    given = model.tensors[model.inputs[0]]
+    if given.dtype == "int16" and not any(s.kernel in wide.NAMES for s in model.steps):
+        data = replace(data, x=sounds.as_reals(data.x, given.scale))
+    if data.metric == "top1" and (classes := class_count(model)) > 1:
+        _check_classes(data, classes)
+    return data
+
+
+def class_count(model: ModelFile) -> int:
+    """Numbers that the answer can be; 0 where the model does not say."""
+    join = joins.read(model)[scores.answer(model)]
+    y = model.tensors[model.outputs[join.first]]
+    if not scores.is_class(y.dtype, join.shape):
+        return joins.size(join) if joins.size(join) > 1 else 2
     made = [s for s in model.steps if (t := model.tensors[s.outputs[0]]).space == y.space and t.offset == y.offset]
-    if (
-        made and made[-1].kernel == "argmax_s8" and y.bytes == DTYPE_BYTES["int32"]
-    ):  # a reshape is another tensor in its place
+    if made and made[-1].kernel == "argmax_s8":  # a reshape is another tensor in its place
         last = made[-1]
-        _check_classes(data, model.tensors[last.inputs[0]].dims[last.params["axis"]])
+        return model.tensors[last.inputs[0]].dims[last.params["axis"]]
+    return len(scores.labels(model))
+
+
+def decision(model: ModelFile, data: Dataset) -> tuple[int, float | None]:
+    """The place of the output that data is compared with, and the threshold where that is a single score."""
+    if data.metric != "top1":
+        return 0, None
+    place = scores.answer(model)
+    return place, scores.threshold(model, place)
 
 
 def evaluate(
@@ -153,8 +199,10 @@ def evaluate(
     shape: tuple[int, ...],
     predict: Predict,
     progress: Callable[[int, int], None] | None = None,
+    threshold: float | None = None,
 ) -> Score:
-    """Runs `predict` over all samples of a model with input `shape` and scores its outputs."""
+    """Runs `predict` over all samples of a model with input `shape` and scores its outputs. threshold: from which a
+    single number says class 1; None where such a number is the class itself, or a probability."""
     decisions: list[float] = []
     inferences = classes = 0
     pending: list[np.ndarray] = []
@@ -172,7 +220,7 @@ def evaluate(
         for inputs in pending:
             y = outputs[at : at + len(inputs)].reshape(len(inputs), -1)
             k = len(decisions)
-            decisions.append(_decide(data, k, inputs.reshape(len(inputs), -1), y))
+            decisions.append(_decide(data, k, inputs.reshape(len(inputs), -1), y, threshold))
             at += len(inputs)
         pending.clear()
         if progress is not None:
@@ -187,10 +235,11 @@ def evaluate(
     return Score(data.metric, _value(data, found), found, inferences, classes)
 
 
-def _decide(data: Dataset, k: int, x: np.ndarray, y: np.ndarray) -> float:
+def _decide(data: Dataset, k: int, x: np.ndarray, y: np.ndarray, threshold: float | None) -> float:
+    if data.metric == "top1" and y.shape[-1] > 1:
+        return float(np.argmax(y[0]))
     if data.metric == "top1":
-        # A model that ends in ArgMax gives the class itself; one number otherwise says how sure it is of class 1.
-        return float(np.argmax(y[0]) if y.shape[-1] > 1 else np.rint(y[0, 0]))
+        return float(np.rint(y[0, 0]) if threshold is None else y[0, 0] > threshold)
     target = x if data.metric == "auc" else np.asarray(data.y[k], np.float64).reshape(1, -1)
     if target.shape[-1] != y.shape[-1]:
         raise MicaError(f"metric {data.metric}: the model gives {y.shape[-1]} values, the data has {target.shape[-1]}")

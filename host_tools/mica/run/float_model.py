@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -39,15 +42,39 @@ class FloatModel:
             self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as e:  # its exception classes are not public
             raise MicaError(f"{path}: ONNX Runtime cannot run it: {str(e).splitlines()[0]}") from None
+        self._path = path
         self.front_end = front_end
         self.shape = [d if isinstance(d, int) else 1 for d in self.session.get_inputs()[0].shape]
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.types = [_NUMPY.get(i.type, np.float32) for i in self.session.get_inputs()]
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """float32 [n, 1, ...input] -> float32 [n, ...output of the first output], one sample at a time."""
+    def predict(self, x: np.ndarray, place: int = 0) -> np.ndarray:
+        """float32 [n, 1, ...input] -> [n, ...output] of the output at `place`, one sample at a time; of classes their numbers from 0 on."""
         if self.front_end is not None:
             f, shape = self.front_end, tuple(self.shape)
             x = np.stack([f.laid(axes.of(f, sample), shape) for sample in x])
-        answers = [self.session.run(None, {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
-        return np.stack([a.astype(np.float32) if a.dtype.kind == "f" else a for a in answers])
+        name = self.session.get_outputs()[place].name
+        answers = [self.session.run([name], {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
+        return np.stack([self._numbers(a) for a in answers])
+
+    def _numbers(self, answer: Any) -> np.ndarray:
+        """An output as numbers: a ZipMap's probabilities in the order of their classes, a class as its place among the model's."""
+        if isinstance(answer, list):
+            return np.array([[row[key] for key in sorted(row)] for row in answer], np.float32)
+        a = np.asarray(answer)
+        if a.dtype.kind == "f":
+            return a.astype(np.float32)
+        if a.dtype.kind == "b" or not self._classes:
+            return a
+        return np.array([self._classes[str(v)] for v in a.reshape(-1).tolist()]).reshape(a.shape)
+
+    @functools.cached_property
+    def _classes(self) -> Mapping[str, int]:
+        """The model's own names or numbers of its classes, empty where they are 0, 1, 2 ..."""
+        from mica.importer import import_model
+
+        try:
+            labels = import_model(self._path).labels
+        except MicaError:  # what ONNX Runtime alone can read has no such numbers that are known
+            labels = []
+        return {label: k for k, label in enumerate(labels)}

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.errors import MicaError
+from mica.format import joins, scores
 from mica.format.codec import ModelFile
 from mica.run import sound
 from mica.run.runner import Runner
@@ -65,9 +66,8 @@ class Hearing:
                 todo="expected a threshold up to 1, a mean of 1 or more, and no negative times",
             )
         self.settings = settings
-        n = int(np.prod(model.tensors[model.outputs[0]].dims))
-        names = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
-        self.names = names if len(names) == n else [str(k) for k in range(n)]
+        self.place = scores.required(model)  # of the output
+        self.names = scores.names(model, joins.size(joins.read(model)[self.place]))
         for label in settings.labels:
             if label not in self.names:
                 raise MicaError(f"the model has no label '{label}'", todo=f"its labels are {', '.join(self.names)}")
@@ -85,16 +85,16 @@ class Hearing:
         """One answer, float [labels]."""
         s = self.settings
         self._past = [*self._past, np.asarray(output, np.float64).reshape(-1)][-s.mean :]
-        scores = np.mean(self._past, axis=0)
-        if self._said is not None and scores[self._said] < s.threshold:
+        means = np.mean(self._past, axis=0)
+        if self._said is not None and means[self._said] < s.threshold:
             self._said = None
-        best = int(np.argmax(np.where(self.chosen, scores, -np.inf)))
-        if len(self._past) < s.mean or scores[best] < s.threshold:
+        best = int(np.argmax(np.where(self.chosen, means, -np.inf)))
+        if len(self._past) < s.mean or means[best] < s.threshold:
             return None
         if best == self._said or ms - self._last < s.dead_ms:
             return None
         self._said, self._last = best, ms
-        return Event(self.names[best], float(scores[best]), ms)
+        return Event(self.names[best], float(means[best]), ms)
 
 
 def hear(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Event]:
@@ -111,7 +111,7 @@ def hear(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Ev
         runner.reset()
     for end in range(given.samples, len(samples) + 1, step):
         piece = samples[end - given.samples : end].astype(np.float32) * np.float32(given.step)
-        event = hearing.take(runner.predict(piece[None, None])[0], end * 1000 // given.rate)
+        event = hearing.take(runner.predict(piece[None, None], hearing.place)[0], end * 1000 // given.rate)
         if event is not None:
             yield event
 

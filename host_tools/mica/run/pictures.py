@@ -69,4 +69,4 @@ def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     given = input_of(model, str(folder))
     found = folders.labelled(folder, model, is_picture, WHAT)
     x = np.stack([given.load(path) for path, _ in found]).astype(np.float32)
-    return Dataset(x, np.array([k for _, k in found], np.int64), "top1")
+    return Dataset(x, np.array([k for _, k in found], np.int64), "top1", numbered=True)

@@ -93,10 +93,10 @@ class Runner(abc.ABC):
         """Float inputs of one sample -> int8."""
         return [quantise_input(x, self.model.tensors[t]) for x, t in zip(sample, self.model.inputs, strict=True)]
 
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """float32 [n, ...input shape] -> float32 [n, ...output shape], first output of a model with one input, its parts joined."""
+    def predict(self, x: np.ndarray, place: int = 0) -> np.ndarray:
+        """float32 [n, ...input shape] -> float32 [n, ...output shape] of a model with one input. place: of the output, its parts joined."""
         if len(self.model.inputs) != 1:
             raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
-        first = joins.read(self.model)[0]
+        join = joins.read(self.model)[place]
         results = self.run([self.quantise([sample]) for sample in x])
-        return np.stack([joins.joined(self.model, first, r) for r in results])
+        return np.stack([joins.joined(self.model, join, r) for r in results])

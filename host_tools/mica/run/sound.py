@@ -58,4 +58,6 @@ def read_folder(folder: str | Path, model: ModelFile) -> Dataset:
     for path, k in folders.labelled(folder, model, is_sound, ".wav files"):
         parts.append(sounds.pieces(path, given.rate, given.samples))
         y += [k] * len(parts[-1])
-    return Dataset(np.concatenate(parts).astype(np.float32) * np.float32(given.step), np.array(y, np.int64), "top1")
+    return Dataset(
+        np.concatenate(parts).astype(np.float32) * np.float32(given.step), np.array(y, np.int64), "top1", numbered=True
+    )

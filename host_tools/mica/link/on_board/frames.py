@@ -6,6 +6,8 @@ def _mica_frames(model, size, longest):
     import sys
     from binascii import crc32
 
+    from _mica import Quantised
+
     m = model._m
     sizes = [m.tensor(t).nbytes for t in m.inputs]
     inputs = memoryview(bytearray(size))
@@ -69,7 +71,7 @@ def _mica_frames(model, size, longest):
             try:
                 at = 0
                 for i, n in enumerate(sizes):
-                    m.write(i, inputs[at : at + n])
+                    m.write(i, Quantised(inputs[at : at + n]))
                     at += n
                 model.run()
                 send(65, number, [m.output(i) for i in range(m.info.n_outputs)])

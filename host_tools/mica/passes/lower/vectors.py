@@ -30,6 +30,10 @@ def _ensemble(g: Graph, node: Node, b: Builder) -> None:
     if maker is not None and maker.op == "Imputer":
         values = np.broadcast_to(np.asarray(maker.attrs["values"], np.float64), (n,))
         v, x = imputed(v, values), maker.inputs[0]
+    if g.features:
+        raise ValueError(
+            "neighbours compare real numbers, and a front end gives int8; take a forest or a network behind it"
+        )
     if not g.is_given(x) or g.value(x).quant is not None:
         raise ValueError("it does not read an input of the model; only scalers and imputers may stand in front of it")
     op = "Neighbours" if isinstance(v, Neighbours) else "Machine"

@@ -1,0 +1,82 @@
+"""The output that holds scores: a number for each class, the largest for the class that is the answer.
+
+The metadata `scores` is its place among the arrays that predict() returns, or -1 where none is. In files without it the first
+output that is no int32: an int32 is the number of a class itself, as a label or an ArgMax gives it. firmware/mica/model.py
+reads it likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mica.errors import MicaError
+from mica.format import joins
+from mica.format.codec import ModelFile
+
+KEY = "scores"
+NONE = -1
+_LOGITS = (-1.0, 2.0)  # a single number that can lie beyond is no probability
+
+
+def place(model: ModelFile) -> int:
+    """The place of the output that holds scores, NONE where none does. Raises MicaError."""
+    found = joins.read(model)
+    if KEY not in model.metadata:
+        return usual([_dtype(model, join) for join in found])
+    text = model.metadata[KEY]
+    if text != str(NONE) and not (text.isdecimal() and int(text) < len(found)):
+        raise MicaError(f"metadata scores: '{text}' is no output", todo="pack the model again")
+    return int(text)
+
+
+def usual(dtypes: Sequence[str]) -> int:
+    """Where a file without the metadata has its scores, by the dtypes of its outputs."""
+    return next((k for k, dtype in enumerate(dtypes) if dtype != "int32"), NONE)
+
+
+def required(model: ModelFile) -> int:
+    """As place(). Raises MicaError where no output holds scores."""
+    if (found := place(model)) == NONE:
+        names = ", ".join(f"'{join.name}'" for join in joins.read(model))
+        raise MicaError(
+            f"no output of the model holds scores of its classes; it has {names}",
+            todo="export it with its probabilities, one for each class",
+        )
+    return found
+
+
+def answer(model: ModelFile) -> int:
+    """The place of the output that says the class: its number where there is one, else scores. Raises MicaError."""
+    found = joins.read(model)
+    numbers = [k for k, join in enumerate(found) if is_class(_dtype(model, join), join.shape)]
+    return numbers[0] if numbers else max(place(model), 0)
+
+
+def is_class(dtype: str, shape: Sequence[int]) -> bool:
+    """Whether an output is the number of a class."""
+    return dtype == "int32" and math.prod(shape) == 1
+
+
+def labels(model: ModelFile) -> list[str]:
+    """Names of the classes, none where the file has none."""
+    return model.metadata["labels"].split("\n") if "labels" in model.metadata else []
+
+
+def names(model: ModelFile, values: int) -> list[str]:
+    """What so many scores are called; of two classes a single score is the second's. Their numbers where the labels are others."""
+    found = labels(model)
+    if len(found) == values:
+        return found
+    return found[1:] if (values, len(found)) == (1, 2) else [str(k) for k in range(values)]
+
+
+def threshold(model: ModelFile, at: int) -> float | None:
+    """Above which number a single score says the second class: 0 of logits and margins. None of a probability, or of a class."""
+    t = model.tensors[model.outputs[joins.read(model)[at].first]]
+    low, high = (t.scale * (q - t.zero_point) for q in (-128, 127))
+    return 0.0 if t.dtype == "int8" and (low < _LOGITS[0] or high > _LOGITS[1]) else None
+
+
+def _dtype(model: ModelFile, join: joins.Join) -> str:
+    return model.tensors[model.outputs[join.first]].dtype
