@@ -54,7 +54,10 @@ class FloatModel:
             f, shape = self.front_end, tuple(self.shape)
             x = np.stack([f.laid(axes.of(f, sample), shape) for sample in x])
         name = self.session.get_outputs()[place].name
-        answers = [self.session.run([name], {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
+        try:
+            answers = [self.session.run([name], {self.inputs[0]: sample.astype(self.types[0])})[0] for sample in x]
+        except Exception as e:  # its exception classes are not public
+            raise MicaError(f"{self._path}: ONNX Runtime cannot run it: {str(e).splitlines()[0]}") from None
         return np.stack([self._numbers(a) for a in answers])
 
     def _numbers(self, answer: Any) -> np.ndarray:
@@ -64,9 +67,12 @@ class FloatModel:
         a = np.asarray(answer)
         if a.dtype.kind == "f":
             return a.astype(np.float32)
-        if a.dtype.kind == "b" or not self._classes:
+        if a.dtype.kind == "b":
             return a
-        return np.array([self._classes[str(v)] for v in a.reshape(-1).tolist()]).reshape(a.shape)
+        values = a.reshape(-1).tolist()
+        if strange := [v for v in values if isinstance(v, str) and v not in self._classes]:
+            raise MicaError(f"{self._path}: answers with '{strange[0]}', which is none of its classes")
+        return np.array([self._classes.get(str(v), v) for v in values]).reshape(a.shape)
 
     @functools.cached_property
     def _classes(self) -> Mapping[str, int]:
