@@ -16,7 +16,7 @@ def sensor(begin, end, rows):
 m = mica.Model("digits_fed.mica")
 p = m.predict([sensor])[0]
 print("rows up to", asked[0], "first, then up to", asked[-1])
-print("as from a buffer:", p == m.predict([picture])[0])
+print("as from a buffer:", p == m.predict([mica.Quantised(picture)])[0])
 
 
 def unplugged(begin, end, rows):
@@ -27,7 +27,7 @@ try:
     m.predict([unplugged])
 except ValueError as e:
     print(e)
-print("and again:", p == m.predict([picture])[0], "with", m.ram, "bytes of RAM")
+print("and again:", p == m.predict([mica.Quantised(picture)])[0], "with", m.ram, "bytes of RAM")
 #: rows up to ... first, then up to 8
 #: as from a buffer: True
 #: rows ... of the input: the function has filled 0 of ... bytes
