@@ -31,11 +31,11 @@ import numpy as np
 from mica.calibration import load_calibration
 from mica.cli import text
 from mica.compile import Compiled, compile_file
+from mica.compile.layer_errors import sqnr_db
 from mica.run import evaluation
 from mica.run.evaluation import Dataset, Predict, Score
 from mica.run.float_model import FloatModel
 from mica.run.host import HostRunner
-from mica.run.layer_errors import sqnr_db
 
 MODELS = Path(os.environ.get("MICA_MODELS", Path(__file__).resolve().parent.parent.parent / "shared" / "models"))
 SETS = {"kws": ("eval",), "ic": ("eval", "eval_jpeg"), "vww": ("eval",), "ad": ("eval",)}

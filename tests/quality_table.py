@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mica.calibration import load_calibration, samples_for
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.errors import MicaError
 from mica.importer import import_model
 from mica.run import evaluation, quality
@@ -99,7 +99,7 @@ def row(name: str, model: Path, calib: Path, other: Path | None) -> list[str]:
         for i, x in arrays.items():
             first = np.arange(len(x)) % 5 < 2
             arrays[i], others[i] = x[first], x[~first]
-    compiled = compile_model(model, arrays)
+    compiled = compile_file(model, arrays)
     said = quality.of(compiled)
     inputs = {i: compiled.core.value(i).shape for i in compiled.core.inputs}
     samples = samples_for(compiled.core, others or unseen(name, inputs, calib, other))

@@ -9,7 +9,7 @@ import pytest
 from nets import Net
 from onnx import helper
 
-from mica.compiler import Compiled, compile_model
+from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
 
 CLASSIC = Path(__file__).parent.parent / "models" / "classic"
@@ -43,7 +43,7 @@ def table(imputed: tuple[float, ...] = (), columns: int = 4) -> Net:
 
 
 def packed(net: Net, folder: Path, x: np.ndarray) -> Compiled:
-    return compile_model(net.save(folder), {"x": x}, plain=True)
+    return compile_file(net.save(folder), {"x": x}, plain=True)
 
 
 @pytest.mark.parametrize("value", (np.nan, np.inf, -np.inf))
@@ -69,9 +69,9 @@ def samples(name: str) -> np.ndarray:
 @pytest.mark.parametrize("name", ("xgboost_missing", "lightgbm_missing", "forest_imputed", "logistic_imputed"))
 def test_models_that_learnt_missing_values(name: str) -> None:
     x = samples(name)
-    assert compile_model(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.nan)}, plain=True).data
+    assert compile_file(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.nan)}, plain=True).data
     with pytest.raises(MicaError, match=REFUSED):
-        compile_model(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.inf)}, plain=True)
+        compile_file(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.inf)}, plain=True)
 
 
 @pytest.mark.parametrize("name", ("forest", "logistic", "neighbours", "svm", "bayes_raw"))
@@ -80,7 +80,7 @@ def test_models_that_did_not(name: str) -> None:
     x = samples(name)
     column = int(np.argmax(x.std(axis=0)))
     with pytest.raises(MicaError, match=REFUSED):
-        compile_model(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.nan, column)}, plain=True)
+        compile_file(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.nan, column)}, plain=True)
 
 
 def test_a_model_that_came_quantised(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto, helper
 
 from mica.compile import Compiled, compile_file
+from mica.compile.layer_errors import sqnr_db
 from mica.errors import MicaError
 from mica.reference import float_ops
 from mica.run.host import HostRunner
-from mica.run.layer_errors import sqnr_db
 
 SHAPE, SIZE, ALPHA, BETA, K = (1, 10, 6, 5), 5, 0.8, 0.75, 1.5
 

@@ -9,10 +9,9 @@ import pytest
 from nets import Net
 
 from mica.calibration import default_samples
-from mica.compiler import compile_model
+from mica.compile import compile_file, quality
 from mica.importer import import_onnx
 from mica.passes import pipeline
-from mica.run import quality
 
 
 def quantised(low: float, high: float) -> Net:
@@ -46,7 +45,7 @@ def test_they_fill_the_range_of_the_file(low: float, high: float, tmp_path: Path
     step = (high - low) / 255
     assert low - step <= x.min() < low + 0.02 * (high - low) and high - 0.02 * (high - low) < x.max() <= high + step
     assert x.mean(axis=(3, 4)).std() > 0.15 * (high - low)
-    found = quality.of(compile_model(path))
+    found = quality.of(compile_file(path))
     assert found is not None
     q = found.facts()
     assert q["data"] == "made up, own scales" and "which says little" in q["line"] and "+/-" not in q["line"]
@@ -57,7 +56,7 @@ def test_they_fill_the_range_of_the_file(low: float, high: float, tmp_path: Path
 def test_a_poor_ratio_of_made_up_samples_is_not_told(tmp_path: Path) -> None:
     """The integers are those of the file's maker, and nobody knows which inputs they were made for."""
     net = quantised(-1, 1)
-    found = quality.of(compile_model(net.save(tmp_path)))
+    found = quality.of(compile_file(net.save(tmp_path)))
     assert found is not None
     for output in found.errors.outputs:
         output.found = [np.zeros_like(y) for y in output.found]

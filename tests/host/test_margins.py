@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from nets import Net, truth
 
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline
@@ -63,7 +63,7 @@ def answers(
     net = Net()
     net.output(build(net, net.input([1, 8])))
     # The input's own range is not what is asked: one sample holds large numbers that cancel out.
-    compiled = compile_model(net.save(folder), {"x": calibration}, warn=(said if said is not None else []).append)
+    compiled = compile_file(net.save(folder), {"x": calibration}, warn=(said if said is not None else []).append)
     with HostRunner(compiled.data) as runner:
         t = runner.model.tensors[runner.model.outputs[0]]
         found = [dequantise_output(runner.run([runner.quantise([row[None]])])[0][0], t) for row in x]
@@ -106,7 +106,7 @@ def test_a_score_map_spends_its_steps_where_a_score_is(tmp_path: Path) -> None:
         ],
         axis=1,
     )
-    compiled = compile_model(net.save(tmp_path), {"x": x.astype(np.float32)})
+    compiled = compile_file(net.save(tmp_path), {"x": x.astype(np.float32)})
     (logits,) = [t for t in compiled.model.tensors if t.name.endswith("conv2d")]
     assert logits.scale < 0.05
     assert (logits.zero_point + 128) * logits.scale < 7

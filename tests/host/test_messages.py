@@ -16,7 +16,7 @@ from pages import ROOT
 from mica.boards import load_board
 from mica.cli.fit import report
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.cost.prediction import Prediction
 from mica.printable import three_digits
 from mica.report.arena_chart import peak_row
@@ -32,7 +32,7 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
     net = Net()
     net.output(net.add("MatMul", net.input([1, CLASSES]), net.const(np.eye(CLASSES, dtype=np.float32))))
     path = net.save(folder)
-    (folder / "m.mica").write_bytes(compile_model(path, {"x": np.eye(CLASSES, dtype=np.float32)[:, None]}).data)
+    (folder / "m.mica").write_bytes(compile_file(path, {"x": np.eye(CLASSES, dtype=np.float32)[:, None]}).data)
     return path
 
 
@@ -115,7 +115,7 @@ def test_objects_in_an_npz_are_named(net: Path, tmp_path: Path, capsys: pytest.C
     said = error_of(capsys, "eval", packed, "--data", path)
     assert "d.npz: 'y' holds Python objects" in said and "astype" in said and "not an .npz" not in said
     np.save(tmp_path / "x.npy", np.array([1, "b"], object))
-    assert "x.npy holds Python objects" in error_of(capsys, "run", packed, tmp_path / "x.npy")
+    assert "x.npy: holds Python objects" in error_of(capsys, "run", packed, tmp_path / "x.npy")
 
 
 def test_a_file_of_a_kind_that_is_not_read(net: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

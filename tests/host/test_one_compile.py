@@ -76,7 +76,7 @@ CASES = {
     "calib": ("digits", "--calib", "calib", "--plain"),
     "method": ("digits", "--calib", "calib", "--plain", "--calib-method", "minmax"),
     "tuned": ("rows", "--calib", "wide"),
-    "eval": ("digits", "--plain", "--eval", "test"),
+    "eval": ("digits", "--plain", "--data", "test"),
     "picture": ("digits", "--picture", "grey", "--pixel-scale", "1/16", "--pixel-offset", "0.5"),
     "ram": ("digits", "--ram", "4000"),
     "feed": ("digits", "--feed", "--ram", "6K"),
@@ -120,4 +120,4 @@ def test_every_option_has_a_case() -> None:
     options = {a.option_strings[0] for a in parser._actions if a.option_strings}
     used = {word for words in CASES.values() for word in words}
     # --tokens needs a language model (tests/host/test_text.py), --custom a file of Python (tests/e2e/test_custom.py).
-    assert options - used == {"--board", "--tokens", "--custom"}
+    assert options - used == {"--board", "--tokens", "--custom", "--eval"}  # --eval: the old name of --data

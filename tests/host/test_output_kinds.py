@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from nets import Net
 
-from mica.compiler import compile_model
-from mica.run import quality
+from mica.compile import compile_file, quality
 
 SHAPE = (3, 8, 8)
 Build = Callable[[Net, str], str]
@@ -30,7 +29,7 @@ def facts(build: Build, tmp_path: Path, x: np.ndarray | None = None, labels: str
     net.output(build(net, net.input([1, *SHAPE])))
     x = np.random.default_rng(1).standard_normal((n, *SHAPE)).astype(np.float32) if x is None else x
     found = quality.of(
-        compile_model(net.save(tmp_path), {"x": x}, metadata={"labels": labels} if labels else {}, plain=True)
+        compile_file(net.save(tmp_path), {"x": x}, metadata={"labels": labels} if labels else {}, plain=True)
     )
     assert found is not None
     return found.facts()

@@ -12,12 +12,11 @@ from nets import MODELS, Net, truth, varies
 
 from mica.calibration import doubts, load_calibration, samples_for
 from mica.cli.main import main
-from mica.compile import compile_file
+from mica.compile import compile_file, quality
 from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline
 from mica.quantise import tune
-from mica.run import quality
 from mica.run.host import HostRunner
 
 Capsys = pytest.CaptureFixture[str]

@@ -17,7 +17,7 @@ from tflite_files import Tflite
 from tones import BANDS, FRAMES, FRONT_END, tone
 
 from mica.cli.main import main
-from mica.compiler import compile_model
+from mica.compile import compile_file
 from mica.fleet.home_assistant import answer_of
 from mica.format import codec, scores
 from mica.importer import import_model
@@ -161,7 +161,7 @@ def test_which_output_holds_scores(outputs: tuple[str, ...], labels: str, place:
     path = tmp_path / "net.onnx"
     onnx.save(helper.make_model(graph, opset_imports=ML[:1], ir_version=8), path)
     x = np.random.default_rng(1).standard_normal((40, 3)).astype(np.float32)
-    model = compile_model(path, {"x": x}, metadata={"labels": labels} if labels else {}, plain=True).model
+    model = compile_file(path, {"x": x}, metadata={"labels": labels} if labels else {}, plain=True).model
     assert scores.place(model) == place
     if place < 0:
         with pytest.raises(Exception, match="no output of the model holds scores of its classes; it has 'label'"):
@@ -172,7 +172,7 @@ def test_which_output_holds_scores(outputs: tuple[str, ...], labels: str, place:
 
 def test_answer_for_home_assistant(tmp_path: Path) -> None:
     x = np.load(data(tmp_path, np.arange(3)))["x"]
-    model = compile_model(classifier(tmp_path / "net.onnx", NAMES), {"x": x}).model
+    model = compile_file(classifier(tmp_path / "net.onnx", NAMES), {"x": x}).model
     row = np.int32(2).tobytes() + np.array([-128, -128, 127], np.int8).tobytes()
     assert answer_of(model, row) == {"answer": "cat", "score": pytest.approx(0.996, abs=1e-3)}
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from mica import front_ends
 from mica.cli import hearing, target, text
-from mica.cli.run import saturating
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
@@ -68,11 +67,8 @@ def run(args: argparse.Namespace) -> int:
         if data is None:
             seen = pictures.input_of(runner.model, args.data)
             data = pictures.read_folder(args.data, runner.model)
-        if seen is None:
-            for line in saturating(runner.model, [data.x]):
-                say(f"warning: {line}")
         with text.watch() as watch:
-            result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, seen)
+            result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, watch.warn, seen)
     if args.json:
         text.emit_json(result)
     else:

@@ -63,7 +63,7 @@ def _model(args: argparse.Namespace, board: BoardSpec) -> tuple[ModelFile, bytes
     from mica.compile import board_fit, stages
     from mica.quantise.choose_bits import Bits
 
-    job = model_options.job_of(args, board)
+    job = replace(model_options.job_of(args, board), must_fit=False)
     with text.watch() as watch:
         state = stages.run(job, watch)
         proposed = board_fit.proposal(state, lambda: stages.run(replace(job, bits=Bits()), watch), board)

@@ -256,7 +256,7 @@ def _terms(args: argparse.Namespace) -> Terms:
 def evaluate(args: argparse.Namespace) -> int:
     data = evaluation.load(args.data, target.table_inputs(args.model, args.data)).first(args.samples)
     with _open(args) as runner, text.watch() as watch:
-        result = accuracy.compare(data, runner, None, watch.progress)
+        result = accuracy.compare(data, runner, None, watch.progress, watch.warn)
     if args.json:
         text.emit_json(result)
     else:

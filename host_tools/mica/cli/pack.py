@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     from mica.boards import load_board
-    from mica.compile import quality, require_fit, stages
+    from mica.compile import quality, stages
     from mica.importer import kinds
 
     kinds.read_as(Path(args.model))  # before what is said of other files: this one may be of the wrong kind
@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError(
             f"{args.model}: has a state, which lives from run to run; --report-error measures one sample at a time"
         )
-    require_fit(state)
     result = _facts(state, output)
     found = quality.of(packed, state.labelled)
     result["quality"] = None if found is None else {**found.facts(), "warnings": state.warnings}

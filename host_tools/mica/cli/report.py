@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     found = facts(model, blob, args.board or BOARDS)
     if data is not None:
         with HostRunner(blob, custom) as runner, text.watch() as watch:
-            found["evaluation"] = accuracy.compare(data, runner, None, watch.progress)
+            found["evaluation"] = accuracy.compare(data, runner, None, watch.progress, watch.warn)
     page = Report(found, model).html().encode()
     outputs.write(output, page)
     if args.json:

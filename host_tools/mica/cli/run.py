@@ -17,7 +17,7 @@ from mica.errors import MicaError
 from mica.format import joins, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
-from mica.run import evaluation, pictures, sound
+from mica.run import accuracy, evaluation, pictures, sound
 
 TOP = 5
 
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
                 step = sound.input_of(runner.model, args.input).step
                 arrays = {name: x * np.float32(step) for name, x in arrays.items()}
             samples = [pick(runner.model, arrays, args.sample, args.input)]
-            for line in saturating(runner.model, samples[0]):
+            for line in accuracy.saturating(runner.model, samples[0]):
                 say(f"warning: {line}")
         answers = [outputs_of(runner.model, runner.run([runner.quantise(sample)])[0]) for sample in samples]
     model = runner.model
@@ -148,27 +148,6 @@ def pick(model: ModelFile, arrays: dict[str, np.ndarray], k: int, where: str) ->
             raise MicaError(f"{where}: sample {k} holds NaN or infinity")
         sample.append(one.reshape(t.dims))
     return sample
-
-
-def saturating(model: ModelFile, sample: list[np.ndarray]) -> list[str]:
-    """A line for each input with values so far outside of its range that the sample is likely scaled in another way.
-
-    A value that is a little outside is nothing special: the range is that of the calibration data. Farther than the range is
-    wide is too far.
-    """
-    lines = []
-    for tensor_id, x in zip(model.inputs, sample, strict=True):
-        t = model.tensors[tensor_id]
-        if t.dtype != "int8":
-            continue
-        low, high = (float((q - t.zero_point) * t.scale) for q in (-128, 127))
-        outside = int(np.sum((x < low - (high - low)) | (x > high + (high - low))))
-        if outside:
-            lines.append(
-                f"input '{t.name}': {outside} of {x.size} values are far outside of {low:.4g} to {high:.4g}, all that the "
-                "model can be given, and are cut off; is the input scaled as for --calib?"
-            )
-    return lines
 
 
 def report(result: dict[str, Any], model: ModelFile) -> str:

@@ -133,10 +133,11 @@ def _most_saved(compiled: Compiled) -> int:
     return sum(saved(core, name) for name in candidates(core))
 
 
-def require_fit(s: State) -> None:
-    """Raises Unsupported where `mica fit` would say of the file that it does not fit the job's board, with the same reasons."""
-    if s.job.board is not None:
+def require_fit(s: State) -> State:
+    """Refuses a file that does not fit the job's board, with the reasons of `mica fit`."""
+    if s.job.board is not None and s.job.must_fit:
         require_board(s.compiled, s.job.board, s.job.model)
+    return s
 
 
 def require_board(compiled: Compiled, board: BoardSpec, path: Path) -> None:

@@ -38,7 +38,7 @@ def refuse(s: State) -> State:
     job = s.job
     limit = job.bits.size if job.bits else None
     limited = job.board is not None or limit is not None or (job.ram is not None and job.ram.bytes is not None)
-    if job.samples is None or job.plain or len(s.graph.nodes) > NODES or not limited:
+    if not job.must_fit or job.samples is None or job.plain or len(s.graph.nodes) > NODES or not limited:
         return s
     try:
         found = _with_made_up_samples(s)

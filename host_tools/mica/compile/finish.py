@@ -94,7 +94,7 @@ def accuracy(s: State) -> State:
         raise MicaError("has a state, which lives from run to run; --data measures one sample at a time")
     front = s.sound.front if s.sound and not s.in_graph else None
     with HostRunner(s.compiled.data, job.custom) as runner:
-        found = measured.compare(s.labelled, runner, FloatModel(job.model, front), s.watch.progress)
+        found = measured.compare(s.labelled, runner, FloatModel(job.model, front), s.watch.progress, s.warn)
     s.accuracy = found
     model.metadata["metric"] = found["metric"]
     model.metadata["accuracy_int8"] = f"{found['value']:.4f}"

@@ -67,7 +67,8 @@ class Job:
     bits: the weights that take four bits. tokens: the vocabulary of a language model. plain: ranges and nearest integers only.
     calib_method: one of `quantise.tune.CHOICES`. scratch_limit: bytes of RAM for speed; None takes the board's.
     picture: the input is a picture, and the file says so. labelled: data with answers, whose accuracy goes into the file.
-    golden: how many vectors for self-tests. key: signs the file. custom: operators of the user's own.
+    golden: how many vectors for self-tests. key: signs the file. must_fit: refuse a model that does not fit the board, before
+    it is calibrated where that can be known. custom: operators of the user's own.
     """
 
     model: Path
@@ -92,6 +93,7 @@ class Job:
     labelled: Dataset | str | Path | None = None
     golden: int = 0
     key: bytes | None = None
+    must_fit: bool = True
 
     def __post_init__(self) -> None:
         """Raises MicaError where two wishes exclude each other."""

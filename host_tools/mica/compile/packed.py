@@ -97,9 +97,7 @@ class Packed:
 def pack(model: str | Path, samples: Samples = None, **options: Unpack[Options]) -> Packed:
     """See `mica.pack`."""
     job = job_of(Path(model), samples, options)
-    state = stages.run(job)
-    board_fit.require_fit(state)
-    return Packed(state)
+    return Packed(stages.run(job))
 
 
 def job_of(model: Path, samples: Samples, options: Options) -> Job:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mica import knobs
-from mica.compile import early, finish, front, planning, quantising, reading
+from mica.compile import board_fit, early, finish, front, planning, quantising, reading
 from mica.compile.job import Job, Watch, ignore
 from mica.compile.state import Compiled, State
 from mica.errors import Unsupported
@@ -46,6 +46,7 @@ STAGES: tuple[tuple[str, Stage], ...] = (
     ("accuracy", finish.accuracy),
     ("write", finish.write),  # once, for all that was added
     ("sign", finish.sign),
+    ("check fit", board_fit.require_fit),
     ("check size", finish.check_size),  # last: the limit is of the whole file
 )
 
