@@ -19,7 +19,7 @@ import pytest
 from models import MODELS
 from rich_model import rich_model
 
-from mica.format import codec, schema
+from mica.format import codec, records, schema
 from mica.format.codec import FormatError
 from mica.kernels import KERNELS
 
@@ -180,7 +180,7 @@ def places(data: bytes) -> Iterator[tuple[str, int, str]]:
 
 
 def put(data: bytes, at: int, kind: str, value: float) -> bytes:
-    raw = struct.pack("<" + codec._STRUCT[kind], value)
+    raw = struct.pack("<" + records.STRUCT[kind], value)
     return data[:at] + raw + data[at + len(raw) :]
 
 
@@ -188,7 +188,7 @@ def test_every_field_at_its_edges(driver: list[Path], good: bytes) -> None:
     files = []
     for name, at, kind in places(good):
         size = schema.TYPE_BYTES[kind]
-        here = struct.unpack_from("<" + codec._STRUCT[kind], good, at)[0]
+        here = struct.unpack_from("<" + records.STRUCT[kind], good, at)[0]
         values: set[float] = set(EDGES[kind])
         if kind != "f32":
             low, high = (-(2**31), 2**31 - 1) if kind == "i32" else (0, 2 ** (8 * size) - 1)
@@ -237,7 +237,7 @@ def test_random_changes(driver: list[Path], good: bytes, seed: int) -> None:
                 data[at : at + 4] = struct.pack("<I", int(rng.choice(EDGES["u32"])))
             else:
                 _, at, kind = fields[int(rng.integers(len(fields)))]
-                raw = struct.pack("<" + codec._STRUCT[kind], type(EDGES[kind][0])(rng.choice(EDGES[kind])))
+                raw = struct.pack("<" + records.STRUCT[kind], type(EDGES[kind][0])(rng.choice(EDGES[kind])))
                 data[at : at + len(raw)] = raw
         crc = codec.with_crc(bytes(data)) if i % 10 else bytes(data)
         files.append((f"random {seed} {i}", crc))

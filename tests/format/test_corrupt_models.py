@@ -20,7 +20,7 @@ from vector_model import vector_model
 from wide_model import wide_model
 
 from mica import engine
-from mica.format import codec
+from mica.format import codec, records
 from mica.reference.executor import ReferenceModel
 
 MODELS = {
@@ -77,10 +77,10 @@ def test_every_field_at_its_edges(driver: list[Path], good: bytes) -> None:  # n
     for name, at, kind in places(good):
         if not name.startswith(("HEADER", "STEPS", "TENSORS")):
             continue
-        here = struct.unpack_from("<" + codec._STRUCT[kind], good, at)[0]
+        here = struct.unpack_from("<" + records.STRUCT[kind], good, at)[0]
         values: set[float] = set(EDGES[kind])
         if kind != "f32":
-            unsigned = 0, 2 ** (8 * struct.calcsize(codec._STRUCT[kind])) - 1
+            unsigned = 0, 2 ** (8 * struct.calcsize(records.STRUCT[kind])) - 1
             low, high = (-(2**31), 2**31 - 1) if kind == "i32" else unsigned
             values |= {v for v in (here + d for d in (-16, -4, -1, 1, 4, 16)) if low <= v <= high}
         files += [(f"{name} = {v}", codec.with_crc(put(good, at, kind, v))) for v in values]
@@ -117,7 +117,7 @@ def test_random_changes(driver: list[Path], good: bytes) -> None:  # noqa: F811
                 data[bit // 8] ^= 1 << bit % 8
             else:
                 _, at, kind = fields[int(rng.integers(len(fields)))]
-                raw = struct.pack("<" + codec._STRUCT[kind], type(EDGES[kind][0])(rng.choice(EDGES[kind])))
+                raw = struct.pack("<" + records.STRUCT[kind], type(EDGES[kind][0])(rng.choice(EDGES[kind])))
                 data[at : at + len(raw)] = raw
         files.append((f"random {i}", codec.with_crc(bytes(data))))
     compare(driver, files)

@@ -23,7 +23,7 @@ from test_corrupt import EDGES, places
 from mica import engine
 from mica.boards import load_board
 from mica.cli.verify import inputs_for
-from mica.format import codec, pictures, schema
+from mica.format import codec, pictures, records, schema
 from mica.format.codec import ModelFile
 from mica.kernels import KERNEL_BY_NAME, KERNELS
 from mica.link.board import Link
@@ -159,7 +159,7 @@ def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None
     patches = []
     for name, at, kind in places(good):
         if name.startswith("STEPS"):
-            here = struct.unpack_from("<" + codec._STRUCT[kind], good, at)[0]
+            here = struct.unpack_from("<" + records.STRUCT[kind], good, at)[0]
             wild = [v % 2**32 for v in EDGES[kind]] + [(here + d) % 2**32 for d in (-1, 1, 2, 4)]
             patches += [(SIZES[kind], at, v) for v in wild]
     data = sections["DATA"]

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from mobilenet import MobileNetV2
 from nets import MODELS, Net
-from test_strips import FULL, PRICE, Chain, compiled, random_inputs, run
+from test_strips import FULL, PRICE, Chain, compiled, plan_within, random_inputs, run
 
 from mica import engine
 from mica.compile import Compiled, Ram, compile_file, within
@@ -22,7 +22,7 @@ from mica.format.weights import CODE_BITS
 from mica.packing.model import pack
 from mica.plan.groups import cuttable, in_groups
 from mica.plan.lifetimes import IN_PLACE
-from mica.plan.strips import plan_within, search
+from mica.plan.strips.search import search
 from mica.plan.verify import PlanError, verify_strips
 from mica.reference.executor import ReferenceModel
 
@@ -80,7 +80,7 @@ def test_channels_first_are_refused(tmp_path: Path) -> None:
 def test_the_verifier_catches_rows_that_are_not_fed(tmp_path: Path) -> None:
     whole = compiled(LastChain(1), tmp_path, 1)
     g, name = whole.integer, whole.integer.inputs[0]
-    plan = plan_within(g, whole.plan, None, FULL, PRICE, name)
+    plan = plan_within(whole, None, name)
     strip = plan.strips[0]
     feeds = [c for c, call in enumerate(strip.calls) if call.step == FEED]
     assert feeds

@@ -20,15 +20,24 @@ from mica.format import codec
 from mica.format.order import Call, Strip
 from mica.format.schema import SCRATCH_LEAST
 from mica.packing.model import pack
-from mica.plan import strips
 from mica.plan.lifetimes import IN_PLACE
 from mica.plan.plan import Plan
-from mica.plan.strips import plan_within
+from mica.plan.strips import pull
+from mica.plan.strips.search import refusal, search
 from mica.plan.verify import PlanError, verify_strips
 from mica.reference.executor import ReferenceModel
 
 PRICE = Table.read().price("m0plus")
 FULL = 16 << 10
+
+
+def plan_within(compiled: Compiled, ram: int | None, fed: str | None = None) -> Plan:
+    """The cheapest plan within `ram` bytes; raises MicaError, with the least that can be, where there is none."""
+    g, whole = compiled.integer, compiled.plan
+    found = search(g, whole, ram, FULL, PRICE, fed)
+    if found is None:
+        raise refusal(g, whole, ram or 0, PRICE, fed)
+    return found
 
 
 def run(model: engine.LoadedModel, inputs: list[np.ndarray]) -> tuple[list[int], list[bytes]]:
@@ -52,7 +61,7 @@ def random_inputs(model: codec.ModelFile, seed: int) -> list[np.ndarray]:
 def least(compiled: Compiled) -> int:
     """The least that a refusal says, which a plan then reaches."""
     with pytest.raises(MicaError, match="the least that this model runs in is") as refused:
-        plan_within(compiled.integer, compiled.plan, 1, FULL, PRICE)
+        plan_within(compiled, 1)
     return int(str(refused.value).split(" runs in is ")[1].split()[0].replace(",", ""))
 
 
@@ -64,7 +73,7 @@ def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
     with_strips = 0
     for n in range(limits):
         ram = low + max(0, high - low) * n // max(1, limits - 1)
-        plan = plan_within(compiled.integer, compiled.plan, ram, FULL, PRICE)
+        plan = plan_within(compiled, ram)
         model = pack(compiled.integer, plan, {}, FULL if plan.scratch is None else plan.scratch)
         assert (model.arena_bytes or 0) + model.scratch_want <= ram
         data = codec.encode(model)
@@ -140,14 +149,14 @@ def test_a_limit_above_the_least_has_a_plan(tmp_path: Path, seed: int, ram: int)
     """The cheapest cuts do not lie within it, and the next step down goes below what any cuts take."""
     net = compiled(Chain(seed), tmp_path, seed)
     assert least(net) < ram < net.plan.arena_bytes + SCRATCH_LEAST
-    plan = plan_within(net.integer, net.plan, ram, FULL, PRICE)
+    plan = plan_within(net, ram)
     assert plan.arena_bytes + SCRATCH_LEAST <= ram and plan.strips
 
 
 def test_a_tensor_read_in_another_shape_ends_a_strip(tmp_path: Path) -> None:
     """One channel in both layouts is the same bytes: Add reads Conv's output by another name, and by whole pictures as rows."""
     net = compiled(Chain(1795369267), tmp_path, 1)
-    assert any(step.behind >= 0 for step in strips.Net(net.integer, net.plan).steps)
+    assert any(step.behind >= 0 for step in pull.Net(net.integer, net.plan).steps)
     check_limits(net, 1, 3)
 
 
@@ -165,7 +174,7 @@ def _broken(plan: Plan, **changes: object) -> Plan:
 def test_the_verifier_catches_every_broken_call(tmp_path: Path) -> None:
     """Each call left out, doubled, or with another drop; and each tensor by itself moved to every other place."""
     net = compiled(Chain(2), tmp_path, 2)
-    g, plan = net.integer, plan_within(net.integer, net.plan, least(net), FULL, PRICE)
+    g, plan = net.integer, plan_within(net, least(net))
     verified = 0
 
     def caught(changed: Plan) -> bool:
@@ -197,9 +206,9 @@ def test_the_verifier_catches_every_broken_call(tmp_path: Path) -> None:
 def test_too_little_is_refused_with_the_least(tmp_path: Path) -> None:
     net = compiled(Chain(3), tmp_path, 3)
     n = least(net)
-    assert plan_within(net.integer, net.plan, n, FULL, PRICE).strips
+    assert plan_within(net, n).strips
     with pytest.raises(MicaError, match="the least"):
-        plan_within(net.integer, net.plan, n - 32, FULL, PRICE)
+        plan_within(net, n - 32)
 
 
 def test_where_all_fits_nothing_changes(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from mica.format.tokens import Tokens
 from mica.ir.axes import Front
 from mica.packing.state import StateLink
 from mica.passes.streaming import Window
-from mica.plan.strips import Price
+from mica.plan.strips.search import Price
 from mica.quantise.choose_bits import Bits
 from mica.quantise.tune import AUTO
 

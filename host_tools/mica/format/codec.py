@@ -1,162 +1,29 @@
 """Bytes of a .mica file <-> ModelFile. The layout comes from `schema`; this module holds no offset of its own.
 
-`encode` lays the constants out, computes the header and ends by decoding what it made, so that it cannot write a file
-that the loader refuses.  `decode` validates everything, as `usermod_c/runtime/load.c` does.
+`encode` lets `writer` lay the file out and ends by decoding it, so that it cannot write a file that the loader
+refuses.  `decode` validates everything, as `usermod_c/runtime/load.c` does.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import struct
-import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
-from mica.errors import MicaError
-from mica.format import check, names, order, schema, tokens
-from mica.format.schema import Field
-from mica.format.weights import INT8, LAYOUT_BY_CODE, OFFSET_ROWS, PLAIN
+from mica.format import check, names, order, schema, tokens, writer
+from mica.format.model_file import Array, FormatError, GoldenVector, ModelFile, StepRecord, TensorRecord
+from mica.format.records import DTYPE_NUMPY, NUMPY_TYPE, crc_of, field_offset, pack_record, unpack_record, with_crc
+from mica.format.weights import LAYOUT_BY_CODE
 from mica.kernels import IN_PLACE, KERNEL_BY_ID, KERNEL_BY_NAME
 from mica.kernels.rules import ANY_LENGTH, Broken
 from mica.kernels.scratch import scratch_min
-from mica.printable import printable
 
-Array = np.ndarray
-
-NUMPY_TYPE = {"i8": "<i1", "u8": "<u1", "i16": "<i2", "u16": "<u2", "i32": "<i4", "u32": "<u4"}
-DTYPE_NUMPY = {"int8": "<i1", "uint8": "<u1", "int16": "<i2", "int32": "<i4", "float32": "<f4"}
-_STRUCT = {"u8": "B", "i8": "b", "u16": "H", "u32": "I", "i32": "i", "f32": "f", "4s": "4s"}
 _DTYPE_NAME = {v: k for k, v in schema.DTYPES.items()}
 _SPACE_NAME = {v: k for k, v in schema.SPACES.items()}
 _SECTION_NAME = {v: k for k, v in schema.SECTIONS.items()}
-_ZERO_RANGE = {
-    "int8": (-128, 127),
-    "uint8": (0, 255),
-    "int16": (-(2**15), 2**15 - 1),
-    "int32": (-(2**31), 2**31 - 1),
-    "float32": (0, 0),
-}
-
-
-class FormatError(MicaError):
-    """A file, or a ModelFile, that breaks a rule of the format: what and where, and the remedy. Both are one line."""
-
-    def __init__(self, found: str, *, todo: str = "") -> None:
-        super().__init__(printable(found), todo=printable(todo))
-
-
-@dataclass
-class TensorRecord:
-    """One tensor. `values` holds the constant of a tensor in space "data", and is None elsewhere."""
-
-    name: str
-    dtype: str
-    dims: tuple[int, ...]
-    scale: float = 1.0
-    zero_point: int = 0
-    space: str = "arena"
-    offset: int = 0  # bytes from the start of its space; encode sets it in space "data"
-    values: Array | None = None
-
-    @property
-    def bytes(self) -> int:
-        """Size in bytes."""
-        return math.prod(self.dims) * schema.DTYPE_BYTES[self.dtype]
-
-
-@dataclass
-class StepRecord:
-    """One step. `params` and `blobs` go by the names in `mica.kernels`; a parameter left out is 0.
-
-    Weights are in their plain order here, whatever `layout` says they have in the file.
-    """
-
-    name: str
-    kernel: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    params: dict[str, int] = field(default_factory=dict)
-    blobs: dict[str, Array] = field(default_factory=dict)
-    layout: int = 0
-    flags: int = 0
-    scratch_min: int = 0
-    scratch_want: int = 0
-    macs: int = 0
-
-    @property
-    def constant_bytes(self) -> int:
-        """Of all constants in the file, but for what fills rows of bytes up."""
-        layout = LAYOUT_BY_CODE[self.layout]
-        size = sum(b.nbytes for b in self.blobs.values())
-        if layout.bits == INT8.bits:
-            return size
-        weights = self.blobs["weights"]
-        return size - weights.nbytes + layout.total(len(weights), weights[0].size)
-
-    @property
-    def unpacking(self) -> int:
-        """Bytes of scratch that its layout takes beside what the kernel wants."""
-        weights = self.blobs.get("weights")
-        return 0 if weights is None else LAYOUT_BY_CODE[self.layout].unpacking(weights[0].size)
-
-
-@dataclass
-class GoldenVector:
-    """Model inputs and the outputs they must give, in the order of `ModelFile.inputs` and `.outputs`.
-
-    The vectors of a file are consecutive runs, the first of them after a reset of the state.
-    """
-
-    inputs: list[Array]
-    outputs: list[Array]
-    layer_crcs: list[int] = field(default_factory=list)  # CRC-32 of each step's output; [] where they are not known
-
-
-@dataclass
-class ModelFile:
-    """A whole file. Fields that `encode` computes (crc, scratch maxima, kernels, data) are only set by `decode`."""
-
-    tensors: list[TensorRecord]
-    steps: list[StepRecord]
-    inputs: list[int]  # tensor ids
-    outputs: list[int]
-    metadata: dict[str, str] = field(default_factory=dict)
-    golden: list[GoldenVector] = field(default_factory=list)
-    strips: list[order.Strip] = field(
-        default_factory=list
-    )  # steps that run together by rows, in the order of the steps
-    arena_bytes: int | None = None  # activations; None: encode takes the end of the last tensor
-    state_bytes: int | None = None
-    features: int = 0
-    tokens: tokens.Tokens | None = None  # the vocabulary of a language model
-    version: tuple[int, int] = (schema.VERSION_MAJOR, schema.VERSION_MINOR)
-    data: bytes = b""  # the DATA section as read
-    file_bytes: int = 0
-
-    @property
-    def scratch_min(self) -> int:
-        """Bytes of scratch without which some step cannot run."""
-        return max((s.scratch_min for s in self.steps), default=0)
-
-    @property
-    def scratch_want(self) -> int:
-        """Bytes of scratch with which every step runs fastest."""
-        return max((s.scratch_want for s in self.steps), default=0)
-
-    @property
-    def fed(self) -> int | None:
-        """Place among the inputs of the one that the caller delivers row by row; None where all are tensors."""
-        found = (i for i, t in enumerate(self.inputs) if 0 <= t < len(self.tensors) and self.tensors[t].space == "rows")
-        return next(found, None)
-
-    @property
-    def kernels(self) -> list[str]:
-        """Names of the kernels in use, by id."""
-        return [k for k in KERNEL_BY_NAME if any(s.kernel == k for s in self.steps)]
+_DAMAGED = "the file is damaged or was made by another program: pack or copy it again"
 
 
 def step_flags(step: StepRecord) -> int:
@@ -165,321 +32,14 @@ def step_flags(step: StepRecord) -> int:
     return schema.STEP_FLAGS["FAST"] if fast else 0
 
 
-# ---- records ---------------------------------------------------------------------------------------------------------
-
-
-def _format(fields: Iterable[Field]) -> str:
-    return "<" + "".join(f"{f.count}{_STRUCT[f.type]}" if f.count > 1 else _STRUCT[f.type] for f in fields)
-
-
-def pack_record(fields: tuple[Field, ...], values: dict[str, Any]) -> bytes:
-    """One record from values by field name; an array field takes a sequence."""
-    flat: list[Any] = []
-    for f in fields:
-        v = values[f.name]
-        flat.extend(v) if f.count > 1 else flat.append(v)
-    return struct.pack(_format(fields), *flat)
-
-
-def unpack_record(fields: tuple[Field, ...], data: bytes, offset: int) -> dict[str, Any]:
-    """Values of one record by field name; an array field gives a tuple."""
-    flat = struct.unpack_from(_format(fields), data, offset)
-    out: dict[str, Any] = {}
-    i = 0
-    for f in fields:
-        out[f.name] = flat[i] if f.count == 1 else flat[i : i + f.count]
-        i += f.count
-    return out
-
-
-def field_offset(fields: tuple[Field, ...], name: str) -> int:
-    """Offset in bytes of a field inside its record."""
-    i = next(i for i, f in enumerate(fields) if f.name == name)
-    return schema.record_bytes(fields[:i])
-
-
-def crc_of(data: bytes) -> int:
-    """CRC-32 of a whole file, its own field taken as zero."""
-    at = field_offset(schema.HEADER, "crc32")
-    return zlib.crc32(data[at + 4 :], zlib.crc32(bytes(4), zlib.crc32(data[:at])))
-
-
-def with_crc(data: bytes) -> bytes:
-    """The file with its CRC put right: for tests and for tools that patch a file."""
-    at = field_offset(schema.HEADER, "crc32")
-    return data[:at] + struct.pack("<I", crc_of(data)) + data[at + 4 :]
-
-
-def _up(n: int, align: int) -> int:
-    return -(-n // align) * align
-
-
-# ---- writing ---------------------------------------------------------------------------------------------------------
-
-
-class _Strings:
-    def __init__(self) -> None:
-        self.data = bytearray(b"\0")
-        self.at = {"": 0}
-
-    def add(self, s: str) -> int:
-        if "\0" in s:
-            raise FormatError(f"a string with a zero byte cannot be stored: {s!r}")
-        if s not in self.at:
-            self.at[s] = len(self.data)
-            self.data += s.encode() + b"\0"
-        return self.at[s]
-
-
-class _Data:
-    """The DATA section: equal constants are stored once."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.at: dict[tuple[bytes, int], int] = {}
-        self.shared: list[bytes] = []  # tables that are a step's weights as well: they lie where weights may
-
-    def add(self, b: bytes, align: int) -> int:
-        align = schema.ALIGN if b in self.shared else align
-        key = (b if len(b) <= 64 else hashlib.blake2b(b).digest(), align)
-        if key not in self.at:
-            self.data += bytes(-len(self.data) % align)
-            self.at[key] = len(self.data)
-            self.data += b
-        return self.at[key]
-
-
-def _tables_of_heads(model: ModelFile) -> list[bytes]:
-    """Tables of embeddings that are the weights of some step, byte for byte."""
-    tables = [np.asarray(s.blobs["table"]) for s in model.steps if s.kernel == "embedding_s8"]
-    found = []
-    for s in model.steps if tables else ():
-        weights = s.blobs.get("weights")
-        if weights is None or s.layout != OFFSET_ROWS.code:
-            continue
-        for table in tables:
-            if table.shape == weights.shape and table.dtype == weights.dtype == np.int8:
-                b = OFFSET_ROWS.stored(weights.tobytes(), len(weights))
-                if b == table.tobytes():
-                    found.append(b)
-    return found
-
-
-def _stored(s: StepRecord, name: str, kind: str, what: str) -> bytes:
-    """A constant as the file has it."""
-    b = _array_bytes(s.blobs[name], NUMPY_TYPE[kind], f"{what}, {name}")
-    if name == "weights":
-        layout = LAYOUT_BY_CODE.get(s.layout, PLAIN)  # an unknown one is refused by decode
-        if fault := layout.fault(s.blobs[name]):
-            raise FormatError(f"{what}: {fault}")
-        b = layout.stored(b, len(s.blobs[name]))
-    return b
-
-
-def _array_bytes(values: Array, dtype: str, what: str) -> bytes:
-    """Values as little-endian bytes; refuses what would not survive."""
-    a = np.asarray(values)
-    with np.errstate(invalid="ignore"):  # casting NaN: the comparison sees it
-        out = a.astype(dtype, order="C")
-    if not np.array_equal(out, a):
-        raise FormatError(f"{what}: values do not fit {np.dtype(dtype).name}")
-    return out.tobytes()
-
-
-def _pad4(b: bytes) -> bytes:
-    return b + bytes(-len(b) % 4)
-
-
-def _fixed(values: tuple[int, ...], n: int, what: str) -> list[int]:
-    if len(values) > n:
-        raise FormatError(f"{what}: {len(values)} tensors; the format holds {n}")
-    return list(values) + [schema.NO_TENSOR] * (n - len(values))
-
-
 def encode(model: ModelFile) -> bytes:
     """Bytes of the file. Raises FormatError, naming tensor or step, where `decode` would refuse the result."""
-    strings, data = _Strings(), _Data()
-    spaces = {"arena": 0, "state": 0}
-
-    tensors = bytearray()
-    for i, t in enumerate(model.tensors):
-        what = f"tensor {i} ({t.name})"
-        if t.dtype not in schema.DTYPES or t.space not in schema.SPACES or len(t.dims) > schema.MAX_RANK:
-            raise FormatError(
-                f"{what}: dtype {t.dtype}, space {t.space} or rank {len(t.dims)} has no place in the format"
-            )
-        offset = t.offset
-        if t.space == "data":
-            if t.values is None or np.asarray(t.values).shape != tuple(t.dims):
-                raise FormatError(f"{what}: a constant needs values of shape {list(t.dims)}")
-            offset = data.add(_array_bytes(t.values, DTYPE_NUMPY[t.dtype], what), schema.BLOB_ALIGN)
-        else:
-            if t.space != "rows":  # which a caller has to give an arena_bytes
-                spaces[t.space] = max(spaces[t.space], offset + t.bytes)
-        tensors += _packed(
-            what,
-            schema.TENSOR,
-            {
-                "name": strings.add(t.name),
-                "dtype": schema.DTYPES[t.dtype],
-                "rank": len(t.dims),
-                "space": schema.SPACES[t.space],
-                "reserved": 0,
-                "dims": list(t.dims) + [1] * (schema.MAX_RANK - len(t.dims)),
-                "scale": t.scale,
-                "zero_point": t.zero_point,
-                "offset": offset,
-                "bytes": t.bytes,
-            },
-        )
-
-    steps = bytearray()
-    kernels = [0, 0, 0, 0]
-    data.shared = _tables_of_heads(model)
-    for i, s in enumerate(model.steps):
-        what = f"step {i} ({s.name})"
-        k = KERNEL_BY_NAME.get(s.kernel)
-        if k is None:
-            raise FormatError(f"{what}: no kernel is called {s.kernel}")
-        if unknown := set(s.params) - set(k.params) | (set(s.blobs) ^ {name for name, _ in k.blobs}):
-            raise FormatError(f"{what}: {s.kernel} has other parameters or constants: {', '.join(sorted(unknown))}")
-        blobs: list[int] = []
-        for name, kind in k.blobs:
-            b = _stored(s, name, kind, what)
-            blobs += [data.add(b, schema.ALIGN if name == "weights" else schema.BLOB_ALIGN), len(b)]
-        params = [int(s.params.get(name, 0)) for name in k.params]
-        kernels[k.id // 32] |= 1 << k.id % 32
-        steps += _packed(
-            what,
-            schema.STEP,
-            {
-                "name": strings.add(s.name),
-                "kernel": k.id,
-                "layout": s.layout,
-                "flags": s.flags,
-                "inputs": _fixed(s.inputs, schema.MAX_INPUTS, what),
-                "outputs": _fixed(s.outputs, schema.MAX_OUTPUTS, what),
-                "scratch_min": s.scratch_min,
-                "scratch_want": s.scratch_want,
-                "macs": min(s.macs, 2**32 - 1),
-                "blobs": blobs + [0] * (2 * schema.MAX_BLOBS - len(blobs)),
-                "params": params + [0] * (schema.MAX_PARAMS - len(params)),
-            },
-        )
-
-    io = b"".join(
-        _packed(f"model {what} {i}", schema.IO, {"tensor": t, "role": role})
-        for role, (what, ids) in enumerate((("input", model.inputs), ("output", model.outputs)))
-        for i, t in enumerate(ids)
-    )
-    metadata = b"".join(
-        pack_record(schema.METADATA, {"key": strings.add(k), "value": strings.add(v)})
-        for k, v in model.metadata.items()
-    )
-    sections: dict[str, bytes | bytearray] = {"TENSORS": bytes(tensors), "STEPS": bytes(steps), "IO": io}
-    if metadata:
-        sections["METADATA"] = metadata
-    sections["STRINGS"] = bytes(strings.data)
-    sections["DATA"] = data.data
-    if model.strips:
-        records = order.to_records(model.strips)
-        sections["ORDER"] = b"".join(_packed(f"record {i} of ORDER", schema.ORDER, r) for i, r in enumerate(records))
-    if model.tokens is not None:
-        sections["TOKENS"] = _packed("TOKENS", schema.TOKENS, tokens.head(model.tokens)) + tokens.tables(model.tokens)
-    if model.golden:
-        sections["GOLDEN"] = _golden_bytes(model)
-    if any(g.layer_crcs for g in model.golden):
-        sections["LAYER_CRCS"] = _layer_crc_bytes(model)
-
-    # Tables first, then constants, then golden vectors, which a tool may cut off to save flash.
-    body = bytearray()
-    table = bytearray()
-    start = schema.record_bytes(schema.HEADER) + len(sections) * schema.record_bytes(schema.SECTION)
-    for name, content in sections.items():
-        body += bytes(-(start + len(body)) % schema.ALIGN)
-        record = schema.record_bytes(schema.TABLES[name]) if name in schema.TABLES else 0
-        table += pack_record(
-            schema.SECTION,
-            {
-                "kind": schema.SECTIONS[name],
-                "record_bytes": record,
-                "offset": start + len(body),
-                "bytes": len(content),
-                "count": len(content) // record if record else 0,
-            },
-        )
-        body += content
-    body += bytes(-(start + len(body)) % schema.ALIGN)
-
-    header = _packed(
-        "header",
-        schema.HEADER,
-        {
-            "magic": schema.MAGIC,
-            "version_major": schema.VERSION_MAJOR,
-            "version_minor": schema.VERSION_MINOR,
-            "file_bytes": start + len(body),
-            "crc32": 0,
-            "header_bytes": schema.record_bytes(schema.HEADER),
-            "section_bytes": schema.record_bytes(schema.SECTION),
-            "n_sections": len(sections),
-            "reserved": 0,
-            "features": model.features
-            | (schema.FEATURES["STRIPS"] if model.strips else 0)
-            | (schema.FEATURES["FED"] if model.fed is not None else 0)
-            | (schema.FEATURES["TOKENS"] if model.tokens is not None else 0),
-            "flags": 0,
-            "kernels": kernels,
-            "arena_bytes": _up(spaces["arena"] if model.arena_bytes is None else model.arena_bytes, schema.ALIGN),
-            "scratch_min": model.scratch_min,
-            "scratch_want": model.scratch_want,
-            "state_bytes": spaces["state"] if model.state_bytes is None else model.state_bytes,
-        },
-    )
-    body[:0] = header + table
-    at = field_offset(schema.HEADER, "crc32")
-    body[at : at + 4] = struct.pack("<I", zlib.crc32(body))  # of the field as zero, as it still is
-    data.data, sections, content = bytearray(), {}, b""  # a model may be large
-    out = bytes(body)
-    del body
+    data = writer.write(model)
     try:
-        decode(out)
+        decode(data)
     except FormatError as e:
         raise FormatError(e.found) from None  # what to do about a file that somebody else made is no help here
-    return out
-
-
-def _packed(what: str, fields: tuple[Field, ...], values: dict[str, Any]) -> bytes:
-    try:
-        return pack_record(fields, values)
-    except (struct.error, OverflowError) as e:
-        raise FormatError(f"{what}: a number does not fit its field ({e})") from None
-
-
-def _golden_bytes(model: ModelFile) -> bytes:
-    out = bytearray()
-    if not all(0 <= t < len(model.tensors) for t in (*model.inputs, *model.outputs)):
-        raise FormatError(f"model inputs {model.inputs}, outputs {model.outputs}: {len(model.tensors)} tensors")
-    for i, g in enumerate(model.golden):
-        what = f"golden vector {i}"
-        if len(g.inputs) != len(model.inputs) or len(g.outputs) != len(model.outputs):
-            raise FormatError(f"{what}: expected {len(model.inputs)} inputs and {len(model.outputs)} outputs")
-        for t, values in zip([*model.inputs, *model.outputs], [*g.inputs, *g.outputs], strict=True):
-            record = model.tensors[t]
-            if np.asarray(values).size != math.prod(record.dims):
-                raise FormatError(
-                    f"{what}: {record.name} has {np.asarray(values).size} elements, not {list(record.dims)}"
-                )
-            out += _pad4(_array_bytes(values, DTYPE_NUMPY[record.dtype], what))
-    return bytes(out)
-
-
-def _layer_crc_bytes(model: ModelFile) -> bytes:
-    n = len(model.steps)
-    for i, g in enumerate(model.golden):
-        if len(g.layer_crcs) != n:
-            raise FormatError(f"golden vector {i}: {len(g.layer_crcs)} checksums of layers", todo=f"expected {n}")
-    return np.array([g.layer_crcs for g in model.golden], "<u4").tobytes()
+    return data
 
 
 def without_golden(data: bytes) -> bytes:
@@ -499,11 +59,6 @@ def without_golden(data: bytes) -> bytes:
     header |= {"n_sections": kept, "file_bytes": len(out)}
     out[: schema.record_bytes(schema.HEADER)] = pack_record(schema.HEADER, header)
     return with_crc(bytes(out))
-
-
-# ---- reading ---------------------------------------------------------------------------------------------------------
-
-_DAMAGED = "the file is damaged or was made by another program: pack or copy it again"
 
 
 def _bad(text: str, remedy: str = _DAMAGED) -> NoReturn:
@@ -586,6 +141,11 @@ def decode(data: bytes) -> ModelFile:
     return _Reader(data, h, sections).model()
 
 
+def _padded(size: int) -> int:
+    """Bytes that an array of a golden vector takes."""
+    return -(-size // 4) * 4
+
+
 class _Reader:
     """Reads the tables of a file whose header and section table are sound."""
 
@@ -645,11 +205,7 @@ class _Reader:
         model.tokens = self._tokens(model)
         model.golden = self._golden(model)
         self._layer_crcs(model)
-        kernels = [0, 0, 0, 0]
-        for s in steps:
-            k = KERNEL_BY_NAME[s.kernel].id
-            kernels[k // 32] |= 1 << k % 32
-        if tuple(kernels) != h["kernels"]:
+        if model.kernel_bits != h["kernels"]:
             _bad("the kernels in the header are not those of the steps")
         if (h["scratch_min"], h["scratch_want"]) != (model.scratch_min, model.scratch_want):
             _bad("the scratch sizes in the header are not the largest of the steps")
@@ -718,7 +274,7 @@ class _Reader:
             )
         if not (math.isfinite(r["scale"]) and r["scale"] > 0):
             _bad(f"{what} has scale {r['scale']}; expected a finite positive number")
-        low, high = _ZERO_RANGE[dtype]
+        low, high = (0, 0) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
         if not low <= r["zero_point"] <= high:
             _bad(f"{what} has zero point {r['zero_point']}; expected {low} to {high}")
         t = TensorRecord(name, dtype, dims[: r["rank"]], r["scale"], r["zero_point"], space, r["offset"])
@@ -833,7 +389,7 @@ class _Reader:
         if (s := self.sections.get("GOLDEN")) is None:
             return []
         ids = [*model.inputs, *model.outputs]
-        one = sum(_up(self.tensors[t].bytes, 4) for t in ids)
+        one = sum(_padded(self.tensors[t].bytes) for t in ids)
         if s.bytes % one:
             _bad(f"section GOLDEN has {s.bytes} bytes, which is no multiple of a vector's {one}")
         vectors = []
@@ -843,7 +399,7 @@ class _Reader:
             for t in ids:
                 r = self.tensors[t]
                 arrays.append(np.frombuffer(self.data, DTYPE_NUMPY[r.dtype], math.prod(r.dims), at).reshape(r.dims))
-                at += _up(r.bytes, 4)
+                at += _padded(r.bytes)
             vectors.append(GoldenVector(arrays[: len(model.inputs)], arrays[len(model.inputs) :]))
         return vectors
 

@@ -38,13 +38,13 @@ def place(storages: Sequence[Storage], n_steps: int, seed: int = 1) -> int:
     if not storages:
         return 0
     bound, _ = lower_bound(storages, n_steps)
-    conflicts = _conflicts(storages)
+    meeting = conflicts(storages)
     best: list[int] = []
     best_bytes = 1 << 62
 
     def attempt(order: Sequence[int]) -> None:
         nonlocal best, best_bytes
-        offsets, size = _first_fit(storages, conflicts, order)
+        offsets, size = first_fit(storages, meeting, order)
         if size < best_bytes:
             best, best_bytes = offsets, size
 
@@ -69,17 +69,17 @@ def place(storages: Sequence[Storage], n_steps: int, seed: int = 1) -> int:
     return best_bytes
 
 
-def _conflicts(storages: Sequence[Storage]) -> list[list[int]]:
+def conflicts(storages: Sequence[Storage]) -> list[list[int]]:
     n = len(storages)
     return [[j for j in range(n) if j != i and storages[i].overlaps_in_time(storages[j])] for i in range(n)]
 
 
-def _first_fit(storages: Sequence[Storage], conflicts: list[list[int]], order: Sequence[int]) -> tuple[list[int], int]:
+def first_fit(storages: Sequence[Storage], meeting: list[list[int]], order: Sequence[int]) -> tuple[list[int], int]:
     """Each storage in turn goes to the lowest offset that no placed, conflicting storage covers."""
     offsets = [-1] * len(storages)
     end = 0
     for i in order:
-        taken = sorted((offsets[j], offsets[j] + storages[j].bytes) for j in conflicts[i] if offsets[j] >= 0)
+        taken = sorted((offsets[j], offsets[j] + storages[j].bytes) for j in meeting[i] if offsets[j] >= 0)
         at = 0
         for low, high in taken:
             if at + storages[i].bytes <= low:

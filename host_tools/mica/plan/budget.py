@@ -8,7 +8,7 @@ from mica.ir.graph import Graph
 from mica.plan.feed import as_picture, fed_input
 from mica.plan.groups import SIZES, cuttable, in_groups
 from mica.plan.plan import Plan, best_plan, plan
-from mica.plan.strips import Price, refusal, search
+from mica.plan.strips.search import Price, refusal, search
 
 
 def within_budget(

@@ -24,7 +24,7 @@ class Plan:
     peak_step: str  # name of the first step at which the lower bound is reached
     activation_bytes: int  # every activation stored once: what it would take without a plan
     live_bytes: list[int]  # alive while step k runs
-    strips: tuple[Strip, ...] = ()  # steps that run together by rows (plan/strips.py)
+    strips: tuple[Strip, ...] = ()  # steps that run together by rows (plan/strips/)
     by_rows: frozenset[str] = frozenset()  # activations of which only some rows are kept
     scratch: int | None = None  # bytes that the steps may want of it; None: nothing was decided
 
