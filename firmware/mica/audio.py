@@ -160,7 +160,6 @@ class Listener:
         self._begun = False  # whether the model was given a step without an answer: part of its state may be new
         self._busy = self._took = 0
         self._whole = False
-        self._ended = 0
         self._runs = 0
         self._end = self._n
         self._moved = self._n - self._step  # end of the last step whose samples were not all the same

@@ -1,4 +1,4 @@
-// Runs models and prints the CRC-32 of every step's output, for scripts/esp32.py to compare with the host's.
+// Runs models and prints the CRC-32 of every step's output, for tests/esp32/check.py to compare with the host's.
 // Standard input: for each model its length and bytes, the number of samples, and each sample's inputs. All lengths are
 // u32, little endian; a length of 0 ends it.
 #include <stddef.h>

@@ -7,12 +7,12 @@ import sys
 
 import pytest
 from conftest import DEMO
+from curves import Curve, Curves, draw
+from rollout_sim import Push, roll_out
 
 from mica.fleet.rollout import Terms
 from mica.fleet.sim import Plan, Simulation
 from mica.fleet.sim_returns import CONNECT, returns
-from mica.fleet.sim_rollout import Push, roll_out
-from mica.report.curves import Curve, Curves, draw
 
 ROOT = DEMO.parents[2]
 

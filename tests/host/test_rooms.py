@@ -6,6 +6,7 @@ A room is a folder of `mica`, or a module at its top level. Data flows from left
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -183,3 +184,19 @@ def test_no_file_of_the_runtime_imports_in_a_circle() -> None:
 def test_the_check_finds_a_circle() -> None:
     assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
     assert _circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def _named_twice(tree: ast.AST) -> list[str]:
+    """Of dicts with names as keys: keys that hold the same attribute of the same object."""
+    found = []
+    for table in (node for node in ast.walk(tree) if isinstance(node, ast.Dict)):
+        values = Counter(ast.unparse(value) for value in table.values if isinstance(value, ast.Attribute))
+        found += [f"line {table.lineno}: {value}" for value, n in values.items() if n > 1]
+    return found
+
+
+def test_an_object_of_json_has_one_name_for_a_fact() -> None:
+    """`kernel` stood beside `op`, `scratch_want` beside `scratch_bytes`."""
+    wrong = {str(p): found for p in PACKAGE.rglob("*.py") if (found := _named_twice(ast.parse(p.read_text("utf-8"))))}
+    assert not wrong, wrong
+    assert _named_twice(ast.parse("{'kernel': s.kernel, 'op': s.kernel, 'b': 1, 'c': 1}")) == ["line 1: s.kernel"]

@@ -129,8 +129,10 @@ void mica_load_channels(mica_step_record_t *r, mica_channels_t *ch, size_t weigh
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner);
 // The product of the dimensions of a sound or its rows, of which all but the last `inner` have to be 1; 0 where they are not.
 uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t inner);
-// Whether x[1] is the noise of y, which has a row or more, and that in the last four.
-bool mica_load_kept(mica_step_record_t *r);
+// The rows of y that are frames. A second input is the noise of y's bands, which y has in its last four rows; else noise is null.
+uint32_t mica_load_frames(mica_step_record_t *r, const int8_t **noise, int8_t *noise_zero);
+// Fails unless the record asks for `least` bytes of scratch or more. True when all is well so far.
+bool mica_load_scratch(mica_step_record_t *r, uint32_t least);
 // Whether x[0] and y differ in their last dimension at most; the product of those before it, and both of these.
 bool mica_load_rows(mica_step_record_t *r, uint32_t *rows, uint16_t *in_n, uint16_t *out_n);
 // Whether x[0] and y have one shape; one scale and zero point.

@@ -49,10 +49,7 @@ mica_status_t mica_load_attend(mica_step_record_t *r, mica_step_t *s) {
     }
     if (mica_load_ok(r) && mica_load_checked(r, mica_attend_s8_check_constants(p, &r->what))) {
         p->first = p->table[0];
-        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_attend_s8_scratch_bytes(p);
-        if (scratch < least) {
-            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
-        }
+        mica_load_scratch(r, mica_attend_s8_scratch_bytes(p));
     }
     return r->err->status;
 }

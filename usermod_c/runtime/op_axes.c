@@ -46,11 +46,7 @@ mica_status_t mica_load_axes(mica_step_record_t *r, mica_step_t *s) {
     if (!mica_load_ok(r) || !load_shapes(r, p)) {
         return r->err->status;
     }
-    if (mica_load_checked(r, mica_axes_s8_check(p, &r->what))) {
-        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_axes_s8_scratch_bytes(p);
-        if (scratch < least) {
-            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
-        }
+    if (mica_load_checked(r, mica_axes_s8_check(p, &r->what)) && mica_load_scratch(r, mica_axes_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
     if (mica_load_ok(r) && mica_load_checked(r, mica_axes_s8_check_constants(p, &r->what))) {

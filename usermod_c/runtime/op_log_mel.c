@@ -49,11 +49,7 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     p->mult = mica_load_param(r, MICA_LOG_MEL_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
     p->shift = (int8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
     mica_load_act(r, MICA_LOG_MEL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check(p, &r->what))) {
-        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_log_mel_s8_scratch_bytes(p);
-        if (scratch < least) {
-            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
-        }
+    if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check(p, &r->what)) && mica_load_scratch(r, mica_log_mel_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
     if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check_constants(p, &r->what))) {

@@ -21,19 +21,8 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
     }
-    const uint32_t rows = r->y.dims[r->y.rank - 2];
-    p->frames = rows;
+    p->frames = mica_load_frames(r, &p->noise, &p->noise_zero);
     p->bands = (uint16_t)r->y.dims[r->y.rank - 1];
-    p->noise = NULL;
-    p->noise_zero = 0;
-    if (r->n_inputs > 1) {
-        if (!mica_load_kept(r)) {
-            return r->err->status;
-        }
-        p->noise = r->x[1].data;
-        p->noise_zero = (int8_t)r->x[1].zero_point;
-        p->frames = rows - 4;
-    }
     p->y_zero = (int8_t)r->y.zero_point;
     p->frame = (uint16_t)mica_load_param(r, MICA_PCAN_S8_PARAM_FRAME, 1, MICA_MAX_DIM);
     p->hop = (uint16_t)mica_load_param(r, MICA_PCAN_S8_PARAM_HOP, 1, MICA_MAX_DIM);
@@ -53,11 +42,7 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     p->mult = mica_load_param(r, MICA_PCAN_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
     p->shift = (int8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
     mica_load_act(r, MICA_PCAN_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_pcan_s8_check(p, &r->what))) {
-        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_pcan_s8_scratch_bytes(p);
-        if (scratch < least) {
-            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
-        }
+    if (mica_load_ok(r) && mica_load_checked(r, mica_pcan_s8_check(p, &r->what)) && mica_load_scratch(r, mica_pcan_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
     if (mica_load_ok(r)) {

@@ -31,23 +31,11 @@ mica_status_t mica_load_pcen(mica_step_record_t *r, mica_step_t *s) {
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
     }
-    sound->frames = (uint16_t)r->y.dims[r->y.rank - 2];
+    sound->frames = (uint16_t)mica_load_frames(r, &p->noise, &p->noise_zero);
     sound->out_n = (uint16_t)r->y.dims[r->y.rank - 1];
     sound->y_zero = (int8_t)r->y.zero_point;
-    if (r->n_inputs > 1) {
-        if (!mica_load_kept(r)) {
-            return r->err->status;
-        }
-        p->noise = r->x[1].data;
-        p->noise_zero = (int8_t)r->x[1].zero_point;
-        sound->frames = (uint16_t)(sound->frames - 4);
-    }
     load_params(r, p);
-    if (mica_load_ok(r) && mica_load_checked(r, mica_pcen_s8_check(p, &r->what))) {
-        const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN), least = mica_pcen_s8_scratch_bytes(p);
-        if (scratch < least) {
-            return mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
-        }
+    if (mica_load_ok(r) && mica_load_checked(r, mica_pcen_s8_check(p, &r->what)) && mica_load_scratch(r, mica_pcen_s8_scratch_bytes(p))) {
         mica_load_sound_tables(r, sound);
         p->curve = mica_load_blob(r, MICA_PCEN_S8_BLOB_CURVE, (size_t)p->points * 2, MICA_BLOB_ALIGN);
     }

@@ -147,12 +147,27 @@ uint32_t mica_load_sound(mica_step_record_t *r, const mica_tensor_t *t, uint32_t
     return mica_load_require(r, sound, MICA_ERR_SHAPE, "the samples of one sound, and rows of one sound, are expected") ? n : 0;
 }
 
-bool mica_load_kept(mica_step_record_t *r) {
-    const mica_tensor_t *noise = &r->x[1];
+uint32_t mica_load_frames(mica_step_record_t *r, const int8_t **noise, int8_t *noise_zero) {
+    const mica_tensor_t *kept = &r->x[1];
     const uint32_t rows = r->y.dims[r->y.rank - 2], bands = r->y.dims[r->y.rank - 1];
-    const bool kept = rows > 4 && noise->rank >= 2 && noise->dims[noise->rank - 2] == 4 && noise->dims[noise->rank - 1] == bands
-        && noise->bytes == 4u * bands;
-    return mica_load_require(r, kept, MICA_ERR_SHAPE, "the noise is none of the bands");
+    *noise = NULL;
+    *noise_zero = 0;
+    if (r->n_inputs < 2) {
+        return rows;
+    }
+    *noise = kept->data;
+    *noise_zero = (int8_t)kept->zero_point;
+    const bool sound = rows > 4 && kept->rank >= 2 && kept->dims[kept->rank - 2] == 4 && kept->dims[kept->rank - 1] == bands
+        && kept->bytes == 4u * bands;
+    return mica_load_require(r, sound, MICA_ERR_SHAPE, "the noise is none of the bands") ? rows - 4 : 0;
+}
+
+bool mica_load_scratch(mica_step_record_t *r, uint32_t least) {
+    const uint32_t scratch = mica_u32(r->record + MICA_STEP_SCRATCH_MIN);
+    if (mica_load_ok(r) && scratch < least) {
+        mica_record_fail(r, MICA_ERR_STEP, "scratch", MICA_STEP_SCRATCH_MIN, scratch, least);
+    }
+    return mica_load_ok(r);
 }
 
 void mica_load_split(mica_step_record_t *r, uint32_t axis, uint32_t axes, uint32_t *outer, uint32_t *n, uint32_t *inner) {

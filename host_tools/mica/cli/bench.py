@@ -93,7 +93,6 @@ def bench(runner: Runner, data: str | None, runs: int, clock: int = 0) -> dict[s
                 "index": i,
                 "name": step.name,
                 "kernel": step.kernel,
-                "op": step.kernel,
                 "macs": step.macs,
                 "cost": round_(cost),
                 "share": cost / times.total if times.total else 0.0,
@@ -127,7 +126,7 @@ def report(r: dict[str, Any]) -> str:
         for layer in r["layers"]
     ]
     unit = "ms" if seconds else r["unit"]
-    lines = [text.table(("", "op", "MACs", unit, "per MAC", "MMAC/s", "share", "in", "name"), rows, "r rrrrr")]
+    lines = [text.table(("", "kernel", "MACs", unit, "per MAC", "MMAC/s", "share", "in", "name"), rows, "r rrrrr")]
     lines.append("")
     lines.append(
         f"{unit} on {r['target']}: {amount(r['total'])} in all, {amount(r['overhead'])} of it outside of layers"

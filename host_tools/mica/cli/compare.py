@@ -34,7 +34,7 @@ from mica.run.host import HostRunner
 WORST = 5  # layers that are printed
 
 JSON_KEYS = (
-    "a, b (file, size, weight_bytes, arena_bytes, scratch_bytes, steps, macs, time, metric, value, "
+    "a, b (file, size, weight_bytes, arena_bytes, scratch_want, steps, macs, time, metric, value, "
     "float_value, agreement, sqnr_db, worst_output, worst_layers[]), agreement, sqnr_db, samples, board, "
     "same_file, layers[]"
 )
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
                 "size": len(runner.data),
                 "weight_bytes": sum(s.constant_bytes for s in model.steps),
                 "arena_bytes": model.arena_bytes,
-                "scratch_bytes": model.scratch_want,
+                "scratch_want": model.scratch_want,
                 "steps": len(model.steps),
                 "macs": sum(s.macs for s in model.steps),
                 "time": predict(model, runner.data, board, table).time,
@@ -167,7 +167,7 @@ def report(r: dict[str, Any]) -> str:
         ("bytes", *(n(m["size"]) for m in pair)),
         ("constants", *(n(m["weight_bytes"]) for m in pair)),
         ("arena", *(n(m["arena_bytes"]) for m in pair)),
-        ("scratch", *(n(m["scratch_bytes"]) for m in pair)),
+        ("scratch", *(n(m["scratch_want"]) for m in pair)),
         ("layers", *(n(m["steps"]) for m in pair)),
         ("MACs", *(n(m["macs"]) for m in pair)),
         (f"time on {r['board']}", *(_time(m["time"]) for m in pair)),

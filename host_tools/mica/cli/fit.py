@@ -91,7 +91,7 @@ def report(name: str, p: Prediction, board: BoardSpec, with_layers: bool) -> str
     ram, flash = p.ram, p.flash
     where = "the static arena" if not ram["arena_on_heap"] else f"a block of {n(ram['arena_on_heap'])} bytes of heap"
     lines.append(
-        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch'])} of scratch for full speed: in {where}"
+        f"arena   {n(ram['tensors'])} bytes of tensors, {n(ram['scratch_want'])} of scratch for full speed: in {where}"
         + ("" if ram["arena_on_heap"] else f" of {n(ram['arena'])}")
     )
     heap = "never measured" if ram["heap"] is None else n(ram["heap"]) + ("" if ram["heap_measured"] else ", estimated")
@@ -145,4 +145,4 @@ def _layers(p: Prediction) -> str:
             )
         )
     unit = p.time["unit"] if p.time else "cost"
-    return text.table(("", "op", "MACs", unit, "+-", "share", "name"), rows, "r rrrr")
+    return text.table(("", "kernel", "MACs", unit, "+-", "share", "name"), rows, "r rrrr")

@@ -122,7 +122,6 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
         "version": ".".join(str(v) for v in model.version),
         "arena_bytes": model.arena_bytes,
         "scratch_want": model.scratch_want,
-        "scratch_bytes": model.scratch_want,
         "state_bytes": model.state_bytes,
         "macs": sum(s.macs for s in model.steps),
         "kernels": model.kernels,
@@ -132,7 +131,6 @@ def facts(path: str, model: codec.ModelFile, size: int) -> dict[str, Any]:
             {
                 "name": s.name,
                 "kernel": s.kernel,
-                "op": s.kernel,
                 "inputs": [tensor(i) for i in s.inputs],
                 "outputs": [tensor(i) for i in s.outputs],
                 "params": s.params,

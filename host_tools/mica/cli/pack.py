@@ -145,7 +145,6 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
         {
             "name": s.name,
             "kernel": s.kernel,
-            "op": s.kernel,
             "input": list(model.tensors[s.inputs[0]].dims),
             "output": list(model.tensors[s.outputs[0]].dims),
             "macs": s.macs,
@@ -153,7 +152,6 @@ def layers(model: ModelFile, live: list[int]) -> list[dict[str, Any]]:
             "weight_bits": LAYOUT_BY_CODE[s.layout].bits if "weights" in s.blobs else None,
             "live_bytes": live[k],
             "scratch_want": s.scratch_want,
-            "scratch_bytes": s.scratch_want,
         }
         for k, s in enumerate(model.steps)
     ]

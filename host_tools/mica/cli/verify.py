@@ -89,7 +89,6 @@ def verify(host: Runner, board: Runner, samples: list[list[np.ndarray]], progres
                 "layer": bad,
                 "name": steps[bad].name,
                 "kernel": steps[bad].kernel,
-                "op": steps[bad].kernel,
                 "index": [int(i) for i in np.unravel_index(at, shape)] if at >= 0 else [],
                 "host": int(a.reshape(-1)[at]) if at >= 0 else None,
                 "target": int(b.reshape(-1)[at]) if at >= 0 else None,
@@ -115,10 +114,10 @@ def report(r: dict[str, Any]) -> str:
         return f"equal: {r['layers']} layers, {r['samples']} samples, every byte the same on {r['target']} and host"
     if not d["index"]:
         return (
-            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['op']}): its bytes changed "
+            f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['kernel']}): its bytes changed "
             "between two runs of the same input"
         )
     return (
-        f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['op']}), index {d['index']}: "
+        f"DIFFERENT: sample {d['sample']}, layer {d['layer']} ({printable(d['name'])}, {d['kernel']}), index {d['index']}: "
         f"host {d['host']}, {r['target']} {d['target']}; {d['differing']} of {d['size']} values differ"
     )

@@ -6,6 +6,7 @@ measured in an emulator also what the interpreter's loop adds. Nothing here open
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -78,14 +79,13 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     least, want = tensors + model.scratch_min, tensors + model.scratch_want
     facts = table.board(board)
     heap, exact = table.heap(board)
-    python = round(facts["heap_fixed"] + facts["heap_step"] * len(model.steps)) + strip_tables(model)
+    python = tables_in_heap(model, facts)
     state = model.state_bytes or 0
     around = python + state + (len(data) if copied else 0)
     p.ram = {
         "tensors": tensors,
-        "scratch": model.scratch_want,
+        "scratch_want": model.scratch_want,
         "scratch_min": model.scratch_min,
-        "scratch_least": model.scratch_min,
         "state": state,
         "tables": python,
         "copy": len(data) if copied else 0,
@@ -123,9 +123,15 @@ def _ram(p: Prediction, model: ModelFile, data: bytes, board: BoardSpec, table: 
     return scratch
 
 
-def strip_tables(model: ModelFile) -> int:
-    """Bytes of heap that the engine's tables of rows take, on a board with 32 bits."""
-    return 192 + 28 * len(model.steps) + 20 * len(model.tensors) if model.strips else 0
+def tables_in_heap(model: ModelFile, facts: Mapping[str, float]) -> int:
+    """Bytes of heap of a loaded model without its state. facts: `Table.board`."""
+    strips = _strip_tables(model) if model.strips else 0
+    return round(facts["heap_fixed"] + facts["heap_step"] * len(model.steps)) + strips
+
+
+def _strip_tables(model: ModelFile) -> int:
+    """Bytes of heap that the engine's tables of rows take for a model in strips, on a board with 32 bits."""
+    return 192 + 28 * len(model.steps) + 20 * len(model.tensors)
 
 
 def room(p: Prediction, model: ModelFile, feed: bool = False) -> int:
@@ -135,7 +141,7 @@ def room(p: Prediction, model: ModelFile, feed: bool = False) -> int:
     """
     if p.ram["heap"] is None:
         return int(p.ram["arena"])
-    rest = p.ram["tables"] + p.ram["state"] + p.ram["copy"] + 192 + 28 * len(model.steps) + 20 * len(model.tensors)
+    rest = p.ram["tables"] + p.ram["state"] + p.ram["copy"] + _strip_tables(model)
     fed = next((t for t in model.inputs if feed and is_image(model.tensors[t].dims)), None)
     rest += sum(model.tensors[t].bytes for t in model.inputs if t != fed)
     return max(int(p.ram["arena"]), int(p.ram["heap"]) - rest - SPARE)
@@ -157,7 +163,6 @@ def _time(p: Prediction, model: ModelFile, board: BoardSpec, table: Table, scrat
                 "index": i,
                 "name": step.name,
                 "kernel": step.kernel,
-                "op": step.kernel,
                 "macs": step.macs,
                 "cost": round(cost.cost + facts["call"]) if cost else None,
                 "error": cost.error if cost else None,

@@ -18,7 +18,6 @@ class Builder:
         self._names: set[str] = set()
         self._node_names: set[str] = set()
         self._made: dict[tuple[Any, ...], str] = {}  # small constants, each once
-        self._constants_of: list[int] = []  # number of nodes before each constant
 
     def fresh(self, base: str) -> str:
         return _free(base, self._names)

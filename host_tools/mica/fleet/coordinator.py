@@ -238,22 +238,17 @@ class FleetRunner(Runner):
                 self._say(f"{name} answered wrongly and is in quarantine; {n} of its answers are asked again")
         return []
 
-    # What one board can be asked, the host answers: every board gives its bytes.
+    def _for_one_board(self, what: str) -> MicaError:
+        return MicaError(f"{self.target}: {what} on one board at a time: --on one of {', '.join(self._links)}")
 
     def layer_hashes(self, inputs: Inputs) -> list[int]:
-        raise MicaError(
-            f"{self.target}: layers are compared on one board at a time: --on one of {', '.join(self._links)}"
-        )
+        raise self._for_one_board("layers are compared")
 
     def layer_output(self, inputs: Inputs, step: int) -> np.ndarray:
-        raise MicaError(
-            f"{self.target}: layers are compared on one board at a time: --on one of {', '.join(self._links)}"
-        )
+        raise self._for_one_board("layers are compared")
 
     def reset(self) -> None:
         """Nothing is kept from sample to sample."""
 
     def bench(self, inputs: Inputs, runs: int) -> Times:
-        raise MicaError(
-            f"{self.target}: cycles are counted on one board at a time: --on one of {', '.join(self._links)}"
-        )
+        raise self._for_one_board("cycles are counted")

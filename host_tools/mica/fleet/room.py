@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mica.boards import load_board
-from mica.cost.prediction import strip_tables
+from mica.cost.prediction import tables_in_heap
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.fleet.machines import board_called
@@ -89,9 +89,7 @@ def _ram(board: str, m: _Model, about: Mapping[str, Any], table: Table) -> str |
     parts = {
         "for tensors": 0 if tensors <= arena else tensors,
         "for the file": 0 if "rom" in about else m.size,
-        "for the rest": round(facts["heap_fixed"] + facts["heap_step"] * len(m.model.steps))
-        + strip_tables(m.model)
-        + (m.model.state_bytes or 0),
+        "for the rest": tables_in_heap(m.model, facts) + (m.model.state_bytes or 0),
     }
     needed = sum(parts.values())
     if needed <= heap:

@@ -24,9 +24,7 @@ from mica.errors import MicaError
 VERSION = 1
 _REQUEST = struct.Struct("<BBHIIIHHI")
 _ANSWER = struct.Struct("<BBHIIIHHIII")
-REQUEST_BYTES = _REQUEST.size
 ANSWER_BYTES = _ANSWER.size
-DEADLINE_MS = 10  # the unit of `deadline`
 LARGEST_MESSAGE = 65_536  # bytes that a broker takes: an answer, a report, a push's want
 
 
@@ -52,7 +50,7 @@ class Request:
     model: int
     attempt: int
     inputs: bytes
-    deadline: int = 0  # units of DEADLINE_MS
+    deadline: int = 0  # units of 10 ms
 
     def encode(self) -> bytes:
         k = self.key

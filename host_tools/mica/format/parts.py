@@ -64,10 +64,6 @@ class Chain:
     parts: tuple[Part, ...]
     whole: ModelFile  # inputs, outputs and metadata of the model that was cut; of a whole model, itself
 
-    @property
-    def is_cut(self) -> bool:
-        return len(self.parts) > 1 or KEY in self.models[0].metadata
-
 
 def chain(models: Sequence[ModelFile]) -> Chain:
     """In the order of their numbers, whatever order they come in. Raises MicaError where they are not all parts of one model."""

@@ -189,9 +189,6 @@ class Graph:
     def insert_before(self, node: Node, new: Node) -> None:
         self.nodes.insert(self.index(node), new)
 
-    def insert_after(self, node: Node, new: Node) -> None:
-        self.nodes.insert(self.index(node) + 1, new)
-
     def index(self, node: Node) -> int:
         """Position of a node, by identity: two equal nodes may stand in one graph."""
         return next(i for i, n in enumerate(self.nodes) if n is node)

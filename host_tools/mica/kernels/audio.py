@@ -16,7 +16,7 @@ from mica.kernels.integers import Output, clamp, int32, log2, requantise
 from mica.kernels.rules import act, requant, require
 
 POWER, PEAK, LIMIT, DCT, BEFORE, PAD, MIRROR = 1, 2, 4, 8, 16, 32, 64  # bits of `flags`
-LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
+LEAST_POINTS, MOST_POINTS = speech.LEAST_POINTS, speech.MOST_POINTS
 UNIT = 14  # binary places of twiddle factors
 TWIDDLE_LIMIT = (1 << 28) + (1 << 15)  # of cos**2 + sin**2, each rounded
 PART_BITS = 16  # of a part of a complex number, before each stage of the transform; after all of them one less
@@ -36,14 +36,9 @@ def frames_of(samples: int, frame: int, hop: int) -> int:
 def _log_mel_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     requant(p)
+    speech.frames_and_noise(x, y, p)
     fft, frame, hop, bands = p["fft"], p["frame"], p["hop"], p["bands"]
     dims, rows = x[0].dims, y.dims
-    one = len(dims) >= 1 and len(rows) >= 2 and math.prod(dims[:-1]) == math.prod(rows[:-2]) == 1
-    require(one, f"input {list(dims)} and output {list(rows)}; expected the samples and the rows of one sound")
-    power_of_two = LEAST_POINTS <= fft <= MOST_POINTS and fft & (fft - 1) == 0
-    require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
-    require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
-    require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
     flags = p["flags"]
     require(0 <= flags < 2 * MIRROR, f"flags is {flags}; expected 0 to {2 * MIRROR - 1}")
     samples, pad = dims[-1] - bool(flags & BEFORE), p["pad"]

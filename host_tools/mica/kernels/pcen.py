@@ -5,18 +5,17 @@ Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from mica.format.schema import MAX_BYTES, MAX_DIM
 from mica.kernels import audio
-from mica.kernels.audio import BEFORE, LEAST_POINTS, MOST_POINTS, POWER
+from mica.kernels.audio import BEFORE, POWER
 from mica.kernels.base import Array, Blobs, Cost, Kernel, Params, Shapes, Step, Tensor, Tensors
 from mica.kernels.integers import Output
 from mica.kernels.rules import require
-from mica.kernels.speech import KEPT, frames_of, from_bytes, to_bytes
+from mica.kernels.speech import frames_and_noise, frames_of, from_bytes, to_bytes
 
 PLACES = 16  # binary places of smooth and alpha
 LEAST_EXPONENT, MOST_EXPONENT = -128, 127
@@ -30,19 +29,10 @@ Number = tuple[int, int]  # m, e: m * 2**e, m of 31 bits or 0
 
 
 def _rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    frames_and_noise(x, y, p)
     fft, frame, hop, bands, flags = p["fft"], p["frame"], p["hop"], p["bands"], p["flags"]
     dims, rows = x[0].dims, y.dims
-    one = len(dims) >= 1 and len(rows) >= 2 and math.prod(dims[:-1]) == math.prod(rows[:-2]) == 1
-    require(one, f"input {list(dims)} and output {list(rows)}; expected the samples and the rows of one sound")
-    power_of_two = LEAST_POINTS <= fft <= MOST_POINTS and fft & (fft - 1) == 0
-    require(power_of_two, f"fft is {fft}; expected a power of two from {LEAST_POINTS} to {MOST_POINTS}")
-    require(1 <= frame <= fft, f"frame is {frame}; expected 1 to {fft}")
-    require(1 <= hop <= MAX_DIM, f"hop is {hop}; expected 1 to {MAX_DIM}")
     require(not flags & ~(POWER | BEFORE), f"flags is {flags}; expected power and before alone")
-    if len(x) > 1:
-        kept = x[1].dims
-        alike = math.prod(kept[:-2]) == 1 and kept[-2:] == (KEPT, rows[-1])
-        require(alike, f"a noise {list(kept)}; expected {[KEPT, rows[-1]]}")
     frames, samples = frames_of(len(x), rows), dims[-1] - bool(flags & BEFORE)
     fits = samples >= frame and frames == audio.frames_of(samples, frame, hop)
     require(fits, f"{frames} frames of {frame} every {hop} are not those of {samples} samples")

@@ -12,17 +12,15 @@ from mica.kernels.base import Array, Blobs, Cost, Params, Shapes, Step, Tensor, 
 from mica.kernels.integers import Output, clamp, requantise
 from mica.kernels.rules import act, requant, require
 
-LEAST_POINTS, MOST_POINTS = 32, 2048
+LEAST_POINTS, MOST_POINTS = 32, 2048  # of the Fourier transform
 LUT, LOGS = 125, 129
 NOISE_BITS = 14
 KEPT = 4  # rows of a noise that goes on from run to run: its bytes, the lowest first
 _WORD = 0xFFFFFFFF
 
 
-def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
-    """Shapes of the constants."""
-    act(p)
-    requant(p)
+def frames_and_noise(x: Tensors, y: Tensor, p: Params) -> None:
+    """One sound, frames of it that a Fourier transform takes, and as a second input the noise of the bands."""
     dims, rows, fft, frame, hop = x[0].dims, y.dims, p["fft"], p["frame"], p["hop"]
     one = len(dims) >= 1 and len(rows) >= 2 and math.prod(dims[:-1]) == math.prod(rows[:-2]) == 1
     require(one, f"input {list(dims)} and output {list(rows)}; expected the samples and the rows of one sound")
@@ -34,6 +32,14 @@ def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         kept = x[1].dims
         alike = math.prod(kept[:-2]) == 1 and kept[-2:] == (KEPT, rows[-1])
         require(alike, f"a noise {list(kept)}; expected {[KEPT, rows[-1]]}")
+
+
+def rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
+    """Shapes of the constants."""
+    act(p)
+    requant(p)
+    frames_and_noise(x, y, p)
+    dims, rows, fft, frame, hop = x[0].dims, y.dims, p["fft"], p["frame"], p["hop"]
     frames = frames_of(len(x), rows)
     fits = dims[-1] >= frame and frames == 1 + (dims[-1] - frame) // hop
     require(fits, f"{frames} frames of {frame} every {hop} are not those of {dims[-1]} samples")

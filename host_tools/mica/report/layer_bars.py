@@ -11,7 +11,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 def chart(r: dict[str, Any]) -> str:
     """A bar for each layer of `mica bench --json`, and one for what is outside of layers."""
-    rows = [(f"{layer['index']} {layer['op']}", layer["cost"]) for layer in r["layers"]]
+    rows = [(f"{layer['index']} {layer['kernel']}", layer["cost"]) for layer in r["layers"]]
     rows.append(("outside", max(0, r["overhead"])))
     most = max(cost for _, cost in rows) or 1
     names = max(len(name) for name, _ in rows)
@@ -40,7 +40,7 @@ def trace(r: dict[str, Any], clock: int) -> dict[str, Any]:
     at = 0.0
     for layer in r["layers"]:
         took = layer["cost"] * each
-        arguments = {key: layer[key] for key in ("index", "op", "macs", "cost", "runs_in")}
+        arguments = {key: layer[key] for key in ("index", "kernel", "macs", "cost", "runs_in")}
         name = layer["name"] or layer["kernel"]
         events.append(
             {

@@ -19,15 +19,19 @@ def _max_pool(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "max_pool2d_s8", node.inputs[:1], [], params)
 
 
-def _average_pool(g: Graph, out: Graph, node: Node) -> None:
-    x, y = node.inputs[0], node.outputs[0]
-    qx, qy = quant(out, x), quant(out, y)
-    counts = np.unique(pool_counts(node, g.value(x).shape, g.value(y).shape))
+def divisors(g: Graph, node: Node) -> np.ndarray:
+    """Divisors of an average pool: the size of its window, or each number of values that a window at an edge may hold."""
+    counts = np.unique(pool_counts(node, g.value(node.inputs[0]).shape, g.value(node.outputs[0]).shape))
     if counts[0] < 1:
         raise ValueError("a window that lies wholly in the padding")
     taps = node.attrs["kernel"][0] * node.attrs["kernel"][1]
-    divisors = counts if len(counts) == 1 and counts[0] == taps else np.arange(1, taps + 1)
-    factors = qx.scale / (qy.scale * divisors)
+    return counts if len(counts) == 1 and counts[0] == taps else np.arange(1, taps + 1)
+
+
+def _average_pool(g: Graph, out: Graph, node: Node) -> None:
+    x, y = node.inputs[0], node.outputs[0]
+    qx, qy = quant(out, x), quant(out, y)
+    factors = qx.scale / (qy.scale * divisors(g, node))
     if node.attrs.get("ties_down", 0):  # a mean half-way between two integers becomes the lower one; no other moves
         factors = factors * (1 - TIE)
     mult, shift = quantise_multiplier(factors)

@@ -11,9 +11,9 @@ from mica.kernels.wide import EXP_BITS, LUT_BITS, REACH_LIMIT, reach_of
 from mica.quantise.kernels.arithmetic import requant_params
 from mica.quantise.kernels.common import StepQuantiser, act, emit, quant, window_params
 from mica.quantise.kernels.linear import given_integers, weight_scales
+from mica.quantise.kernels.pooling import divisors
 from mica.quantise.multiplier import quantise_multiplier
 from mica.reference import functions, unary
-from mica.reference.float_ops import pool_counts
 from mica.reference.functions import ceil_log2
 
 ONE_PIXEL = {"kernel_h": 1, "kernel_w": 1, "stride_h": 1, "stride_w": 1, "dilation_h": 1, "dilation_w": 1}
@@ -104,12 +104,7 @@ def _max_pool(g: Graph, out: Graph, node: Node) -> None:
 def _average_pool(g: Graph, out: Graph, node: Node) -> None:
     x, y = node.inputs[0], node.outputs[0]
     qx, qy = quant(out, x), quant(out, y)
-    counts = np.unique(pool_counts(node, g.value(x).shape, g.value(y).shape))
-    if counts[0] < 1:
-        raise ValueError("a window that lies wholly in the padding")
-    taps = node.attrs["kernel"][0] * node.attrs["kernel"][1]
-    divisors = counts if len(counts) == 1 and counts[0] == taps else np.arange(1, taps + 1)
-    mult, shift = quantise_multiplier(qx.scale / (qy.scale * divisors) * (1 + TIE))
+    mult, shift = quantise_multiplier(qx.scale / (qy.scale * divisors(g, node)) * (1 + TIE))
     params = {**window_params(node, node.attrs["kernel"]), "largest": 0, **act(qy, node.attrs["clip"])}
     emit(out, node, "pool_s16", [x], [mult, shift], params)
 

@@ -7,17 +7,8 @@
 // s[t] = sum of x[i] * k[t][i], x as crossed pairs of numbers from -127 to 127, so that two products stay inside 16 bits. `more` adds
 // to what is in s. most: the largest, or what was there. k: on a word, `words` words each.
 .macro SCORES name, more
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     mov r12, r0
     mov r9, r2
     mov r11, r3
@@ -102,17 +93,8 @@ score_words_end_\name:
 
 // uint32_t mica_armv6m_weights(const mica_attend_weights_t *args)
 // Weights in the place of scores; returns their sum.
-    .global mica_armv6m_weights
-    .type mica_armv6m_weights, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_weights:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_weights
+    PUSH_ALL
     ldm r0!, {r1-r7}            // s, end, most, limit, fall, fall_shift, table
     mov r9, r2
     mov r10, r6
@@ -147,12 +129,7 @@ mica_armv6m_weights:
     cmp r0, r9
     bne 1b
     mov r0, r8
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 3:  mov r7, r11
     b 2b
     .size mica_armv6m_weights, . - mica_armv6m_weights
@@ -178,11 +155,7 @@ mica_armv6m_weights:
 .endm
 
 .macro VALUES name, many
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r7, lr}
     mov r4, r8
     mov r5, r9
@@ -230,12 +203,7 @@ mica_armv6m_weights:
     .else
     stm r3!, {r0, r1, r4, r5}
     .endif
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size \name, . - \name
 .endm
 

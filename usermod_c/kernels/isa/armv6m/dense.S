@@ -28,17 +28,8 @@
 .endm
 
 .macro DENSE name, layout, code
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     sub sp, #FRAME
     ldm r0!, {r1-r7}            // x, x_end, weights, weights_end, bias, mult, shift
     str r1, [sp, #F_X]
@@ -165,12 +156,7 @@ words_end_\name:
     mov r11, r3
     bx r10
 3:  add sp, #FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 4:  asrs r4, r5, #31
     mov r5, r3
     bics r5, r5, r4
@@ -225,17 +211,8 @@ words_end_\name:
 .endm
 
 // void mica_armv6m_dense_code_pairs(const mica_dense_t *args): an even number of rows
-    .global mica_armv6m_dense_code_pairs
-    .type mica_armv6m_dense_code_pairs, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_dense_code_pairs:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_dense_code_pairs
+    PUSH_ALL
     sub sp, #C_FRAME
     ldm r0!, {r1-r7}            // x, x_end, weights, weights_end, bias, mult, shift
     str r1, [sp, #C_NEXT + 8]
@@ -342,10 +319,5 @@ columns_end:
     bics r1, r1, r3
     b 3b
 6:  add sp, #C_FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size mica_armv6m_dense_code_pairs, . - mica_armv6m_dense_code_pairs

@@ -213,17 +213,8 @@ lower_\label:
 .endm
 
 // void mica_armv6m_depthwise(mica_depthwise_t *args)
-    .global mica_armv6m_depthwise
-    .type mica_armv6m_depthwise, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_depthwise:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_depthwise
+    PUSH_ALL
     sub sp, #FRAME
     str r0, [sp, #F_ARGS]
     ldr r2, [r0, #A_RANGE]
@@ -513,12 +504,7 @@ strip_done:
     ldr r1, =channel + 1
     bx r1
 1:  add sp, #FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .ltorg
     .balign 4
 loops:

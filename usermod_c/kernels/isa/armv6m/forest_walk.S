@@ -17,17 +17,8 @@
 
 // r0 node, r1 entry, r2 x, r7 sums; r8 nodes, r9 bytes of sums, r10 where in the roots, r11 the end of the roots, r12 the end of the
 // nodes that trees reach, lr the end of the leaves; on the stack the leaves and the number of nodes that trees reach
-    .global mica_armv6m_forest
-    .type mica_armv6m_forest, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_forest:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_forest
+    PUSH_ALL
     ldm r0!, {r2-r4, r7}        // x, whole, leaves, sum
     push {r3, r4}
     ldm r0!, {r1, r3-r6}        // nodes, sum_bytes, roots, roots_end, nodes_end
@@ -88,10 +79,5 @@ next_tree:
     b visit
 done:
     add sp, #8
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size mica_armv6m_forest, . - mica_armv6m_forest

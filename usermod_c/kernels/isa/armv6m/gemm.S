@@ -50,17 +50,8 @@
     .equ A_PAIRS, 76
 
 // void mica_armv6m_gemm(mica_gemm_t *args)
-    .global mica_armv6m_gemm
-    .type mica_armv6m_gemm, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_gemm:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_gemm
+    PUSH_ALL
     sub sp, #HALF_FRAME
     sub sp, #HALF_FRAME
     str r0, [sp, #F_ARGS]
@@ -285,28 +276,14 @@ channel_done:
 done:
     add sp, #HALF_FRAME
     add sp, #HALF_FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .ltorg
     .size mica_armv6m_gemm, . - mica_armv6m_gemm
 
 // void mica_armv6m_gather(mica_gather_t *args)
 // Copies bytes from anywhere to anywhere: of each pixel `rows` pieces of `bytes`.
-    .global mica_armv6m_gather
-    .type mica_armv6m_gather, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_gather:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_gather
+    PUSH_ALL
     ldm r0!, {r1-r7}            // x, to, bytes, rows, pixels, x_row, x_step
     mov r8, r4
     mov r12, r5
@@ -362,29 +339,15 @@ gather_end:
     subs r2, #1
     mov r12, r2
     bne gather_pixel
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .ltorg
     .size mica_armv6m_gather, . - mica_armv6m_gather
 
 // void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane, uint32_t group)
 // Makes the stream: `words` words of x for each pixel, as pairs, 16 bytes apart. x on a word; x_step from pixel to pixel; lane:
 // which of four pixels the first one is, to: its first pair; group: bytes from the fourth pixel to the next group's first.
-    .global mica_armv6m_unpack
-    .type mica_armv6m_unpack, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_unpack:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_unpack
+    PUSH_ALL
     ldr r4, [sp, #36]
     mov r9, r4                  // x_step
     ldr r4, [sp, #40]
@@ -451,11 +414,6 @@ unpack_pixel:
     subs r7, #1
     mov r12, r7
     bne unpack_pixel
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .ltorg
     .size mica_armv6m_unpack, . - mica_armv6m_unpack

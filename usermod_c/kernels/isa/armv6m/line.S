@@ -35,17 +35,8 @@
     .equ A_LOW, 56
 
 // void mica_armv6m_line(mica_line_t *args)
-    .global mica_armv6m_line
-    .type mica_armv6m_line, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_line:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_line
+    PUSH_ALL
     sub sp, #FRAME
     str r0, [sp, #F_ARGS]
     ldr r1, [r0, #A_TAPS]
@@ -200,11 +191,6 @@ line_next:
     beq 1f
     b line_channel
 1:  add sp, #FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     MICA_SATURATE line
     .size mica_armv6m_line, . - mica_armv6m_line

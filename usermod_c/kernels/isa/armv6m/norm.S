@@ -22,11 +22,7 @@
 .endm
 
 .macro SQUARES name, of
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r7, lr}
     movs r3, #0
     movs r6, #0
@@ -105,17 +101,8 @@ saturate_\label:
 .endm
 
 .macro NORM name, places, beta
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     ldm r0!, {r1-r5}            // centre, offset, limit, left, y_end
     mov r8, r1
     mov r9, r2
@@ -139,12 +126,7 @@ saturate_\label:
     .endif
     bne 1b
     mov r0, r12
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     BESIDE \name\()_even
     BESIDE \name\()_odd
     .size \name, . - \name

@@ -181,11 +181,7 @@ saturate:                       // keeps r5
     bx lr
 
 // void mica_norm_s8_armv6m(const mica_norm_s8_t *p, MICA_KERNEL_ARGS)
-    .global mica_norm_s8_armv6m
-    .type mica_norm_s8_armv6m, %function
-    .balign 4
-    .thumb_func
-mica_norm_s8_armv6m:            // r0 = p, r1 = row_begin, r2 = row_end
+    FUNCTION mica_norm_s8_armv6m    // r0 = p, r1 = row_begin, r2 = row_end
     mov r12, r3
     ldrh r3, [r0, #N]
     lsls r3, r3, #29

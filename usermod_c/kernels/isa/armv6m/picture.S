@@ -3,6 +3,7 @@
 #ifndef MICA_WITHOUT_PICTURE_LOOPS
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .cpu cortex-m0plus
     .section .text.mica_armv6m_picture, "ax", %progbits
 
@@ -20,17 +21,8 @@
 .endm
 
 .macro SUM_WORDS name, swapped, code
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     mov r9, r1
     ldr r4, [sp, #36]
     mov r10, r4                 // to_end
@@ -76,12 +68,7 @@
     add r0, r8
     cmp r1, r10
     bne 1b
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .balign 4
 3:  .word 0x07e0f81f
 4:  .word 0x07c0f83f
@@ -96,17 +83,8 @@
 // Sums of the bytes of four columns, uint16 each; a word has them in two parts.
 // void mica_armv6m_picture_bytes(const uint8_t *row, uint32_t stride, uint32_t rows, uint32_t *to, uint32_t *to_end)
     .equ BYTES_CODE, 14
-    .global mica_armv6m_picture_bytes
-    .type mica_armv6m_picture_bytes, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_picture_bytes:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_picture_bytes
+    PUSH_ALL
     movs r7, r3                 // to
     mov r9, r1
     ldr r4, [sp, #36]
@@ -151,23 +129,14 @@ mica_armv6m_picture_bytes:
     add r0, r8
     cmp r7, r10
     bne 1b
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .balign 4
 3:  .word 0x00ff00ff
     .size mica_armv6m_picture_bytes, . - mica_armv6m_picture_bytes
 
 // The same of a byte of two: of the lower one, _high: of the upper one.
 .macro SUM_PAIRS name, high, code
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r7, lr}
     movs r7, r3                 // to
     ldr r3, [sp, #20]           // to_end
@@ -237,17 +206,8 @@ mica_armv6m_picture_bytes:
 // Up to where boxes begin: r0 = columns, r1 = out, r6 = the only table or 0, r8 = over less `of`, r9 = rest, r10 = the code of a narrow
 // box, of `most` columns of `code` bytes each, r11 = its reciprocal, r12 = the end of out.
 .macro BEGIN name, most, code, table
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     sub sp, #FRAME
     ldm r0!, {r1-r7}            // out, over, rest, of, thin, columns of a narrow box, pixel
     subs r2, r2, r4             // less `of`, as it stays
@@ -285,12 +245,7 @@ mica_armv6m_picture_bytes:
     ldr r1, [sp, #F_OF]
     adds r0, r0, r1
     add sp, #FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 .endm
 
 // To the code of the next box, behind its first column; r7 = its reciprocal. Uses r5.
@@ -515,17 +470,8 @@ mica_armv6m_picture_bytes:
 .endm
 
 .macro DIRECT name
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     sub sp, #D_FRAME
     ldm r0!, {r1-r6}            // out, its end, step, stride, back, what becomes of sums
     mov r12, r2
@@ -549,12 +495,7 @@ mica_armv6m_picture_bytes:
 
 .macro RETURN
     add sp, #D_FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 .endm
 
 .macro AGAIN by
@@ -954,17 +895,8 @@ mica_armv6m_picture_bytes:
 .endm
 
 .macro BOXES_CHROMA name, y_first
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
     sub sp, #C_FRAME
     ldm r0!, {r1-r6}            // out, its end, step, stride, back, whether the first pixel is odd
     mov r12, r2
@@ -1045,12 +977,7 @@ mica_armv6m_picture_bytes:
     movs r3, #0
     bx r7
 8:  add sp, #C_FRAME
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     LIMITED r7, 41, 51b
     LIMITED r7, 42, 52b
     LIMITED r7, 43, 53b
@@ -1085,11 +1012,7 @@ mica_armv6m_picture_bytes:
 
 // Of 565, four pixels to one: two rows of words. The mean of each colour is a sum shifted, so the weights are an eighth of what they were.
 .macro QUARTERS name, swapped
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r7, lr}
     mov r4, r8
     mov r5, r9

@@ -44,17 +44,8 @@ by_\n:
 
 // r0 y, r1 first, r2 source, r4 thresholds left, r5 the lowest of them, r6 the feature; r8 x, r9 thresholds, r10 those of this column,
 // r11 the end of y, r12 their number, lr features
-    .global mica_armv6m_ranks
-    .type mica_armv6m_ranks, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_ranks:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_ranks
+    PUSH_ALL
     movs r7, r0
     ldm r7!, {r0-r2, r4-r6}     // y, first, source, x, thresholds, y_end
     mov r8, r4
@@ -150,10 +141,5 @@ store:
     cmp r0, r11
     blo column
     pop {r5}
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size mica_armv6m_ranks, . - mica_armv6m_ranks

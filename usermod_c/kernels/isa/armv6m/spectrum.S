@@ -2,30 +2,18 @@
 // This code is not among what runs from RAM: a frame passes through a loop some thousand times before it needs the next.
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .cpu cortex-m0plus
     .section .text.mica_armv6m_spectrum, "ax", %progbits
 
 .macro ENTER name
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION \name
+    PUSH_ALL
 .endm
 
 // The same, where r12 and lr are enough.
 .macro ENTER_LOW name
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r7, lr}
 .endm
 
@@ -35,12 +23,7 @@
 .endm
 
 .macro LEAVE name
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size \name, . - \name
 .endm
 

@@ -2,17 +2,8 @@
 #include "hot.inc"
 
 // void mica_armv6m_add(const mica_sum_t *args)
-    .global mica_armv6m_add
-    .type mica_armv6m_add, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_add:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_add
+    PUSH_ALL
     movs r3, r0
     ldm r3!, {r0-r2, r4-r7}     // a, b, y, n, mult_a, mult_b, offset
     mov r8, r7
@@ -46,12 +37,7 @@ mica_armv6m_add:
     strb r4, [r2, r3]
     adds r3, #1
     bne 1b
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 3:  asrs r5, r4, #31            // below: 0, above: range
     mov r4, r11
     bics r4, r4, r5

@@ -4,17 +4,8 @@
 
 // r0 node, r2 x, r3 words, r6 = 2, r7 where in the roots; r8 end of the roots, r9 nodes, r10 sums, r11 bytes of them,
 // r12 the first word in which no node with children fits, lr columns of x
-    .global mica_armv6m_trees
-    .type mica_armv6m_trees, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_trees:
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    FUNCTION mica_armv6m_trees
+    PUSH_ALL
     ldm r0!, {r2-r7}            // x, words, roots_end, nodes, sum, sum_bytes
     mov r8, r4
     mov r9, r5
@@ -78,10 +69,5 @@ next_tree:
     add r0, r9
     b visit
 done:
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
     .size mica_armv6m_trees, . - mica_armv6m_trees

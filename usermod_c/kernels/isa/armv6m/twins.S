@@ -67,12 +67,7 @@
 
 // Opens the frame; r5 = channels, r4 = where the words of the weights end, and where the steps begin that many words take.
 .macro ENTER
-    push {r4-r7, lr}
-    mov r4, r8
-    mov r5, r9
-    mov r6, r10
-    mov r7, r11
-    push {r4-r7}
+    PUSH_ALL
     sub sp, #HALF_FRAME
     sub sp, #(FRAME - HALF_FRAME)
     str r0, [sp, #F_ARGS]
@@ -110,11 +105,7 @@
 
 // void mica_armv6m_twins_codes(const mica_twins_t *args): the same of weights in codes, whole words of four channels. The words go
 // onto the stack in order, from its pointer raised to where they end.
-    .global mica_armv6m_twins_codes
-    .type mica_armv6m_twins_codes, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_twins_codes:
+    FUNCTION mica_armv6m_twins_codes
     ENTER
     mov sp, r4
     lsrs r5, r5, #1
@@ -147,11 +138,7 @@ codes_row:
     .size mica_armv6m_twins_codes, . - mica_armv6m_twins_codes
 
 // void mica_armv6m_twins(const mica_twins_t *args)
-    .global mica_armv6m_twins
-    .type mica_armv6m_twins, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_twins:
+    FUNCTION mica_armv6m_twins
     ENTER
 
     // The weights as words.
@@ -350,12 +337,7 @@ group_done:
 done:
     add sp, #HALF_FRAME
     add sp, #(FRAME - HALF_FRAME)
-    pop {r4-r7}
-    mov r8, r4
-    mov r9, r5
-    mov r10, r6
-    mov r11, r7
-    pop {r4-r7, pc}
+    POP_ALL
 
     // The second twins are r0 to r3; the first ones wait in the stack.
 finish:
@@ -422,11 +404,7 @@ finish:
 
 // void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows, int32_t pitch)
 // The words of a lane, 16 bytes apart: x[first] + x[second] * 2^16 for `channels` x, of `rows` rows that are `pitch` apart.
-    .global mica_armv6m_twins_words
-    .type mica_armv6m_twins_words, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_twins_words:
+    FUNCTION mica_armv6m_twins_words
     push {r4-r7, lr}
     ldr r4, [sp, #20]
     mov r12, r4
@@ -469,11 +447,7 @@ words_row:
     .size mica_armv6m_twins_words, . - mica_armv6m_twins_words
 
 // void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes): whole words of codes
-    .global mica_armv6m_decode
-    .type mica_armv6m_decode, %function
-    .balign 4
-    .thumb_func
-mica_armv6m_decode:
+    FUNCTION mica_armv6m_decode
     push {r4-r7, lr}
     mov r12, r2
     movs r6, #255

@@ -1,6 +1,7 @@
 // Pairs of rows of weights, each byte 128 too large, against pairs of x: 16 multiply-accumulates in 19 instructions.
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_dsp_dense, "ax", %progbits
 
     .equ WORDS, 8               // of four elements that are unrolled, two at a time
@@ -23,11 +24,7 @@
     .equ F_SUMS, FRAME + 40
 
 // void mica_dsp_dense(const uint32_t *x, const int8_t *w, uint32_t row, uint32_t words, uint32_t pairs, int32_t *sums)
-    .global mica_dsp_dense
-    .type mica_dsp_dense, %function
-    .balign 4
-    .thumb_func
-mica_dsp_dense:
+    FUNCTION mica_dsp_dense
     push {r4-r11, lr}
     add r12, r0, r3, lsl #3
     mov r4, r2

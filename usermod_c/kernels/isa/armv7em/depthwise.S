@@ -3,6 +3,7 @@
 // stride 1, or one with stride 2. A band is blocks of 32 bytes, each two columns: of each of the four channels both words.
     .syntax unified
     .thumb
+#include "../thumb.inc"
 
     .equ BLOCK, 32
     .equ SHIFT, 10              // MICA_DSP_SHIFT of kernels.h
@@ -11,11 +12,7 @@
 // void mica_dsp_constants(const mica_dsp_constants_t *args)
 // Sums of a channel are doubled until their shift is SHIFT, where they stay below 2^31 with a bias below 2^22: what is rounded off is the same.
     .section .text.mica_dsp_constants, "ax", %progbits
-    .global mica_dsp_constants
-    .type mica_dsp_constants, %function
-    .balign 4
-    .thumb_func
-mica_dsp_constants:
+    FUNCTION mica_dsp_constants
     push {r4-r11, lr}
     ldm r0, {r0-r5}             // w, bias, mult, shift, to, rounding
     add r6, r3, #4
@@ -187,11 +184,7 @@ mica_dsp_rows:
 //   r0 = A, r1 = B, r4-r6 = weights (w0, w1) of the three columns, r7-r9 = (w1, w2), r10 = bias, r11 = shift
 .macro CHANNELS name, pair
     .section .text.\name, "ax", %progbits
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r11, lr}
     sub sp, #FRAME
     ldm r0, {r1-r9}

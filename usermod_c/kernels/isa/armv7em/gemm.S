@@ -1,6 +1,7 @@
 // Products of int16 pairs on a Cortex-M with the DSP instructions: SMLAD multiplies and adds two of them at once.
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_dsp_gemm, "ax", %progbits
 
 // One step: a pair of elements of two pixels against the pairs of four channels, 16 multiply-accumulates in 11 instructions.
@@ -65,11 +66,7 @@
     .equ WORD_CODE, 88          // bytes of code for each
 
 // void mica_dsp_gemm(const mica_dsp_gemm_t *args)
-    .global mica_dsp_gemm
-    .type mica_dsp_gemm, %function
-    .balign 4
-    .thumb_func
-mica_dsp_gemm:
+    FUNCTION mica_dsp_gemm
     push {r4-r11, lr}
     ldm r0, {r0-r6}             // x, x_end, w, w_end, words, y, step
     mov r7, r1
@@ -187,11 +184,7 @@ words1_end:
 .endm
 
     .section .text.mica_dsp_weights, "ax", %progbits
-    .global mica_dsp_weights
-    .type mica_dsp_weights, %function
-    .balign 4
-    .thumb_func
-mica_dsp_weights:
+    FUNCTION mica_dsp_weights
     push {r4-r11, lr}
     add r12, r1, r1, lsl #1
     lsrs r2, r2, #1
@@ -208,11 +201,7 @@ mica_dsp_weights:
 // uint32_t mica_dsp_requants(const mica_dsp_requants_t *args)
 // The constants of four channels: how their sums are requantised, and where they begin.
     .section .text.mica_dsp_requants, "ax", %progbits
-    .global mica_dsp_requants
-    .type mica_dsp_requants, %function
-    .balign 4
-    .thumb_func
-mica_dsp_requants:
+    FUNCTION mica_dsp_requants
     push {r4-r11, lr}
     ldm r0, {r1-r6}             // bias, mult, shift, rounding, start, to
     ldm r1, {r8-r11}
@@ -236,11 +225,7 @@ mica_dsp_requants:
 // void mica_dsp_unpack(const mica_dsp_unpack_t *args)
 // Patches of pairs of pixels as a stream: of each word of four elements (x0, x2) of both pixels, then (x1, x3).
     .section .text.mica_dsp_unpack, "ax", %progbits
-    .global mica_dsp_unpack
-    .type mica_dsp_unpack, %function
-    .balign 4
-    .thumb_func
-mica_dsp_unpack:
+    FUNCTION mica_dsp_unpack
     push {r4-r11, lr}
     ldr r3, [r0, #36]           // next1
     ldr r2, [r0, #32]           // next0
@@ -373,11 +358,7 @@ mica_dsp_unpack27:
 
 .macro THIN name, bytes, code
     .section .text.\name, "ax", %progbits
-    .global \name
-    .type \name, %function
-    .balign 4
-    .thumb_func
-\name:
+    FUNCTION \name
     push {r4-r11, lr}
     ldm r0, {r0-r5}             // x, x_end, w, row, pairs, sums
     sub r6, r1, r0

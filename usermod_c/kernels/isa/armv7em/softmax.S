@@ -4,6 +4,7 @@
 #ifndef MICA_WITHOUT_SOFTMAX_S8
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_softmax_s8_armv7em, "ax", %progbits
 
     // mica_softmax_s8_t: x, y, table, rows, then axis (16 bits), wide (8), y_zero (8)
@@ -65,11 +66,7 @@
 .endm
 
 // void mica_softmax_s8_armv7em(const mica_softmax_s8_t *p, MICA_KERNEL_ARGS)
-    .global mica_softmax_s8_armv7em
-    .type mica_softmax_s8_armv7em, %function
-    .balign 4
-    .thumb_func
-mica_softmax_s8_armv7em:
+    FUNCTION mica_softmax_s8_armv7em
     ldr r12, [r0, #P_AXIS]
     eor r12, r12, #0x80000000   // the axis, unless the table is wide or the zero point not -128
     cmp r12, #2

@@ -4,6 +4,7 @@
 // product below it is removed by rounding. MLA rounds, and ADD shifts, at no cost.
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_armv7m_dense, "ax", %progbits
 
 // One word of weights at [\w], both of its products added to \acc. Stored weights are 128 too large: r8 and r9 take what that
@@ -32,11 +33,7 @@
     .equ WORD_CODE, 68          // bytes of code for each
 
 // void mica_armv7m_dense(int32_t *sums, const uint32_t *x, uint32_t words, const int8_t *w, uint32_t row)
-    .global mica_armv7m_dense
-    .type mica_armv7m_dense, %function
-    .balign 4
-    .thumb_func
-mica_armv7m_dense:
+    FUNCTION mica_armv7m_dense
     push {r4-r11, lr}
     ldr r4, [sp, #36]           // row
     add r5, r1, r2, lsl #3      // the end of x

@@ -2,17 +2,14 @@
 #ifndef MICA_WITHOUT_FULLY_CONNECTED_S8
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_mve_dense, "ax", %progbits
 
     // mica_mve_dense_t: x, k, w, row, y, fours, sign, then bias, mult, shift, low, high, zero
     .equ D_BIAS, 28
 
 // void mica_mve_dense(const mica_mve_dense_t *args): `fours` times four outputs. Weights are taken with `sign` changed.
-    .balign 4
-    .global mica_mve_dense
-    .type mica_mve_dense, %function
-    .thumb_func
-mica_mve_dense:
+    FUNCTION mica_mve_dense
     push {r4-r11, lr}
     vpush {d8-d15}
     ldr r1, [r0, #24]

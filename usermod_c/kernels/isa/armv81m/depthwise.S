@@ -3,6 +3,7 @@
 #ifndef MICA_WITHOUT_DEPTHWISE_CONV2D_S8
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_mve_depthwise, "ax", %progbits
 
     // mica_mve_depthwise_t: y, second, next, pixels, fours, zero, low, high, then x, column, step, then taps, shift, bias, mult
@@ -90,11 +91,7 @@
 .endm
 
 // void mica_mve_depthwise(mica_mve_depthwise_t *args)
-    .balign 4
-    .global mica_mve_depthwise
-    .type mica_mve_depthwise, %function
-    .thumb_func
-mica_mve_depthwise:
+    FUNCTION mica_mve_depthwise
     push {r4-r11, lr}
     vpush {d8-d15}
     sub sp, #FRAME + 4

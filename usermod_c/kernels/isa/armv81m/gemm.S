@@ -3,6 +3,7 @@
 #ifndef MICA_WITHOUT_CONV2D_S8
     .syntax unified
     .thumb
+#include "../thumb.inc"
     .section .text.mica_mve_gemm, "ax", %progbits
 
     // mica_mve_gemm_t
@@ -102,11 +103,7 @@
 .endm
 
 // void mica_mve_gemm(mica_mve_gemm_t *args): moves args->y.
-    .balign 4
-    .global mica_mve_gemm
-    .type mica_mve_gemm, %function
-    .thumb_func
-mica_mve_gemm:
+    FUNCTION mica_mve_gemm
     push {r4-r11, lr}
     vpush {d8-d15}
     sub sp, #FRAME + 4

@@ -1,5 +1,6 @@
 // Eight rows of weights, each byte 128 too large, against x on RV32IM: x is loaded once for eight uses.
     .option norelax
+#include "registers.inc"
     .section .text.mica_rv32_dense, "ax", @progbits
 
 .macro ELEMENT k
@@ -79,15 +80,7 @@ saturate_\i:
     .balign 4
 mica_rv32_dense:
     addi sp, sp, -48
-    sw s0, 0(sp)
-    sw s1, 4(sp)
-    sw s2, 8(sp)
-    sw s3, 12(sp)
-    sw s4, 16(sp)
-    sw s5, 20(sp)
-    sw s6, 24(sp)
-    sw s7, 28(sp)
-    sw s8, 32(sp)
+    EACH sw, 0, 4, sp, s0, s1, s2, s3, s4, s5, s6, s7, s8
     mv t5, a0
     lw t1, 16(t5)               // bias
     lw t2, 20(t5)               // begin
@@ -144,15 +137,7 @@ mica_rv32_dense:
     STORE s5, 5
     STORE s6, 6
     STORE s7, 7
-    lw s0, 0(sp)
-    lw s1, 4(sp)
-    lw s2, 8(sp)
-    lw s3, 12(sp)
-    lw s4, 16(sp)
-    lw s5, 20(sp)
-    lw s6, 24(sp)
-    lw s7, 28(sp)
-    lw s8, 32(sp)
+    EACH lw, 0, 4, sp, s0, s1, s2, s3, s4, s5, s6, s7, s8
     addi sp, sp, 48
     ret
     SATURATE s0, 0

@@ -1,6 +1,7 @@
 // Depthwise 3x3 convolution of one channel on RV32IM, over rows of a padded plane of bytes. The nine weights and three sums
 // are in registers: each column of the image is loaded once and adds to the outputs whose windows it lies in.
     .option norelax
+#include "registers.inc"
     .section .text.mica_rv32_depthwise, "ax", @progbits
 
 // A column at \at from the three rows: finishes \a (begun two columns ago), goes on with \b, begins \c.
@@ -67,29 +68,9 @@ saturate_\id:
     .balign 4
 \name:
     addi sp, sp, -FRAME
-    sw ra, 0(sp)
-    sw s0, 4(sp)
-    sw s1, 8(sp)
-    sw s2, 12(sp)
-    sw s3, 16(sp)
-    sw s4, 20(sp)
-    sw s5, 24(sp)
-    sw s6, 28(sp)
-    sw s7, 32(sp)
-    sw s8, 36(sp)
-    sw s9, 40(sp)
-    sw s10, 44(sp)
-    sw s11, 48(sp)
+    CALLERS sw
     lw t0, 12(a0)               // weights
-    lb s0, 0(t0)
-    lb s1, 1(t0)
-    lb s2, 2(t0)
-    lb s3, 3(t0)
-    lb s4, 4(t0)
-    lb s5, 5(t0)
-    lb s6, 6(t0)
-    lb s7, 7(t0)
-    lb s8, 8(t0)
+    EACH lb, 0, 1, t0, s0, s1, s2, s3, s4, s5, s6, s7, s8
     lw t0, 16(a0)
     lw s9, 20(a0)
     lw s10, 24(a0)
@@ -124,19 +105,7 @@ saturate_\id:
     sw t3, F_ROWS(sp)
     beqz t3, 9f
     j \loop
-9:  lw ra, 0(sp)
-    lw s0, 4(sp)
-    lw s1, 8(sp)
-    lw s2, 12(sp)
-    lw s3, 16(sp)
-    lw s4, 20(sp)
-    lw s5, 24(sp)
-    lw s6, 28(sp)
-    lw s7, 32(sp)
-    lw s8, 36(sp)
-    lw s9, 40(sp)
-    lw s10, 44(sp)
-    lw s11, 48(sp)
+9:  CALLERS lw
     addi sp, sp, FRAME
     ret
 .endm

@@ -3,6 +3,7 @@
 // 2 * 128 * 127 fits 16 bits with its sign, so that (p + 2^15) >> 16 is channel 1 exactly. These go into a sum U, p itself into T,
 // modulo 2^32; in the end U is channel 1, and T - U * 2^16 channel 0. Seven instructions for four multiply-accumulates.
     .option norelax
+#include "registers.inc"
     .section .text.mica_rv32_gemm, "ax", @progbits
 
 // Elements \k and \k + 1 of pixel \px against four channels: a4, a5 and a6, a7 are their weights.
@@ -80,24 +81,8 @@ saturate_\id:
     .balign 4
 mica_rv32_gemm:
     addi sp, sp, -FRAME
-    sw ra, 0(sp)
-    sw s0, 4(sp)
-    sw s1, 8(sp)
-    sw s2, 12(sp)
-    sw s3, 16(sp)
-    sw s4, 20(sp)
-    sw s5, 24(sp)
-    sw s6, 28(sp)
-    sw s7, 32(sp)
-    sw s8, 36(sp)
-    sw s9, 40(sp)
-    sw s10, 44(sp)
-    sw s11, 48(sp)
-    lw t0, 4(a0)
-    lw t1, 8(a0)
-    lw t2, 12(a0)
-    lw t3, 16(a0)
-    lw t4, 20(a0)
+    CALLERS sw
+    EACH lw, 4, 4, a0, t0, t1, t2, t3, t4
     lw a0, 0(a0)
     sw t0, F_X_END(sp)
     sw t1, F_W(sp)
@@ -161,19 +146,7 @@ mica_rv32_gemm:
     sw a7, F_Y(sp)
     beq a0, t1, 3f
     j 1b
-3:  lw ra, 0(sp)
-    lw s0, 4(sp)
-    lw s1, 8(sp)
-    lw s2, 12(sp)
-    lw s3, 16(sp)
-    lw s4, 20(sp)
-    lw s5, 24(sp)
-    lw s6, 28(sp)
-    lw s7, 32(sp)
-    lw s8, 36(sp)
-    lw s9, 40(sp)
-    lw s10, 44(sp)
-    lw s11, 48(sp)
+3:  CALLERS lw
     addi sp, sp, FRAME
     ret
     SATURATE s8, 00

@@ -1,6 +1,7 @@
 // Winograd's F(2x2,3x3) on RV32IM: the products of sixteen positions, four tiles against four channels, and what becomes of their
 // sums. Layouts and the order of positions: conv2d_winograd.c.
     .option norelax
+#include "registers.inc"
     .section .text.mica_rv32_winograd, "ax", @progbits
 
     .equ PITCH, 128             // bytes from an input channel to the next, of tiles and of weights
@@ -51,19 +52,7 @@
     .balign 4
 mica_rv32_winograd:
     addi sp, sp, -FRAME
-    sw ra, 0(sp)
-    sw s0, 4(sp)
-    sw s1, 8(sp)
-    sw s2, 12(sp)
-    sw s3, 16(sp)
-    sw s4, 20(sp)
-    sw s5, 24(sp)
-    sw s6, 28(sp)
-    sw s7, 32(sp)
-    sw s8, 36(sp)
-    sw s9, 40(sp)
-    sw s10, 44(sp)
-    sw s11, 48(sp)
+    CALLERS sw
     sw a0, F_ARGS(sp)
     lw ra, A_SUMS(a0)
     lw t0, A_BYTES(a0)
@@ -79,22 +68,9 @@ mica_rv32_winograd:
 column:
     addi t0, ra, 256
     sw t0, F_SUMS(sp)
-    li s0, 0
-    li s1, 0
-    li s2, 0
-    li s3, 0
-    li s4, 0
-    li s5, 0
-    li s6, 0
-    li s7, 0
-    li s8, 0
-    li s9, 0
-    li s10, 0
-    li s11, 0
-    li t3, 0
-    li t4, 0
-    li t5, 0
-    li t6, 0
+    .irp sum, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, t3, t4, t5, t6
+    li \sum, 0
+    .endr
 position:
     INPUT 0
     INPUT 1
@@ -106,22 +82,7 @@ position:
     j position
 1:  lw t0, F_BACK(sp)
     lw t1, F_SUMS(sp)
-    sw s0, 0(ra)
-    sw s1, 4(ra)
-    sw s2, 8(ra)
-    sw s3, 12(ra)
-    sw s4, 16(ra)
-    sw s5, 20(ra)
-    sw s6, 24(ra)
-    sw s7, 28(ra)
-    sw s8, 32(ra)
-    sw s9, 36(ra)
-    sw s10, 40(ra)
-    sw s11, 44(ra)
-    sw t3, 48(ra)
-    sw t4, 52(ra)
-    sw t5, 56(ra)
-    sw t6, 60(ra)
+    EACH sw, 0, 4, ra, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11, t3, t4, t5, t6
     addi ra, ra, 64
     add a0, a0, t0
     add a1, a1, t0
@@ -220,19 +181,7 @@ tile:
     bne s5, t0, tile
     addi a0, a0, 16 + 4
     bne a0, s4, channel
-    lw ra, 0(sp)
-    lw s0, 4(sp)
-    lw s1, 8(sp)
-    lw s2, 12(sp)
-    lw s3, 16(sp)
-    lw s4, 20(sp)
-    lw s5, 24(sp)
-    lw s6, 28(sp)
-    lw s7, 32(sp)
-    lw s8, 36(sp)
-    lw s9, 40(sp)
-    lw s10, 44(sp)
-    lw s11, 48(sp)
+    CALLERS lw
     addi sp, sp, FRAME
     ret
     SATURATE a4, 0

@@ -5,8 +5,8 @@ Neither mica, nor its demo, nor its tests need this script or PyTorch. To run it
 
     python3 -m venv /tmp/train
     /tmp/train/bin/pip install torch==2.13.0 numpy onnx
-    /tmp/train/bin/python scripts/train_command.py --out /tmp/command     # some minutes on one core
-    /tmp/train/bin/python scripts/train_command.py --out /tmp/c --steps 50   # to see that it runs
+    /tmp/train/bin/python tests/models/train_command.py --out /tmp/command     # some minutes on one core
+    /tmp/train/bin/python tests/models/train_command.py --out /tmp/c --steps 50   # to see that it runs
     cd /tmp/command && mica pack command.onnx --calib command_calib.npz --tokens command_vocab.json,begin=0,end=0
 
 All data come out of the grammar below. Calls of LEFT_OUT are in no training sentence; sentences with them, and a twentieth of all
@@ -32,7 +32,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from torch.nn import functional
 
-DEMO = Path(__file__).resolve().parent.parent / "host_tools" / "mica" / "demo"
+DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 SEED = 17
 LAYERS, WIDTH, HEADS, INNER = 3, 48, 4, 96
 ROWS, POSITIONS = 64, 128  # of the caches; of the tables of angles
@@ -131,9 +131,7 @@ OFFERED = (
     "sell",
 )
 # Sentences of tests, which are never trained on.
-EVERYDAY = [
-    Path(__file__).resolve().parent.parent / "tests" / "host" / name for name in ("everyday.tsv", "ordinary.tsv")
-]
+EVERYDAY = [Path(__file__).resolve().parents[2] / "tests" / "host" / name for name in ("everyday.tsv", "ordinary.tsv")]
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # the vocabulary has no q
 
 

@@ -29,8 +29,8 @@ from mica.source_lists import listed
 from mica.toolchain import natmod, xtensa_cc
 from mica.toolchain.pins import unpinned_by_environment
 
-ROOT = Path(__file__).resolve().parent.parent
-HERE = ROOT / "tests" / "esp32"
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
 STRICT = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-builtin"]
 HEADERS = "/usr/lib/xtensa-lx106-elf/include"  # picolibc's
 NEEDED = {"qemu-xtensa": "qemu-user", "xtensa-lx106-elf-ld": "gcc-xtensa-lx106", "dpkg-deb": "dpkg"}

@@ -5,8 +5,8 @@ The results are committed, so neither mica, nor its demo, nor its tests need thi
 
     python3 -m venv /tmp/train
     /tmp/train/bin/pip install torch==2.13.0 numpy scikit-learn onnx onnxruntime
-    /tmp/train/bin/python scripts/train_digits.py               # about 1 minute on one core
-    /tmp/train/bin/python scripts/train_digits.py --out /tmp/d  # the same, leaving the package alone
+    /tmp/train/bin/python tests/models/train_digits.py               # about 1 minute on one core
+    /tmp/train/bin/python tests/models/train_digits.py --out /tmp/d  # the same, leaving the package alone
 
 Order of work, so that the test figure is an honest one:
 
@@ -44,7 +44,7 @@ CALIBRATION_SAMPLES = 150
 SCALE = 1 / 16  # model input = pixel * SCALE + OFFSET; a pixel counts the ink dots of a 4x4 block, 0..16
 OFFSET = 0.0
 FILES = ("digits.onnx", "digits_calib.npz", "digits_test.npz", "labels.txt")
-OUT = Path(__file__).resolve().parent.parent / "host_tools" / "mica" / "demo"
+OUT = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 
 
 @dataclass(frozen=True)
