@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -87,7 +88,7 @@ def import_proto(
     front_end: bool = False,
 ) -> Graph:
     """The graph of a model that has been read and checked; path: what errors call it."""
-    return _Importer(path, model, opset, dict(shapes or {}), custom, front_end).run()
+    return _Importer(path, model, opset, shapes or {}, custom, front_end).run()
 
 
 def external_files(path: str | Path) -> list[Path]:
@@ -146,27 +147,22 @@ def _read(path: Path) -> onnx.ModelProto:
     return model
 
 
+@dataclass
 class _Importer:
-    """The state of one import: the graph as far as it has grown."""
+    """One import; `state` has the graph as far as it has grown."""
 
-    def __init__(
-        self,
-        path: Path,
-        model: onnx.ModelProto,
-        opset: int,
-        shapes: dict[str, int],
-        custom: CustomOps,
-        front_end: bool,
-    ) -> None:
-        self.path = path
-        self.model = model
-        self.shapes = shapes
-        self.custom = custom
-        self.front_end = front_end
+    path: Path
+    model: onnx.ModelProto
+    opset: int
+    shapes: Mapping[str, int]
+    custom: CustomOps
+    front_end: bool
+
+    def __post_init__(self) -> None:
         self.used_shapes: set[str] = set()
-        used = {name for n in model.graph.node for name in (*n.input, *n.output)}
-        size = max(path.stat().st_size, model.ByteSize())  # with external data, which is in the model by now
-        self.state = ImportState(model.graph.name or path.stem, opset, model.ir_version, used, size)
+        used = {name for n in self.model.graph.node for name in (*n.input, *n.output)}
+        size = max(self.path.stat().st_size, self.model.ByteSize())  # with external data, which is in the model by now
+        self.state = ImportState(self.model.graph.name or self.path.stem, self.opset, self.model.ir_version, used, size)
 
     def run(self) -> Graph:
         g, proto = self.state.graph, self.model.graph
@@ -283,51 +279,46 @@ class _Importer:
             return []
 
     def _add_node(self, proto: onnx.NodeProto) -> None:
-        g = self.state.graph
-        name, place = node_name(proto), place_of(proto)
+        g, state = self.state.graph, self.state
+        place = place_of(proto)
         operator = self.custom.operators.get(proto.op_type)
-        if operator is not None and proto.domain not in ("", "ai.onnx"):
-            self._add_custom(proto, operator, name, place)
-        elif proto.domain not in ("", "ai.onnx"):
-            self.state.stop(
-                f"{place}: operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
-            )
-        elif proto.op_type == "If" and (condition := self.state.constant(proto.input[0])) is not None:
-            self._add_branch(proto, bool(condition.any()))
-        elif proto.op_type in ("Loop", "Scan"):
-            self._add_loop(proto, place)
-        elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
-            self.state.stop(f"{place}: control flow; export the model without it")
-        elif all(not i or i in g.values for i in proto.input):
-            self._add_plain_node(proto, place)
-        elif self.state.unknown.isdisjoint(proto.input) or proto.op_type in SHAPE_OPS:
-            return  # arithmetic on the shape of something unknown: not a problem of its own
-        elif proto.op_type not in ONNX_OPS:
-            self.state.problems.append(f"{place}: {NOT_SUPPORTED}")
-        self.state.unknown.update(o for o in proto.output if o and o not in g.values)
+        try:
+            if operator is not None and proto.domain not in ("", "ai.onnx"):
+                self._add_custom(proto, operator)
+            elif proto.domain not in ("", "ai.onnx"):
+                raise ValueError(
+                    f"operator of the domain '{proto.domain}'; mica knows ONNX's own operators, and yours with --custom"
+                )
+            elif proto.op_type == "If" and (condition := state.constant(proto.input[0])) is not None:
+                self._add_branch(proto, bool(condition.any()))
+            elif proto.op_type in ("Loop", "Scan"):
+                self._add_loop(proto)
+            elif any(a.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS) for a in proto.attribute):
+                raise ValueError("control flow; export the model without it")
+            elif all(not i or i in g.values for i in proto.input):
+                self._add_plain_node(proto, place)
+            elif state.unknown.isdisjoint(proto.input) or proto.op_type in SHAPE_OPS:
+                return  # arithmetic on the shape of something unknown: not a problem of its own
+            elif proto.op_type not in ONNX_OPS:
+                state.problems.append(f"{place}: {NOT_SUPPORTED}")
+        except ValueError as e:
+            state.stop(f"{place}: {e}")
+        state.unknown.update(o for o in proto.output if o and o not in g.values)
 
-    def _add_custom(self, proto: onnx.NodeProto, operator: Operator, name: str, place: str) -> None:
+    def _add_custom(self, proto: onnx.NodeProto, operator: Operator) -> None:
         """An operator of the user's own: one core node already, whose shape the user's file says."""
         g = self.state.graph
         values = [g.values.get(i) for i in proto.input]
         shapes = [v.shape for v in values if v is not None and v.data is None]
         if len(shapes) < len(values):
-            self.state.stop(f"{place}: a constant input; give it as an attribute")
-        elif not 1 <= len(shapes) <= MAX_INPUTS or len(proto.output) != 1:
-            self.state.stop(
-                f"{place}: {len(shapes)} inputs, {len(proto.output)} outputs; expected 1 to {MAX_INPUTS}, and 1"
-            )
-        else:
-            try:
-                found = attributes(proto)
-                defined = define(operator.name, found)
-                shape = operator.output_shape(found, shapes)
-            except ValueError as e:
-                self.state.stop(f"{place}: {e}")
-                return
-            g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
-            attrs = {"definition": defined, "operator": operator}
-            g.nodes.append(Node("Custom", name, list(proto.input), list(proto.output), attrs))
+            raise ValueError("a constant input; give it as an attribute")
+        if not 1 <= len(shapes) <= MAX_INPUTS or len(proto.output) != 1:
+            raise ValueError(f"{len(shapes)} inputs, {len(proto.output)} outputs; expected 1 to {MAX_INPUTS}, and 1")
+        attrs = attributes(proto)
+        defined = {"definition": define(operator.name, attrs), "operator": operator}
+        shape = operator.output_shape(attrs, shapes)
+        g.values[proto.output[0]] = Value(proto.output[0], shape, "float32")
+        g.nodes.append(Node("Custom", node_name(proto), list(proto.input), list(proto.output), defined))
 
     def _add_neighbours(self, name: str, f: neighbours.Found) -> None:
         if f.vectors is None:  # another name of what is there already
@@ -348,41 +339,31 @@ class _Importer:
         for inner, outer in zip(branch.output, proto.output, strict=True):
             self._add_node(helper.make_node("Identity", [inner.name], [outer], proto.name))
 
-    def _add_loop(self, proto: onnx.NodeProto, place: str) -> None:
-        g = self.state.graph
+    def _add_loop(self, proto: onnx.NodeProto) -> None:
+        state = self.state
 
         def add(node: onnx.NodeProto) -> bool:
-            before = len(self.state.problems)
+            before = len(state.problems)
             for part in self._expanded(node):
                 self._add_node(part)
-            return len(self.state.problems) == before and self.state.unknown.isdisjoint(node.output)
+            return len(state.problems) == before and state.unknown.isdisjoint(node.output)
 
-        if any(i and i not in g.values for i in proto.input):
-            return  # behind something unknown
-        try:
-            loops.unroll(proto, self.state, add)
-        except ValueError as e:
-            self.state.stop(f"{place}: {e}")
-        self.state.fatal |= any(o and o not in g.values for o in proto.output)
+        if all(not i or i in state.graph.values for i in proto.input):  # not behind something unknown
+            loops.unroll(proto, state, add)
+            state.fatal |= any(o and o not in state.graph.values for o in proto.output)
 
     def _add_plain_node(self, proto: onnx.NodeProto, place: str) -> None:
-        state = self.state
         proto = precision.with_single(proto)
-        taken = REWRITTEN[proto.op_type](state, proto) if proto.op_type in REWRITTEN else proto
+        taken = REWRITTEN[proto.op_type](self.state, proto) if proto.op_type in REWRITTEN else proto
         if taken is None:
             return
-        parts: list[onnx.NodeProto] = []
-        try:
-            if is_constant(state, taken):
-                fold(state, taken)
-            elif taken.op_type in DEFINED_BY_ONNX:
-                parts = definition(state, taken)
-            else:
-                self._add_computed(taken, place)
-        except ValueError as e:
-            state.stop(f"{place}: {e}")
-        for part in parts:
-            self._add_node(part)
+        if is_constant(self.state, taken):
+            fold(self.state, taken)
+        elif taken.op_type in DEFINED_BY_ONNX:
+            for part in definition(self.state, taken):
+                self._add_node(part)
+        else:
+            self._add_computed(taken, place)
 
     def _add_computed(self, proto: onnx.NodeProto, place: str) -> None:
         state, g = self.state, self.state.graph

@@ -11,7 +11,7 @@ from onnx import helper
 
 from mica.importer.expand.attention import by_length
 from mica.importer.expand.definitions import expanded_definition
-from mica.importer.protos import attributes, elem_type, first_line
+from mica.importer.protos import attributes, elem_type
 from mica.importer.state import ImportState
 
 
@@ -56,27 +56,8 @@ REWRITTEN: Mapping[str, Callable[[ImportState, onnx.NodeProto], onnx.NodeProto |
 
 def definition(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
     """The nodes by which ONNX defines this one, or fewer. Raises ValueError."""
-    if proto.op_type == "Attention" and (parts := _attention(state, proto)) is not None:
-        return parts
-    values = [state.graph.values.get(i) for i in proto.input]
-    types = [
-        helper.make_tensor_type_proto(elem_type(v.dtype), v.shape) if v is not None else onnx.TypeProto()
-        for v in values
-    ]
-    try:
-        return expanded_definition(proto, state.opset, types, state.fresh)
-    except (ValueError, RuntimeError, onnx.onnx_cpp2py_export.defs.SchemaError) as e:
-        raise ValueError(first_line(e)) from None
-
-
-def _attention(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto] | None:
-    """Attention over as many rows as an input says; None where it is another."""
-    values = state.graph.values
-    if len(proto.input) < 7 or state.constant(proto.input[6]) is not None:
-        return None
-    if any(i not in values for i in (*proto.input[:3], proto.input[6])) or values[proto.input[6]].size != 1:
-        return None
-    return by_length(proto, [values[i].shape for i in proto.input[:3]], state.fresh, state.add_constant)
+    parts = by_length(state, proto) if proto.op_type == "Attention" else None
+    return expanded_definition(state, proto) if parts is None else parts
 
 
 def node_attributes(state: ImportState, proto: onnx.NodeProto) -> dict[str, Any]:
