@@ -103,8 +103,7 @@ def metadata(name: str, model: ModelFile) -> dict[str, Any]:
 
 def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call:
     """`length`: the header LENGTH, where there is one. Raises ApiError."""
-    at = _json_bytes(body, length)
-    request, arrays = _json(body, at)
+    request, arrays, at = _request(body, length)
     given: dict[str, np.ndarray] = {}
     raw = True
     by_name = {model.tensors[t].name: model.tensors[t] for t in model.inputs}
@@ -119,7 +118,10 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
                 f"input {name[:64]!r} is {'there twice' if name in given else 'none of ' + ', '.join(by_name)}"
             )
         n = _samples(entry.get("shape"), tensor, most)
-        dtype = _dtype(entry.get("datatype"), tensor)
+        datatype, own = entry.get("datatype"), _DATATYPES[tensor.dtype]
+        if datatype not in ("FP32", own):
+            raise _wrong(f"input {name!r}: datatype {str(datatype)[:20]!r}; expected FP32 or {own}")
+        dtype = np.dtype("<f4" if datatype == "FP32" else DTYPE_NUMPY[tensor.dtype])
         count = n * math.prod(tensor.dims)
         size = _parameter(entry, "binary_data_size")
         if size is not None:
@@ -132,8 +134,8 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
         if not np.isfinite(values).all():
             raise _wrong(f"input {name!r}: a number is not finite")
         values = values.reshape(n, *tensor.dims)
-        if entry["datatype"] == "FP32":
-            raw = raw and tensor.dtype == "float32"
+        if datatype == "FP32":
+            raw = raw and own == "FP32"
             values = np.stack([quantise_input(v, tensor) for v in values])
         given[name] = values
     if len(given) != len(by_name):
@@ -148,17 +150,15 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
     return _with_outputs(model, request, samples, raw, takes_batches(model))
 
 
-def _json_bytes(body: bytes | bytearray, length: str | None) -> int:
-    """How much of the body is JSON."""
-    if length is None:
-        return len(body)
-    if not length.isascii() or not length.isdigit() or len(length) > 12 or int(length) > len(body):
-        raise _wrong(f"{LENGTH} is {length[:20]!r}, of a body of {len(body)} bytes")
-    return int(length)
-
-
-def _json(body: bytes | bytearray, end: int) -> tuple[dict[str, Any], Mapping[str, request_json.Numbers]]:
-    """The request, and the numbers of its inputs by their places in it."""
+def _request(
+    body: bytes | bytearray, length: str | None
+) -> tuple[dict[str, Any], Mapping[str, request_json.Numbers], int]:
+    """The request, the numbers of its inputs by their places in it, and where its JSON ends."""
+    end = len(body)
+    if length is not None:
+        if not length.isascii() or not length.isdigit() or len(length) > 12 or int(length) > len(body):
+            raise _wrong(f"{LENGTH} is {length[:20]!r}, of a body of {len(body)} bytes")
+        end = int(length)
     try:
         request, arrays = request_json.read(body, end)
     except request_json.TooMuch as e:
@@ -167,14 +167,7 @@ def _json(body: bytes | bytearray, end: int) -> tuple[dict[str, Any], Mapping[st
         raise _wrong("the body is no JSON") from None
     if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
         raise _wrong('the body has no list "inputs"')
-    return request, arrays
-
-
-def _dtype(datatype: Any, tensor: TensorRecord) -> np.dtype:
-    own = _DATATYPES[tensor.dtype]
-    if datatype not in ("FP32", own):
-        raise _wrong(f"input {tensor.name!r}: datatype {str(datatype)[:20]!r}; expected FP32 or {own}")
-    return np.dtype("<f4" if datatype == "FP32" else DTYPE_NUMPY[tensor.dtype])
+    return request, arrays, end
 
 
 def _samples(shape: Any, tensor: TensorRecord, most: int) -> int:
