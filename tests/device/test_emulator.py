@@ -141,7 +141,10 @@ def test_romfs_from_a_file(firmware: Firmware, tmp_path: Path) -> None:
     subprocess.run(command, check=True, capture_output=True)
     facts = load_board(NAME)
     assert facts.romfs
-    with EmulatedBoard(facts, firmware(NAME).image, load=[(image, facts.romfs.base)]) as board:
+    with (
+        Emulator(facts, firmware(NAME).image, tcp=0, rom=image.read_bytes()) as running,
+        SerialBoard(running.port) as board,
+    ):
         code = "import uctypes\nm = memoryview(open('/rom/data.bin', 'rb'))\nprint(bytes(m), uctypes.addressof(m))"
         text, address = board.exec(code).decode().rsplit(" ", 1)
         assert text == "b'in place'"

@@ -16,12 +16,13 @@ import pytest
 
 from mica.boards import load_board
 from mica.errors import MicaError
+from mica.images import uf2
 from mica.link import virtual_pico
 from mica.link.answers import require_mica
 from mica.link.board import BoardError, Link
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
-from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BYTES, VirtualPico
+from mica.link.virtual_pico import CYCLES_ON_BOARD, FLASH_BASE, FLASH_BYTES, VirtualPico
 from mica.toolchain.build import BuildResult
 
 NAME = "RPI_PICO"
@@ -205,21 +206,23 @@ def test_flash_file_outlives_the_emulator(firmware: Firmware, tmp_path: Path) ->
         assert board.exec("print(open('a.txt').read())") == b"written\n"
 
 
-def test_files_are_put_into_flash(firmware: Firmware, tmp_path: Path) -> None:
-    facts = load_board(NAME)
+def test_an_image_of_its_romfs_is_put_into_flash(firmware: Firmware, tmp_path: Path) -> None:
+    facts, flash = load_board(NAME), tmp_path / "flash.bin"
     assert facts.romfs
-    path = tmp_path / "x.bin"
-    path.write_bytes(b"in flash")
     with (
-        VirtualPico(
-            facts, firmware(NAME).image, flash=tmp_path / "flash.bin", load=[(path, facts.romfs.base + 4096)]
-        ) as pico,
+        VirtualPico(facts, firmware(NAME).image, flash=flash, rom=b"in flash") as pico,
         SerialBoard(pico.port) as board,
     ):
-        code = f"import uctypes; print(bytes(uctypes.bytearray_at({facts.romfs.base + 4096}, 8)))"
+        code = f"import uctypes; print(bytes(uctypes.bytearray_at({facts.romfs.base}, 8)))"
         assert board.exec(code) == b"b'in flash'\n"
+
+
+def test_an_image_that_does_not_lie_in_flash(tmp_path: Path) -> None:
+    facts, image = load_board(NAME), tmp_path / "outside.uf2"
+    assert facts.uf2
+    image.write_bytes(uf2.build([(FLASH_BASE + FLASH_BYTES, b"x")], facts.uf2.family))
     with pytest.raises(MicaError, match="lie outside of flash"):
-        VirtualPico(facts, firmware(NAME).image, flash=tmp_path / "flash.bin", load=[(path, 0x1020000 - 4)]).close()
+        VirtualPico(facts, image, flash=tmp_path / "flash.bin").close()
 
 
 def gone(pid: int, seconds: float = 5) -> bool:

@@ -10,8 +10,9 @@ from nets import Net, imported
 from onnx import TensorProto, helper
 
 from mica.errors import Unsupported
-from mica.importer.expand.operators import Expander
+from mica.importer.expand.operators import spell
 from mica.importer.integers import dequantised
+from mica.importer.state import ImportState
 from mica.ir import check
 from mica.ir.graph import Graph, Node, Quant, Value
 from mica.passes import (
@@ -56,27 +57,19 @@ def functions(g: Graph) -> list[str]:
 # importer/expand/operators.py
 
 
+class State(ImportState):
+    """Without numbers behind names."""
+
+    def fresh(self, base: str) -> str:
+        return base
+
+
 def spelled(op: str, *inputs: str, constants: dict[str, np.ndarray], **attrs: object) -> list[str]:
     """Nodes as text: output = op(inputs)."""
-    table = dict(constants)
-
-    def add_constant(name: str, array: np.ndarray) -> str:
-        table[name] = array
-        return name
-
-    proto = helper.make_node(op, list(inputs), ["y"], "n", "com.microsoft", **attrs)
-    expander = Expander(
-        17,
-        lambda base: base,
-        table.get,
-        add_constant,
-        lambda *_: "",
-        lambda *_: None,
-        lambda x: x not in table,
-        lambda *_: None,
-        lambda _: None,
-    )
-    nodes = expander.spell(proto)
+    state = State("test", 17, 10, (), 0)
+    for name, array in constants.items():
+        state.add_exact(name, np.asarray(array))
+    nodes = spell(state, helper.make_node(op, list(inputs), ["y"], "n", "com.microsoft", **attrs))
     return [f"{n.output[0]} = {n.op_type}({', '.join(n.input)})" for n in nodes]
 
 

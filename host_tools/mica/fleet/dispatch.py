@@ -18,196 +18,18 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import Counter, OrderedDict, deque
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
 
 from mica.errors import MicaError
+from mica.fleet.actions import Action, Audit, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica.fleet.pool import Board, Held, Pool, Share, Work
 from mica.fleet.wire import Answer, Key, Request, Status
 from mica.printable import printable
 
-# ---- actions
-
-
-@dataclass(frozen=True)
-class Send:
-    board: str
-    request: Request
-
-
-@dataclass(frozen=True)
-class Done:
-    """The answer of a request. `board` is "host" where an audit has replaced a wrong one."""
-
-    key: Key
-    outputs: bytes
-    board: str
-
-
-@dataclass(frozen=True)
-class Withdrawn:
-    """What Done said of this request does not hold: it came from a board that lies. Another Done follows."""
-
-    key: Key
-
-
-@dataclass(frozen=True)
-class Failed:
-    """The request is given up; `reason` is for people."""
-
-    key: Key
-    reason: str
-
-
-@dataclass(frozen=True)
-class Audit:
-    """Compute this on the host, and call `audited` with the outputs."""
-
-    key: Key
-    model: int
-    inputs: bytes
-
-
-@dataclass(frozen=True)
-class Quarantined:
-    board: str
-    asked_again: int  # its answers that nobody had audited
-
-
-Action = Send | Done | Withdrawn | Failed | Audit | Quarantined
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Seconds, and counts. `audit` is the share of answers that the host computes again."""
-
-    credit: int = 2
-    least_lease: float = 0.5
-    lease_of_expected: float = 4.0  # times the seconds that the caller expects
-    lease_of_p99: float = 3.0  # times the 99th percentile of what was measured
-    hedge_of_p99: float = 1.5
-    audit: float = 0.01
-    first_audits: int = 3  # of each board, whatever `audit` says
-    late_leases: int = 3  # until a board is suspect, and gets one request at a time
-    deaths: int = 3  # boards lost while they worked on one request: it is set aside
-    most_deaths: int = 8  # for each board lost on something else meanwhile one more is allowed, up to so many
-    failures: int = 3  # answers that say FAILED or BAD_REQUEST
-    busy_seconds: float = 0.05  # until a board that was busy is asked again
-
-    def __post_init__(self) -> None:
-        if self.credit < 1 or not 0 <= self.audit <= 1:
-            raise MicaError(f"credit {self.credit}, audit {self.audit}: expected 1 or more, and a share from 0 to 1")
-
-
-# ---- state
-
 _LONGEST_TEXT = 500  # bytes of a board's reason
-_SAVED = 16.0  # answers of a board's share that it may save up
 _MOST_OPEN = 64  # attempts of one request that may still be answered
 _MOST_PAST, _PAST_SECONDS = 1000, 60.0  # requests that were forgotten, and late answers may be compared with
-
-
-@dataclass(slots=True, eq=False)
-class _Work:
-    """A request. It is waiting (`queued`), asked (`asked` has boards), answered (`outputs`), or given up."""
-
-    key: Key
-    model: int
-    inputs: bytes
-    expected: float
-    number: int
-    deadline: int
-    size: int | None = None  # of the outputs, where it is known
-    asked: dict[str, int] = field(default_factory=dict)  # board -> attempt, of those that may still answer in time
-    open: dict[tuple[str, int], None] = field(default_factory=dict)  # board and attempt, of those that may still answer
-    attempts: int = 0
-    sent: float = 0.0  # when it was last sent
-    queued: bool = False
-    outputs: bytes | None = None
-    by: str = ""
-    given_up: bool = False
-    deaths: int = 0  # boards lost that were at work on it
-    crashes: int = -1  # boards that the fleet had lost when it was first sent
-    failures: int = 0
-    failed: set[str] = field(default_factory=set)  # boards that said so
-    last_text: str = ""
-    others: dict[str, bytes] = field(default_factory=dict)  # later answers that differ, until the audit
-    auditing: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class _Held:
-    work: _Work
-    attempt: int
-    sent: float
-    lease: float
-    late: int = 0
-
-
-@dataclass(slots=True)
-class _Share:
-    """How many answers to a model a board may give unaudited: 1/N of all that came since, and no more than _SAVED at once."""
-
-    left: float = 0.0
-    seen: int = 0  # answers to the model, when `left` was true
-
-
-@dataclass(slots=True, eq=False)
-class _Board:
-    name: str
-    boot: int
-    session: int
-    models: set[int]
-    up: bool = True
-    quarantined: bool = False
-    suspect: bool = False
-    busy_until: float = 0.0
-    held: dict[tuple[Key, int], _Held] = field(default_factory=dict)  # in the order of sending
-    answered: int = 0
-    audited: int = 0
-    unaudited: set[Key] = field(default_factory=set)
-    owns: frozenset[int] = frozenset()  # models that it is counted for in _Model.owners
-    shares: dict[int, _Share] = field(default_factory=dict)  # by model
-    alone: bool = False  # it holds a request that two boards did not survive
-    places: list[OrderedDict[str, None]] = field(default_factory=list)  # lists of free boards that it stands in
-    state: str = ""  # as counted in Dispatcher.states
-
-
-class _Latencies:
-    """The 99th percentile of the last answers' seconds, from sending to answer."""
-
-    def __init__(self) -> None:
-        self._last: deque[float] = deque(maxlen=256)
-        self._new = 0
-        self._p99 = 0.0
-
-    def add(self, seconds: float) -> None:
-        self._last.append(seconds)
-        self._new += 1
-        if self._new >= 32 or len(self._last) <= 32:
-            self._new = 0
-            self._p99 = sorted(self._last)[int(0.99 * (len(self._last) - 1))]
-
-    @property
-    def p99(self) -> float:
-        """Seconds; 0 before the first answer."""
-        return self._p99
-
-
-class _Model:
-    """What is waiting for one model, who is free for it, and how long it takes."""
-
-    def __init__(self, credit: int) -> None:
-        self.queue: list[tuple[tuple[int, int, int], _Work]] = []
-        self.waiting = 0
-        # Taken from the front all the time, which a dict is slow at: it looks at every place that was emptied.
-        self.free: list[OrderedDict[str, None]] = [
-            OrderedDict() for _ in range(credit)
-        ]  # by load; in the order of coming
-        self.once: OrderedDict[Key, _Work] = OrderedDict()  # asked of one board only, oldest first
-        self.owners = 0  # boards at work that have it
-        self.answers = 0
-        self.latencies = _Latencies()
 
 
 class Dispatcher:
@@ -222,18 +44,19 @@ class Dispatcher:
         self.settings = settings or Settings()
         self.counts: Counter[str] = Counter()
         self._crashes = 0  # boards lost, whatever they were at work on
-        self.states: Counter[str] = Counter()
-        self.changes = 0
+        self._pool = Pool(self.settings)
+        self.states, self._boards, self._models = self._pool.states, self._pool.boards, self._pool.models
         self._random = random.Random(seed)
-        self._boards: dict[str, _Board] = {}
-        self._works: dict[Key, _Work] = {}
-        self._past: OrderedDict[Key, _Work] = OrderedDict()  # forgotten; boards that were asked may still answer
-        self._models: dict[int, _Model] = {}
+        self._works: dict[Key, Work] = {}
+        self._past: OrderedDict[Key, Work] = OrderedDict()  # forgotten; boards that were asked may still answer
         self._leases: list[tuple[float, int, str, Key, int]] = []
         self._wakes: list[tuple[float, str]] = []
         self._number = 0  # of works, and of leases: ties are broken by it
-        self._up = 0
         self._auditing = 0  # works
+
+    @property
+    def changes(self) -> int:
+        return self._pool.changes
 
     # ---- events
 
@@ -252,11 +75,11 @@ class Dispatcher:
         if key in self._works:
             raise MicaError(f"request {key} was submitted before")
         self._number += 1
-        work = _Work(key, model, inputs, expected, self._number, deadline, size)
+        work = Work(key, model, inputs, expected, self._number, deadline, size)
         self._works[key] = work
         self._past.pop(key, None)
         if model not in self._models:
-            self._begin_model(now, model)
+            self._pool.begin_model(now, model)
         self._queue(work)
         return self._pump(now, [model])
 
@@ -265,17 +88,17 @@ class Dispatcher:
         b = self._boards.get(board)
         actions: list[Action] = []
         if b is None:
-            b = self._boards[board] = _Board(board, boot, session, set(models))
-            self._up += 1
+            b = self._boards[board] = Board(board, boot, session, set(models))
+            self._pool.up += 1
         else:
             if not b.up:
-                self._up += 1
+                self._pool.up += 1
             if (b.boot, b.session) != (boot, session):
                 actions += self._lose(b, crashed=b.boot != boot and b.up)
                 b.busy_until, b.suspect = 0.0, False
             b.boot, b.session, b.up = boot, session, True
             b.models = set(models)
-        self._place(b, now)
+        self._pool.place(b, now)
         return actions + self._pump(now)
 
     def death(self, now: float, board: str, boot: int, session: int) -> list[Action]:
@@ -285,10 +108,10 @@ class Dispatcher:
             self.counts["old_wills"] += 1
             return []
         b.up = False
-        self._up -= 1
+        self._pool.up -= 1
         self.counts["lost_boards"] += 1
         actions = self._lose(b, crashed=True)
-        self._place(b, now)
+        self._pool.place(b, now)
         return actions + self._pump(now)
 
     def answer(self, now: float, board: str, answer: Answer) -> list[Action]:
@@ -317,7 +140,7 @@ class Dispatcher:
             actions = self._take(now, b, work, answer, held)
         elif work is not None and held is not None:
             self._ask_again(work)  # the board has answered of another model than it was asked for
-        self._place(b, now)
+        self._pool.place(b, now)
         return actions + self._pump(now)
 
     def audited(self, now: float, key: Key, outputs: bytes) -> list[Action]:
@@ -370,12 +193,12 @@ class Dispatcher:
                 # Its answer may have been lost alone, so the credit cannot be kept for ever: from now on it is tried out.
                 del b.held[key, attempt]
                 b.suspect, b.alone = True, False
-                self._place(b, now)
+                self._pool.place(b, now)
         while self._past and next(iter(self._past.values())).sent < now - _PAST_SECONDS:
             self._drop_past()
         while self._wakes and self._wakes[0][0] <= now:
             _, name = heapq.heappop(self._wakes)
-            self._place(self._boards[name], now)
+            self._pool.place(self._boards[name], now)
         return self._pump(now)
 
     def next_due(self) -> float | None:
@@ -386,7 +209,7 @@ class Dispatcher:
         if self._wakes and (found is None or self._wakes[0][0] < found):
             found = self._wakes[0][0]
         for m in self._models.values():
-            if (due := self._hedge_due(m)) is not None and (found is None or due < found):
+            if (due := self._pool.hedge_due(m)) is not None and (found is None or due < found):
                 found = due
         return found
 
@@ -419,7 +242,7 @@ class Dispatcher:
         """Take a board out of quarantine: somebody has mended it."""
         b = self._boards[board]
         b.quarantined, b.answered, b.audited, b.shares = False, 0, 0, {}
-        self._place(b, now)
+        self._pool.place(b, now)
         return self._pump(now)
 
     def unanswered(self) -> int:
@@ -449,37 +272,30 @@ class Dispatcher:
 
     # ---- inside
 
-    def _begin_model(self, now: float, crc: int) -> None:
-        """Somebody asks for it the first time: from now on boards that have it are counted, and stand ready."""
-        self._models[crc] = _Model(self.settings.credit)
-        for b in self._boards.values():
-            if crc in b.models:
-                self._place(b, now)
-
     def _drop_past(self) -> None:
         _, work = self._past.popitem(last=False)
         self._auditing -= work.auditing
 
-    def _queue(self, work: _Work, again: bool = False) -> None:
+    def _queue(self, work: Work, again: bool = False) -> None:
         """Asked again goes before all others; then later stages, then the order of submission."""
         work.queued = True
         m = self._models[work.model]
         m.waiting += 1
         heapq.heappush(m.queue, ((0 if again else 1, -work.key.stage, work.number), work))
 
-    def _ask_again(self, work: _Work) -> None:
+    def _ask_again(self, work: Work) -> None:
         if work.outputs is None and not work.given_up and not work.queued:
             self.counts["asked_again"] += 1
             self._queue(work, again=True)
 
-    def _no_longer_once(self, work: _Work) -> None:
+    def _no_longer_once(self, work: Work) -> None:
         self._models[work.model].once.pop(work.key, None)
 
-    def _give_up(self, work: _Work, reason: str) -> list[Action]:
+    def _give_up(self, work: Work, reason: str) -> list[Action]:
         work.given_up = True
         return [Failed(work.key, reason)]
 
-    def _lose(self, b: _Board, crashed: bool) -> list[Action]:
+    def _lose(self, b: Board, crashed: bool) -> list[Action]:
         """All that the board held is asked again. It was at work on the oldest: if it crashed, that one is to blame, unless boards
         crash without it as well."""
         self._crashes += crashed
@@ -502,7 +318,7 @@ class Dispatcher:
                 self._ask_again(work)
         return actions
 
-    def _take(self, now: float, b: _Board, work: _Work, answer: Answer, held: _Held | None) -> list[Action]:
+    def _take(self, now: float, b: Board, work: Work, answer: Answer, held: Held | None) -> list[Action]:
         if work.given_up:
             return []
         if answer.status is Status.OK:
@@ -526,7 +342,7 @@ class Dispatcher:
             self._ask_again(work)
         return []
 
-    def _accept(self, now: float, b: _Board, work: _Work, outputs: bytes, held: _Held | None) -> list[Action]:
+    def _accept(self, now: float, b: Board, work: Work, outputs: bytes, held: Held | None) -> list[Action]:
         self.counts["answers"] += 1
         if work.outputs is not None:
             self.counts["duplicates"] += 1
@@ -541,21 +357,11 @@ class Dispatcher:
         m = self._models[work.model]
         m.answers += 1
         chosen = b.answered <= self.settings.first_audits or self._random.random() < self.settings.audit
-        if chosen or (self.settings.audit and not self._within_share(b, m, work.model)):
+        if chosen or (self.settings.audit and not b.shares.setdefault(work.model, Share()).allows(m)):
             actions += self._audit(work)
         return actions
 
-    def _within_share(self, b: _Board, m: _Model, model: int) -> bool:
-        """True: the board may give one more answer unaudited, and it counts."""
-        share = b.shares.setdefault(model, _Share())
-        share.left = min(_SAVED, share.left + (m.answers - share.seen) / max(1, m.owners))
-        share.seen = m.answers
-        if share.left < 1:
-            return False
-        share.left -= 1
-        return True
-
-    def _differs(self, b: _Board, work: _Work, outputs: bytes) -> list[Action]:
+    def _differs(self, b: Board, work: Work, outputs: bytes) -> list[Action]:
         """One of two answers is wrong, or this one has a size that none has."""
         self.counts["differences"] += 1
         work.others[b.name] = outputs
@@ -563,7 +369,7 @@ class Dispatcher:
             self._ask_again(work)
         return self._audit(work)
 
-    def _audit(self, work: _Work) -> list[Action]:
+    def _audit(self, work: Work) -> list[Action]:
         if work.auditing:
             return []
         work.auditing = True
@@ -588,60 +394,14 @@ class Dispatcher:
             asked += 1
             actions.append(Withdrawn(key))
             self._ask_again(work)
-        self._place(b, now)
+        self._pool.place(b, now)
         return [Quarantined(name, asked), *actions]
 
-    def _limit(self, b: _Board, now: float) -> int:
-        """How many requests the board may hold."""
-        if not b.up or b.quarantined or b.alone or now < b.busy_until:
-            return 0
-        return 1 if b.suspect else self.settings.credit
-
-    def _place(self, b: _Board, now: float) -> None:
-        """Put the board where the free ones are, by its load; or nowhere."""
-        state = "quarantined" if b.quarantined else "down" if not b.up else "suspect" if b.suspect else "up"
-        if state != b.state:
-            self.states[b.state] -= bool(b.state)
-            self.states[state] += 1
-            b.state = state
-            self.changes += 1
-        owns = frozenset(b.models & self._models.keys()) if b.up and not b.quarantined else frozenset()
-        if owns != b.owns:
-            for model in owns ^ b.owns:
-                self._models[model].owners += 1 if model in owns else -1
-            b.owns = owns
-        for place in b.places:
-            place.pop(b.name, None)
-        b.places = []
-        load = len(b.held)
-        if load < self._limit(b, now):
-            # A suspect is tried with what nobody else is free for.
-            b.places = [self._models[model].free[-1 if b.suspect else load] for model in owns]
-            for place in b.places:
-                place[b.name] = None
-
-    def _pick(self, m: _Model, work: _Work) -> _Board | None:
-        """The free board with the least to do that has not this very request. One that has killed boards wants an idle one, which a
-        suspect may be, too. One that a board has failed at waits for another board, where there is one."""
-        failed = work.failed if work.failed and self._others(work) else ()
-        dangerous = work.deaths >= self.settings.deaths - 1
-        for free in m.free:
-            for name in free:
-                b = self._boards[name]
-                if not (name in failed or (dangerous and b.held) or any(h.work is work for h in b.held.values())):
-                    return b
-        return None
-
-    def _others(self, work: _Work) -> bool:
-        """True: a board has the model that has not failed at this request."""
-        among = (b for b in self._boards.values() if work.model in b.owns and not b.suspect)
-        return any(b.name not in work.failed for b in among)
-
-    def _send(self, now: float, b: _Board, work: _Work) -> Send:
+    def _send(self, now: float, b: Board, work: Work) -> Send:
         work.attempts = (work.attempts + 1) & 0xFFFF
         if work.crashes < 0:
             work.crashes = self._crashes
-        held = _Held(work, work.attempts, now, self._lease_seconds(work))
+        held = Held(work, work.attempts, now, self._lease_seconds(work))
         m = self._models[work.model]
         m.once.pop(work.key, None)
         if not work.asked:
@@ -654,46 +414,32 @@ class Dispatcher:
         b.held[work.key, work.attempts] = held
         b.alone = work.deaths >= self.settings.deaths - 1 > 0
         self._lease(b, held, now)
-        self._place(b, now)
+        self._pool.place(b, now)
         self.counts["sent"] += 1
         return Send(b.name, Request(work.key, work.model, work.attempts, work.inputs, work.deadline))
 
-    def _lease_seconds(self, work: _Work) -> float:
+    def _lease_seconds(self, work: Work) -> float:
         s = self.settings
         p99 = self._models[work.model].latencies.p99
         return max(s.least_lease, s.lease_of_expected * work.expected, s.lease_of_p99 * p99)
 
-    def _lease(self, b: _Board, held: _Held, now: float) -> None:
+    def _lease(self, b: Board, held: Held, now: float) -> None:
         self._number += 1
         heapq.heappush(self._leases, (now + held.lease, self._number, b.name, held.work.key, held.attempt))
-
-    def _hedge_due(self, m: _Model) -> float | None:
-        """When the oldest of the last requests is asked of a second board: as soon as nothing else is left to ask."""
-        if m.waiting or not m.once or len(m.once) > 2 * self._up or not any(m.free):
-            return None
-        oldest = next(iter(m.once.values()))
-        if self._pick(m, oldest) is None:
-            return None
-        return oldest.sent + self.settings.hedge_of_p99 * m.latencies.p99 if m.latencies.p99 else None
-
-    def _by_need(self) -> list[int]:
-        """Models in the order in which a board that has several is to be asked: as requests of one are."""
-        heads = sorted((m.queue[0][0], crc) for crc, m in self._models.items() if m.queue)
-        return [crc for _, crc in heads] + [crc for crc, m in self._models.items() if not m.queue]
 
     def _pump(self, now: float, models: Collection[int] | None = None) -> list[Action]:
         """Send what can be sent."""
         actions: list[Action] = []
-        for crc in self._by_need() if models is None else models:
+        for crc in self._pool.by_need() if models is None else models:
             m = self._models[crc]
-            kept: list[tuple[tuple[int, int, int], _Work]] = []
+            kept: list[tuple[tuple[int, int, int], Work]] = []
             while m.waiting and any(m.free):
                 order, work = heapq.heappop(m.queue)
                 if work.outputs is not None or work.given_up:
                     work.queued = False
                     m.waiting -= 1
                     continue
-                b = self._pick(m, work)
+                b = self._pool.pick(m, work)
                 if b is None:
                     kept.append((order, work))
                     m.waiting -= 1  # for this loop only
@@ -704,9 +450,9 @@ class Dispatcher:
             for item in kept:
                 heapq.heappush(m.queue, item)
                 m.waiting += 1
-            while (due := self._hedge_due(m)) is not None and due <= now:
+            while (due := self._pool.hedge_due(m)) is not None and due <= now:
                 work = next(iter(m.once.values()))
-                b = self._pick(m, work)
+                b = self._pool.pick(m, work)
                 assert b is not None
                 self.counts["hedged"] += 1
                 actions.append(self._send(now, b, work))

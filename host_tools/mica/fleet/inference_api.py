@@ -103,21 +103,9 @@ def metadata(name: str, model: ModelFile) -> dict[str, Any]:
 
 def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call:
     """`length`: the header LENGTH, where there is one. Raises ApiError."""
-    end = len(body)
-    if length is not None:
-        if not length.isascii() or not length.isdigit() or len(length) > 12 or int(length) > len(body):
-            raise _wrong(f"{LENGTH} is {length[:20]!r}, of a body of {len(body)} bytes")
-        end = int(length)
-    try:
-        request, arrays = request_json.read(body, end)
-    except request_json.TooMuch as e:
-        raise _wrong(str(e)) from None
-    except (ValueError, RecursionError):
-        raise _wrong("the body is no JSON") from None
-    if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
-        raise _wrong('the body has no list "inputs"')
+    request, arrays, at = _request(body, length)
     given: dict[str, np.ndarray] = {}
-    at, raw = end, True
+    raw = True
     by_name = {model.tensors[t].name: model.tensors[t] for t in model.inputs}
     most = most_samples(model)
     for entry in request["inputs"]:
@@ -130,19 +118,19 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
                 f"input {name[:64]!r} is {'there twice' if name in given else 'none of ' + ', '.join(by_name)}"
             )
         n = _samples(entry.get("shape"), tensor, most)
-        datatype = entry.get("datatype")
-        own = _DATATYPES[tensor.dtype]
+        datatype, own = entry.get("datatype"), _DATATYPES[tensor.dtype]
         if datatype not in ("FP32", own):
             raise _wrong(f"input {name!r}: datatype {str(datatype)[:20]!r}; expected FP32 or {own}")
         dtype = np.dtype("<f4" if datatype == "FP32" else DTYPE_NUMPY[tensor.dtype])
+        count = n * math.prod(tensor.dims)
         size = _parameter(entry, "binary_data_size")
         if size is not None:
-            if type(size) is not int or size != n * math.prod(tensor.dims) * dtype.itemsize or at + size > len(body):
+            if type(size) is not int or size != count * dtype.itemsize or at + size > len(body):
                 raise _wrong(f"input {name!r}: binary_data_size is {str(size)[:20]}, which is not that of its shape")
-            values = np.frombuffer(body, dtype, size // dtype.itemsize, at)
+            values = np.frombuffer(body, dtype, count, at)
             at += size
         else:
-            values = _numbers(arrays.get(str(entry.get("data"))), name, n * math.prod(tensor.dims), dtype)
+            values = _numbers(arrays.get(str(entry.get("data"))), name, count, dtype)
         if not np.isfinite(values).all():
             raise _wrong(f"input {name!r}: a number is not finite")
         values = values.reshape(n, *tensor.dims)
@@ -160,6 +148,26 @@ def parse(model: ModelFile, body: bytes | bytearray, length: str | None) -> Call
     samples = [joined([given[name][i] for name in by_name]) for i in range(counts.pop())]
     raw = raw and any(t.dtype != "float32" for t in by_name.values())
     return _with_outputs(model, request, samples, raw, takes_batches(model))
+
+
+def _request(
+    body: bytes | bytearray, length: str | None
+) -> tuple[dict[str, Any], Mapping[str, request_json.Numbers], int]:
+    """The request, the numbers of its inputs by their places in it, and where its JSON ends."""
+    end = len(body)
+    if length is not None:
+        if not length.isascii() or not length.isdigit() or len(length) > 12 or int(length) > len(body):
+            raise _wrong(f"{LENGTH} is {length[:20]!r}, of a body of {len(body)} bytes")
+        end = int(length)
+    try:
+        request, arrays = request_json.read(body, end)
+    except request_json.TooMuch as e:
+        raise _wrong(str(e)) from None
+    except (ValueError, RecursionError):
+        raise _wrong("the body is no JSON") from None
+    if not isinstance(request, dict) or not isinstance(request.get("inputs"), list):
+        raise _wrong('the body has no list "inputs"')
+    return request, arrays, end
 
 
 def _samples(shape: Any, tensor: TensorRecord, most: int) -> int:

@@ -125,27 +125,8 @@ class Fleet:
             raise MicaError(f"no board of {self.site.fleet} is up", todo=f"mica fleet doctor {self.site.path.stem}")
         reason, wave = "", 0
         while True:
-            say_to: list[str] = []
-            for action in actions:
-                match action:
-                    case Tell(board):
-                        if board not in back:
-                            back[board] = self.had(board, wanted[board])
-                            changes = any(wanted[board][name] != crc for name, crc in back[board].items())
-                            if remember and changes:  # a push that goes on keeps its beginning
-                                self.store.before[board] = back[board]
-                        told[board] = self.store.tell(board, wanted[board])
-                        say_to.append(board)
-                    case Restore(board):
-                        free = [name for name in wanted[board] if name not in back[board]]
-                        told[board] = self.store.tell(board, back[board], free)
-                        say_to.append(board)
-                    case Ended(reason):
-                        pass
-            if say_to:
-                self.store.save()  # before it is said: no generation is given twice
-            for board in say_to:
-                self._say(board)
+            self._carry_out([a for a in actions if not isinstance(a, Ended)], wanted, told, back, remember)
+            reason = next((a.reason for a in actions if isinstance(a, Ended)), reason)
             if rollout.wave != wave:
                 wave = rollout.wave
                 say(f"wave {wave} of {rollout.waves}")
@@ -158,17 +139,47 @@ class Fleet:
                 if reason:
                     self._wait_for({board: told[board] for board in back}, say)
                 return Outcome(reason, rollout.states(), time.monotonic() - begun)
-            due = rollout.next_due()
-            now = time.monotonic()
-            event = self._next(min(1.0, max(0.0, due - now)) if due is not None else 1.0)
-            now = time.monotonic()
-            actions = rollout.tick(now)
-            if event is not None:
-                board, what = event
-                if isinstance(what, State):
-                    actions += rollout.up(now, board, what.up)
-                elif what.generation == told.get(board) or (what.verdict == "refused" and board in told):
-                    actions += rollout.verdict(now, board, what.verdict, what.reason)
+            actions = self._next_actions(rollout, told)
+
+    def _carry_out(
+        self,
+        actions: Sequence[Tell | Restore],
+        wanted: Mapping[str, Names],
+        told: dict[str, int],
+        back: dict[str, Names],
+        remember: bool,
+    ) -> None:
+        """Tell boards. told: the generation that each was told last; back: what each had before the first. Both are added to."""
+        for action in actions:
+            board = action.board
+            if isinstance(action, Restore):
+                free = [name for name in wanted[board] if name not in back[board]]
+                told[board] = self.store.tell(board, back[board], free)
+                continue
+            if board not in back:
+                back[board] = self.had(board, wanted[board])
+                changes = any(wanted[board][name] != crc for name, crc in back[board].items())
+                if remember and changes:  # a push that goes on keeps its beginning
+                    self.store.before[board] = back[board]
+            told[board] = self.store.tell(board, wanted[board])
+        if actions:
+            self.store.save()  # before it is said: no generation is given twice
+        for action in actions:
+            self._say(action.board)
+
+    def _next_actions(self, rollout: Rollout, told: Mapping[str, int]) -> list[Action]:
+        """Wait for the next event, or for what is due."""
+        due = rollout.next_due()
+        event = self._next(min(1.0, max(0.0, due - time.monotonic())) if due is not None else 1.0)
+        now = time.monotonic()
+        actions = rollout.tick(now)
+        if event is not None:
+            board, what = event
+            if isinstance(what, State):
+                actions += rollout.up(now, board, what.up)
+            elif what.generation == told.get(board) or (what.verdict == "refused" and board in told):
+                actions += rollout.verdict(now, board, what.verdict, what.reason)
+        return actions
 
     def _wait_for(self, told: dict[str, int], say: Say) -> None:
         """Boards that went back: for those that are there, not for ever."""

@@ -16,6 +16,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from mica.importer.state import ImportState
+
 MOST_RUNS = 1024
 MOST_NODES = 10_000  # of all runs together
 
@@ -23,29 +25,25 @@ Fresh = Callable[[str], str]
 
 
 @dataclass(frozen=True)
-class Place:
-    """The graph in the making: what is known of a value, and how a node of the file gets there.
-
-    add: returns whether all is well so far; a run behind one that is not would say the same again.
-    """
-
-    opset: int
-    fresh: Fresh
-    constant: Callable[[str], np.ndarray | None]
-    shape: Callable[[str], tuple[int, ...]]
-    add_constant: Callable[[str, np.ndarray], None]
+class _Place:
+    state: ImportState
     add: Callable[[onnx.NodeProto], bool]
 
 
-def unroll(proto: onnx.NodeProto, place: Place) -> None:
-    """Writes a Loop or a Scan out. Raises ValueError with the reason where its runs are not known, or too many."""
+def unroll(proto: onnx.NodeProto, state: ImportState, add: Callable[[onnx.NodeProto], bool]) -> None:
+    """Writes a Loop or a Scan out. Raises ValueError with the reason where its runs are not known, or too many.
+
+    add: puts a node of the file into the graph, and returns whether all is well so far; a run behind one that is not would say
+    the same again.
+    """
+    place = _Place(state, add)
     if proto.op_type == "Scan":
         _scan(proto, place)
     else:
         _loop(proto, place)
 
 
-def _loop(proto: onnx.NodeProto, place: Place) -> None:
+def _loop(proto: onnx.NodeProto, place: _Place) -> None:
     trips, condition, *state = (*proto.input, "", "")[: max(2, len(proto.input))]
     most = _known(place, trips, "its number of runs is") if trips else None
     go_on = not condition or bool(_known(place, condition, "its condition is").any())
@@ -53,9 +51,12 @@ def _loop(proto: onnx.NodeProto, place: Place) -> None:
     rows: list[list[str]] = [[] for _ in of.output[1 + len(state) :]]
     while go_on and (most is None or k < int(most.reshape(-1)[0])):
         check_runs(k + 1 if most is None else int(most.reshape(-1)[0]), of, most is not None)
-        counter, going = place.fresh(f"{proto.output[0]}.run{k}"), place.fresh(f"{proto.output[0]}.going{k}")
-        place.add_constant(counter, np.array(k, np.int64))
-        place.add_constant(going, np.array(True))
+        counter, going = (
+            place.state.fresh(f"{proto.output[0]}.run{k}"),
+            place.state.fresh(f"{proto.output[0]}.going{k}"),
+        )
+        place.state.add_constant(counter, np.array(k, np.int64))
+        place.state.add_constant(going, np.array(True))
         ends = _run(of, [counter, going, *state], k, place)
         if ends is None:
             return
@@ -67,22 +68,24 @@ def _loop(proto: onnx.NodeProto, place: Place) -> None:
     _finish(proto, place, state, [(made, 0) for made in rows])
 
 
-def _scan(proto: onnx.NodeProto, place: Place) -> None:
-    if place.opset < 9:
+def _scan(proto: onnx.NodeProto, place: _Place) -> None:
+    if place.state.opset < 9:
         raise ValueError("a Scan of opset 8; export the model with a newer opset")
     n = next(a.i for a in proto.attribute if a.name == "num_scan_inputs")
     state, scanned = list(proto.input[:-n]), list(proto.input[-n:])
     of = body(proto)
     n_rows = len(of.output) - len(state)
-    axes = [a % len(place.shape(x)) for a, x in zip(attribute(proto, "scan_input_axes", 0, n), scanned, strict=True)]
+    axes = [
+        a % len(place.state.shape(x)) for a, x in zip(attribute(proto, "scan_input_axes", 0, n), scanned, strict=True)
+    ]
     backwards = attribute(proto, "scan_input_directions", 0, n)
-    runs = place.shape(scanned[0])[axes[0]]
+    runs = place.state.shape(scanned[0])[axes[0]]
     check_runs(runs, of)
     rows: list[list[str]] = [[] for _ in range(n_rows)]
     for k in range(runs):
         given = list(state)
         for x, axis, back in zip(scanned, axes, backwards, strict=True):
-            nodes, one = row(x, runs - 1 - k if back else k, axis, proto.name, place.fresh)
+            nodes, one = row(x, runs - 1 - k if back else k, axis, proto.name, place.state.fresh)
             for node in nodes:
                 place.add(node)
             given.append(one)
@@ -98,24 +101,24 @@ def _scan(proto: onnx.NodeProto, place: Place) -> None:
     _finish(proto, place, state, list(zip(rows, attribute(proto, "scan_output_axes", 0, n_rows), strict=True)))
 
 
-def _known(place: Place, name: str, what: str) -> np.ndarray:
-    value = place.constant(name)
+def _known(place: _Place, name: str, what: str) -> np.ndarray:
+    value = place.state.constant(name)
     if value is None:
         raise ValueError(f"control flow: {what} computed from data; a loop of a fixed number of runs is unrolled")
     return value
 
 
-def _run(of: onnx.GraphProto, given: Sequence[str], k: int, place: Place) -> list[str] | None:
+def _run(of: onnx.GraphProto, given: Sequence[str], k: int, place: _Place) -> list[str] | None:
     """Adds run k; what its outputs are called, or None where a node of it is a problem."""
-    nodes, constants, ends = one_run(of, given, k, place.fresh)
+    nodes, constants, ends = one_run(of, given, k, place.state.fresh)
     for c in constants:
-        place.add_constant(c.name, numpy_helper.to_array(c))
+        place.state.add_constant(c.name, numpy_helper.to_array(c))
     added = [place.add(node) for node in nodes]  # all of them, so that all problems are said
     return ends if all(added) else None
 
 
 def _finish(
-    proto: onnx.NodeProto, place: Place, state: Sequence[str], rows: Sequence[tuple[Sequence[str], int]]
+    proto: onnx.NodeProto, place: _Place, state: Sequence[str], rows: Sequence[tuple[Sequence[str], int]]
 ) -> None:
     """The node's outputs, those that somebody may read."""
     for last, out in zip(state, proto.output, strict=False):
@@ -126,7 +129,7 @@ def _finish(
             continue
         if not made:
             raise ValueError("a loop of no runs, whose rows are an output")
-        for node in stacked(made, axis, out, proto.name, place.opset, place.fresh):
+        for node in stacked(made, axis, out, proto.name, place.state.opset, place.state.fresh):
             place.add(node)
 
 

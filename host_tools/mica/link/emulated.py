@@ -1,7 +1,7 @@
 """Boards that are emulated: by QEMU, or by the virtual Pico. An emulator, and the link to its port."""
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from mica.boards import BoardSpec
@@ -20,7 +20,6 @@ def start_emulator(
     image: Path,
     *,
     icount: bool = False,
-    load: Sequence[tuple[Path, int]] = (),
     rom: bytes | None = None,
     tcp: int | None = None,
     keep_flash: bool = True,
@@ -29,12 +28,10 @@ def start_emulator(
 ) -> Emulator:
     """Start the emulator that the board's port wants; the arguments are those of Emulator and VirtualPico."""
     if board.port == "rp2":
-        return VirtualPico(
-            board, image, load=load, rom=rom, tcp=tcp, keep_flash=keep_flash, sensors=sensors, progress=progress
-        )
+        return VirtualPico(board, image, rom=rom, tcp=tcp, keep_flash=keep_flash, sensors=sensors, progress=progress)
     if sensors is not None and sensors.wired:
         raise MicaError(f"{board.name} has no sensors", todo="the virtual Pico has: RPI_PICO@emu")
-    return Emulator(board, image, icount=icount, load=load, rom=rom, tcp=tcp)
+    return Emulator(board, image, icount=icount, rom=rom, tcp=tcp)
 
 
 class EmulatedBoard(SerialBoard):
@@ -50,14 +47,13 @@ class EmulatedBoard(SerialBoard):
         image: Path,
         *,
         icount: bool = False,
-        load: Sequence[tuple[Path, int]] = (),
         rom_files: Mapping[str, bytes] | None = None,
         sensors: Sensors | None = None,
         progress: Progress = quiet,
     ) -> None:
         rom = romfs.build(rom_files) if rom_files else None
         self.emulator = start_emulator(
-            board, image, icount=icount, load=load, rom=rom, keep_flash=rom is None, sensors=sensors, progress=progress
+            board, image, icount=icount, rom=rom, keep_flash=rom is None, sensors=sensors, progress=progress
         )
         self.rom_files = frozenset(rom_files or ())
         try:

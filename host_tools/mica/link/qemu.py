@@ -8,7 +8,6 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -32,14 +31,12 @@ class Emulator:
         image: Path,
         *,
         icount: bool = False,
-        load: Sequence[tuple[Path, int]] = (),
         rom: bytes | None = None,
         tcp: int | None = None,
     ) -> None:
         """Start the board with an ELF image.
 
-        With `icount` every instruction takes one nanosecond of the board's time, whatever the host does. `load` puts
-        files into the board's memory at the given addresses; `rom` is an image for its ROMFS.
+        With `icount` every instruction takes one nanosecond of the board's time, whatever the host does. `rom` is an image for its ROMFS.
         With `tcp` its port is on TCP, at this number or, for 0, at a free one; else it is a pseudo-terminal.
         """
         facts = board.emulator
@@ -50,11 +47,8 @@ class Emulator:
         command += ["-kernel", str(image), *facts.args]
         if icount:
             command += ["-icount", "shift=0"]
-        for path in (image, *(path for path, _ in load)):
-            if not path.is_file():
-                raise MicaError(f"{path} is not there", todo=f"expected a file to run on {board.name}")
-        for path, address in load:
-            command += ["-device", f"loader,file={str(path).replace(',', ',,')},addr={address:#x},force-raw=on"]
+        if not image.is_file():
+            raise MicaError(f"{image} is not there", todo=f"expected a file to run on {board.name}")
         self.name = board.name
         self._kept: int | None = None
         with contextlib.ExitStack() as stack:

@@ -173,7 +173,6 @@ class VirtualPico(Emulator):
         board: BoardSpec,
         image: Path | None,
         *,
-        load: Sequence[tuple[Path, int]] = (),
         rom: bytes | None = None,
         tcp: int | None = None,
         flash: Path | None = None,
@@ -183,18 +182,16 @@ class VirtualPico(Emulator):
     ) -> None:
         """Start the board with a UF2 image; with None, as its flash is.
 
-        `load` puts files at addresses of its flash; `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or
-        at a free one for 0 and None. `flash` is the file that keeps its flash; without `keep_flash` nothing does.
-        `sensors` are wired to it; what they say is in `notes`.
+        `rom` is an image for its ROMFS. Its port is on TCP, at number `tcp`, or at a free one for 0 and None. `flash` is the
+        file that keeps its flash; without `keep_flash` nothing does. `sensors` are wired to it; what they say is in `notes`.
         """
         self.name = board.target
         self._kept = None
         self._last_words = ""
         self._text = b""
         self._notes: list[str] = []
-        for path in (image, *(path for path, _ in load)):
-            if path is not None and not path.is_file():
-                raise MicaError(f"{path} is not there", todo=f"expected a file to run on {self.name}")
+        if image is not None and not image.is_file():
+            raise MicaError(f"{image} is not there", todo=f"expected a file to run on {self.name}")
         folder = install(progress)
         # Once Node.js has it open, a file that is not kept needs no name.
         with contextlib.ExitStack() as stack:
@@ -203,13 +200,12 @@ class VirtualPico(Emulator):
             self._flash = _open_flash(flash or default_flash(self.name), board.name)
             # The emulator has read what the sensors give when it says its port.
             wires = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mica-")))
-            self._start(board, image, load, rom, tcp or 0, folder, (sensors or Sensors()).description(wires))
+            self._start(board, image, rom, tcp or 0, folder, (sensors or Sensors()).description(wires))
 
     def _start(
         self,
         board: BoardSpec,
         image: Path | None,
-        load: Sequence[tuple[Path, int]],
         rom: bytes | None,
         tcp: int,
         folder: Path,
@@ -219,8 +215,6 @@ class VirtualPico(Emulator):
             if image is not None:
                 for block in uf2.parse(image.read_bytes(), str(image)):
                     _write_flash(self._flash, block.address, block.data, str(image))
-            for path, address in load:
-                _write_flash(self._flash, address, path.read_bytes(), str(path))
             if rom is not None:
                 _write_flash(self._flash, rom_window(board, len(rom)), rom, "the ROMFS image")
             self._flash.flush()

@@ -12,6 +12,7 @@ feature of 0.001 beside one of 1000 keeps all its bits (`features.py`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -77,51 +78,69 @@ def _through(g: Graph, node: Node, views: dict[str, View]) -> View | None:
     """What a node makes of a view, where that is a view."""
     if len(node.outputs) != 1 or not node.inputs:
         return None
-    shape = g.value(node.outputs[0]).shape
     if node.op == "Concat":
-        parts = [views.get(i) for i in node.inputs]
-        first = parts[0]
-        if first is None or node.attrs.get("axis") not in (-1, len(shape) - 1):
-            return None
-        known = [p for p in parts if p is not None and p.x == first.x and (p.value is None) == (first.value is None)]
-        if len(known) < len(parts):
-            return None
-        whole = {k: np.concatenate([getattr(p, k) for p in known]) for k in ("place", "factor", "shift")}
-        value = None if first.value is None else np.concatenate([p.value for p in known if p.value is not None])
-        return View(first.x, whole["place"], whole["factor"], whole["shift"], value, True)
+        return _concat(g, node, [views.get(i) for i in node.inputs])
     at = next((k for k, i in enumerate(node.inputs) if i in views), None)
-    if at is None or (at and node.op not in ("Add", "Mul")):
+    if at is None or node.op not in _RULES or (at and node.op not in ("Add", "Mul")):
         return None
     view = views[node.inputs[at]]
-    n = len(view.place)
-    if node.op == "Imputer" and not view.moved:
-        return replace(view, value=np.broadcast_to(np.asarray(node.attrs["values"], np.float64).reshape(-1), (n,)))
-    if node.op == "Identity":
-        return view
-    if view.whole:
+    return _RULES[node.op](g, node, view) if not view.whole or node.op in ("Identity", "Imputer") else None
+
+
+def _concat(g: Graph, node: Node, parts: Sequence[View | None]) -> View | None:
+    first = parts[0]
+    if first is None or node.attrs.get("axis") not in (-1, len(g.value(node.outputs[0]).shape) - 1):
         return None
-    if node.op == "Cast" and node.attrs.get("to") in _INTEGERS and not view.moved:
+    known = [p for p in parts if p is not None and p.x == first.x and (p.value is None) == (first.value is None)]
+    if len(known) < len(parts):
+        return None
+    whole = {k: np.concatenate([getattr(p, k) for p in known]) for k in ("place", "factor", "shift")}
+    value = None if first.value is None else np.concatenate([p.value for p in known if p.value is not None])
+    return View(first.x, whole["place"], whole["factor"], whole["shift"], value, True)
+
+
+def _imputer(g: Graph, node: Node, view: View) -> View | None:
+    values = np.asarray(node.attrs["values"], np.float64).reshape(-1)
+    return None if view.moved else replace(view, value=np.broadcast_to(values, view.place.shape))
+
+
+def _cast(g: Graph, node: Node, view: View) -> View | None:
+    if node.attrs.get("to") in _INTEGERS and not view.moved:
         return replace(view, whole=True)
-    if node.op == "Cast" and node.attrs.get("to") == TensorProto.FLOAT:
-        return view
-    if node.op == "Gather":
-        places = g.data(node.inputs[1])
-        if places is None or places.ndim != 1 or node.attrs.get("axis", 0) not in (-1, len(shape) - 1):
-            return None
-        value = None if view.value is None else view.value[places]
-        return View(view.x, view.place[places], view.factor[places], view.shift[places], value, True)
-    if node.op in ("Add", "Sub", "Mul", "Div") and len(node.inputs) == 2:
-        c = g.data(node.inputs[1 - at])
-        if c is None or c.size not in (1, n) or (c.ndim and c.shape[-1] != c.size) or len(shape) > 2:
-            return None
-        a = np.broadcast_to(c.reshape(-1).astype(np.float64), (n,))
-        if node.op in ("Add", "Sub"):
-            return replace(view, shift=view.shift + (a if node.op == "Add" else -a))
-        if not np.isfinite(a).all() or (node.op == "Div" and (a == 0).any()):
-            return None
-        a = a if node.op == "Mul" else 1 / a
-        return replace(view, factor=view.factor * a, shift=view.shift * a)
-    return None
+    return view if node.attrs.get("to") == TensorProto.FLOAT else None
+
+
+def _gather(g: Graph, node: Node, view: View) -> View | None:
+    places = g.data(node.inputs[1])
+    last = len(g.value(node.outputs[0]).shape) - 1
+    if places is None or places.ndim != 1 or node.attrs.get("axis", 0) not in (-1, last):
+        return None
+    value = None if view.value is None else view.value[places]
+    return View(view.x, view.place[places], view.factor[places], view.shift[places], value, True)
+
+
+def _arithmetic(g: Graph, node: Node, view: View) -> View | None:
+    """With one constant, for all features or for each."""
+    n, rank = len(view.place), len(g.value(node.outputs[0]).shape)
+    c = next((data for i in node.inputs if (data := g.data(i)) is not None), None)
+    if len(node.inputs) != 2 or c is None or c.size not in (1, n) or (c.ndim and c.shape[-1] != c.size) or rank > 2:
+        return None
+    a = np.broadcast_to(c.reshape(-1).astype(np.float64), (n,))
+    if node.op in ("Add", "Sub"):
+        return replace(view, shift=view.shift + (a if node.op == "Add" else -a))
+    if not np.isfinite(a).all() or (node.op == "Div" and (a == 0).any()):
+        return None
+    a = a if node.op == "Mul" else 1 / a
+    return replace(view, factor=view.factor * a, shift=view.shift * a)
+
+
+_RULES: dict[str, Callable[[Graph, Node, View], View | None]] = {
+    **dict.fromkeys(("Add", "Sub", "Mul", "Div"), _arithmetic),
+    "Cast": _cast,
+    "Gather": _gather,
+    "Identity": lambda g, node, view: view,
+    "Imputer": _imputer,
+}
 
 
 def _read(g: Graph, node: Node, name: str, view: View) -> None:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 from mica.boards import BoardSpec
 from mica.errors import MicaError, Unsupported
@@ -95,31 +96,33 @@ class _Job:
         return self.uf2 or self.elf
 
 
+class Settings(TypedDict, total=False):
+    """Of a firmware. Each choice has a folder of its own."""
+
+    arena: int | None  # bytes for activations, in the place of the board's
+    manifests: Sequence[Path]  # of MicroPython, to freeze as well
+    kernels: Collection[str] | None  # the only ones that go in, by their names in `mica.kernels`; None: all
+    fallback: bool  # False: no kernels in MicroPython, so a model that needs one that was left out is refused
+    usermod: bool  # False: no mica in it at all, as in a firmware from elsewhere
+
+
 def build(
     board: BoardSpec,
     *,
-    arena: int | None = None,
-    manifests: Sequence[Path] = (),
-    kernels: Collection[str] | None = None,
-    fallback: bool = True,
-    usermod: bool = True,
     micropython: MicroPython | None = None,
     jobs: int | None = None,
     progress: Progress = quiet,
+    **settings: Unpack[Settings],
 ) -> BuildResult:
-    """Build the firmware for `board`, or find that it is up to date.
+    """Build the firmware for `board`, or find that it is up to date. `micropython` is choose()'s by default.
 
-    `arena` replaces the board's number of bytes for activations; `manifests` are MicroPython manifests to freeze
-    as well. `kernels` are the only ones that go in, by their names in `mica.kernels`; None is all. Without `fallback`
-    the firmware has no kernels in MicroPython, and refuses a model that needs one that was left out. Each choice has a
-    folder of its own. Without `usermod` there is no mica in it at all, as in a firmware from elsewhere. `micropython` is
-    choose()'s by default. Raises MicaError with the compiler's telling lines when the build fails.
+    Raises MicaError with the compiler's telling lines when the build fails.
     """
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
     mp = micropython or choose()
     mp.check(board.port, board.submodules)
-    job = _make_job(board, arena, manifests, kernels, fallback, usermod, mp)
+    job = _make_job(board, mp, **settings)
     with locked(f"build/{job.folder.name}", progress):
         rules, contents = _fingerprints(job)
         stamp = _read_stamp(job)
@@ -179,12 +182,12 @@ def _fetch(board: BoardSpec, mp: MicroPython, jobs: int, progress: Progress) -> 
 
 def _make_job(
     board: BoardSpec,
-    arena: int | None,
-    manifests: Sequence[Path],
-    kernels: Collection[str] | None,
-    fallback: bool,
-    usermod: bool,
     mp: MicroPython,
+    arena: int | None = None,
+    manifests: Sequence[Path] = (),
+    kernels: Collection[str] | None = None,
+    fallback: bool = True,
+    usermod: bool = True,
 ) -> _Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena

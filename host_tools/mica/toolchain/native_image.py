@@ -14,7 +14,7 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -97,33 +97,16 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     texts = _section(elf, ".texts", Section).data()
     bss_bytes = _section(elf, ".bss", Section)["sh_size"]
     table = _section(elf, ".symtab", SymbolTableSection)
-    numbers = {s.name: i for i, s in enumerate(elf.iter_sections())}
     for s in elf.iter_sections():
         if s["sh_flags"] & _ALLOC and s["sh_size"] and s.name not in (".block", ".texts", ".bss"):
             raise ValueError(f"section {s.name}: no variable may begin with a value")
-    external: dict[int, str] = {}
-    used: dict[int, bytes] = {}  # where a text that something points to begins
-    places: list[int] = []
-    for r in _section(elf, ".rel.block", RelocationSection).iter_relocations():
-        symbol = table.get_symbol(r["r_info_sym"])
-        if symbol["st_shndx"] == "SHN_UNDEF" and not (
-            r["r_info_type"] == _ABS32 and symbol.name.startswith("mp_type_")
-        ):
-            raise ValueError(f"undefined symbol: {symbol.name}")
-        if r["r_info_type"] in _IN_BLOCK:
-            if symbol["st_shndx"] != numbers[".block"]:
-                raise ValueError(f"{symbol.name} is outside of the code")
-            continue
-        if r["r_info_type"] != _ABS32:
-            raise ValueError(f"relocation {r['r_info_type']} of {symbol.name}")
-        at = r["r_offset"] - BLOCK
-        places.append(at)
-        if symbol["st_shndx"] == "SHN_UNDEF":
-            external[at] = symbol.name
-            continue
-        value = int.from_bytes(block[at : at + 4], "little")
-        if TEXTS <= value < TEXTS + len(texts):
-            used[value] = texts[value - TEXTS : texts.index(0, value - TEXTS)]
+    places = _places(elf, table)
+    values = {at: int.from_bytes(block[at : at + 4], "little") for at in places}
+    used = {  # where a text that something points to begins
+        v: texts[v - TEXTS : texts.index(0, v - TEXTS)]
+        for at, v in values.items()
+        if not places[at] and TEXTS <= v < TEXTS + len(texts)
+    }
     packed, pairs = pack({text for text in used.values() if text in messages})
     at_pairs = next(s for s in table.iter_symbols() if s.name == "mica_text_pairs")["st_value"] - BLOCK
     for i, pair in enumerate(pairs):
@@ -134,10 +117,9 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
 
     lines = ['.section .data.rel.ro.image, "aw"', ".balign 4", "image:"]
     done = 0
-    for at in sorted(places):
-        value = int.from_bytes(block[at : at + 4], "little")
-        if at in external:
-            what = f"{external[at]} + {value}"
+    for at, value in sorted(values.items()):
+        if places[at]:
+            what = f"{places[at]} + {value}"
         elif value in used:
             what = f"image + {begin + lies[packed.get(used[value], used[value])]}"
         elif value < TEXTS:
@@ -153,15 +135,37 @@ def lay_out(elf: ELFFile, messages: Collection[bytes]) -> tuple[bytes, str]:
     if done < len(block):
         lines.append(f'.incbin "image.bin", {done}, {len(block) - done}')
     lines += ['.section .bss.variables, "aw", %nobits', ".balign 4", "variables:", f".space {bss_bytes}"]
+    return bytes(block), "\n".join([*lines, *_exported(table)]) + "\n"
+
+
+def _places(elf: ELFFile, table: SymbolTableSection) -> dict[int, str]:
+    """Where in the block addresses lie; the external symbol of each, "" where it is one of the module's own."""
+    block = next(i for i, s in enumerate(elf.iter_sections()) if s.name == ".block")
+    places: dict[int, str] = {}
+    for r in _section(elf, ".rel.block", RelocationSection).iter_relocations():
+        symbol, kind = table.get_symbol(r["r_info_sym"]), r["r_info_type"]
+        external = symbol["st_shndx"] == "SHN_UNDEF"
+        if external and not (kind == _ABS32 and symbol.name.startswith("mp_type_")):
+            raise ValueError(f"undefined symbol: {symbol.name}")
+        if kind == _ABS32:
+            places[r["r_offset"] - BLOCK] = symbol.name if external else ""
+        elif kind not in _IN_BLOCK:
+            raise ValueError(f"relocation {kind} of {symbol.name}")
+        elif symbol["st_shndx"] != block:
+            raise ValueError(f"{symbol.name} is outside of the code")
+    return places
+
+
+def _exported(table: SymbolTableSection) -> Iterator[str]:
+    """Assembly that says where the functions and variables lie that MicroPython's linker is to find."""
     for symbol in table.iter_symbols():
         if symbol.name.startswith("mp_native_at_"):
             where = symbol["st_value"]
-            lines += [f".global {symbol.name}"]
+            yield f".global {symbol.name}"
             if where >= VARIABLES:
-                lines += [f".set {symbol.name}, variables + {where - VARIABLES}"]
+                yield f".set {symbol.name}, variables + {where - VARIABLES}"
             else:
-                lines += [f".thumb_set {symbol.name}, image + {where & ~1}", f".type {symbol.name}, %function"]
-    return bytes(block), "\n".join(lines) + "\n"
+                yield from (f".thumb_set {symbol.name}, image + {where & ~1}", f".type {symbol.name}, %function")
 
 
 def joined(texts: Collection[bytes]) -> tuple[Mapping[bytes, int], bytes]:

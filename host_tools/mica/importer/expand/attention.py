@@ -8,25 +8,27 @@ the same for all queries. With length 0 the result is the mean of all values, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-Shape = tuple[int, ...]
-AddConstant = Callable[[str, np.ndarray], None]
-Fresh = Callable[[str], str]
+from mica.importer.state import ImportState
 
 _DEFAULTS: dict[str, Any] = {"is_causal": 0, "softcap": 0.0, "left_window_size": -1, "right_window_size": -1}
 
 
-def by_length(
-    proto: onnx.NodeProto, shapes: Sequence[Shape], fresh: Fresh, add_constant: AddConstant
-) -> list[onnx.NodeProto] | None:
-    """The nodes; None where the node has another form. shapes: of q, k and v. Its length is not constant."""
+def by_length(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto] | None:
+    """The nodes; None where the node has another form, as where its length is constant."""
+    if len(proto.input) < 7 or any(i not in state.graph.values for i in (*proto.input[:3], proto.input[6])):
+        return None
+    length = state.graph.values[proto.input[6]]
+    if length.data is not None or length.size != 1:
+        return None
     attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
+    shapes = [state.shape(i) for i in proto.input[:3]]
     if any(proto.input[3:6]) or any(proto.output[1:]) or any(len(s) != 4 or s[0] != 1 for s in shapes):
         return None
     (_, heads, queries, width), (_, groups, rows, _), (_, _, _, value_width) = shapes
@@ -37,7 +39,7 @@ def by_length(
     nodes: list[onnx.NodeProto] = []
 
     def name(what: str) -> str:
-        return fresh(f"{proto.name or proto.output[0]}.{what}")
+        return state.fresh(f"{proto.name or proto.output[0]}.{what}")
 
     def emit(op: str, inputs: Sequence[str], output: str = "", **attributes: Any) -> str:
         output = output or name(op.lower())
@@ -46,7 +48,7 @@ def by_length(
 
     def constant(what: str, value: np.ndarray) -> str:
         result = name(what)
-        add_constant(result, value)
+        state.add_constant(result, value)
         return result
 
     q, k, v = proto.input[:3]

@@ -43,12 +43,12 @@ def _scaler(n: Any) -> None:
 
 
 def _array_feature_extractor(n: Any) -> None:
-    labels = n.expander.constant(n.i[0])
+    labels = n.state.constant(n.i[0])
     if labels is not None:
         _name_classes(n, labels.reshape(-1).tolist())
         n.emit("Reshape", [n.i[1], n.constant("shape", np.array([1, -1]))], n.proto.output[0])
         return
-    places = n.expander.constant(n.i[1])
+    places = n.state.constant(n.i[1])
     if places is None:
         raise ValueError("it picks by places that are computed")
     n.emit("Gather", [n.i[0], n.constant("places", places.reshape(-1))], n.proto.output[0], axis=-1)
@@ -57,7 +57,7 @@ def _array_feature_extractor(n: Any) -> None:
 def _name_classes(n: Any, labels: Sequence[Any]) -> None:
     """Keeps what classes are called, where that is not 0, 1, 2 ..."""
     if list(labels) != list(range(len(labels))):
-        n.expander.name_classes([_text(v) for v in labels])
+        n.state.graph.labels = n.state.graph.labels or [_text(v) for v in labels]
 
 
 def _text(v: Any) -> str:
@@ -134,7 +134,7 @@ def _linear_classifier(n: Any) -> None:
 
 def _trees_regressor(n: Any) -> None:
     forest = trees.of_node_lists(n.attrs, "target", int(n.attrs.get("n_targets", 1)))
-    _post(n, n.expander.forest(n.proto, forest), trees.post_transform(n.attrs), n.proto.output[0])
+    _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
 def _trees_classifier(n: Any) -> None:
@@ -148,7 +148,7 @@ def _trees_classifier(n: Any) -> None:
         n.attrs["base_values"] = base[-1:].tolist()
         n.attrs.pop("base_values_as_tensor", None)
     forest = trees.of_node_lists(n.attrs, "class", 1 if single else len(labels))
-    scores = n.expander.forest(n.proto, forest)
+    scores = n.forest(forest)
     if single and len(weights) and weights.min() >= 0:  # probabilities already
         scores, kind = _both(n, scores, "1-s"), "NONE"
     elif single:
@@ -159,7 +159,7 @@ def _trees_classifier(n: Any) -> None:
 
 def _tree_ensemble(n: Any) -> None:
     forest = trees.of_tree_ensemble(n.attrs)
-    _post(n, n.expander.forest(n.proto, forest), trees.post_transform(n.attrs), n.proto.output[0])
+    _post(n, n.forest(forest), trees.post_transform(n.attrs), n.proto.output[0])
 
 
 def _kernel(n: Any, vectors: np.ndarray) -> str:
@@ -198,7 +198,7 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
     kind = _text(n.attrs.get("kernel_type", "LINEAR"))
     gamma, zero, degree = (*(float(v) for v in n.attrs.get("kernel_params", ())), 0.0, 0.0, 0.0)[:3]
     whole = kind != "POLY" or (degree == int(degree) and 1 <= degree <= 16)
-    if kind in FUNCTIONS and n.expander.is_input(n.i[0]) and whole and gamma:
+    if kind in FUNCTIONS and n.state.is_input(n.i[0]) and whole and gamma:
         size = vectors.shape[1]
         far = kind == "RBF"
         machine = Machine(
@@ -206,7 +206,7 @@ def _scores(n: Any, vectors: np.ndarray, weights: np.ndarray, bias: np.ndarray) 
             function=FUNCTIONS[kind], slope=-gamma if far else gamma, origin=0.0 if far else zero, degree=int(degree),
             factors=weights.T.astype(np.float64), bias=bias.astype(np.float64),
         )  # fmt: skip
-        out: str = n.expander.machine(n.proto, machine)
+        out: str = n.machine(machine)
         return out
     if kind == "LINEAR":  # one product in the place of two
         normals = np.stack([np.sum(w[:, None] * vectors, axis=0) for w in weights.astype(np.float64)])
@@ -299,7 +299,7 @@ def _coupled(
     flat = n.emit("Reshape", [n.emit("Softmax", [rows], axis=2), n.constant("flat", np.array([1, classes**2]))])
     own = n.emit("Gather", [flat, n.constant("own", np.arange(classes) * (classes + 1))], axis=1)
     n.emit("LpNormalization", [own], n.proto.output[1], axis=1, p=1)
-    n.expander.warn(
+    n.state.graph.warnings.append(
         f"'{n.proto.output[1]}': probabilities of {classes} classes are computed in a closed form, and not by libsvm's iteration: "
         "on data of 3 classes they are within 0.02 of it, of 10 within 0.1; labels are the same"
     )
@@ -308,7 +308,7 @@ def _coupled(
 def _normalizer(n: Any) -> None:
     kind = _text(n.attrs.get("norm", "MAX"))
     if kind == "MAX":
-        most = n.emit("ReduceMax", [n.i[0]], axes=[1], keepdims=1) if n.expander.opset < 18 else _reduce_max(n)
+        most = n.emit("ReduceMax", [n.i[0]], axes=[1], keepdims=1) if n.state.opset < 18 else _reduce_max(n)
         n.emit("Div", [n.i[0], most], n.proto.output[0])
     elif kind in ("L1", "L2"):
         n.emit("LpNormalization", [n.i[0]], n.proto.output[0], axis=1, p=int(kind[1]))
@@ -335,7 +335,7 @@ def _one_hot_encoder(n: Any) -> None:
     categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
     if not categories:
         raise ValueError("categories that are strings; encode them as numbers before the model (OrdinalEncoder)")
-    if (width := (n.expander.shape(n.i[0]) or (1,))[-1]) != 1:
+    if (width := (n.state.shape(n.i[0]) or (1,))[-1]) != 1:
         raise ValueError(f"a row of {width} features; give each an encoder of its own")
     count, c = len(categories), np.array(categories, np.float64)
     every = np.arange(count)
@@ -349,7 +349,7 @@ def _one_hot_encoder(n: Any) -> None:
         column, threshold, yes, no, np.zeros(4 * count, bool), np.cumsum(entry), every, np.ones(count), 4 * every, np.zeros(count)
     )  # fmt: skip
     rows = n.constant("shape", np.array([1, 1, count]))
-    n.emit("Reshape", [n.expander.forest(n.proto, forest), rows], n.proto.output[0])
+    n.emit("Reshape", [n.forest(forest), rows], n.proto.output[0])
 
 
 def _label_encoder(n: Any) -> None:
@@ -369,7 +369,7 @@ def _imputer(n: Any) -> None:
         raise ValueError("it has no values to put in the place of missing ones")
     if not np.isnan(replaced):
         raise ValueError(f"it replaces {replaced:g}; only NaN counts as missing")
-    n.expander.imputer(n.proto, np.asarray(values, np.float64).reshape(-1))
+    n.imputer(np.asarray(values, np.float64).reshape(-1))
 
 
 Form = Callable[[Any], None]

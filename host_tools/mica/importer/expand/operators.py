@@ -19,79 +19,31 @@ import onnx
 from onnx import helper
 
 from mica.importer.expand import ml, transformers
+from mica.importer.state import ImportState
 from mica.ir.forest import Forest
 from mica.ir.vectors import Machine
 
-Constant = Callable[[str], "np.ndarray | None"]
-AddConstant = Callable[[str, np.ndarray], str]
-Fresh = Callable[[str], str]
-# (operator, node of the file, output, numbers in a row of it or 0 for as many as in the input's, attributes) -> output
-AddNode = Callable[[str, onnx.NodeProto, str, int, "dict[str, Any]"], str]
-NameClasses = Callable[["list[str]"], None]
-IsInput = Callable[[str], bool]
-Warn = Callable[[str], None]
-Shape = Callable[[str], "tuple[int, ...]"]
 
-
-class Expander:
-    """Writes nodes instead of one. `fresh` makes names, `constant` and `add_constant` read and make constants. `shape`: of a value, () where it is not known."""
-
-    def __init__(
-        self,
-        opset: int,
-        fresh: Fresh,
-        constant: Constant,
-        add_constant: AddConstant,
-        add_node: AddNode,
-        name_classes: NameClasses,
-        is_input: IsInput,
-        warn: Warn,
-        shape: Shape,
-    ) -> None:
-        self.opset = opset
-        self.fresh = fresh
-        self.constant = constant
-        self.add_constant = add_constant
-        self.add_node = add_node
-        self.name_classes = name_classes
-        self.is_input = is_input
-        self.warn = warn
-        self.shape = shape
-
-    def forest(self, proto: onnx.NodeProto, forest: Forest) -> str:
-        """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
-        out = self.fresh(f"{proto.name or proto.output[0]}.trees")
-        return self.add_node("TreeEnsemble", proto, out, len(forest.bias), {"forest": forest})
-
-    def machine(self, proto: onnx.NodeProto, machine: Machine) -> str:
-        """Adds a machine of support vectors at once, as `forest` does; returns its output."""
-        out = self.fresh(f"{proto.name or proto.output[0]}.machine")
-        return self.add_node("VectorEnsemble", proto, out, machine.results, {"vectors": machine})
-
-    def imputer(self, proto: onnx.NodeProto, values: np.ndarray) -> None:
-        """Adds an operator that puts values into the place of NaNs."""
-        self.add_node("Imputer", proto, proto.output[0], 0, {"values": values})
-
-    def spell(self, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes that `proto` stands for, itself where it is none of these. Raises ValueError with the reason."""
-        if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and proto.domain:
-            plain = onnx.NodeProto()
-            plain.CopyFrom(proto)
-            plain.domain = ""
-            return [plain]
-        write = _forms(proto.domain).get(proto.op_type)
-        if write is None:
-            return [proto]
-        node = _Node(self, proto)
-        write(node)
-        return node.nodes
+def spell(state: ImportState, proto: onnx.NodeProto) -> list[onnx.NodeProto]:
+    """The nodes that `proto` stands for, itself where it is none of these. Raises ValueError with the reason."""
+    if proto.op_type in ("QuantizeLinear", "DequantizeLinear") and proto.domain:
+        plain = onnx.NodeProto()
+        plain.CopyFrom(proto)
+        plain.domain = ""
+        return [plain]
+    write = _forms(proto.domain).get(proto.op_type)
+    if write is None:
+        return [proto]
+    node = _Node(state, proto)
+    write(node)
+    return node.nodes
 
 
 class _Node:
     """One node in the making: `i` its inputs, padded with '' to ten, `attrs` its attributes."""
 
-    def __init__(self, expander: Expander, proto: onnx.NodeProto) -> None:
-        self.expander = expander
+    def __init__(self, state: ImportState, proto: onnx.NodeProto) -> None:
+        self.state = state
         self.proto = proto
         self.i = [*proto.input, *[""] * (10 - len(proto.input))]
         self.attrs: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in proto.attribute}
@@ -99,19 +51,34 @@ class _Node:
 
     def emit(self, op: str, inputs: list[str], output: str = "", **attrs: Any) -> str:
         """Appends a node with the origin's name; returns its output."""
-        output = output or self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{op.lower()}")
+        output = output or self.fresh(op.lower())
         self.nodes.append(helper.make_node(op, inputs, [output], self.proto.name, **attrs))
         return output
 
     def constant(self, what: str, value: np.ndarray) -> str:
         """The name of a new constant."""
-        return self.expander.add_constant(
-            self.expander.fresh(f"{self.proto.name or self.proto.output[0]}.{what}"), value
-        )
+        return self.state.add_exact(self.fresh(what), value)
+
+    def fresh(self, what: str) -> str:
+        return self.state.fresh(f"{self.proto.name or self.proto.output[0]}.{what}")
+
+    def forest(self, forest: Forest) -> str:
+        """Adds an ensemble of trees, which ONNX's own operators cannot say, at once; returns its output."""
+        attrs = {"forest": forest}
+        return self.state.add_rows("TreeEnsemble", self.proto, self.fresh("trees"), len(forest.bias), attrs)
+
+    def machine(self, machine: Machine) -> str:
+        """Adds a machine of support vectors at once, as `forest` does; returns its output."""
+        attrs = {"vectors": machine}
+        return self.state.add_rows("VectorEnsemble", self.proto, self.fresh("machine"), machine.results, attrs)
+
+    def imputer(self, values: np.ndarray) -> None:
+        """Adds an operator that puts values into the place of NaNs."""
+        self.state.add_rows("Imputer", self.proto, self.proto.output[0], 0, {"values": values})
 
     def mean(self, x: str) -> str:
         """Over the last axis, which stays."""
-        if self.expander.opset < 18:
+        if self.state.opset < 18:
             return self.emit("ReduceMean", [x], axes=[-1], keepdims=1)
         return self.emit("ReduceMean", [x, self.constant("axes", np.array([-1]))], keepdims=1)
 
@@ -121,17 +88,17 @@ class _Node:
 
     def shape(self, x: str) -> tuple[int, ...]:
         """Of an input. Raises ValueError where something in front of it is not known."""
-        if not (found := self.expander.shape(x)):
+        if not (found := self.state.shape(x)):
             raise ValueError(f"'{x}' has no shape that is known")
         return found
 
     def value(self, x: str) -> np.ndarray | None:
         """Of a constant."""
-        return self.expander.constant(x)
+        return self.state.constant(x)
 
     def real(self, x: str, scale: str, zero: str = "", axis: int = 0) -> str:
         """DequantizeLinear. `axis` is that of a scale for each channel."""
-        s = self.expander.constant(scale)
+        s = self.state.constant(scale)
         attrs: dict[str, Any] = {"axis": axis} if s is not None and s.size > 1 else {}
         return self.emit("DequantizeLinear", [x, scale, zero] if zero else [x, scale], **attrs)
 
@@ -139,11 +106,11 @@ class _Node:
         """DequantizeLinear of an int32 bias, whose scale is the product of the others."""
         product = np.array(factor)
         for name in scales:
-            s = self.expander.constant(name)
+            s = self.state.constant(name)
             if s is None:
                 raise ValueError("a scale that is not constant")
             product = product * s.astype(np.float64)
-        return self.real(b, self.expander.add_constant(self.expander.fresh(f"{b}.scale"), product.squeeze()))
+        return self.real(b, self.state.add_exact(self.state.fresh(f"{b}.scale"), product.squeeze()))
 
     def finish(self, y: str, scale: str, zero: str) -> None:
         """QuantizeLinear into the node's output."""
@@ -151,7 +118,7 @@ class _Node:
 
     def rank(self, name: str) -> int:
         """Rank of a constant; 2 for an activation, which only matters for scales along an axis."""
-        c = self.expander.constant(name)
+        c = self.state.constant(name)
         return 2 if c is None else c.ndim
 
     def plain_layout(self) -> None:
@@ -202,8 +169,8 @@ def _one(op: str) -> Callable[[_Node], None]:
 
 
 def _softmax(n: _Node) -> None:
-    if (n.attrs.get("opset", n.expander.opset) < 13) != (n.expander.opset < 13):
-        raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.expander.opset}")
+    if (n.attrs.get("opset", n.state.opset) < 13) != (n.state.opset < 13):
+        raise ValueError(f"a softmax of opset {n.attrs['opset']} in a model of opset {n.state.opset}")
     _one("Softmax")(n)
 
 

@@ -11,28 +11,23 @@ def _mica_frames(model, size, longest):
     m = model._m
     sizes = [m.tensor(t).nbytes for t in m.inputs]
     inputs = memoryview(bytearray(size))
-    codes = ((b"\x10C", b"\x03"), (b"\x10D", b"\x04"), (b"\x10J", b"\n"), (b"\x10M", b"\r"))
     read = sys.stdin.buffer.readline
     write = sys.stdout.buffer.write
 
     def escaped(data):
-        data = data.replace(b"\x10", b"\x10P")
-        for code, byte in codes:
-            data = data.replace(byte, code)
-        return data
+        data = data.replace(b"\x10", b"\x10P").replace(b"\x03", b"\x10C").replace(b"\x04", b"\x10D")
+        return data.replace(b"\n", b"\x10J").replace(b"\r", b"\x10M")
 
     def send(kind, number, parts):
         part = struct.pack("<BHI", kind, number, sum([len(p) for p in parts]))
         crc = crc32(part)
         line = escaped(part)
-        for part in parts:
-            for at in range(0, len(part), 256):
-                piece = bytes(part[at : at + 256])
-                crc = crc32(piece, crc)
-                if len(line) > 256:
-                    write(line)
-                    line = b""
-                line += escaped(piece)
+        for piece in (bytes(p[at : at + 256]) for p in parts for at in range(0, len(p), 256)):
+            crc = crc32(piece, crc)
+            if len(line) > 256:
+                write(line)
+                line = b""
+            line += escaped(piece)
         write(line + escaped(struct.pack("<I", crc & 0xFFFFFFFF)) + b"\n")
 
     current, have = -1, 0
@@ -42,16 +37,13 @@ def _mica_frames(model, size, longest):
         if line == b"\n":
             continue
         try:
-            body = line[:-1]
-            for code, byte in codes:
-                body = body.replace(code, byte)
-            body = body.replace(b"\x10P", b"\x10")
+            body = line[:-1].replace(b"\x10C", b"\x03").replace(b"\x10D", b"\x04").replace(b"\x10J", b"\n")
+            body = body.replace(b"\x10M", b"\r").replace(b"\x10P", b"\x10")
             kind, number, at = struct.unpack("<BHI", body[:7])
             n = len(body) - 11
             sound = line[-1] == 10 and n >= 0 and struct.unpack("<I", body[-4:])[0] == crc32(body[:-4]) & 0xFFFFFFFF
             if sound and kind == 82:
-                if at == 0:
-                    current, have = number, 0
+                current, have = (current, have) if at else (number, 0)
                 sound = number == current and at == have and at + n <= size
         except Exception:
             sound = False

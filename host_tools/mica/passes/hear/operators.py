@@ -10,30 +10,14 @@ import numpy as np
 from mica.ir.graph import Graph, Node
 from mica.kernels.audio import MOST_POINTS
 from mica.passes.fold_pad import pad_amounts, pad_value
-from mica.passes.hear.values import (
-    NOTHING,
-    Bands,
-    Frames,
-    Heard,
-    Lines,
-    Logs,
-    Samples,
-    Spectrum,
-    arrays,
-    joined,
-    width,
-    with_arrays,
-)
+from mica.passes.hear import arithmetic
+from mica.passes.hear.values import NOTHING, Bands, Heard, Lines, Logs, Samples, arrays, joined, with_arrays
 from mica.reference.front_end import turns
 
 Known = Mapping[str, Heard]
 Rule = Callable[[Graph, Node, Known], "list[Heard] | Heard | None"]
 
-ROOT_FLOOR = (
-    1e-8  # of a square: what exporters add before a square root for its gradient, below what int16 samples hold
-)
 MOST_FRAME = MOST_POINTS  # samples: longer ones are not looked at
-MOST_PLACES = 1 << 24  # of all samples of all frames
 _FLOATS = (1, 10, 11, 16)  # TensorProto's
 
 
@@ -140,19 +124,6 @@ def _concat(g: Graph, node: Node, known: Known) -> Heard | None:
 # ---- from samples to lines
 
 
-def _framed(v: Samples, rows: np.ndarray) -> Lines | None:
-    """Lines [..., Q] of the last axis of samples; rows [Q, n]."""
-    n = v.at.shape[-1]
-    if v.at.size > MOST_PLACES:
-        return None
-    places, gains = v.at.reshape(-1, n), v.gain.reshape(-1, n)
-    if (gains != gains[:1]).any():
-        return None
-    count = len(rows)
-    at = np.arange(len(places) * count).reshape(*v.at.shape[:-1], count)
-    return Lines(at, np.ones(at.shape), Frames(places, rows * gains[0]))
-
-
 def fourier(n: int, points: int, onesided: bool) -> np.ndarray:
     """Real and imaginary rows of a transform in turn, float64 [2 * bins, n]; frames shorter than its points have zeros behind them."""
     bins = points // 2 + 1 if onesided else points
@@ -177,7 +148,7 @@ def _stft(g: Graph, node: Node, known: Known) -> Heard | None:
         return None
     at, gain = (np.lib.stride_tricks.sliding_window_view(a.reshape(-1), n)[::step] for a in arrays(v))
     rows = fourier(n, n, bool(node.attrs.get("onesided", 1)))
-    lines = _framed(Samples(at, gain), rows if window is None else rows * window.reshape(-1))
+    lines = arithmetic.framed(Samples(at, gain), rows if window is None else rows * window.reshape(-1))
     if lines is None or lines.at.size != int(np.prod(y)):
         return None
     return with_arrays(lines, [a.reshape(y) for a in arrays(lines)])
@@ -197,7 +168,7 @@ def _dft(g: Graph, node: Node, known: Known) -> Heard | None:
     if not 0 < points <= MOST_FRAME:
         return None
     at, gain = at[..., :points], gain[..., :points]
-    lines = _framed(Samples(at, gain), fourier(at.shape[-1], points, bool(node.attrs.get("onesided", 0))))
+    lines = arithmetic.framed(Samples(at, gain), fourier(at.shape[-1], points, bool(node.attrs.get("onesided", 0))))
     if lines is None:
         return None
     parts = [np.moveaxis(a.reshape(*a.shape[:-1], -1, 2), -2, axis) for a in arrays(lines)]
@@ -217,10 +188,10 @@ def _conv(g: Graph, node: Node, known: Known) -> Heard | None:
             "SAME_LOWER",
         ):
             return None
-        out = _times(np.moveaxis(v.at, 1, -1), v, w.reshape(w.shape[:2]).T)
+        out = arithmetic.times(np.moveaxis(v.at, 1, -1), v, w.reshape(w.shape[:2]).T)
         if out is None:
             return None
-        return _shifted(replace(out, at=np.moveaxis(out.at, -1, 1)), bias.reshape(-1, *[1] * (len(y) - 2)))
+        return arithmetic.shifted(replace(out, at=np.moveaxis(out.at, -1, 1)), bias.reshape(-1, *[1] * (len(y) - 2)))
     if (
         not isinstance(v, Samples)
         or v.at.size != max(v.at.shape)
@@ -241,35 +212,13 @@ def _conv(g: Graph, node: Node, known: Known) -> Heard | None:
     if len(at) < n:
         return None
     at, gain = (np.lib.stride_tricks.sliding_window_view(a, n)[::step] for a in (at, gain))
-    lines = _framed(Samples(at, gain), w.reshape(len(w), n))
+    lines = arithmetic.framed(Samples(at, gain), w.reshape(len(w), n))
     if lines is None or lines.at.size != int(np.prod(y)):
         return None
     return with_arrays(lines, [a.T.reshape(y) for a in arrays(lines)])
 
 
 # ---- matrices
-
-
-def _times(at: np.ndarray, v: Bands | Logs, w: np.ndarray) -> Bands | Logs | None:
-    """Elements `at` [..., K] of v times w [K, M], over their last axis."""
-    if (isinstance(v, Bands) and v.floor is not None) or (isinstance(v, Logs) and (v.least, v.most) != (None, None)):
-        return None
-    n, (k, m) = width(v), w.shape
-    flat = at.reshape(-1, k)
-    frame, place = flat // n, flat[:1] % n
-    if (frame != frame[:, :1]).any() or (flat % n != place).any():
-        return None
-    source = v.filters if isinstance(v, Bands) else v.matrix
-    table = np.zeros((m, source.shape[1]))
-    for i, p in enumerate(place[0]):  # in this order on every machine
-        table += w[i][:, None] * source[p]
-    new = (frame[:, :1] * m + np.arange(m)).reshape(*at.shape[:-1], m)
-    if isinstance(v, Bands):
-        return replace(v, at=new, filters=table, single=False)
-    shift = np.zeros(m)
-    for i, p in enumerate(place[0]):
-        shift = shift + w[i] * v.shift[p]
-    return replace(v, at=new, matrix=table, shift=shift)
 
 
 def _matmul(g: Graph, node: Node, known: Known) -> Heard | None:
@@ -287,9 +236,9 @@ def _matmul(g: Graph, node: Node, known: Known) -> Heard | None:
         return None
     out: Heard | None
     if isinstance(moved, Samples):
-        out = _framed(moved, w.T)
+        out = arithmetic.framed(moved, w.T)
     elif isinstance(moved, (Bands, Logs)):
-        out = _times(moved.at, moved, w)
+        out = arithmetic.times(moved.at, moved, w)
     else:
         return None
     if out is None:
@@ -298,116 +247,11 @@ def _matmul(g: Graph, node: Node, known: Known) -> Heard | None:
     out = with_arrays(out, [(a if left else np.swapaxes(a, -1, -2)).reshape(y) for a in arrays(out)])
     if node.op == "Gemm" and len(node.inputs) > 2 and node.inputs[2]:
         bias = _const(g, node, 2)
-        return None if bias is None else _shifted(out, bias * float(node.attrs.get("beta", 1.0)))
+        return None if bias is None else arithmetic.shifted(out, bias * float(node.attrs.get("beta", 1.0)))
     return out
 
 
 # ---- element by element
-
-
-def _each(v: Bands | Logs, c: np.ndarray) -> np.ndarray | None:
-    """c as one number for each place in a frame, where it is that."""
-    n = width(v)
-    try:
-        wide = np.broadcast_to(c, v.at.shape)
-    except ValueError:
-        return None
-    out = np.full(n, np.nan)
-    out[(v.at % n).reshape(-1)] = wide.reshape(-1)
-    if not np.array_equal(out[v.at % n], wide):
-        return None
-    return np.where(np.isnan(out), 1.0, out)
-
-
-def _scaled(v: Heard, c: np.ndarray) -> Heard | None:
-    if isinstance(v, (Samples, Lines)):
-        if isinstance(v, Lines) and v.squared:
-            if (c < 0).any():
-                return None
-            c = np.sqrt(c)
-        try:
-            return replace(v, gain=v.gain * np.broadcast_to(c, v.at.shape))
-        except ValueError:
-            return None
-    each = _each(v, c)
-    if each is None:
-        return None
-    if isinstance(v, Bands):
-        if (each <= 0).any() or (v.floor is not None and (each != each[0]).any()):
-            return None
-        floor = None if v.floor is None else v.floor * float(each[0])
-        return replace(v, filters=v.filters * each[:, None], floor=floor)
-    if (each != each[0]).any() or each[0] == 0 or (v.least, v.most) != (None, None):
-        return None
-    return replace(v, matrix=v.matrix * each[0], shift=v.shift * each[0])
-
-
-def _shifted(v: Heard, c: np.ndarray) -> Heard | None:
-    if not c.any():
-        return v if np.broadcast_shapes(v.at.shape, c.shape) == v.at.shape else None
-    if isinstance(v, Bands):
-        same = c.size == 1 or bool((c == c.reshape(-1)[0]).all())
-        value = float(c.reshape(-1)[0])
-        if v.floor is not None or not same or value < 0:
-            return None
-        return replace(v, floor=value)
-    if not isinstance(v, Logs) or (v.least, v.most) != (None, None):
-        return None
-    each = _each(v, c)
-    return None if each is None else replace(v, shift=v.shift + each)
-
-
-def _limited(v: Heard, low: float | None, high: float | None) -> Heard | None:
-    if isinstance(v, Bands):
-        bounded = high is not None and high < 1e30
-        if bounded or v.floor is not None or low is None or low < 0:
-            return None
-        return replace(v, floor=low, limit=True)
-    if isinstance(v, Logs) and (v.least, v.most) == (None, None):
-        return replace(v, least=low, most=None if high is None or high > 1e30 else high)
-    return None
-
-
-def _squares(v: Lines | Bands) -> Heard | None:
-    if isinstance(v, Lines):
-        return None if v.squared else replace(v, squared=True)
-    if v.power or not v.single or v.floor is not None:
-        return None
-    return replace(v, power=True, filters=v.filters**2)
-
-
-def _root(v: Heard) -> Heard | None:
-    if not isinstance(v, Bands) or not v.power or not v.single:
-        return None
-    if v.floor is not None and v.floor > ROOT_FLOOR * float(v.filters.max()):
-        return None
-    return replace(v, power=False, filters=np.sqrt(v.filters), floor=None, limit=False)
-
-
-def _logarithm(v: Heard) -> Heard | None:
-    if not isinstance(v, Bands):
-        return None
-    n = len(v.filters)
-    return Logs(v.at, v, np.eye(n), np.zeros(n))
-
-
-def _squared_sums(a: Lines, b: Lines) -> Bands | None:
-    """Squares of lines of the same frames, two by two."""
-    if a.at.shape != b.at.shape or min(a.at.min(), b.at.min()) < 0:
-        return None
-    n = len(a.of.rows)
-    frame, p, q = a.at // n, a.at % n, b.at % n
-    if (frame != b.at // n).any():
-        return None
-    _, first, place = np.unique(p * n + q, return_index=True, return_inverse=True)
-    place = place.reshape(a.at.shape)
-    one, two = a.gain.reshape(-1)[first], b.gain.reshape(-1)[first]
-    if (one[place] != a.gain).any() or (two[place] != b.gain).any():
-        return None
-    real, imaginary = p.reshape(-1)[first], q.reshape(-1)[first]
-    rows = a.of.rows
-    spectrum = Spectrum(a.of.places, rows[real] * one[:, None], rows[imaginary] * two[:, None])
-    return Bands(frame * len(first) + place, spectrum, np.eye(len(first)), power=True, single=True)
 
 
 def _sum_of_pairs(g: Graph, node: Node, v: Lines) -> Bands | None:
@@ -417,7 +261,7 @@ def _sum_of_pairs(g: Graph, node: Node, v: Lines) -> Bands | None:
         return None
     parts = [with_arrays(v, [np.take(a, k, axes[0]) for a in arrays(v)]) for k in (0, 1)]
     assert isinstance(parts[0], Lines) and isinstance(parts[1], Lines)
-    out = _squared_sums(parts[0], parts[1])
+    out = arithmetic.squared_sums(parts[0], parts[1])
     return None if out is None else replace(out, at=out.at.reshape(g.value(node.outputs[0]).shape))
 
 
@@ -430,7 +274,7 @@ def _reduce(g: Graph, node: Node, known: Known) -> Heard | None:
             return None
         v = replace(v, squared=True)
     total = _sum_of_pairs(g, node, v)
-    return _root(total) if total is not None and node.op == "ReduceL2" else total
+    return arithmetic.root(total) if total is not None and node.op == "ReduceL2" else total
 
 
 def _pow(g: Graph, node: Node, known: Known) -> Heard | None:
@@ -439,20 +283,20 @@ def _pow(g: Graph, node: Node, known: Known) -> Heard | None:
         return None
     power = float(c.reshape(-1)[0])
     if power == 2 and isinstance(v, (Lines, Bands)):
-        return _squares(v)
-    return _root(v) if power == 0.5 else v if power == 1 else None
+        return arithmetic.squares(v)
+    return arithmetic.root(v) if power == 0.5 else v if power == 1 else None
 
 
 def _mul(g: Graph, node: Node, known: Known) -> Heard | None:
     a, b = node.inputs
     if a == b:
         v = known[a]
-        return _squares(v) if isinstance(v, (Lines, Bands)) else None
+        return arithmetic.squares(v) if isinstance(v, (Lines, Bands)) else None
     first = a in known
     v, c = known[a if first else b], _const(g, node, 1 if first else 0)
     if c is None or (node.op == "Div" and (not first or not c.all())):
         return None
-    return _scaled(v, 1 / c if node.op == "Div" else c)
+    return arithmetic.scaled(v, 1 / c if node.op == "Div" else c)
 
 
 def _add(g: Graph, node: Node, known: Known) -> Heard | None:
@@ -462,16 +306,16 @@ def _add(g: Graph, node: Node, known: Known) -> Heard | None:
         x, y = known[a], known[b]
         for one, other, sign in ((x, y, 1.0), (y, x, -1.0 if minus else 1.0)):
             if isinstance(one, Lines) and isinstance(other, Lines) and not other.gain.any() and not one.squared:
-                return _scaled(one, np.array(sign)) if one.at.shape == other.at.shape else None
+                return arithmetic.scaled(one, np.array(sign)) if one.at.shape == other.at.shape else None
         pair = joined(x, y)
         if minus or pair is None or not isinstance(pair[0], Lines) or not isinstance(pair[1], Lines):
             return None
-        return _squared_sums(pair[0], pair[1]) if pair[0].squared else None
+        return arithmetic.squared_sums(pair[0], pair[1]) if pair[0].squared else None
     first = a in known
     v, c = known[a if first else b], _const(g, node, 1 if first else 0)
     if c is None or (minus and not first):
         return None
-    return _shifted(v, -c if minus else c)
+    return arithmetic.shifted(v, -c if minus else c)
 
 
 def _clip(g: Graph, node: Node, known: Known) -> Heard | None:
@@ -484,7 +328,9 @@ def _clip(g: Graph, node: Node, known: Known) -> Heard | None:
             if c is None:
                 return None
             low, high = (float(c.reshape(-1)[0]), high) if name == "min" else (low, float(c.reshape(-1)[0]))
-    return _limited(known[node.inputs[0]], None if low is None else float(low), None if high is None else float(high))
+    return arithmetic.limited(
+        known[node.inputs[0]], None if low is None else float(low), None if high is None else float(high)
+    )
 
 
 def _max(g: Graph, node: Node, known: Known) -> Heard | None:
@@ -492,7 +338,7 @@ def _max(g: Graph, node: Node, known: Known) -> Heard | None:
     others = [_const(g, node, k) for k, i in enumerate(node.inputs) if i not in known]
     if len(heard) != 1 or len(others) != 1 or others[0] is None or others[0].size != 1:
         return None
-    return _limited(known[heard[0]], float(others[0].reshape(-1)[0]), None)
+    return arithmetic.limited(known[heard[0]], float(others[0].reshape(-1)[0]), None)
 
 
 def _one(function: Callable[[Heard], Heard | None]) -> Rule:
@@ -519,14 +365,14 @@ RULES: Mapping[str, Rule] = {
     "Add": _add,
     "Sum": _add,
     "Sub": _add,
-    "Neg": _one(lambda v: _scaled(v, np.array(-1.0)) if not (isinstance(v, Lines) and v.squared) else None),
+    "Neg": _one(lambda v: arithmetic.scaled(v, np.array(-1.0)) if not (isinstance(v, Lines) and v.squared) else None),
     "Pow": _pow,
     **dict.fromkeys(("ReduceSum", "ReduceSumSquare", "ReduceL2"), _reduce),
-    "Sqrt": _one(_root),
-    "Relu": _one(lambda v: _limited(v, 0.0, None)),
+    "Sqrt": _one(arithmetic.root),
+    "Relu": _one(lambda v: arithmetic.limited(v, 0.0, None)),
     "Clip": _clip,
     "Max": _max,
-    "Log": _one(_logarithm),
+    "Log": _one(arithmetic.logarithm),
     "Abs": _one(lambda v: v if isinstance(v, Bands) else None),
 }
 

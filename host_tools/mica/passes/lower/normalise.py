@@ -11,6 +11,7 @@ y = MeanVarianceNormalization(x, axes)     =>   y = LayerNorm(x), the axes broug
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,9 +25,14 @@ from mica.passes.lower.table import Lowering
 Array = np.ndarray
 
 
-def _norm(
-    b: Builder, x: str, axis: int, mode: str, epsilon: float, gamma: Array, beta: Array, inner: int = 1, out: str = ""
-) -> str:
+class _By(NamedTuple):
+    """The statistic that a row is divided by, and what is added to it."""
+
+    mode: str
+    epsilon: float = 0.0
+
+
+def _norm(b: Builder, x: str, axis: int, by: _By, gamma: Array, beta: Array, inner: int = 1, out: str = "") -> str:
     """A LayerNorm of everything from `axis` on, into `out` where that is given."""
     n = int(np.prod(b.shape(x)[axis:], dtype=np.int64))
     if n > MAX_DIM:
@@ -35,7 +41,7 @@ def _norm(
         b.g.new_const(f"{b.origin}.{what}", np.ascontiguousarray(a, np.float32))
         for what, a in (("gamma", gamma), ("beta", beta))
     ]
-    attrs = {"mode": mode, "axis": axis, "inner": inner, "epsilon": float(epsilon), **CLIP}
+    attrs = {"mode": by.mode, "axis": axis, "inner": inner, "epsilon": float(by.epsilon), **CLIP}
     if not out:
         return b.emit("LayerNorm", [x, *constants], b.shape(x), attrs)
     b.emit_to(out, "LayerNorm", [x, *constants], attrs)
@@ -60,18 +66,16 @@ def _spread(g: Graph, name: str, shape: Sequence[int], default: float) -> Array 
         return None
 
 
-def _norm_and_affine(
-    g: Graph, node: Node, b: Builder, x: str, axis: int, mode: str, epsilon: float, factor: float = 1.0
-) -> None:
+def _norm_and_affine(g: Graph, node: Node, b: Builder, x: str, axis: int, by: _By, factor: float = 1.0) -> None:
     """Normalisation with a scale and shift for each element, constant or not. factor: on what is normalised."""
     out, scale, shift = node.outputs[0], _optional(node, 1), _optional(node, 2)
     shape = b.shape(x)[axis:]
     gamma, beta = _spread(g, scale, shape, 1.0), _spread(g, shift, shape, 0.0)
     n = int(np.prod(shape, dtype=np.int64))
     if gamma is not None and beta is not None:
-        _norm(b, x, axis, mode, epsilon, gamma * factor, beta, out=out)
+        _norm(b, x, axis, by, gamma * factor, beta, out=out)
         return
-    y = _norm(b, x, axis, mode, epsilon, np.full(n, factor), np.zeros(n))
+    y = _norm(b, x, axis, by, np.full(n, factor), np.zeros(n))
     if not shift:
         b.emit_to(out, "Mul", [y, scale], CLIP)
         return
@@ -108,7 +112,7 @@ def _layer(g: Graph, node: Node, b: Builder) -> None:
         variance = b.emit("Unary", [deviation], b.shape(inverse), {"function": "power", "arguments": (2.0,)})
         wide = b.emit("Unary", [variance], b.shape(inverse), {"function": "affine", "arguments": (1.0, float(epsilon))})
         b.emit_to(inverse, "Unary", [wide], {"function": "power", "arguments": (-0.5,)})
-    _norm_and_affine(g, node, b, x, axis, "deviation", epsilon)
+    _norm_and_affine(g, node, b, x, axis, _By("deviation", epsilon))
 
 
 def _rms(g: Graph, node: Node, b: Builder) -> None:
@@ -116,7 +120,8 @@ def _rms(g: Graph, node: Node, b: Builder) -> None:
     axis = _axis(node, len(b.shape(x)))
     n = int(np.prod(b.shape(x)[axis:], dtype=np.int64))
     # x / sqrt(mean of squares + e) = sqrt(n) * x / sqrt(sum of squares + n * e)
-    _norm_and_affine(g, node, b, x, axis, "squares", n * node.attrs.get("epsilon", 1e-5), np.sqrt(n))
+    by = _By("squares", n * node.attrs.get("epsilon", 1e-5))
+    _norm_and_affine(g, node, b, x, axis, by, np.sqrt(n))
 
 
 def _instance(g: Graph, node: Node, b: Builder) -> None:
@@ -137,16 +142,16 @@ def _by_channel(g: Graph, node: Node, b: Builder, groups: int) -> None:
     n = c // groups * plane
     rows = b.reshape(x, (batch, groups, n))
     parts = [g.data(i) for i in node.inputs[1:3]]
-    epsilon = node.attrs.get("epsilon", 1e-5)
+    by = _By("deviation", node.attrs.get("epsilon", 1e-5))
     gamma, beta = parts
     if gamma is not None and beta is not None:
         if gamma.size not in (c, groups) or gamma.size != beta.size:
             raise ValueError(f"{gamma.size} scales and {beta.size} shifts for {c} channels in {groups} groups")
         inner = plane if gamma.size == c else n
-        y = _norm(b, rows, 2, "deviation", epsilon, gamma.reshape(-1), beta.reshape(-1), inner)
+        y = _norm(b, rows, 2, by, gamma.reshape(-1), beta.reshape(-1), inner)
         b.emit_to(out, "Reshape", [y])
         return
-    y = b.reshape(_norm(b, rows, 2, "deviation", epsilon, np.ones(1), np.zeros(1), n), b.shape(x))
+    y = b.reshape(_norm(b, rows, 2, by, np.ones(1), np.zeros(1), n), b.shape(x))
     k = g.value(node.inputs[1]).size
     # One number for each group (GroupNormalization of opset 18) goes to all its channels.
     view = (1, c) if k == c else (1, groups, 1)
@@ -185,7 +190,7 @@ def _plain(g: Graph, node: Node, b: Builder, axes: list[int], mode: str) -> None
     moved, back = _moved(b, x, axes)
     axis = len(b.shape(x)) - len(axes)
     n = int(np.prod(b.shape(moved)[axis:], dtype=np.int64))
-    y = _norm(b, moved, axis, mode, 0.0, np.ones(1), np.zeros(1), n, out=out if back is None else "")
+    y = _norm(b, moved, axis, _By(mode), np.ones(1), np.zeros(1), n, out=out if back is None else "")
     if back is not None:
         b.transpose_to(out, y, back)
 
