@@ -180,7 +180,7 @@ def test_all_of_it_from_one_boards_login(
     wait_until(lambda: service.owners("digits") == 1)
 
     def ask() -> list[bytes]:
-        return [service.submit("digits", x[0].tobytes()).result(20).outputs for x in samples]
+        return [service.submit("digits", [x[0].tobytes()]).result(20)[0].outputs for x in samples]
 
     assert ask() == right
     hostile = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="any", protocol=mqtt.MQTTv311)

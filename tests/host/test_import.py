@@ -238,7 +238,8 @@ def test_inputs_of_other_types(tmp_path: Path, dtype: str) -> None:
     net.output(
         net.add("Identity", net.input([1, 4], dtype=getattr(TensorProto, dtype))), dtype=getattr(TensorProto, dtype)
     )
-    assert "input 'x' is" in refusal(lambda: imported(net, tmp_path))
+    expected = "input 'x' takes texts" if dtype == "STRING" else "input 'x' is"
+    assert expected in refusal(lambda: imported(net, tmp_path))
 
 
 def test_sequence_input(tmp_path: Path) -> None:
@@ -541,8 +542,7 @@ def test_external_data(tmp_path: Path) -> None:
     assert compiled.weight_bytes > 64 * 8
     (tmp_path / "big.bin").unlink()
     text = refusal(lambda: import_onnx(path), MicaError)
-    assert text.startswith(f"{path}: cannot be read")
-    assert "big.bin" in text
+    assert text.startswith(f"{path}: its weights are in big.bin, which is not beside it")
     assert "\n" not in text
 
 

@@ -56,7 +56,8 @@ def widened(g: Graph, ranges: Mapping[str, Range]) -> Mapping[str, Range]:
             if name in result:
                 node_clip = _clip(g, name)
                 alone = curve is not None and _read_by(g, name, ends)
-                result[name] = _logits(result[name], curve, g.value(node.inputs[0]).shape[-1], alone, node_clip)
+                classes = (g.value(node.inputs[0]).shape or (1,))[-1]
+                result[name] = _logits(result[name], curve, classes, alone, node_clip)
         if curve is not None and node.outputs[0] in result:
             result[node.outputs[0]] = _both(result[node.outputs[0]], curve.limits)
     for node in g.nodes:
