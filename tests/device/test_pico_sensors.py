@@ -246,7 +246,7 @@ def test_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], moves: np.n
         ("--imu", f"{good},cs=4", "one pin for two wires"),
         ("--imu", str(flat), "x has int16 [60]; expected int16 [1, n, 6], as mica record --imu writes it"),
         ("--imu", str(odd), "its rate is 0; expected 1 to 8000"),
-        ("--imu", str(wav), "not an .npz or .npy file"),
+        ("--imu", str(wav), "a.wav: is sound; expected an .npz or .npy file"),
         ("--imu", str(tmp_path / "none.npz"), "no such file"),
         ("--adc", f"{wav},pin=5", "pin=5; expected 26, 27 or 28"),
         ("--adc", str(good), "cannot be read as a sound file"),

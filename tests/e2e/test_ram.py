@@ -45,7 +45,8 @@ def test_boards_agree_layer_by_layer(small_digits: Path, target: str) -> None:
             assert host.layer_hashes(vector.inputs) == board.layer_hashes(vector.inputs) == vector.layer_crcs
             assert [y.tobytes() for y in board.run([vector.inputs])[0]] == [y.tobytes() for y in vector.outputs]
             assert board.layer_output(vector.inputs, 1).tobytes() == host.layer_output(vector.inputs, 1).tobytes()
-        assert board.board.exec("print(remote.model.selftest())") == b"None\n"
+        board.board.put(data, "whole")  # golden vectors are not sent with a model
+        assert board.board.exec("import mica\nprint(mica.Model(whole).selftest())") == b"None\n"
         assert len(board.bench(model.golden[0].inputs, 1).steps) == len(model.steps)
 
 
@@ -58,7 +59,8 @@ def test_boards_agree_on_a_fed_model(digits_fed: Path, target: str) -> None:
         for vector in model.golden:
             assert host.layer_hashes(vector.inputs) == board.layer_hashes(vector.inputs) == vector.layer_crcs
             assert [y.tobytes() for y in board.run([vector.inputs])[0]] == [y.tobytes() for y in vector.outputs]
-        assert board.board.exec("print(remote.model.selftest())") == b"None\n"
+        board.board.put(data, "whole")  # golden vectors are not sent with a model
+        assert board.board.exec("import mica\nprint(mica.Model(whole).selftest())") == b"None\n"
         assert len(board.bench(model.golden[0].inputs, 1).steps) == len(model.steps)
 
 
@@ -66,8 +68,8 @@ def test_fit_proposes_to_feed_the_input(tmp_path: Path) -> None:
     """MobileNetV2 0.35 at 224 x 224: 752,640 bytes layer by layer, and a picture beside its strips is too much for a Pico as well."""
     onnx.save(MobileNetV2(224, 0.35, 2).model(), tmp_path / "net.onnx")
     done = mica("fit", tmp_path / "net.onnx", "--board", "RPI_PICO")
-    assert "net.onnx on RPI_PICO: fits" in done.out, done.out + done.err
-    assert "layers in strips and its input fed" in done.out and "net.onnx --feed --ram " in done.out
+    assert done.code == 2 and "net.onnx on RPI_PICO: does not fit" in done.out, done.out + done.err
+    assert "it fits with layers in strips and its input fed" in done.out and "net.onnx --feed --ram " in done.out
 
 
 def test_feed_is_refused_in_one_line(tmp_path: Path) -> None:

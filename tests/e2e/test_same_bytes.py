@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from mica.cli import pack
+from mica.cli import model_options, pack
 from mica.cli.main import main
 from mica.format import codec
 
@@ -56,7 +56,7 @@ def test_the_command_has_all_options_that_reach_the_file() -> None:
         *("--data", "f/e.npz", "--shape", "N=1", "--shape", "M=2", "--labels", "f/l.txt", "--board", "RPI_PICO"),
         *("--state", "a=b", "--window", "x=3", "--golden", "2", "--custom", "f/o.py"),
     ]
-    said = pack.command(parser.parse_args(words)).split()
+    said = model_options.command(parser.parse_args(words), "f/m.onnx").split()
     assert sorted(said) == sorted(
         ["mica", "pack", *(w.removeprefix("f/") for w in words if "out" not in w and w != "-o")]
     )

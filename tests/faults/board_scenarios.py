@@ -594,7 +594,9 @@ def raw_kernels():
 
 # --- Supervisor
 
-RUNS_OUT = (mica.Supervisor and sys.modules["mica.supervisor"].Failed,)  # the module is imported with the name
+import mica.supervisor  # mica.Supervisor alone imports it when it is used
+
+RUNS_OUT = (mica.supervisor.Failed,)
 
 
 def supervisor_new():

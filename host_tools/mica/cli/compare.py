@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     board, table = load_board(args.board or "RPI_PICO"), Table.read()
     custom = target.custom_of(args)
-    model_options.refuse_options(args, args.a, args.b)
+    model_options.refuse_options(args, args.a, args.b, kept=("shape",))
     runners = [_open(args, path, custom) for path in (args.a, args.b)]
     a, b = runners
     comparison.check(a.model, b.model)

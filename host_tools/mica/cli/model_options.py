@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 WEIGHTS = ("8", "4", "auto")
 ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's own, and golden vectors
 
-KEPT = ("custom", "shape")  # options that a command with a packed model uses as well
-
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
     """board, data: False where the command has a --board or --data with a meaning of its own."""
@@ -196,14 +194,17 @@ def file_bytes(
         return stages.run(job, watch).compiled.data
 
 
-def refuse_options(args: argparse.Namespace, *models: str) -> None:
-    """Raises MicaError where all models are packed already, and an option describes one that is not."""
+def refuse_options(args: argparse.Namespace, *models: str, kept: Sequence[str] = ()) -> None:
+    """Raises MicaError where all models are packed already, and an option describes one that is not.
+
+    kept: options that the command uses for a packed model as well.
+    """
     if not all(target.is_packed(path) for path in models):
         return
     defaults = argparse.ArgumentParser(add_help=False)
     add_arguments(defaults, board=False)
     for name, value in vars(defaults.parse_args([])).items():
-        if name not in KEPT and getattr(args, name, value) != value:
+        if name not in ("custom", *kept) and getattr(args, name, value) != value:
             option = "--" + name.replace("_", "-")
             raise MicaError(f"{option} is for .onnx and .tflite files; {' and '.join(models)} is packed already")
 
