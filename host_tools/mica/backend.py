@@ -5,7 +5,8 @@
 
 A quantiser needs to know the range of every tensor. `prepare` takes samples of the inputs as `calibration`; without
 them the model is compiled at its first run, whose inputs then are the calibration. Inputs and outputs are float (or
-whatever type the ONNX model says); between them runs the very integer engine that boards run.
+whatever type the ONNX model says); between them runs the very integer engine that boards run. Every input and output of
+the model stays one: none is kept as a state.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class MicaRep(BackendRep):
             path = Path(folder) / "model.onnx"
             onnx.save(self.proto, str(path))
             try:
-                self.compiled = compile_file(path, calibration)
+                self.compiled = compile_file(path, calibration, states=())
             except MicaError as e:
                 e.found = e.found.removeprefix(f"{path}: ")  # a file that nobody knows of
                 raise

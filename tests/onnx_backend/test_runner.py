@@ -10,8 +10,10 @@ import io
 import unittest
 import warnings
 
+import numpy as np
 import onnx.backend.test
 import pytest
+from onnx import TensorProto, helper
 
 import mica.backend
 
@@ -43,3 +45,22 @@ def test_exact_cases_through_onnx_runner(runner: onnx.backend.test.BackendTest) 
     print(f"{ran} cases through onnx.backend.test")
     assert problems == []
     assert ran >= 50
+
+
+def test_no_input_is_kept_as_a_state() -> None:
+    """past_state and present_state would be one tensor for `mica pack`; a backend takes and returns both."""
+    infos = {
+        n: helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 4])
+        for n in ("x", "past_state", "present_state", "y")
+    }
+    nodes = [
+        helper.make_node("Add", ["x", "past_state"], ["present_state"]),
+        helper.make_node("Relu", ["present_state"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [infos["x"], infos["past_state"]], [infos["y"], infos["present_state"]])
+    x, past = np.array([[1, -2, 3, -4]], np.float32), np.array([[4, 3, -2, -1]], np.float32)
+    rep = mica.backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    for _ in range(2):
+        y, present = rep.run([x, past])
+        assert np.allclose(present, x + past, atol=0.1)
+        assert np.allclose(y, np.maximum(x + past, 0), atol=0.1)
