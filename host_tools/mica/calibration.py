@@ -79,6 +79,8 @@ def read_arrays(path: str | Path, inputs: tables.Inputs | None = None) -> dict[s
             todo = "save it with a plain type, such as y.astype(str) or x.astype('float32')"
             raise MicaError(f"{where} holds Python objects", todo=todo) from None
         if "pickle" in reason:  # numpy's guess at whatever is no array
+            if sounds.is_sound(path):
+                raise MicaError(f"{path}: is sound", todo="expected an .npz or .npy file") from None
             if (ending := path.suffix.lower()) not in ("", ".npz", ".npy"):
                 todo = f"expected .npz, .npy, sound, or a picture ({', '.join(pictures.ENDINGS)})"
                 raise MicaError(f"{path}: mica reads no {ending} files", todo=todo) from None
@@ -243,7 +245,7 @@ def _read_picture(path: Path, shape: tuple[int, ...], pixels: Pixels) -> np.ndar
 
 def learnt_missing(g: Graph) -> bool:
     """An imported model with a value for missing features, or with trees that know where they go."""
-    return any(n.op == "Imputer" or ("forest" in n.attrs and bool(n.attrs["forest"].missing.any())) for n in g.nodes)
+    return any(n.op == "Imputer" or ("forest" in n.attrs and n.attrs["forest"].learnt) for n in g.nodes)
 
 
 def samples_for(g: Graph, arrays: Mapping[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

@@ -7,10 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nets import Net
-from onnx import helper
+from onnx import helper, numpy_helper
 
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
+from mica.format.values import dequantise_output, quantise_input
+from mica.importer import trees
+from mica.run.host import HostRunner
 
 CLASSIC = Path(__file__).parent.parent / "models" / "classic"
 REFUSED = r"calibration sample 4: input 'x' holds NaN or infinity"
@@ -81,6 +84,46 @@ def test_models_that_did_not(name: str) -> None:
     column = int(np.argmax(x.std(axis=0)))
     with pytest.raises(MicaError, match=REFUSED):
         compile_file(CLASSIC / f"{name}.onnx", {"x": with_one(x, np.nan, column)}, plain=True)
+
+
+@pytest.mark.parametrize("mode", ("BRANCH_EQ", "BRANCH_MEMBER", "BRANCH_LEQ"))
+def test_trees_that_ask_for_equal_values(mode: str, tmp_path: Path) -> None:
+    """A NaN equals nothing, so that it goes where another category goes; trees of x <= t alone have not learnt it."""
+    x = np.tile(np.array([[1.0], [2.0]], np.float32), (20, 1))
+    path = categories(mode).save(tmp_path)
+    if mode == "BRANCH_LEQ":
+        with pytest.raises(MicaError, match=REFUSED):
+            compile_file(path, {"x": with_one(x, np.nan, 0)}, plain=True)
+        return
+    found = compile_file(path, {"x": with_one(x, np.nan, 0)}, plain=True)
+    with HostRunner(found.data) as runner:
+        t = runner.model.tensors[runner.model.inputs[0]]
+        (out,) = (runner.model.tensors[i] for i in runner.model.outputs)
+        rows = [[quantise_input(np.array([[v]], np.float32), t)] for v in (1.0, 3.0, np.nan)]
+        y = [float(dequantise_output(r[0], out).reshape(-1)[0]) for r in runner.run(rows)]
+    assert y == pytest.approx([5.0, -5.0, -5.0], abs=0.1)
+    with pytest.raises(MicaError, match=REFUSED):
+        compile_file(path, {"x": with_one(x, np.inf, 0)}, plain=True)
+
+
+def categories(mode: str) -> Net:
+    """A tree: 5 where x is 1, else -5."""
+    net = Net()
+    tensors = {
+        "nodes_splits": np.array([1.0], np.float32),
+        "nodes_modes": np.array([trees.MODES.index(mode)], np.uint8),
+        "leaf_weights": np.array([5.0, -5.0], np.float32),
+    }
+    if mode == "BRANCH_MEMBER":
+        tensors["membership_values"] = np.array([1.0, np.nan], np.float32)
+    net.nodes.append(
+        helper.make_node("TreeEnsemble", [net.input([1, 1])], ["y"], domain="ai.onnx.ml", n_targets=1, tree_roots=[0],
+                         nodes_featureids=[0], nodes_truenodeids=[0], nodes_falsenodeids=[1], nodes_trueleafs=[1], nodes_falseleafs=[1],
+                         leaf_targetids=[0, 0], **{k: numpy_helper.from_array(v, k) for k, v in tensors.items()})
+    )  # fmt: skip
+    net.domains["ai.onnx.ml"] = 5
+    net.output("y", [1, 1])
+    return net
 
 
 def test_a_model_that_came_quantised(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ class _Growing:
         self.no: list[int] = []
         self.missing: list[bool] = []
         self.entries: list[dict[int, float]] = []
+        self.equal = False
 
     def add(self, column: int, threshold: float = 0.0, missing: bool = False) -> int:
         if len(self.column) >= MOST_NODES:
@@ -60,6 +61,7 @@ class _Growing:
             value=np.array([e[t] for e in self.entries for t in sorted(e)], np.float64) * factor,
             roots=np.array(roots, np.int64),
             bias=bias,
+            equal=self.equal,
         )
 
 
@@ -220,6 +222,7 @@ def _grown(roots: Sequence[int], node: Any, leaf: Any, bias: np.ndarray, factor:
             )
             todo += [(no, g.no, here), (yes, g.yes, here)]
         elif mode in ("BRANCH_EQ", "BRANCH_MEMBER"):
+            g.equal = True
             if missing:
                 raise ValueError("a question whether a feature is equal that a missing one answers with yes")
             for v in (

@@ -14,6 +14,7 @@ class Forest:
     column int64 [n]; threshold float64 [n]; yes, no int64 [n]: the nodes that follow; missing bool [n]: whether a NaN counts
     as yes. A leaf has the entries entry[i] to entry[i + 1] - 1 (entry int64 [n + 1]) of target int64 [e] and value float64 [e]: what
     it adds to which number of the result. roots int64 [trees]; bias float64 [N]: what the numbers begin with.
+    equal: some nodes stand for the question whether a feature is one of some values, of which a NaN is none.
     """
 
     column: np.ndarray
@@ -26,6 +27,12 @@ class Forest:
     value: np.ndarray
     roots: np.ndarray
     bias: np.ndarray
+    equal: bool = False
+
+    @property
+    def learnt(self) -> bool:
+        """The trees know which way a missing feature goes."""
+        return self.equal or bool(self.missing.any())
 
     @property
     def columns(self) -> int:

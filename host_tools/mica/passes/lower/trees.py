@@ -36,7 +36,7 @@ def _tree_ensemble(g: Graph, node: Node, b: Builder) -> None:
         if moved is not None:
             forest, x = moved, maker.inputs[0]
             maker = producers.get(x)
-    learnt = bool(forest.missing[forest.column >= 0].any())
+    learnt = forest.learnt
     if maker is not None and maker.op == "Imputer" and maker.inputs[0] in g.inputs:
         values = np.broadcast_to(maker.attrs["values"], (n,))
         at = np.where(forest.column >= 0, forest.column, 0)
