@@ -56,7 +56,7 @@ if(MICA_HOT_SECTION)
     # Where kernels in assembly lie, such as .time_critical.mica, which pico-sdk copies to RAM; without it, with other code.
     target_compile_definitions(usermod_mica INTERFACE MICA_HOT_SECTION=${MICA_HOT_SECTION})
 endif()
-target_link_options(usermod_mica INTERFACE -Wl,--wrap=mp_repl_autocomplete) # binding/heap.c
+target_link_options(usermod_mica INTERFACE -Wl,--wrap=readline,--wrap=mp_repl_autocomplete) # binding/heap.c
 target_link_libraries(usermod INTERFACE usermod_mica)
 
 # The port builds for size; the kernels' loops are where a model's time goes.

@@ -28,5 +28,8 @@ CFLAGS_USERMOD += $(addprefix -DMICA_WITHOUT_,$(shell echo $(MICA_WITHOUT) | tr 
 
 CFLAGS_USERMOD += $(addprefix -I$(MICA_MOD_DIR)/,include kernels $(MICA_ISA_DIR)) -DMICA_ARENA_BYTES=$(MICA_ARENA_BYTES)
 
+# What binding/heap.c has in the place of MicroPython's own: the emulated boards' makefile has the linker wrap it.
+MICA_WRAPPED += readline mp_repl_autocomplete
+
 # The ports build for size; the kernels' loops are where a model's time goes.
 $(BUILD)/$(notdir $(MICA_MOD_DIR))/kernels/%.o: CFLAGS += -O2

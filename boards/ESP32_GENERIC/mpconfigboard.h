@@ -3,4 +3,3 @@
 
 // Models are read in place from the partition "romfs".
 #define MICROPY_VFS_ROM (1)
-#include "../common/prompt.h"

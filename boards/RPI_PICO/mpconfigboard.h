@@ -1,2 +1,1 @@
 #define MICROPY_HW_BOARD_NAME "Raspberry Pi Pico"
-#include "../common/prompt.h"

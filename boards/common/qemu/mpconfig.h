@@ -4,7 +4,6 @@
 
 #include <stdint.h>
 #include "irq.h"
-#include "../prompt.h"
 
 #undef MICROPY_PY_TIME
 #define MICROPY_PY_TIME (1)

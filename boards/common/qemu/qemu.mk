@@ -8,7 +8,7 @@ LDFLAGS += -L$(MICA_QEMU_DIR)
 # From MicroPython 1.29 on the port calls the linker itself, before it the compiler, which wants the linker's options so.
 MICA_WL := $(shell grep -qF '$$(LD) $$(LDFLAGS)' $(TOP)/ports/qemu/Makefile || echo -Wl,)
 MICA_WRAPPED = mp_hal_stdin_rx_chr mp_hal_stdio_poll mp_vfs_rom_ioctl ticks_init
-MICA_WRAPPED += mp_repl_autocomplete mp_hal_ticks_cpu mp_hal_ticks_us mp_hal_ticks_ms mp_hal_delay_us mp_hal_delay_ms
+MICA_WRAPPED += mp_hal_ticks_cpu mp_hal_ticks_us mp_hal_ticks_ms mp_hal_delay_us mp_hal_delay_ms
 LDFLAGS += $(addprefix $(MICA_WL)--wrap=,$(MICA_WRAPPED))
 
 CFLAGS += -I$(MICA_QEMU_DIR) -DMP_CONFIGFILE='<$(MICA_QEMU_DIR)/mpconfig.h>'
