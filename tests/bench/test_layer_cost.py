@@ -141,8 +141,8 @@ same = []
 m = mica.Model({model})
 m.start()  # the first time it also imports a module
 m.stop()
-x = (bytes(range(128)) * 64)[:len(m.input())]
-m.input()[:] = memoryview(array("b", x))
+x = memoryview(array("b", (bytes(range(128)) * 64)[:len(m.input())]))
+m.input()[:] = x
 m.run()
 want = bytes(m.output())
 
@@ -159,7 +159,7 @@ async def main(us):
         gaps = []
         task = asyncio.create_task(other(gaps))
         await asyncio.sleep_ms(0)
-        m.input()[:] = memoryview(array("b", x))
+        m.input()[:] = x
         begin = time.ticks_us()
         await m.arun(slice_us=us)
         took = time.ticks_diff(time.ticks_us(), begin)
