@@ -213,6 +213,14 @@ static sink_t sink_of(const mica_tensor_t *t) {
     return s;
 }
 
+// Raises ValueError unless a buffer is as long as n values of `size` bytes.
+static void check_length(const mp_buffer_info_t *buf, size_t size, uint32_t n) {
+    if (buf->len != n * size) {
+        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
+            (unsigned)(n * size), (unsigned)n, (unsigned)buf->len);
+    }
+}
+
 // Quantised(buffer): the tensor's own integers, for whatever takes an input's values.
 typedef struct {
     mp_obj_base_t base;
@@ -247,10 +255,7 @@ static const uint8_t *quantised_of(const sink_t *s, mp_obj_t values, uint32_t n)
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("Quantised: a buffer of '%c' or bytes is expected, not of '%c'"),
             s->typecode, buf.typecode);
     }
-    if (buf.len != (size_t)n * s->size) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("Quantised: a buffer of %u bytes is expected for %u values, not of %u"),
-            (unsigned)(n * s->size), (unsigned)n, (unsigned)buf.len);
-    }
+    check_length(&buf, s->size, n);
     return buf.buf;
 }
 
@@ -267,33 +272,30 @@ void mp_mica_values_store(const mica_tensor_t *t, mp_obj_t values) {
     }
 }
 
-static void frame_of(const sink_t *s, mp_obj_t buffer, uint32_t n, mp_buffer_info_t *buf) {
+// Like quantised_of; where the values are numbers, *buf is all of them.
+static const uint8_t *frame_of(const sink_t *s, mp_obj_t buffer, uint32_t n, mp_buffer_info_t *buf) {
+    const uint8_t *own = quantised_of(s, buffer, n);
+    if (own != NULL) {
+        return own;
+    }
     if (mp_obj_is_str(buffer) || !mp_get_buffer(buffer, buf, MP_BUFFER_READ)) {
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a fed input takes a buffer of all its values or a function, not %s"),
             mp_obj_get_type_str(buffer));
     }
-    const size_t expected = n * buffer_element(buf, s);
-    if (buf->len != expected) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
-            (unsigned)expected, (unsigned)n, (unsigned)buf->len);
-    }
+    check_length(buf, buffer_element(buf, s), n);
+    return NULL;
 }
 
 void mp_mica_values_check(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n) {
     sink_t s = sink_of(t);
     mp_buffer_info_t buf;
-    if (quantised_of(&s, buffer, n) == NULL) {
-        frame_of(&s, buffer, n, &buf);
-    }
+    frame_of(&s, buffer, n, &buf);
 }
 
 void mp_mica_values_store_part(const mica_tensor_t *t, mp_obj_t buffer, uint32_t n, uint32_t at) {
     sink_t s = sink_of(t);
-    const uint8_t *own = quantised_of(&s, buffer, n);
     mp_buffer_info_t buf;
-    if (own == NULL) {
-        frame_of(&s, buffer, n, &buf);
-    }
+    const uint8_t *own = frame_of(&s, buffer, n, &buf);
     if (at > n || s.n > n - at) { // only in a file that has changed
         wrong_count(n, true);
     }
@@ -341,19 +343,16 @@ void mp_mica_values_load_into(const mica_tensor_t *t, mp_obj_t buffer) {
     const char typecode = mp_mica_typecode(t->dtype);
     mp_buffer_info_t buf;
     mp_get_buffer_raise(buffer, &buf, MP_BUFFER_WRITE);
-    const uint32_t n = t->bytes / (uint32_t)mp_binary_get_size('@', typecode, NULL);
+    const size_t size = mp_binary_get_size('@', typecode, NULL);
+    const uint32_t n = t->bytes / (uint32_t)size;
     const bool floats = buf.typecode == 'f' || buf.typecode == 'd';
-    const size_t expected = !floats ? t->bytes : n * (buf.typecode == 'f' ? sizeof(float) : sizeof(double));
     if (!floats && buf.typecode != typecode && buf.typecode != 'B' && buf.typecode != BYTEARRAY_TYPECODE) {
         mp_raise_msg_varg(&mp_type_TypeError, MP_ERROR_TEXT("a buffer of 'f', 'd', '%c' or bytes is expected, not '%c'"),
             typecode, buf.typecode);
     }
-    if (buf.len != expected) {
-        mp_raise_msg_varg(&mp_type_ValueError, MP_ERROR_TEXT("a buffer of %u bytes is expected for %u values, not of %u"),
-            (unsigned)expected, (unsigned)n, (unsigned)buf.len);
-    }
+    check_length(&buf, buf.typecode == 'f' ? sizeof(float) : floats ? sizeof(double) : size, n);
     if (!floats) {
-        memmove(buf.buf, t->data, expected);
+        memmove(buf.buf, t->data, buf.len);
         return;
     }
     for (uint32_t i = 0; i < n; i++) {
