@@ -109,7 +109,7 @@ def meanwhile(kind, caller, begin, end):
     caller.on = True
     begin()
     try:
-        while k < rounds or (caller.calls < rounds and k < 100 * rounds):
+        while k < rounds or ((caller.calls < rounds or not caller.right) and k < 100 * rounds):
             k += 1
             if k % 8 == 0:
                 time.sleep_ms(5)  # the arena is free for a while: not everything that comes meanwhile is refused
