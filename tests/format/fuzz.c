@@ -59,6 +59,13 @@ static void died(void) {
     save("crash.mica");
 }
 
+// UndefinedBehaviorSanitizer has a runtime of its own, which calls no death callback of AddressSanitizer's: it aborts.
+static void aborted(int signal_number) {
+    (void)signal_number;
+    died();
+    _exit(5);
+}
+
 static void slow(int signal_number) {
     (void)signal_number;
     save("slow.mica");
@@ -251,6 +258,7 @@ int main(int argc, char **argv) {
     __sanitizer_set_death_callback(died);
     before_exit = died;
     signal(SIGVTALRM, slow);
+    signal(SIGABRT, aborted);
     read_seeds();
     if (n_corpus == 0) {
         return 2;

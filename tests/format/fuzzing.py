@@ -52,7 +52,10 @@ def run(fuzz: Path, folder: Path, *, seed: int, inputs: int = 0, seconds: int = 
         (folder / name).unlink(missing_ok=True)
     command = [str(fuzz), str(folder), str(seed), str(inputs), str(seconds), corpus]
     # A leak is a mistake of the driver's at most; what is asked for in vain is refused, not the end.
-    env = os.environ | {"ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1"}
+    env = os.environ | {
+        "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": "abort_on_error=1",
+    }
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, check=False)
     found = [folder / name for name in FOUND if (folder / name).exists()]
     figures = json.loads(done.stdout) if done.returncode == 0 else {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import c_build
@@ -30,12 +31,12 @@ def test_engine(build: c_build.Build, tmp_path: Path) -> None:
 
 # File of the engine, what stands there, a mistake in its place, and how it shows.
 MISTAKES = {
-    # Something is soon read behind the file.
+    # Something is soon read behind the file; with 32 bits, a sum may pass the end of the address space first.
     "a constant may pass the end of DATA": (
         "runtime/record.c",
         "offset > data->bytes || found > data->bytes - offset",
         "false",
-        "ERROR: AddressSanitizer",
+        "ERROR: AddressSanitizer|runtime error: pointer index",
     ),
     # Only a range that does not begin at the first row shows it.
     "rows begin at the first": (
@@ -67,4 +68,4 @@ def test_it_finds_a_mistake(mistake: str, build: c_build.Build, tmp_path: Path) 
     fuzz = fuzzing.make(tmp_path, build, replaced={str(source): str(broken)})
     outcome = fuzzing.run(fuzz, tmp_path / "files", seed=1, inputs=20 * INPUTS)
     assert outcome.found is not None and outcome.found.name == "crash.mica"
-    assert shown in outcome.report
+    assert re.search(shown, outcome.report)
