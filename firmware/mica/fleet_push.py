@@ -266,7 +266,7 @@ class Pusher:
         return self._tried[sha]
 
     def _try(self, trial, *args):
-        """What a trial says. What is raised meanwhile is not the model's fault: only a reset leaves "trying" behind."""
+        """The verdict of a trial. An exception meanwhile is not the model's fault: only a reset leaves "trying" behind."""
         try:
             self.agent.unload()
             self._keep(verdict="trying")

@@ -83,7 +83,7 @@ def read_model(path: str) -> bytes:
 
 
 def table_inputs(path: str, data: str) -> tables.Inputs | None:
-    """What a data file is read for, where it is a table and needs to be told. path: of the packed model. Raises MicaError."""
+    """The inputs of a packed model, for a data file that is a table. path: of the model. Raises MicaError."""
     if not tables.is_table(data):
         return None
     from mica.run.evaluation import table_inputs as inputs_of

@@ -196,7 +196,7 @@ def _line(q: Mapping[str, Any]) -> str:
 
 
 def _answers(outputs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the first output that tells something about classes says of them; else the error of the output that is worst."""
+    """The classes' line of the first output that has some; else the error of the worst output."""
     for kind in (CLASS, MAP, SCORES):
         for o in outputs:
             if o["kind"] == kind == SCORES:

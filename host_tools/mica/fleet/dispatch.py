@@ -216,7 +216,7 @@ class Dispatcher:
     # ---- what people and commands ask
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Drop requests that are answered and no longer of interest. What others that were asked answer later is compared for a while."""
+        """Drop requests that are answered. Later answers of other boards that were asked are compared for a while."""
         for key in keys:
             work = self._works.get(key)
             if work is not None and (work.outputs is not None or work.given_up) and not work.auditing:

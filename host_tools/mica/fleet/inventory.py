@@ -22,7 +22,7 @@ _LISTEN_SECONDS = 0.5  # for what is retained
 
 @dataclass
 class Seen:
-    """What a board has said. `problems`: for people, by the last word of the topic."""
+    """The messages of a board. `problems`: for people, by the last word of the topic."""
 
     name: str
     state: State | None = None
