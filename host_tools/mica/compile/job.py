@@ -57,7 +57,7 @@ class PlacedFrontEnd:
 class Job:
     """One compile.
 
-    model: an .onnx or .tflite file. samples: a file or folder as for `--calib`, or arrays by input name; None takes made-up
+    model: an .onnx or .tflite file. samples: a file or folder as for `--calib`, arrays by input name, or the array of the only input; None takes made-up
     samples, which costs accuracy, unless the model is quantised already. The samples of a streaming model are consecutive
     runs, and those of a window's input its new rows only; with `step` they are whole windows.
     shapes: sizes of dynamic dimensions. metadata: what the file says of itself, beside its name and source. labels: names of
@@ -72,7 +72,7 @@ class Job:
     """
 
     model: Path
-    samples: str | Path | Samples | None = None
+    samples: str | Path | np.ndarray | Samples | None = None
     shapes: Mapping[str, int] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
     labels: str | Path | tuple[str, ...] = ()

@@ -20,7 +20,6 @@ from mica.cost.prediction import Prediction, predict
 from mica.cost.table import Table
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.errors import MicaError
-from mica.importer import import_model
 from mica.passes.streaming import Window
 from mica.quantise.choose_bits import Bits
 
@@ -113,8 +112,6 @@ def job_of(model: Path, samples: Samples, options: Options) -> Job:
     stream, states, labels = options.get("stream"), options.get("states"), options.get("labels", ())
     custom = options.get("custom", ())
     ops = CustomOps.read([str(path) for path in custom]) if custom else NO_CUSTOM
-    if isinstance(samples, np.ndarray):
-        samples = _by_name(model, samples, options.get("shapes", {}), ops, "frontend" in options)
     return Job(
         model=model,
         samples=samples,
@@ -134,20 +131,3 @@ def job_of(model: Path, samples: Samples, options: Options) -> Job:
         golden=options.get("golden", 0),
         key=options.get("key"),
     )
-
-
-def _by_name(
-    model: Path, x: np.ndarray, shapes: Mapping[str, int], custom: CustomOps, sound: bool
-) -> dict[str, np.ndarray]:
-    """One array, for the only input of a model. Raises MicaError where there are more."""
-    from mica.passes.front_end import SAMPLES
-
-    if sound:
-        return {SAMPLES: x}
-    inputs = import_model(model, shapes, custom).inputs
-    if len(inputs) != 1:
-        raise MicaError(
-            f"{model}: one array of samples, and the model has the inputs {', '.join(inputs)}",
-            todo="give a dict of arrays by input name",
-        )
-    return {inputs[0]: np.asarray(x, np.float32)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +48,25 @@ def read_samples(s: State) -> State:
     given, sound = s.job.samples, s.sound
     if given is None:
         return s
-    arrays = _loaded(s, given) if isinstance(given, str | Path) else given
+    if isinstance(given, np.ndarray):
+        arrays: Mapping[str, np.ndarray] = {_only_input(s): given}
+    else:
+        arrays = _loaded(s, given) if isinstance(given, str | Path) else given
     if sound and s.in_graph and sound.name in arrays:
         arrays = {**arrays, sound.name: sounds.as_reals(arrays[sound.name], sound.front.step)}
     s.calibration = arrays
     return s
+
+
+def _only_input(s: State) -> str:
+    """Raises MicaError where the model has several."""
+    inputs = list(s.fed_inputs())
+    if len(inputs) != 1:
+        raise MicaError(
+            f"{s.job.model}: one array of samples, and the model has the inputs {', '.join(inputs)}",
+            todo="give a dict of arrays by input name",
+        )
+    return inputs[0]
 
 
 def _loaded(s: State, where: str | Path) -> dict[str, np.ndarray]:
