@@ -15,7 +15,8 @@ import mica.selftest
 import mica.slices
 from mica import hooks, kernels, remote_push
 
-x = bytes(i * 37 & 255 for i in range(64))
+tensor = bytes(i * 37 & 255 for i in range(64))
+x = mica.Quantised(tensor)
 floats = [i / 8 for i in range(64)]
 ab = [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
 s = [1, 2, 3, 4]
@@ -209,7 +210,7 @@ def predict_named():
 
 def predict_filled():
     def fill(buffer, shape, dtype):
-        buffer[:] = array("b", x)
+        buffer[:] = array("b", tensor)
 
     def body():
         box[0] = first.predict([fill])
@@ -248,7 +249,7 @@ def run_and_look():
     m = mica.Model(golden)
 
     def body():
-        m.input("picture")[:] = array("b", x)
+        m.input("picture")[:] = array("b", tensor)
         m.run()
         box[0] = m.output("probabilities")
         box[1] = m.top(2)
@@ -439,7 +440,7 @@ def start_fails():
 
     def body():
         try:
-            m.start([x[:9]])
+            m.start([mica.Quantised(tensor[:9])])
         except ValueError:
             pass
 
@@ -651,7 +652,7 @@ def supervisor_run():
     v = mica.Supervisor(golden, spare=golden, check_every=1)
 
     def body():
-        v.input(0)[:] = array("b", x)
+        v.input(0)[:] = array("b", tensor)
         v.run()
         box[0] = bytes(v.output())
 
@@ -659,7 +660,7 @@ def supervisor_run():
         if not failed and box[0] != raw:
             return "another answer of the Supervisor"
         v.predict([x])
-        v.input(0)[:] = array("b", x)
+        v.input(0)[:] = array("b", tensor)
         v.run()
         if bytes(v.output()) != raw:
             return "another answer of the Supervisor later"
