@@ -59,7 +59,7 @@ class Unreachable:
 
 @dataclass(frozen=True)
 class Restored:
-    """What could not be reached is there again: a board is by its Birth, a broker by this."""
+    """A broker is back. A board says so by its Birth."""
 
     name: str
 

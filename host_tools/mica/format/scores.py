@@ -54,7 +54,7 @@ def answer(model: ModelFile) -> int:
 
 
 def is_class(dtype: str, shape: Sequence[int]) -> bool:
-    """Whether an output is the number of a class."""
+    """True where an output is the number of a class."""
     return dtype == "int32" and math.prod(shape) == 1
 
 
@@ -64,7 +64,7 @@ def labels(model: ModelFile) -> list[str]:
 
 
 def names(model: ModelFile, values: int) -> list[str]:
-    """What so many scores are called; of two classes a single score is the second's. Their numbers where the labels are others."""
+    """The names of so many scores: labels, else numbers. Of two classes a single score is the second's."""
     found = labels(model)
     if len(found) == values:
         return found

@@ -16,7 +16,7 @@ from mica.importer.state import ImportState
 
 
 def is_constant(state: ImportState, proto: onnx.NodeProto) -> bool:
-    """Whether all its inputs are constant, and it draws no random numbers."""
+    """True where all its inputs are constant, and it draws no random numbers."""
     op = proto.op_type
     is_random = op.startswith("Random") or op in ("Multinomial", "Bernoulli")
     return not is_random and all(state.constant(i) is not None for i in proto.input if i)

@@ -270,7 +270,7 @@ class _Importer:
             return [proto]
         unknown = [i for i in proto.input if i and i not in self.state.graph.values]
         if proto.domain == transformers.DOMAIN and proto.op_type in transformers.FORMS and unknown:
-            # What stops there is said once.
+            # An error there is reported once.
             return [helper.make_node("Identity", unknown[:1], [o]) for o in proto.output if o]
         try:
             return spell(self.state, proto)
