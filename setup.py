@@ -15,7 +15,7 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "host_tools"))
 
-from mica.source_lists import listed  # noqa: E402
+from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c")
 

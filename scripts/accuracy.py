@@ -28,10 +28,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.calibration import load_calibration
 from mica.cli import text
 from mica.compile import Compiled, compile_file
 from mica.compile.layer_errors import sqnr_db
+from mica.data.calibration import load_calibration
 from mica.run import evaluation
 from mica.run.evaluation import Dataset, Predict, Score
 from mica.run.float_model import FloatModel

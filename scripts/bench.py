@@ -64,10 +64,10 @@ def whole_models(folder: Path, board: str) -> list[Job]:
 @cache
 def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
     """The same, for any board."""
-    from mica import knobs
-    from mica.calibration import load_calibration
     from mica.compile import compile_file
+    from mica.data.calibration import load_calibration
     from mica.importer import import_onnx
+    from mica.ir import knobs
 
     found = []
     for name, sub in MODEL_FOLDERS.items():

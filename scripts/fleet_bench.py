@@ -23,19 +23,19 @@ from mica.boards import load_board
 from mica.cli import text
 from mica.cli.main import main
 from mica.cli.say import say
-from mica.cutting import LinkSpeed, cut
 from mica.errors import MicaError
-from mica.fleet import broker
-from mica.fleet.dispatch import Settings
-from mica.fleet.links import Events, Link
-from mica.fleet.member import Member
-from mica.fleet.mqtt_link import MqttLink
-from mica.fleet.sim import Plan, Simulation
-from mica.fleet.site import new_password, new_site
-from mica.fleet.timing import TimedRunner
 from mica.link import child
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
+from mica_fleet import broker
+from mica_fleet.cutting import LinkSpeed, cut
+from mica_fleet.dispatch import Settings
+from mica_fleet.links import Events, Link
+from mica_fleet.member import Member
+from mica_fleet.mqtt_link import MqttLink
+from mica_fleet.sim import Plan, Simulation
+from mica_fleet.site import new_password, new_site
+from mica_fleet.timing import TimedRunner
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
 

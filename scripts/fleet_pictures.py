@@ -18,10 +18,10 @@ from pathlib import Path
 from curves import Curve, Curves, draw
 from rollout_sim import Push, roll_out
 
-from mica.fleet.dispatch import Settings
-from mica.fleet.rollout import Terms
-from mica.fleet.sim import Plan, Simulation
-from mica.fleet.sim_returns import returns
+from mica_fleet.dispatch import Settings
+from mica_fleet.rollout import Terms
+from mica_fleet.sim import Plan, Simulation
+from mica_fleet.sim_returns import returns
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "host_tools" / "FLEETS.md"
@@ -117,7 +117,7 @@ def pictures(tables: dict[str, Table]) -> dict[str, str]:
 
 TEXT = """# Fleets of up to a million boards
 
-Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`mica/fleet/sim.py`,
+Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`mica_fleet/sim.py`,
 `sim_returns.py`, `scripts/rollout_sim.py`), with what was measured with mosquitto and up to 16 processes on one core: 12 us of the broker for a message, 58 us for a
 connection with its birth, and 80 us of the coordinator for an event. What real boards add is their radio.
 

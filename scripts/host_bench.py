@@ -14,8 +14,8 @@ import numpy as np
 import onnxruntime
 
 from mica import engine
-from mica.calibration import load_calibration
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.importer import import_onnx
 
 TURNS = 9

@@ -21,11 +21,11 @@ from fleet_bench import _AGENT
 
 from mica.boards import load_board
 from mica.errors import MicaError
-from mica.fleet import broker
-from mica.fleet.member import Member
-from mica.fleet.site import Site, new_password, new_site
 from mica.link import child
 from mica.toolchain.build import build
+from mica_fleet import broker
+from mica_fleet.member import Member
+from mica_fleet.site import Site, new_password, new_site
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
 

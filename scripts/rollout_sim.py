@@ -12,7 +12,7 @@ import heapq
 import random
 from dataclasses import dataclass, field
 
-from mica.fleet.rollout import Action, Ended, Rollout, State, Tell, Terms
+from mica_fleet.rollout import Action, Ended, Rollout, State, Tell, Terms
 
 
 @dataclass(frozen=True)

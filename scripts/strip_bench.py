@@ -16,10 +16,10 @@ import bare_metal
 import numpy as np
 from bare_metal import CORES, Job
 
-from mica.calibration import load_calibration
 from mica.cli import text
 from mica.compile import Ram, compile_file, within
 from mica.cost.table import Table
+from mica.data.calibration import load_calibration
 from mica.errors import MicaError
 from mica.importer import import_onnx
 

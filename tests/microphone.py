@@ -12,7 +12,7 @@ from tones import write_wav
 
 from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.run import hearing, sensor_files
+from mica.listen import hearing, sensor_files
 from mica.run.host import HostRunner
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "firmware" / "examples" / "wake_word.py"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.calibration import load_calibration, samples_for
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration, samples_for
 from mica.errors import MicaError
 from mica.importer import import_model
 from mica.run import evaluation, quality

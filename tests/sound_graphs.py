@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mica import front_ends
+from mica.sound import front_ends
 
 FEATURES = "features"  # the name of the last value of a front end
 

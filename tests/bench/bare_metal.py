@@ -24,14 +24,14 @@ import cycle_tables
 import numpy as np
 
 from mica.boards import load_board
+from mica.boards.isa import Bench, isas
 from mica.errors import MicaError
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord, encode
-from mica.isa import Bench, isas
 from mica.packing.model import set_scratch
 from mica.reference.executor import ReferenceModel
-from mica.source_lists import listed
 from mica.toolchain.cache import cache_dir
 from mica.toolchain.process import need_program
+from mica.toolchain.source_lists import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = Path(__file__).resolve().parent / "bare"

@@ -14,8 +14,8 @@ from case import _rng
 from onnx import TensorProto, helper
 
 from mica.compile import PlacedFrontEnd, compile_file
-from mica.front_ends import of_input, parse
 from mica.ir.axes import Front
+from mica.sound.front_ends import of_input, parse
 
 
 def frames(words: str, rows: int, folder: Path) -> bytes:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from bare_metal import CORES, HOT, Job
 
-from mica.calibration import load_calibration
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.importer import import_onnx
 from mica.quantise.choose_bits import Bits
 

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mica import isa
-from mica.boards import board_names, load_board
+from mica.boards import board_names, isa, load_board
 from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.resources import data_dir

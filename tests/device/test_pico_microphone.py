@@ -22,7 +22,7 @@ from mica.link.emulated import EmulatedBoard, start_emulator
 from mica.link.sensors import Sensors
 from mica.link.serial_board import SerialBoard
 from mica.link.targets import open_board
-from mica.run import sensor_files
+from mica.listen import sensor_files
 from mica.toolchain.build import BuildResult
 
 RATE = 16000

@@ -14,7 +14,7 @@ from mica.cli.main import main
 from mica.link.emulated import EmulatedBoard
 from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.run import recorder, sensor_files
+from mica.listen import recorder, sensor_files
 
 ROWS = 60
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import mica, pack, reference_model
 
 from mica.boards import load_board
-from mica.calibration import decode, read_arrays
 from mica.cli.verify import report, verify
+from mica.data.calibration import decode, read_arrays
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 

@@ -12,7 +12,7 @@ from helpers import DEMO, ROOT
 from mica.link.board import BoardError, Link
 from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.run import sensor_files
+from mica.listen import sensor_files
 
 HERE = ROOT / "firmware" / "examples"
 FILES = sorted(HERE.glob("*.py"))

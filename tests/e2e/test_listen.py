@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from tones import tone
 
-from mica import sounds
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
-from mica.run import hearing
+from mica.listen import hearing
+from mica.listen.microphone import Microphone, listen_at
 from mica.run.host import HostRunner
-from mica.run.microphone import Microphone, listen_at
 
 SOURCES = """
 import asyncio

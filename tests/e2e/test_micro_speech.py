@@ -7,12 +7,12 @@ import zlib
 import numpy as np
 from helpers import reference_model
 
-from mica import front_ends
 from mica.compile import PlacedFrontEnd, compile_file
+from mica.data.sounds import read
 from mica.importer import import_model
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
-from mica.sounds import read
+from mica.sound import front_ends
 
 TARGET = "RPI_PICO@emu"
 PRESET = "pcan:micro-speech"

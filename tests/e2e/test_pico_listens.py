@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from microphone import BLOCK, DMA, I2S, hear
 
-from mica import sounds
+from mica.data import sounds
 from mica.link.board import BoardError
 from mica.link.targets import open_board
-from mica.run import hearing
-from mica.run.microphone import Microphone, listen_at
+from mica.listen import hearing
+from mica.listen.microphone import Microphone, listen_at
 
 
 @pytest.mark.parametrize("source", [I2S, DMA])

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mica import sounds
 from mica.cli import record
 from mica.cli.main import main
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
-from mica.run import recorder
+from mica.listen import recorder
 
 SENSORS = """
 import sys

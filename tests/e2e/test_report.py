@@ -12,7 +12,7 @@ import numpy as np
 from helpers import DEMO, ROOT, mica, pack, reference_model
 from tones import BANDS, FRAMES, FRONT_END, save_net
 
-from mica import front_ends
+from mica.sound import front_ends
 
 VOID = {"meta", "link", "br", "img", "path", "rect", "polyline"}
 

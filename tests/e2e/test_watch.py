@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mica.link.board import BoardError, Link
-from mica.run.hearing import Hearing, Settings
+from mica.listen.hearing import Hearing, Settings
 from mica.run.host import HostRunner
 
 SOURCE = """

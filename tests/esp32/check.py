@@ -25,9 +25,9 @@ from mica.errors import MicaError, Unsupported
 from mica.format import codec
 from mica.resources import data_dir
 from mica.run.host import HostRunner
-from mica.source_lists import listed
 from mica.toolchain import natmod, xtensa_cc
 from mica.toolchain.pins import unpinned_by_environment
+from mica.toolchain.source_lists import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent

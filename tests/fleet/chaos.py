@@ -22,7 +22,7 @@ from pathlib import Path
 import outages
 from outages import Proxy
 
-from mica.fleet.site import Site
+from mica_fleet.site import Site
 
 PUBLISH = 3
 SHARES = {"delayed": 0.004, "stalled": 0.0005, "cut": 0.0007, "cut in mid-packet": 0.0005}  # of all packets

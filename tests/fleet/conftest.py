@@ -12,11 +12,11 @@ import pytest
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.fleet import broker
-from mica.fleet.member import Member
-from mica.fleet.site import Site, new_password, new_site
 from mica.link import child
 from mica.toolchain.build import build
+from mica_fleet import broker
+from mica_fleet.member import Member
+from mica_fleet.site import Site, new_password, new_site
 
 DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 

@@ -26,12 +26,12 @@ from typing import Any
 import paho.mqtt.client as mqtt
 
 from mica.boards import load_board
-from mica.fleet import broker
-from mica.fleet.member import Member
-from mica.fleet.site import Site, new_password, new_site
 from mica.format import codec
 from mica.link import child
 from mica.toolchain.build import build
+from mica_fleet import broker
+from mica_fleet.member import Member
+from mica_fleet.site import Site, new_password, new_site
 
 INFER = "/v2/models/digits/infer"
 HALVES = (

@@ -12,8 +12,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
-from mica.fleet.wire import Answer, Key, Request, Status
+from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica_fleet.wire import Answer, Key, Request, Status
 
 MODEL, OTHER = 7, 8
 CREDIT = 2

@@ -23,11 +23,11 @@ import numpy as np
 
 from mica.boards import load_board
 from mica.errors import MicaError
-from mica.fleet.reports import parse_have, parse_state
-from mica.fleet.wanted import board_key, encode_want
-from mica.fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
+from mica_fleet.reports import parse_have, parse_state
+from mica_fleet.wanted import board_key, encode_want
+from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 
 RUN, WANT, OTHER, CHUNK = range(4)
 OUT, HAVE = 2, 3  # of what the agent says: its topic's place in the list of _PROGRAM

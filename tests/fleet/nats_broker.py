@@ -9,10 +9,10 @@ import subprocess
 import time
 from typing import Any
 
-from mica.fleet import broker
-from mica.fleet.site import COORDINATOR, WATCHER, Site, write_private
-from mica.fleet.wire import LARGEST_MESSAGE
 from mica.link import child
+from mica_fleet import broker
+from mica_fleet.site import COORDINATOR, WATCHER, Site, write_private
+from mica_fleet.wire import LARGEST_MESSAGE
 
 _START_SECONDS = 10.0
 

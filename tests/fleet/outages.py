@@ -23,12 +23,12 @@ from pathlib import Path
 import numpy as np
 
 from mica.boards import load_board
-from mica.fleet import broker
-from mica.fleet.member import Member
-from mica.fleet.site import Site, new_password, new_site
 from mica.link import child
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
+from mica_fleet import broker
+from mica_fleet.member import Member
+from mica_fleet.site import Site, new_password, new_site
 
 BOARDS = 6
 SAMPLES = 1500  # of a job

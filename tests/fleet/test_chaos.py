@@ -13,8 +13,8 @@ import chaos
 import pytest
 from outages import handed_out_twice
 
-from mica.fleet.journal import ANSWER, WITHDRAWN, Journal
-from mica.fleet.wire import Key
+from mica_fleet.journal import ANSWER, WITHDRAWN, Journal
+from mica_fleet.wire import Key
 
 
 def publish(payload: bytes, qos: int = 0) -> bytes:

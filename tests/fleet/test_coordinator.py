@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mica.errors import MicaError
-from mica.fleet.coordinator import FleetRunner
-from mica.fleet.dispatch import Settings
-from mica.fleet.links import Events, Link, RunnerLink
 from mica.run.host import HostRunner
 from mica.run.runner import Inputs, Runner
+from mica_fleet.coordinator import FleetRunner
+from mica_fleet.dispatch import Settings
+from mica_fleet.links import Events, Link, RunnerLink
 
 QUICK = Settings(least_lease=0.2)
 
@@ -124,7 +124,7 @@ def test_a_fleet_of_liars_and_one_of_nobody_say_so(model: bytes, monkeypatch: py
     def nowhere() -> Runner:
         raise MicaError("no such port")
 
-    monkeypatch.setattr("mica.fleet.coordinator._PATIENCE", 0.1)
+    monkeypatch.setattr("mica_fleet.coordinator._PATIENCE", 0.1)
     with (
         fleet(model, {"a": nowhere}) as runner,
         pytest.raises(MicaError, match=r"fleet:test: nothing for \d+ s \(a: no such port\)"),

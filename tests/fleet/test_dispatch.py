@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mica.errors import MicaError
-from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
-from mica.fleet.wire import Answer, Key, Status
+from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
+from mica_fleet.wire import Answer, Key, Status
 
 MODEL = 0x1234
 NO_AUDIT = Settings(audit=0, first_audits=0)
@@ -94,7 +94,7 @@ def test_a_board_that_hangs_costs_its_credit_and_no_more() -> None:
 
 
 def _held(d: Dispatcher, board: str) -> list[Send]:
-    from mica.fleet.wire import Request
+    from mica_fleet.wire import Request
 
     held = d._boards[board].held
     return [Send(board, Request(k, MODEL, attempt, b"")) for k, attempt in held]

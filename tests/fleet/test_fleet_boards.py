@@ -13,12 +13,12 @@ import pytest
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet.dispatch import Settings
-from mica.fleet.open import open_fleet, targets_of
 from mica.link import unix_board
 from mica.link.unix_board import UnixBoard
 from mica.run.host import HostRunner
 from mica.toolchain.build import build
+from mica_fleet.dispatch import Settings
+from mica_fleet.open import open_fleet, targets_of
 
 DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
 
@@ -97,10 +97,10 @@ def test_fleets_that_cannot_be(target: str, message: str) -> None:
 
 
 def test_usb_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mica.fleet.open.usb_ports", list)
+    monkeypatch.setattr("mica_fleet.open.usb_ports", list)
     with pytest.raises(MicaError, match="no board is plugged in"):
         targets_of("usb:all")
-    monkeypatch.setattr("mica.fleet.open.usb_ports", lambda: ["/dev/ttyACM0", "/dev/ttyACM1"])
+    monkeypatch.setattr("mica_fleet.open.usb_ports", lambda: ["/dev/ttyACM0", "/dev/ttyACM1"])
     assert list(targets_of("usb:all")) == ["/dev/ttyACM0", "/dev/ttyACM1"]
 
 

@@ -21,17 +21,17 @@ from outages import SLOW, Proxy
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet import broker, mqtt_link
-from mica.fleet.coordinator import FleetRunner
-from mica.fleet.dispatch import Settings
-from mica.fleet.links import Death
-from mica.fleet.mqtt_link import Listener, MqttLink, await_entry
-from mica.fleet.open import open_fleet
-from mica.fleet.reports import parse_state
-from mica.fleet.site import Site, new_password, new_site, read_site
-from mica.fleet.wire import Key, Request, Status, decode_answer
 from mica.link import child
 from mica.run.host import HostRunner
+from mica_fleet import broker, mqtt_link
+from mica_fleet.coordinator import FleetRunner
+from mica_fleet.dispatch import Settings
+from mica_fleet.links import Death
+from mica_fleet.mqtt_link import Listener, MqttLink, await_entry
+from mica_fleet.open import open_fleet
+from mica_fleet.reports import parse_state
+from mica_fleet.site import Site, new_password, new_site, read_site
+from mica_fleet.wire import Key, Request, Status, decode_answer
 
 
 def random_samples(data: bytes, n: int) -> tuple[list[list[np.ndarray]], list[bytes]]:

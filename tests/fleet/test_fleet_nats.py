@@ -17,12 +17,12 @@ from outages import SLOW
 from test_fleet_mqtt import kill_at_random, random_samples, wait_until
 
 from mica.errors import MicaError
-from mica.fleet import broker
-from mica.fleet.dispatch import Settings
-from mica.fleet.mqtt_link import Listener
-from mica.fleet.open import open_fleet
-from mica.fleet.site import Site
 from mica.link import child
+from mica_fleet import broker
+from mica_fleet.dispatch import Settings
+from mica_fleet.mqtt_link import Listener
+from mica_fleet.open import open_fleet
+from mica_fleet.site import Site
 
 
 @pytest.fixture

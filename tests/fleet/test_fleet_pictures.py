@@ -10,9 +10,9 @@ from conftest import DEMO
 from curves import Curve, Curves, draw
 from rollout_sim import Push, roll_out
 
-from mica.fleet.rollout import Terms
-from mica.fleet.sim import Plan, Simulation
-from mica.fleet.sim_returns import CONNECT, returns
+from mica_fleet.rollout import Terms
+from mica_fleet.sim import Plan, Simulation
+from mica_fleet.sim_returns import CONNECT, returns
 
 ROOT = DEMO.parents[2]
 

@@ -18,15 +18,15 @@ from conftest import DEMO, Join
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet import broker
-from mica.fleet.mqtt_link import Listener
-from mica.fleet.push import Fleet, push, rollback
-from mica.fleet.reports import parse_have, parse_state
-from mica.fleet.rollout import State, Terms
-from mica.fleet.site import Site
-from mica.fleet.store import Store
-from mica.fleet.wanted import board_key, encode_want
 from mica.link import child
+from mica_fleet import broker
+from mica_fleet.mqtt_link import Listener
+from mica_fleet.push import Fleet, push, rollback
+from mica_fleet.reports import parse_have, parse_state
+from mica_fleet.rollout import State, Terms
+from mica_fleet.site import Site
+from mica_fleet.store import Store
+from mica_fleet.wanted import board_key, encode_want
 
 QUICK = Terms(waves=("1", "100%"), timeout=60.0)
 

@@ -16,11 +16,11 @@ from test_fleet_push import QUICK, Watch, wait_until
 
 from mica.boards import load_board
 from mica.cli.main import main
-from mica.fleet.push import Fleet, push, rollback
-from mica.fleet.site import Site
-from mica.fleet.wanted import blob, board_key, chunks, encode_want
 from mica.images import romfs
 from mica.toolchain.build import build
+from mica_fleet.push import Fleet, push, rollback
+from mica_fleet.site import Site
+from mica_fleet.wanted import blob, board_key, chunks, encode_want
 
 HALF = 6 * romfs.BLOCK
 FLEET_KEY = "3c" * 32

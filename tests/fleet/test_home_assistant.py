@@ -19,13 +19,13 @@ from test_fleet_mqtt import random_samples, wait_until
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet import broker
-from mica.fleet.home_assistant import Discovery
-from mica.fleet.mqtt_link import Listener, MqttLink
-from mica.fleet.service import Service
-from mica.fleet.site import WATCHER, Site, read_site
 from mica.format import codec
 from mica.link import child
+from mica_fleet import broker
+from mica_fleet.home_assistant import Discovery
+from mica_fleet.mqtt_link import Listener, MqttLink
+from mica_fleet.service import Service
+from mica_fleet.site import WATCHER, Site, read_site
 
 # It tells its numbers three times a second.
 CHATTY = "import mica.fleet\nmica.fleet._STAT_MS = 300\nmica.fleet.run()"

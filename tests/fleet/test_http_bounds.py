@@ -21,16 +21,16 @@ import crowd
 import numpy as np
 import pytest
 
-from mica.fleet import door, inference_api
-from mica.fleet.inference_api import ApiError, largest_body, parse
-from mica.fleet.links import Answered, Birth, Events, Link
-from mica.fleet.metrics import Metrics
-from mica.fleet.server import Server
-from mica.fleet.service import Service, Unavailable
-from mica.fleet.turns import Request, Turns
-from mica.fleet.wire import Answer, Status
-from mica.fleet.wire import Request as Asked
 from mica.format import codec
+from mica_fleet import door, inference_api
+from mica_fleet.inference_api import ApiError, largest_body, parse
+from mica_fleet.links import Answered, Birth, Events, Link
+from mica_fleet.metrics import Metrics
+from mica_fleet.server import Server
+from mica_fleet.service import Service, Unavailable
+from mica_fleet.turns import Request, Turns
+from mica_fleet.wire import Answer, Status
+from mica_fleet.wire import Request as Asked
 
 CREDIT = 2
 
@@ -83,7 +83,7 @@ def running(digits_file: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Call
     """running(most_samples) starts a server in this process, whose board's answers are not compared with the host's."""
     import zlib
 
-    from mica.fleet.dispatch import Settings
+    from mica_fleet.dispatch import Settings
 
     data = digits_file.read_bytes()
     with contextlib.ExitStack() as stack:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mica.errors import MicaError
-from mica.fleet.journal import ANSWER, FAILED, WITHDRAWN, Journal
-from mica.fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
+from mica_fleet.journal import ANSWER, FAILED, WITHDRAWN, Journal
+from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 
 ABOUT = {"model": 17, "data": 4}
 

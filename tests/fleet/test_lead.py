@@ -6,7 +6,7 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-from mica.fleet.lead import Lead, Message, State
+from mica_fleet.lead import Lead, Message, State
 
 
 @dataclass

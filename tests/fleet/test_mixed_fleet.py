@@ -10,9 +10,6 @@ import pytest
 from conftest import DEMO, Join
 from outages import SLOW
 
-from mica.fleet.dispatch import Settings
-from mica.fleet.open import open_fleet
-from mica.fleet.site import Site
 from mica.link import emulated
 from mica.link.board import BoardError
 from mica.link.qemu import Emulator
@@ -20,6 +17,9 @@ from mica.link.serial_board import SerialBoard
 from mica.run.board import BoardRunner
 from mica.run.host import HostRunner
 from mica.run.runner import Inputs
+from mica_fleet.dispatch import Settings
+from mica_fleet.open import open_fleet
+from mica_fleet.site import Site
 
 
 def digits_and_answers(data: bytes, n: int) -> tuple[list[Inputs], list[bytes]]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mica.fleet.site import Site
 from mica.link.board import Link
+from mica_fleet.site import Site
 
 SOURCE = Path(__file__).resolve().parents[2] / "firmware" / "mica" / "mqtt.py"
 CONNACK = b"\x20\x02\x00\x00"

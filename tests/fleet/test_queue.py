@@ -22,9 +22,9 @@ from test_serve import Client
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet import jetstream
-from mica.fleet.jetstream import Gateway, parse_address
 from mica.link import child
+from mica_fleet import jetstream
+from mica_fleet.jetstream import Gateway, parse_address
 
 Start = Callable[..., subprocess.Popen[bytes]]
 

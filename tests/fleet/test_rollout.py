@@ -7,7 +7,7 @@ import random
 import pytest
 
 from mica.errors import MicaError
-from mica.fleet.rollout import Action, Ended, Restore, Rollout, State, Tell, Terms
+from mica_fleet.rollout import Action, Ended, Restore, Rollout, State, Tell, Terms
 
 NAMES = [f"b{i}" for i in range(1, 13)]
 PHASES = ("fetching", "trying", "telling", "never")

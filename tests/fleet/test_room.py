@@ -14,12 +14,12 @@ from mica.boards import load_board
 from mica.cost.prediction import predict
 from mica.cost.table import Table
 from mica.errors import MicaError
-from mica.fleet import room
-from mica.fleet.machines import board_called
-from mica.fleet.reports import State
 from mica.format import codec
 from mica.kernels import KERNELS
 from mica.toolchain.build import build
+from mica_fleet import room
+from mica_fleet.machines import board_called
+from mica_fleet.reports import State
 
 
 def state(up: bool = True, **about: Any) -> State:

@@ -21,13 +21,13 @@ from outages import SLOW
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica.fleet.inference_api import LENGTH, ApiError, answer, metadata, parse
-from mica.fleet.metrics import Metrics
-from mica.fleet.server import Server
-from mica.fleet.site import Site
 from mica.format import codec
 from mica.link import child
 from mica.run.host import HostRunner
+from mica_fleet.inference_api import LENGTH, ApiError, answer, metadata, parse
+from mica_fleet.metrics import Metrics
+from mica_fleet.server import Server
+from mica_fleet.site import Site
 
 TOKEN = "a-token-of-the-tests"
 

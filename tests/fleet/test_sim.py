@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mica.fleet.dispatch import Settings
-from mica.fleet.rollout import Rollout, Tell, Terms
-from mica.fleet.sim import Plan, Simulation
+from mica_fleet.dispatch import Settings
+from mica_fleet.rollout import Rollout, Tell, Terms
+from mica_fleet.sim import Plan, Simulation
 
 
 @pytest.mark.parametrize(("boards", "measured"), [(1, 10.0), (4, 39.7), (8, 79.7), (16, 159.5)])

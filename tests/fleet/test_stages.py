@@ -18,20 +18,20 @@ from mica.boards import load_board
 from mica.cli.main import main
 from mica.cost.prediction import predict
 from mica.cost.table import Table
-from mica.cutting import LinkSpeed, cut
 from mica.errors import MicaError
-from mica.fleet.coordinator import FleetRunner
-from mica.fleet.dispatch import Action, Audit, Dispatcher, Done, Send, Settings, Withdrawn
-from mica.fleet.journal import Journal
-from mica.fleet.links import Events, Link, RunnerLink, joined, split
-from mica.fleet.open import open_fleet
-from mica.fleet.site import Site
-from mica.fleet.stages import Route, Stages
-from mica.fleet.store import Store
-from mica.fleet.wire import Answer, Request, Status
 from mica.format.codec import decode
 from mica.run.host import HostRunner
 from mica.run.runner import Runner
+from mica_fleet.coordinator import FleetRunner
+from mica_fleet.cutting import LinkSpeed, cut
+from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Send, Settings, Withdrawn
+from mica_fleet.journal import Journal
+from mica_fleet.links import Events, Link, RunnerLink, joined, split
+from mica_fleet.open import open_fleet
+from mica_fleet.site import Site
+from mica_fleet.stages import Route, Stages
+from mica_fleet.store import Store
+from mica_fleet.wire import Answer, Request, Status
 
 Boards = dict[str, Callable[[], Runner]]
 
@@ -134,7 +134,7 @@ def test_a_journal_of_a_model_in_parts(files: list[bytes], digits_file: Path, tm
 
 
 def test_a_part_that_no_board_has_is_named(files: list[bytes], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mica.fleet.coordinator._NOWHERE", 0.1)
+    monkeypatch.setattr("mica_fleet.coordinator._NOWHERE", 0.1)
     boards: Boards = {f"b{k}": lambda k=k: Trouble(files[k], sound) for k in (0, 2)}  # type: ignore[misc]
     with fleet_of(files, boards) as runner, pytest.raises(MicaError, match=r"no board has part 2 of 3 \(CRC-32"):
         runner.run([[np.zeros((1, 1, 8, 8), np.int8)]])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mica.fleet import store
-from mica.fleet.site import Site
-from mica.fleet.store import Store
+from mica_fleet import store
+from mica_fleet.site import Site
+from mica_fleet.store import Store
 
 
 def test_generations_follow_each_other_where_the_clock_stands_still(

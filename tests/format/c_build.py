@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.source_lists import listed
 from mica.toolchain.cache import cache_dir
+from mica.toolchain.source_lists import listed
 
 ROOT = Path(__file__).resolve().parents[2]
 USERMOD = ROOT / "usermod_c"

@@ -12,8 +12,8 @@ import pytest
 from nets import MODELS
 
 import mica.demo
-from mica.calibration import load_calibration
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.importer import import_onnx
 from mica.run import evaluation
 from mica.run.evaluation import Score

@@ -12,13 +12,14 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from tones import write_wav
 
-from mica import engine, front_ends
+from mica import engine
 from mica.cli.main import main
 from mica.compile import Compiled, PlacedFrontEnd, compile_file
 from mica.errors import MicaError
 from mica.kernels.axes import STATS
-from mica.passes.front_end import SAMPLES
 from mica.reference import axes
+from mica.sound import front_ends
+from mica.sound.insert import SAMPLES
 
 ROWS, AXES, RATE, FFT = 100, 3, 100, 128
 LABELS = ("rest", "sway", "shake", "tremble", "tap")

@@ -160,7 +160,7 @@ def archive(path: Path, content: dict[str, bytes]) -> Path:
 
 
 def test_arrays_that_claim_or_unpack_to_much(tmp_path: Path) -> None:
-    from mica.calibration import read_arrays
+    from mica.data.calibration import read_arrays
 
     claims = header((10**12, 1, 8, 8)) + bytes(100)
     npy = tmp_path / "rows.npy"
@@ -178,7 +178,7 @@ def test_arrays_that_claim_or_unpack_to_much(tmp_path: Path) -> None:
 
 
 def test_scale_may_not_make_samples_larger(tmp_path: Path) -> None:
-    from mica.calibration import decode
+    from mica.data.calibration import decode
 
     with pytest.raises(MicaError, match=r"'scale' \[4, 1\]"):
         decode({"x": np.ones((4,), np.float32), "scale": np.ones((4, 1), np.float32)}, "a.npz")

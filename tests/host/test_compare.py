@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from nets import Net, truth, varies
 
-from mica.calibration import load_calibration
 from mica.cli.main import main
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.format.values import dequantise_output
 from mica.run.host import HostRunner
 

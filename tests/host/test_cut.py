@@ -16,11 +16,9 @@ import pytest
 from nets import MODELS, Net
 from random_nets import RandomNet
 
-from mica import cutting
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.cutting import LinkSpeed, cut, run_parts
 from mica.errors import MicaError
 from mica.format import codec, parts
 from mica.packing.parts import as_parts, packed
@@ -28,6 +26,8 @@ from mica.packing.unpack import unpack
 from mica.plan.cut import Cutter, best_cuts
 from mica.run.golden import random_input
 from mica.run.host import HostRunner
+from mica_fleet import cutting
+from mica_fleet.cutting import LinkSpeed, cut, run_parts
 
 ROOT = Path(__file__).resolve().parents[2]
 DIGITS = ROOT / "host_tools" / "mica" / "demo" / "digits.onnx"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from nets import MODELS, Net, assert_same, core
 
-from mica import knobs
 from mica.importer import import_onnx
+from mica.ir import knobs
 from mica.ir.graph import Graph
 from mica.passes import dead_channels, pipeline
 from mica.quantise.tune import macs

@@ -11,15 +11,17 @@ import pytest
 from nets import MODELS
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
-from mica import engine, front_ends, sounds
-from mica.calibration import load_calibration
+from mica import engine
 from mica.cli.main import main
 from mica.compile import PlacedFrontEnd, compile_file
+from mica.data import sounds
+from mica.data.calibration import load_calibration
 from mica.errors import MicaError
 from mica.format.values import quantise_f32
-from mica.passes.front_end import SAMPLES
 from mica.reference import front_end as reference
 from mica.run.float_model import FloatModel
+from mica.sound import front_ends
+from mica.sound.insert import SAMPLES
 
 KWS = MODELS / "kws"
 reference_models = pytest.mark.skipif(

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tones import FRONT_END, LABELS, save_net, tone, write_wav
 
-from mica import sounds
 from mica.cli.main import main
+from mica.data import sounds
 from mica.errors import MicaError
-from mica.run.hearing import Event, Heard, Said, read_stamps
+from mica.listen.hearing import Event, Heard, Said, read_stamps
 
 
 @pytest.fixture(scope="module")

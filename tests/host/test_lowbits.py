@@ -16,9 +16,9 @@ from onnx import TensorProto
 
 import mica.demo
 from mica import engine
-from mica.calibration import load_calibration
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
+from mica.data.calibration import load_calibration
 from mica.errors import MicaError
 from mica.format.codec import FormatError, decode, encode
 from mica.format.values import quantise_input

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from nets import Net
 
-from mica.calibration import default_samples
 from mica.compile import compile_file, quality
+from mica.data.calibration import default_samples
 from mica.importer import import_onnx
 from mica.passes import pipeline
 

@@ -255,7 +255,7 @@ def test_pack_refuses_before_it_calibrates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     path = dense(tmp_path)
-    monkeypatch.setattr("mica.calibration.load_calibration", lambda *a: pytest.fail("the samples were read"))
+    monkeypatch.setattr("mica.data.calibration.load_calibration", lambda *a: pytest.fail("the samples were read"))
     assert main(["pack", str(path), "--calib", str(tmp_path / "x.npz"), *options]) == code
     assert said in capsys.readouterr().err
     assert not path.with_suffix(".mica").exists()

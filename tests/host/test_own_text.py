@@ -9,7 +9,7 @@ import pytest
 from nets import Net
 
 import mica.demo
-from mica.calibration import load_calibration, samples_for
+from mica.data.calibration import load_calibration, samples_for
 from mica.importer import import_model, import_onnx
 from mica.ir.graph import Graph
 from mica.packing.ties import find

@@ -12,15 +12,15 @@ import pytest
 from nets import MODELS
 from onnx import TensorProto, helper
 
-from mica import front_ends
 from mica.cli.main import main
 from mica.compile import PlacedFrontEnd, Ram, compile_file
 from mica.errors import MicaError
+from mica.listen.hearing import usual_step
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
 from mica.report.front_end import facts
-from mica.run.hearing import usual_step
 from mica.run.host import HostRunner
+from mica.sound import front_ends
 
 reference_models = pytest.mark.skipif(
     not MODELS.exists(), reason=f"{MODELS} is missing: it is not part of the repository"

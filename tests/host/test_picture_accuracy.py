@@ -7,8 +7,8 @@ import pytest
 from nets import MODELS
 
 from mica import engine
-from mica.calibration import load_calibration
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.format.pictures import Wanted, read, write
 
 VWW = MODELS / "vww"

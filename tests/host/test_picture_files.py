@@ -11,10 +11,11 @@ import bright
 import numpy as np
 import pytest
 
-from mica import engine, pictures
-from mica.calibration import Pixels, load_calibration
+from mica import engine
 from mica.cli.build import kernels_of
 from mica.cli.main import main
+from mica.data import pictures
+from mica.data.calibration import Pixels, load_calibration
 from mica.errors import MicaError
 from mica.format import codec
 from mica.format.pictures import read

@@ -11,9 +11,10 @@ import bright
 import numpy as np
 import pytest
 
-from mica import notes, pictures
-from mica.calibration import load_calibration, read_arrays
+from mica import notes
 from mica.cli.main import main
+from mica.data import pictures
+from mica.data.calibration import load_calibration, read_arrays
 from mica.errors import MicaError
 from mica.run import evaluation
 

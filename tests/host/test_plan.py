@@ -10,8 +10,8 @@ import pytest
 from nets import MODELS
 from random_nets import RandomNet
 
-from mica.calibration import load_calibration
 from mica.compile import compile_file
+from mica.data.calibration import load_calibration
 from mica.ir.graph import Graph, Node, Quant
 from mica.kernels import KERNELS
 from mica.passes import dead_code

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from nets import MODELS, Net, truth, varies
 
-from mica.calibration import doubts, load_calibration, samples_for
 from mica.cli.main import main
 from mica.compile import compile_file, quality
+from mica.data.calibration import doubts, load_calibration, samples_for
 from mica.format.values import dequantise_output
 from mica.importer import import_onnx
 from mica.passes import pipeline

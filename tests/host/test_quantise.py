@@ -11,8 +11,8 @@ import pytest
 from nets import Net, core, imported, single, truth
 
 from mica import engine
-from mica.calibration import default_samples, load_calibration, samples_for
 from mica.compile import Compiled, compile_file
+from mica.data.calibration import default_samples, load_calibration, samples_for
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import StepRecord
 from mica.format.schema import SHIFT_MAX, SHIFT_MIN, STEP_FLAGS

@@ -15,14 +15,14 @@ PACKAGE = ROOT / "host_tools" / "mica"
 RUNTIME = ROOT / "firmware" / "mica"
 
 # Everybody may: errors, where files lie, and switches for who works on mica.
-LEAVES = {"errors", "resources", "knobs", "notes", "printable", "__version__"}
+LEAVES = {"errors", "resources", "notes", "printable", "__version__"}
 
 # The compiler. It never sees a board, nor a compiler for one.
 # One room in two folders: schema, then kernels, then codec; test_no_file_imports_in_a_circle holds the order.
 _BYTES = {"format", "kernels"}
 _GRAPH = _BYTES | {"ir"}
 # What makes, reaches and writes boards.
-_BOARDS = {"boards", "format", "isa", "kernels", "source_lists"}
+_BOARDS = {"boards", "format", "kernels"}
 
 MAY_IMPORT: Mapping[str, set[str]] = {
     # the bytes, and what they mean
@@ -41,33 +41,24 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "plan": _GRAPH,
     "packing": _GRAPH | {"plan"},
     "exporter": _GRAPH,  # for the function that it writes and the importer reads
-    "array_files": set(),
-    "tables": set(),
-    "word_values": {"reference"},
-    "axis_features": _GRAPH | {"reference", "word_values"},
-    "front_ends": _GRAPH | {"axis_features", "reference", "word_values"},
-    "sounds": set(),
-    "pictures": _BYTES | {"engine"},
-    "calibration": _GRAPH | {"array_files", "pictures", "sounds", "tables"},
+    # files of samples: arrays, tables, sounds, pictures
+    "data": _GRAPH | {"engine"},
+    # front ends: their words, their place in a graph, and those that a graph brings
+    "sound": _GRAPH | {"passes", "reference"},
     # boards
     "boards": _BYTES,
-    "isa": set(),
-    "source_lists": set(),
     "cost": _BOARDS | {"images"},
     "toolchain": _BOARDS | {"images"},
     "link": _BOARDS | {"images", "toolchain"},
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
-    "run": _GRAPH
-    | {"boards", "calibration", "custom", "engine", "importer", "link", "reference"}
-    | {"pictures", "sounds", "tables"},
+    "run": _GRAPH | {"boards", "custom", "data", "engine", "importer", "link", "reference"},
+    # what a board's sensors hear and feel, and what a model makes of it
+    "listen": _GRAPH | {"boards", "data", "link", "run"},
     # the whole compile: from a model file to a .mica, for a board
     "compile": _GRAPH
-    | {"boards", "calibration", "cost", "custom", "engine", "front_ends", "importer", "packing", "passes", "plan"}
-    | {"quantise", "reference", "report", "run", "sounds", "tables"},
-    # from a .mica to parts of it: what is cheapest on a board is where they are cut
-    "cutting": _GRAPH | {"boards", "cost", "custom", "engine", "packing", "plan", "run"},
-    "fleet": _BOARDS | {"cost", "custom", "link", "run", "toolchain"},
+    | {"boards", "cost", "custom", "data", "engine", "importer", "packing", "passes", "plan"}
+    | {"quantise", "reference", "report", "run", "sound"},
     "report": _BYTES | {"boards", "cost"},
     # doors
     "demo": set(),

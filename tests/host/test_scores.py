@@ -18,13 +18,13 @@ from tones import BANDS, FRAMES, FRONT_END, tone
 
 from mica.cli.main import main
 from mica.compile import compile_file
-from mica.fleet.home_assistant import answer_of
 from mica.format import codec, scores
 from mica.importer import import_model
+from mica.listen.hearing import Hearing, Settings
 from mica.passes import pipeline
 from mica.run.evaluation import Dataset, evaluate, numbered
 from mica.run.float_model import FloatModel
-from mica.run.hearing import Hearing, Settings
+from mica_fleet.home_assistant import answer_of
 
 WEIGHTS = np.array([[2, -1, -1], [-1, 2, -1], [-1, -1, 2]], np.float32)
 NAMES, NUMBERS = ("ant", "bee", "cat"), (2, 3, 7)

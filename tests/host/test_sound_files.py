@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import soundfile
 
-from mica import notes, sounds
-from mica.calibration import load_calibration
+from mica import notes
 from mica.cli.main import main
+from mica.data import sounds
+from mica.data.calibration import load_calibration
 from mica.errors import MicaError
 
 RATE = 16000

@@ -18,8 +18,8 @@ from mica.cli.main import main
 from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.importer import import_onnx
-from mica.passes import hear
 from mica.reference import front_end as reference
+from mica.sound import recognise as hear
 
 SAMPLES = 1600
 Make = Callable[[Path], Path]

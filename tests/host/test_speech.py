@@ -10,20 +10,20 @@ import pytest
 import sound_graphs
 from nets import MODELS
 
-from mica import front_ends
 from mica.cli.main import main
 from mica.compile import PlacedFrontEnd, compile_file
+from mica.data.sounds import read
 from mica.errors import MicaError
 from mica.importer import import_model
 from mica.importer.tflite import model as tflite
 from mica.ir.speech import Speech
 from mica.kernels.speech import log_of
+from mica.listen.hearing import usual_step
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
 from mica.report.front_end import facts
-from mica.run.hearing import usual_step
 from mica.run.host import HostRunner
-from mica.sounds import read
+from mica.sound import front_ends
 
 TFLITE = MODELS / "tflite"
 PRESET = "pcan:micro-speech"

@@ -10,11 +10,11 @@ import pytest
 from nets import Net
 from onnx import helper
 
-from mica.calibration import load_calibration, read_arrays
 from mica.cli.main import main
+from mica.data.calibration import load_calibration, read_arrays
+from mica.data.tables import Inputs
 from mica.errors import MicaError
 from mica.run import evaluation
-from mica.tables import Inputs
 
 ROWS = np.array([[20.5, -1.25, 3.0], [1e-3, 2.0, 0.5], [7.0, 8.0, 9.0], [-4.0, 0.0, 100.25]], np.float32)
 TRIALS = Path(__file__).resolve().parents[2].parent / "shared" / "trials" / "csv-kinds"

@@ -15,8 +15,8 @@ from test_tflite_graphs import tflite_micro_svdf
 from tflite_files import cut_out
 
 from mica import engine
-from mica.calibration import read_arrays
 from mica.compile import Compiled, compile_file
+from mica.data.calibration import read_arrays
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer.tflite.model import Model, read
 

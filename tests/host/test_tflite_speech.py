@@ -18,13 +18,13 @@ from tflite_speech import BANDS, FRAME, flexbuffer, speech, speech_to_reals
 
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
+from mica.data.sounds import read
 from mica.errors import MicaError, Unsupported
 from mica.importer.tflite import as_onnx
 from mica.importer.tflite.flatbuffer import Damaged
 from mica.importer.tflite.flexbuffer import options
 from mica.kernels.integers import requantise
 from mica.run.host import HostRunner
-from mica.sounds import read
 
 FILES = MODELS / "tflite"
 PREPROCESSOR = FILES / "audio_preprocessor_int8.tflite"

@@ -16,9 +16,9 @@ import pytest
 from nets import MODELS, Net, session
 
 from mica import engine
-from mica.calibration import read_arrays
 from mica.cli.main import main
 from mica.compile import compile_file
+from mica.data.calibration import read_arrays
 from mica.exporter import DOMAIN, export
 from mica.format.codec import ModelFile, decode
 from mica.format.values import dequantise_f32, dequantise_output, quantise_input

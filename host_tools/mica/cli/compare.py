@@ -134,10 +134,12 @@ def _score(
 
 def _float(args: argparse.Namespace, custom: CustomOps, packed: ModelFile) -> comparison.Float:
     """The values of the float network, in the layout of the packed one, with its front end."""
-    from mica import front_ends
     from mica.importer import import_model
-    from mica.passes import front_end, hear, pipeline
+    from mica.passes import pipeline
     from mica.reference import float_ops
+    from mica.sound import front_ends
+    from mica.sound import insert as front_end
+    from mica.sound import recognise as hear
 
     text_ = packed.metadata.get("frontend", IN_GRAPH)
     imported = import_model(args.float_model, parse_shapes(args.shape), custom, text_ != IN_GRAPH)

@@ -17,7 +17,7 @@ from mica.errors import MicaError, Unsupported
 from mica.images import romfs
 from mica.link.emulated import start_emulator
 from mica.link.sensors import Sensors
-from mica.run import sensor_files
+from mica.listen import sensor_files
 from mica.toolchain.build import build
 
 JSON_KEYS = "board, port, pid"

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from mica import front_ends
 from mica.cli import hearing, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
+from mica.listen.hearing import recordings
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
-from mica.run.hearing import recordings
+from mica.sound import front_ends
 
 MATRIX = 20  # classes whose confusion matrix fits a screen
 WORST = 10  # of more classes, those that are printed

@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from mica import sounds
 from mica.cli import text
 from mica.cli.say import say
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
-from mica.run import hearing, sound
+from mica.listen import hearing
+from mica.run import sound
 from mica.run.runner import Runner
 
 SWEEP = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # thresholds that a report compares

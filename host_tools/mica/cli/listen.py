@@ -9,10 +9,10 @@ from mica.cli import hearing as words
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
+from mica.listen import hearing
+from mica.listen.hearing import Event
+from mica.listen.microphone import Microphone, listen
 from mica.printable import printable
-from mica.run import hearing
-from mica.run.hearing import Event
-from mica.run.microphone import Microphone, listen
 
 JSON_KEYS = "target, events[] (label, score, ms), used (share of a board's time, at a microphone)"
 

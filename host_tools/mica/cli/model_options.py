@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mica.calibration import Pixels
 from mica.cli import target
+from mica.data.calibration import Pixels
 from mica.errors import MicaError
 from mica.format.schema import PICTURE_COLOURS
 from mica.passes.streaming import Window
@@ -211,7 +211,7 @@ def refuse_options(args: argparse.Namespace, *models: str, kept: Sequence[str] =
 
 def files_read(args: argparse.Namespace, output: Path) -> list[tuple[str, str | Path | None]]:
     """The files that a job reads, for `outputs.check`."""
-    from mica.calibration import sample_files
+    from mica.data.calibration import sample_files
     from mica.importer.onnx_file import external_files
 
     read: list[tuple[str, str | Path | None]] = [

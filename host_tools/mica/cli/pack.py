@@ -127,8 +127,8 @@ def _page(s: State, result: dict[str, Any]) -> bytes:
 
 def _add_errors(s: State, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Puts sqnr_db and own_db into the layers; returns sqnr_db of the output."""
-    from mica.calibration import default_samples, samples_for
     from mica.compile import layer_errors
+    from mica.data.calibration import default_samples, samples_for
 
     core, model = s.compiled.core, s.compiled.model
     samples = default_samples(core) if s.calibration is None else samples_for(core, s.calibration)

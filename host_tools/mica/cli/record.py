@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds
 from mica.cli import text
 from mica.cli.say import say
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.names import file_fault
 from mica.link.targets import open_board
-from mica.run import recorder
+from mica.listen import recorder
 
 JSON_KEYS = "target, rate, files[] (file, samples, largest, warning)"
 _RATES = {"i2s": 16000, "adc": 1000, "imu": 100}

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from mica import pictures as picture_files
-from mica.calibration import aligned, decode, read_arrays
 from mica.cli import target, text
 from mica.cli.say import say
+from mica.data import pictures as picture_files
+from mica.data.calibration import aligned, decode, read_arrays
 from mica.errors import MicaError
 from mica.format import joins, scores
 from mica.format.codec import ModelFile

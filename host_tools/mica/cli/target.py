@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mica import tables
 from mica.cli.say import say
 from mica.cli.text import Progress
 from mica.custom import NO_CUSTOM, CustomOps
+from mica.data import tables
 from mica.errors import MicaError
 from mica.format import codec, parts
 from mica.format.schema import MAGIC
@@ -130,12 +130,12 @@ def open_model(
 
     check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
     """
-    from mica.fleet.open import (
-        is_fleet,
-        open_fleet,
-    )  # here, so that pack and info need not wait for what talks to boards
     from mica.format.codec import FormatError
     from mica.run.open import open_runner
+    from mica_fleet.open import (  # here, so that pack and info need not wait for what talks to boards
+        is_fleet,
+        open_fleet,
+    )
 
     if is_fleet(target):
         data, *others = read_parts(path)

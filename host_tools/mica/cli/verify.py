@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from mica.calibration import read_arrays
 from mica.cli import target, text
 from mica.cli.run import pick
+from mica.data.calibration import read_arrays
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.printable import printable

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from mica import __version__
-from mica.calibration import holds_pictures
 from mica.compile.state import State
+from mica.data.calibration import holds_pictures
 from mica.errors import MicaError
 from mica.format import joins, pictures, scores, signature
 from mica.format.codec import ModelFile, encode

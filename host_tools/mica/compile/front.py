@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mica import front_ends
 from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
 from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH
 from mica.packing import ties as state_pairs
-from mica.passes import hear, streaming
+from mica.passes import streaming
+from mica.sound import front_ends
+from mica.sound import recognise as hear
 
 
 def recognise(s: State) -> State:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mica.calibration import Pixels
 from mica.custom import NO_CUSTOM, CustomOps
+from mica.data.calibration import Pixels
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mica.calibration import default_samples, doubts, samples_for
 from mica.compile.state import State
+from mica.data.calibration import default_samples, doubts, samples_for
 from mica.format.codec import ModelFile, encode
 from mica.ir.graph import Graph
 from mica.packing.model import pack
 from mica.packing.state import StateLink, hold, with_state
 from mica.packing.tokens import with_tokens
-from mica.passes import front_end, pipeline, streaming
+from mica.passes import pipeline, streaming
 from mica.plan.plan import apart
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
@@ -23,6 +23,7 @@ from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
 from mica.quantise.spread import run as spread
 from mica.quantise.tune import ALL, Tuned, macs, thin, tune, untouched
+from mica.sound import insert as front_end
 
 
 def lower(s: State) -> State:

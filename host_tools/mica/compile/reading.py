@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds, tables
-from mica.calibration import learnt_missing, load_calibration
 from mica.compile.state import State
+from mica.data import sounds, tables
+from mica.data.calibration import learnt_missing, load_calibration
 from mica.errors import MicaError
 from mica.format.names import clean
 from mica.importer import import_model
 from mica.ir.axes import Front
 from mica.ir.front_end import FrontEnd
-from mica.passes.front_end import SAMPLES
 from mica.run import evaluation, labels
+from mica.sound.insert import SAMPLES
 
 
 def import_graph(s: State) -> State:

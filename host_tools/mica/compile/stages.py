@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mica import knobs
 from mica.compile import board_fit, early, finish, front, planning, quantising, reading
 from mica.compile.job import Job, Watch, ignore
 from mica.compile.state import Compiled, State
 from mica.errors import Unsupported
+from mica.ir import knobs
 
 Stage = Callable[[State], State]
 

@@ -14,12 +14,12 @@ from mica.format.codec import ModelFile
 from mica.ir import check
 from mica.ir.graph import Graph
 from mica.packing.state import StateLink
-from mica.passes.front_end import SAMPLES
 from mica.plan.plan import Plan
 from mica.quantise.calibrate import Samples
 from mica.quantise.parts import Split
 from mica.quantise.tune import Tuned
 from mica.run.evaluation import Dataset
+from mica.sound.insert import SAMPLES
 
 
 @dataclass(frozen=True)

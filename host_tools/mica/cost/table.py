@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from mica.boards import BoardSpec
+from mica.boards.isa import isas
 from mica.cost import features
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
-from mica.isa import isas
 
 PATH = Path(__file__).with_name("table.json")
 

@@ -1,4 +1,4 @@
-"""Sensors of the virtual Pico: what they measure, and where they are wired (run/sensor_files.py reads the files).
+"""Sensors of the virtual Pico: what they measure, and where they are wired (listen/sensor_files.py reads the files).
 
 boards/common/rp2040/sensors.mjs connects them; it is given the numbers in files.
 """

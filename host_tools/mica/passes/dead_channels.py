@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from mica import knobs
+from mica.ir import knobs
 from mica.ir.graph import Graph, Node
 from mica.reference import float_ops
 

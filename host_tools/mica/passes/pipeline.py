@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mica import knobs
-from mica.ir import check
+from mica.ir import check, knobs
 from mica.ir.graph import Graph
 from mica.passes import (
     affine,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.calibration import fit, load_calibration, read_arrays
+from mica.data.calibration import fit, load_calibration, read_arrays
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.values import QUANTISED, dequantise_output

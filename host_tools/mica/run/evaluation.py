@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds, tables
-from mica.calibration import decode, fit, read_arrays
+from mica.data import sounds, tables
+from mica.data.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
 from mica.format import joins, scores
 from mica.format.codec import ModelFile

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mica.data.tables import text_of
 from mica.errors import MicaError
 from mica.format import joins
 from mica.format.codec import ModelFile
-from mica.tables import text_of
 
 MOST_BYTES = 1 << 20
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import tables
-from mica.calibration import read_arrays
+from mica.data import tables
+from mica.data.calibration import read_arrays
 from mica.errors import MicaError
 from mica.format.values import dequantise_output
 from mica.run.runner import Runner

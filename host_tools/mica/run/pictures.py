@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import pictures
+from mica.data import pictures
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, TensorRecord
 from mica.format.pictures import Wanted, read

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mica import sounds
+from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.link.board import Say

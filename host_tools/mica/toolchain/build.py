@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from mica.boards import BoardSpec
+from mica.boards.isa import toolchain
 from mica.errors import MicaError, Unsupported
 from mica.images import uf2
-from mica.isa import toolchain
 from mica.kernels import KERNELS, PARTS
 from mica.resources import data_dir
 from mica.toolchain import esp_idf, sources

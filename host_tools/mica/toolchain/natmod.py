@@ -18,15 +18,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mica.boards.isa import isas
 from mica.errors import MicaError
-from mica.isa import isas
 from mica.kernels import PARTS
 from mica.resources import data_dir
-from mica.source_lists import listed
 from mica.toolchain import native_image, sources, xtensa_cc
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
+from mica.toolchain.source_lists import listed
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,168 @@
+"""A board's microphone: the program that reads it, and the lines that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from mica.errors import MicaError
+from mica.format import codec
+from mica.format.codec import ModelFile
+from mica.link.board import BoardError, Link, Say
+from mica.link.diagnosis import check_board
+from mica.link.targets import open_board
+from mica.listen.hearing import Event, Hearing, Settings
+from mica.run import sound
+from mica.run.placed import Placed, out_of_memory_of, place
+
+_WORDS = "expected sck=N,ws=N,sd=N and perhaps id=N, bits=16 or 32"
+QUIET = 30.0  # seconds in which a board says nothing at all
+
+_PROGRAM = """
+import mica, sys
+from mica.audio import listen
+try:
+    if sys.platform != 'rp2' or {bits} != 16: raise ImportError
+    from mica.pio_i2s import Microphone
+    _i2s = {filled}
+except ImportError:
+    from machine import I2S, Pin
+    _i2s = {i2s}
+_words = listen(mica.Model({model}), _i2s, rate={rate}, bits={bits}, threshold={threshold}, mean={mean}, dead_ms={dead_ms}, step={step}, labels={labels}, ms={ms})
+_model = None
+try:
+    for _e in _words:
+        if _e.label is None:
+            print('problem', _e.ms, _e.problem)
+        else:
+            print('event', _e.ms, _e.score, _words._names.index(_e.label))
+finally:
+    _words.close()
+    if hasattr(_i2s, 'deinit'):
+        _i2s.deinit()
+print('used', _words.used)
+"""
+
+
+@dataclass(frozen=True)
+class Microphone:
+    """An I2S microphone of one channel by the numbers of its pins. bits: of a sample as I2S gives it, which reads 32 and keeps the upper ones."""
+
+    sck: int
+    ws: int
+    sd: int
+    id: int = 0
+    bits: int = 16
+
+    @classmethod
+    def read(cls, text: str) -> Microphone:
+        """`sck=16,ws=17,sd=18`. Raises MicaError."""
+        values: dict[str, int] = {}
+        for word in text.split(","):
+            key, _, value = word.partition("=")
+            if key not in ("sck", "ws", "sd", "id", "bits") or key in values or not value.isdecimal():
+                raise MicaError(f"--i2s {text}: '{word}'", todo=_WORDS)
+            values[key] = int(value)
+        if not {"sck", "ws", "sd"} <= set(values) or values.get("bits", 16) not in (16, 32):
+            raise MicaError(f"--i2s {text}", todo=_WORDS)
+        return cls(**values)
+
+    def source(self, rate: int, ibuf: int = 20000) -> str:
+        """The expression that makes it on the board."""
+        pins = ", ".join(f"{name}=Pin({pin})" for name, pin in (("sck", self.sck), ("ws", self.ws), ("sd", self.sd)))
+        return f"I2S({self.id}, {pins}, mode=I2S.RX, bits={self.bits}, format=I2S.MONO, rate={rate}, ibuf={ibuf})"
+
+    def filled(self, rate: int) -> str:
+        """The same for mica.pio_i2s, which costs the board no time."""
+        return f"Microphone({self.sck}, {self.ws}, {self.sd}, {rate})"
+
+
+def listen(
+    data: bytes,
+    target: str,
+    microphone: Microphone,
+    settings: Settings,
+    seconds: float | None,
+    tell: Callable[[Event], None],
+    say: Say,
+) -> float | None:
+    """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took. Raises MicaError."""
+    Hearing(codec.decode(data), settings)  # settings that the model cannot have are told before the board is asked
+    sound.input_of(codec.decode(data), "a microphone")
+    with open_board(target, progress=say) as board:
+        check_board(board, data)
+        return listen_at(board, data, microphone, settings, seconds, tell, say)
+
+
+def listen_at(
+    board: Link,
+    data: bytes,
+    microphone: Microphone,
+    settings: Settings,
+    seconds: float | None,
+    tell: Callable[[Event], None],
+    say: Say,
+) -> float | None:
+    """The same on a board that is open."""
+    placed = None
+    try:
+        placed = place(board, data, "_model")
+        return _follow(board, codec.decode(data), placed, microphone, settings, seconds, tell, say)
+    except BoardError as e:
+        if "no samples" in str(e):
+            raise MicaError(f"{board.name}: {e.found}", todo="are SCK, WS and SD at these pins?") from None
+        if e.exception == "MemoryError":
+            raise out_of_memory_of(board, data, placed) from None
+        raise
+
+
+def _follow(
+    board: Link,
+    model: ModelFile,
+    placed: Placed,
+    microphone: Microphone,
+    settings: Settings,
+    seconds: float | None,
+    tell: Callable[[Event], None],
+    say: Say,
+) -> float | None:
+    hearing = Hearing(model, settings)
+    names, rate = hearing.names, sound.input_of(model, "a microphone").rate
+    labelled = set(names) <= set(model.metadata.get("labels", "").split("\n"))
+    keys: list[str | int] = [name if labelled else int(name) for name in names]  # what the board calls them
+    own = dict(zip(keys, hearing.least.tolist(), strict=True))
+    program = _PROGRAM.format(
+        model=placed.source,
+        i2s=microphone.source(rate),
+        filled=microphone.filled(rate),
+        rate=rate,
+        bits=microphone.bits,
+        threshold=own if settings.thresholds else settings.threshold,
+        mean=settings.mean,
+        dead_ms=settings.dead_ms,
+        step=settings.step,
+        labels=[keys[names.index(label)] for label in settings.labels] or None,
+        ms=0 if seconds is None else round(seconds * 1000),
+    )
+    half = b""
+    used: float | None = None
+
+    def lines(received: bytes) -> None:
+        nonlocal half, used
+        *whole, half = (half + received).split(b"\n")
+        for raw in whole:
+            kind, _, rest = raw.decode("utf-8", "replace").strip().partition(" ")
+            try:
+                if kind == "event":
+                    ms, score, k = rest.split()
+                    tell(Event(names[int(k)], float(score), int(ms)))
+                elif kind == "problem":
+                    ms, _, what = rest.partition(" ")
+                    say(f"warning: at {int(ms) / 1000:.2f} s: {what}")
+                elif kind == "used":
+                    used = float(rest)
+            except (ValueError, IndexError):
+                raise MicaError(f"{board.name}: its answer was damaged on the way", todo="try again") from None
+
+    board.exec_follow(program, lines, None if seconds is None else seconds + QUIET)
+    return used

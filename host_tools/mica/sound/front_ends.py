@@ -1,0 +1,328 @@
+"""Front ends by their names: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
+
+`features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
+KEYS; host_tools/GUIDE.md has a table of the presets and examples for other programs' features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from mica.errors import MicaError
+from mica.ir.axes import Front
+from mica.ir.front_end import FrontEnd, of_speech, rows_of
+from mica.ir.pcen import Pcen
+from mica.kernels.audio import LEAST_POINTS, MOST_POINTS
+from mica.reference.front_end import turns
+from mica.reference.functions import exp, log
+from mica.reference.speech import tables
+from mica.sound import axis_words as axis_features
+from mica.sound.words import REAL, SHARE, SIZE, WHOLE, WINDOWS, one_of, real, share, size, size_or, whole, window
+
+Array = np.ndarray
+
+
+# key -> (how it is read, what is expected)
+KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "rate": (whole, WHOLE),  # samples a second
+    "samples": (whole, WHOLE),  # of a whole input; by default those of the frames that the network takes
+    "frame": (whole, WHOLE),  # samples
+    "hop": (whole, WHOLE),  # samples
+    "fft": (whole, WHOLE),  # points
+    "window": (one_of(*WINDOWS), ", ".join(WINDOWS)),
+    "mels": (whole, WHOLE),
+    "fmin": (size, SIZE),  # Hz
+    "fmax": (size, SIZE),  # Hz
+    "scale": (
+        one_of("htk", "slaney", "tf"),
+        "htk, slaney or tf",
+    ),  # of the mel filters; tf: triangles in mel, not in Hz
+    "norm": (one_of("none", "slaney"), "none or slaney"),  # of each filter: its largest weight 1, or its area
+    "power": (one_of("1", "2"), "1 or 2"),  # sizes or their squares
+    "coefs": (whole, WHOLE),  # of an MFCC
+    "dct": (one_of("ortho", "tf"), "ortho or tf"),  # tf: the first row as long as the others
+    "log": (one_of("ln", "log10", "db", "log2"), "ln, log10, db or log2"),  # db: 10 log10
+    "floor": (size, SIZE),  # is added before the logarithm
+    "least": (size, SIZE),  # below it the logarithm is that of it
+    "peak": (one_of("yes", "no"), "yes or no"),  # samples are divided by the largest of them
+    "preemphasis": (size, SIZE),
+    "before": (one_of("yes", "no"), "yes or no"),  # one sample more, before the first frame, for its pre-emphasis
+    "unit": (size, SIZE),  # what a step of the samples is worth
+    "times": (size, SIZE),  # what the logarithms are multiplied with
+    "plus": (real, REAL),  # and what is added to them afterwards
+    "low": (real, REAL),  # the features are cut off there
+    "high": (real, REAL),
+    "s": (share, SHARE),  # how much of the energy comes into the noise of a frame
+    "time": (size, SIZE),  # of the noise, in seconds: another way to say s
+    "alpha": (share, SHARE),  # the power of the noise that energies are divided by
+    "delta": (size, SIZE),
+    "r": (share, SHARE),
+    "eps": (size, SIZE),  # is added to the noise
+    "start": (size_or("first"), "first, or a number of 0 or more"),  # noise before the first frame; first: its energy
+}
+
+OF_SPEECH = ("rate", "samples", "frame", "hop", "fft", "mels", "fmin", "fmax")  # those that `pcan` has
+NOISE = ("s", "time", "alpha", "delta", "r", "eps", "start")  # those that `pcen` alone has, beside the following
+OF_ENERGIES = (*OF_SPEECH, "window", "scale", "norm", "power", "preemphasis", "before", "unit", "low", "high", *NOISE)
+
+# Why some kinds take whole windows, and others not rows of those that --window keeps.
+OF_WINDOWS: Mapping[str, str] = {
+    axis_features.KIND: "makes statistics of a whole window",
+}
+OF_FRAMES: Mapping[str, str] = dict.fromkeys(("pcan", "pcen"), "its noise goes on from frame to frame")
+
+DEFAULTS: Mapping[str, object] = {
+    "rate": 16000,
+    "frame": 480,
+    "hop": 320,
+    "window": "hann",
+    "mels": 40,
+    "fmin": 20.0,
+    "scale": "htk",
+    "norm": "none",
+    "power": "2",
+    "coefs": 10,
+    "dct": "ortho",
+    "log": "ln",
+    "floor": 0.0,
+    "peak": "no",
+    "preemphasis": 0.0,
+    "before": "no",
+    "unit": 1 / 32768,
+    "times": 1.0,
+    "plus": 0.0,
+    "alpha": 0.98,
+    "delta": 2.0,
+    "r": 0.5,
+    "eps": 1e-6,
+    "start": "first",
+}
+TIME = 0.4  # seconds, where neither s nor time is said
+
+# (kind, name) -> words
+PRESETS: Mapping[tuple[str, str], str] = {
+    # MLPerf Tiny's keyword spotting: get_dataset.py of its reference
+    (
+        "mfcc",
+        "mlperf-kws",
+    ): "samples=16000,frame=480,hop=320,fft=512,mels=40,fmin=20,fmax=4000,scale=tf,power=1,coefs=10,dct=tf,"
+    "floor=1e-6,peak=yes",
+    # tflite-micro's micro_speech: its audio_preprocessor
+    ("pcan", "micro-speech"): "rate=16000,frame=480,hop=320,fft=512,mels=40,fmin=125,fmax=7500",
+    # librosa.pcen of 2**31 times a mel spectrogram with power=1 and center=False, as its own page has it
+    (
+        "pcen",
+        "librosa",
+    ): "frame=2048,hop=512,fft=2048,rate=22050,mels=128,fmin=0,scale=slaney,norm=slaney,power=1,unit=65536,"
+    "time=0.4,alpha=0.98,delta=2,r=0.5,eps=1e-6,start=1",
+    # MLPerf Tiny's streaming wake word
+    (
+        "logmel",
+        "mlperf-wakeword",
+    ): "frame=1024,hop=512,fft=1024,window=hamming-symmetric,mels=40,fmin=0,fmax=8000,scale=tf,power=2,"
+    "least=1e-30,preemphasis=0.96875,log=db,times=1/64,plus=0.342142189525,low=0,high=1",
+}
+
+
+@dataclass(frozen=True)
+class Description:
+    """A front end as it was asked for. text: as for --frontend, for the file."""
+
+    text: str
+    kind: str
+    values: Mapping[str, object]
+
+    @property
+    def columns(self) -> int:
+        """Features of a row."""
+        return self._int("coefs" if self.kind == "mfcc" else "mels")
+
+    def _int(self, key: str) -> int:
+        value = self.values[key]
+        assert isinstance(value, int)
+        return value
+
+    def _float(self, key: str) -> float:
+        value = self.values[key]
+        assert isinstance(value, float)
+        return value
+
+    def front_end(self, rows: int) -> FrontEnd:
+        """The tables, for a network that takes so many rows. Raises MicaError where the description contradicts itself."""
+        v, frame, hop, rate = self.values, self._int("frame"), self._int("hop"), self._int("rate")
+        fft = self._int("fft") if "fft" in v else max(LEAST_POINTS, 1 << (frame - 1).bit_length())
+        fmin, fmax = self._float("fmin"), self._float("fmax") if "fmax" in v else rate / 2
+        before = v["before"] == "yes"
+        samples = self._int("samples") if "samples" in v else before + frame + (rows - 1) * hop
+        mels, columns = self._int("mels"), self.columns
+        for wrong, todo in (
+            (
+                not LEAST_POINTS <= fft <= MOST_POINTS or fft & (fft - 1),
+                f"fft={fft}: expected 32, 64 and so on to 2048",
+            ),
+            (frame > fft, f"frame={frame} is longer than fft={fft}"),
+            (fmin >= fmax or fmax > rate / 2, f"fmin={fmin:g}, fmax={fmax:g}: expected fmin < fmax <= {rate / 2:g} Hz"),
+            (columns > mels, f"coefs={columns} of mels={mels}"),
+            (samples < before + frame or samples > 65535, f"{samples} samples: expected {before + frame} to 65535"),
+            (self._float("preemphasis") > 1, "preemphasis: expected 0 to 1"),
+            ("low" in v and "high" in v and self._float("low") >= self._float("high"), "low is not below high"),
+            (self._float("unit") == 0 or self._float("times") == 0, "unit and times have to be more than 0"),
+            (v.get("s") == 0 or v.get("time") == 0, "s and time have to be more than 0"),
+            (self._float("r") == 0, "r has to be more than 0"),
+            (self._float("eps") == 0, "eps has to be more than 0"),
+        ):
+            if wrong:
+                raise MicaError(f"--frontend {self.text}: {todo}")
+        if self.kind == "pcan":
+            return self._speech(rate, samples, frame, hop, fft, mels, fmin, fmax)
+        filters = mel_filters(rate, fft, mels, fmin, fmax, str(v["scale"]), str(v["norm"]))
+        dead = [b for b in range(mels) if not filters[b].any()]
+        if len(dead) == mels:
+            raise MicaError(f"--frontend {self.text}: no filter holds a bin", todo="take a larger fft or fewer mels")
+        logarithm = {"ln": 1.0, "log2": 1 / _ln(2), "log10": 1 / _ln(10), "db": 10 / _ln(10)}[str(v["log"])]
+        floor, power = self._float("floor"), v["power"] == "2"
+        return FrontEnd(
+            rate=rate,
+            samples=samples,
+            frame=frame,
+            hop=hop,
+            fft=fft,
+            window=window(str(v["window"]), frame),
+            filters=filters,
+            dct=dct(str(v["dct"]), columns, mels) if self.kind == "mfcc" else None,
+            power=power,
+            peak=v["peak"] == "yes",
+            preemphasis=self._float("preemphasis"),
+            before=before,
+            floor=self._float("least") if "least" in v else floor,
+            limit="least" in v,
+            factor=logarithm * self._float("times"),
+            shift=self._float("plus"),
+            unit=self._float("unit"),
+            least=self._float("low") if "low" in v else None,
+            most=self._float("high") if "high" in v else None,
+            pcen=self._pcen(rate, hop) if self.kind == "pcen" else None,
+        )
+
+    def _pcen(self, rate: int, hop: int) -> Pcen:
+        start = self.values["start"]
+        if "s" in self.values:
+            s = self._float("s")
+        else:  # of a filter whose answer to a step has this time constant, as librosa has it
+            frames = (self._float("time") if "time" in self.values else TIME) * rate / hop
+            s = (math.sqrt(1 + 4 * frames**2) - 1) / (2 * frames**2)
+        return Pcen(
+            s=s,
+            alpha=self._float("alpha"),
+            delta=self._float("delta"),
+            r=self._float("r"),
+            eps=self._float("eps"),
+            start=start if isinstance(start, float) else None,
+        )
+
+    def _speech(
+        self, rate: int, samples: int, frame: int, hop: int, fft: int, mels: int, fmin: float, fmax: float
+    ) -> FrontEnd:
+        """Features of speech. Raises MicaError."""
+        try:
+            found = tables(rate, frame, hop, fft, mels, fmin, fmax)
+        except ValueError as e:
+            raise MicaError(f"--frontend {self.text}: {e}", todo="take a larger fft or fewer mels") from None
+        return of_speech(found, rate, samples)
+
+
+def of_input(text: str, shape: tuple[int, ...], what: str, step: bool = False) -> tuple[Front, str]:
+    """The front end of a network whose input has a shape, and as what it was asked for. step: for a row at a time: pre-emphasis then needs the
+    sample before it. what: the input, for errors. Raises MicaError."""
+    if text.startswith(f"{axis_features.KIND}:"):
+        return axis_features.parse(text, shape, what), text
+    described = parse(text)
+    if step and described.values["preemphasis"] and described.values["before"] == "no":
+        text += ",before=yes"
+        described = parse(text)
+    return described.front_end(rows_of(shape, described.columns, what)), text
+
+
+def parse(text: str) -> Description:
+    """What --frontend was given. Raises MicaError."""
+    kind, colon, rest = text.partition(":")
+    if kind not in ("mfcc", "logmel", "pcan", "pcen") or not colon or not rest:
+        raise MicaError(
+            f"--frontend {text}: no front end of that name",
+            todo=f"expected {' or '.join(':'.join(k) for k in PRESETS)}, or mfcc:, logmel:, pcan:, pcen: or features: and KEY=VALUE,...",
+        )
+    values = dict(DEFAULTS)
+    words = rest.split(",")
+    if "=" not in words[0]:
+        preset = PRESETS.get((kind, words[0]))
+        if preset is None:
+            names = [name for k, name in PRESETS if k == kind]
+            raise MicaError(f"--frontend {kind}: has no preset '{words[0]}'", todo=f"expected {' or '.join(names)}")
+        words[:1] = preset.split(",")
+    known = {"pcan": OF_SPEECH, "pcen": OF_ENERGIES}.get(kind, tuple(key for key in KEYS if key not in NOISE))
+    for word in words:
+        key, _, value = word.partition("=")
+        if key not in known:
+            raise MicaError(
+                f"--frontend: '{word}' is none of its words",
+                todo=f"expected KEY=VALUE with {', '.join(known)}",
+            )
+        read, expected = KEYS[key]
+        try:
+            values[key] = read(value)
+        except (ValueError, ZeroDivisionError):
+            raise MicaError(f"--frontend: {key}={value}", todo=f"expected {expected}") from None
+        if key in ("s", "time"):  # the one that was said last
+            values.pop("time" if key == "s" else "s", None)
+    if "least" in values and values["floor"]:
+        raise MicaError("--frontend: floor= is added, least= is a limit", todo="give one of them")
+    return Description(text, kind, values)
+
+
+def _ln(x: float) -> float:
+    return float(log(np.array(x)))
+
+
+def dct(name: str, rows: int, n: int) -> Array:
+    """The first rows of a type II cosine transform of n numbers, float64 [rows, n]."""
+    place = np.arange(rows)[:, None] * (2 * np.arange(n) + 1) % (4 * n)
+    out: Array = turns(4 * n)[0][place] * math.sqrt(2 / n)
+    if name == "ortho":
+        out[0] *= math.sqrt(0.5)
+    return out
+
+
+_SLANEY_STEP = 200 / 3  # Hz, below 1000 Hz; above, 27 filters to a factor of 6.4
+
+
+def _to_mel(hz: Array, scale: str) -> Array:
+    hz = np.asarray(hz, np.float64)
+    if scale != "slaney":
+        return 1127.0 * log(1 + hz / 700)
+    return np.where(hz < 1000, hz / _SLANEY_STEP, 15 + 27 / _ln(6.4) * log(np.maximum(hz, 1000) / 1000))
+
+
+def _to_hz(mel: Array, scale: str) -> Array:
+    if scale != "slaney":
+        return 700 * (exp(mel / 1127.0) - 1)
+    return np.where(mel < 15, mel * _SLANEY_STEP, 1000 * exp((np.maximum(mel, 15) - 15) * _ln(6.4) / 27))
+
+
+def mel_filters(rate: int, fft: int, n: int, fmin: float, fmax: float, scale: str, norm: str) -> Array:
+    """Triangles that overlap by half, float64 [n, fft / 2 + 1], in Hz; `tf`: in mel, and bin 0 belongs to none of them."""
+    hz = np.arange(fft // 2 + 1) * (rate / fft)
+    low, high = _to_mel(np.array([fmin, fmax]), scale).tolist()
+    edges = low + (high - low) / (n + 1) * np.arange(n + 2)
+    corners = _to_hz(edges, scale)
+    places, ends = (_to_mel(hz, scale), edges) if scale == "tf" else (hz, corners)
+    left, middle, right = (ends[k : k + n, None] for k in range(3))
+    filters: Array = np.maximum(0.0, np.minimum((places - left) / (middle - left), (right - places) / (right - middle)))
+    if scale == "tf":
+        filters[:, 0] = 0.0
+    if norm == "slaney":
+        filters *= (2 / (corners[2:] - corners[:-2]))[:, None]
+    return filters

@@ -1,0 +1,208 @@
+"""`mica fleet cut`: a model for several boards, a part for each. fleet.py has its arguments."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mica.cli import model_options, outputs, target, text
+from mica.errors import MicaError
+from mica.printable import three_digits
+
+if TYPE_CHECKING:
+    from mica_fleet.cutting import Cut, LinkSpeed
+
+BOARD = "RPI_PICO"  # whose times count where no board is named
+RATE, DELAY_MS = "200K", 8.0  # of a link that nobody measured: Wi-Fi
+
+
+def add_link(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--objective",
+        choices=("slowest", "ram", "flash"),
+        default="slowest",
+        help="of parts, what is to be least: the time of the slowest with what it is sent and sends (default), or the most RAM or flash of any",
+    )
+    parser.add_argument(
+        "--link-rate",
+        metavar="N[K|M]",
+        help=f"of parts: bytes a second between boards and this computer (default {RATE})",
+    )
+    parser.add_argument(
+        "--link-delay",
+        metavar="MS",
+        type=float,
+        help=f"of parts: what a message takes beside its bytes (default {DELAY_MS:g})",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """mica fleet cut"""
+    from mica.boards import load_board
+
+    board = load_board(args.board or BOARD)
+    link, measured = _link(args)
+    model_options.refuse_options(args, args.model)
+    data = model_options.file_bytes(args, args.model, scratch=board.scratch)
+    given = Path(args.model)
+    name = given.name.removesuffix(".mica") if given.suffix == ".mica" else given.stem
+    stem = Path(args.output) if args.output else given.with_name(name)
+    found = cut(data, args.parts, board.name, link, args, str(given))
+    files = write(found, stem, [("the model", given)])
+    result = facts(found, files, board.name, link, measured)
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+    return 0
+
+
+def cut(data: bytes, number: str, board: str, link: LinkSpeed, args: argparse.Namespace, name: str) -> Cut:
+    """`number`: of parts, or auto. Raises MicaError with the name of the file."""
+    from mica.boards import load_board
+    from mica_fleet import cutting
+
+    n = number_of(number)
+    must_fit = args.board is not None or n is None
+    try:
+        return cutting.cut(data, n, load_board(board), link, args.objective, must_fit, target.custom_of(args))
+    except MicaError as e:
+        raise e.at(name) from None
+
+
+def number_of(text_: str) -> int | None:
+    """What --parts says; None for auto. Raises MicaError."""
+    from mica_fleet.cutting import MOST
+
+    if text_ != "auto" and not (text_.isdecimal() and 2 <= int(text_) <= MOST):
+        raise MicaError(f"--parts {text_}: expected 2 to {MOST}, or auto")
+    return None if text_ == "auto" else int(text_)
+
+
+def file_names(stem: Path, n: int) -> list[Path]:
+    return [stem.with_name(f"{stem.name}.{k}of{n}.mica") for k in range(1, n + 1)]
+
+
+def write(found: Cut, stem: Path, read: outputs.Read) -> list[Path]:
+    files = file_names(stem, len(found.stages))
+    for file in files:
+        outputs.check("-o", file, read)
+    for file, stage in zip(files, found.stages, strict=True):
+        outputs.write(file, stage.data)
+    return files
+
+
+def _link(args: argparse.Namespace) -> tuple[LinkSpeed, str]:
+    """And the board that it was measured at, of `--fleet`; "" where it was given or assumed. Raises MicaError."""
+    if getattr(args, "fleet", None) is None:
+        return link_of(args), ""
+    from mica_fleet.cutting import LinkSpeed
+    from mica_fleet.measure import link_speeds
+    from mica_fleet.site import read_site
+
+    if args.link_rate is not None or args.link_delay is not None:
+        raise MicaError("--fleet measures the links", todo="leave --link-rate and --link-delay out")
+    speeds = link_speeds(read_site(args.fleet))
+    slowest = max(speeds, key=lambda b: speeds[b][1] + 1000 / speeds[b][0])
+    return LinkSpeed(*speeds[slowest]), slowest
+
+
+def link_of(args: argparse.Namespace) -> LinkSpeed:
+    """What was given, or assumed. Raises MicaError."""
+    from mica_fleet.cutting import LinkSpeed
+
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmM]?)", args.link_rate or RATE)
+    rate = float(match[1]) * {"": 1, "k": 1e3, "m": 1e6}[match[2].lower()] if match else 0.0
+    if not rate:
+        raise MicaError(f"--link-rate {args.link_rate}", todo="expected bytes a second, as 200K or 1.5M")
+    delay = DELAY_MS if args.link_delay is None else args.link_delay
+    if not 0 <= delay <= 60_000:
+        raise MicaError(f"--link-delay {delay:g}", todo="expected milliseconds, 0 to 60000")
+    return LinkSpeed(rate, delay / 1000)
+
+
+def facts(found: Cut, files: list[Path], board: str, link: LinkSpeed, measured: str) -> dict[str, Any]:
+    """The keys of `mica fleet cut --json`."""
+
+    def ms(seconds: float | None) -> float | None:
+        return None if seconds is None else 1000 * seconds
+
+    rows = [
+        {
+            "file": str(file),
+            "first": s.piece.first,
+            "steps": s.piece.end - s.piece.first,
+            "ram": s.model.arena_bytes,
+            "flash": len(s.data),
+            "takes": s.takes,
+            "gives": s.gives,
+            "ms": ms(s.seconds),
+            "fits": s.prediction.fits,
+            "reasons": s.prediction.reasons,
+        }
+        for file, s in zip(files, found.stages, strict=True)
+    ]
+    whole = found.whole
+    better = "parts"
+    if whole.prediction.fits and found.rate is not None and found.whole_rate is not None:
+        better = "whole" if found.whole_rate >= found.rate else "parts"
+    return {
+        "board": board,
+        "objective": found.objective,
+        "link": {"rate": link.rate, "delay_ms": 1000 * link.delay, "measured": measured or None},
+        "parts": rows,
+        "rate": found.rate,
+        "latency_ms": ms(found.latency),
+        "whole": {
+            "fits": whole.prediction.fits,
+            "ram": whole.model.arena_bytes,
+            "flash": len(whole.data),
+            "ms": ms(whole.seconds),
+            "rate": found.whole_rate,
+        },
+        "better": better,
+    }
+
+
+def report(r: dict[str, Any]) -> str:
+    """What people read."""
+
+    def ms(x: float | None) -> str:
+        return "-" if x is None else three_digits(x)
+
+    whole = r["whole"]
+    rows = [
+        (
+            p["file"],
+            f"{p['first']}-{p['first'] + p['steps'] - 1}",
+            *(text.count(p[k]) for k in ("ram", "flash", "takes", "gives")),
+            ms(p["ms"]),
+            "" if p["fits"] else "does not fit",
+        )
+        for p in r["parts"]
+    ]
+    rows.append(("the whole", "", text.count(whole["ram"]), text.count(whole["flash"]), "", "", ms(whole["ms"]), ""))
+    n, link = len(r["parts"]), r["link"]
+    where = f"measured at {link['measured']}" if link["measured"] else "not measured: --fleet NAME measures it"
+    lines = [
+        text.table(("part", "steps", "RAM", "flash", "takes", "gives", f"ms, {r['board']}", ""), rows, "llrrrrrl"),
+        f"best by     {r['objective']}",
+        f"link        {link['rate'] / 1000:.0f} KB/s, {three_digits(link['delay_ms'])} ms a message ({where})",
+    ]
+    if r["rate"] is not None:
+        lines.append(
+            f"parts       {three_digits(r['rate'])} a second with a board for each, {three_digits(r['latency_ms'])} ms from end to end"
+        )
+    if not whole["fits"]:
+        lines.append(f"whole       does not fit {r['board']}")
+    elif whole["rate"] is not None:
+        lines.append(
+            f"whole       {three_digits(whole['rate'])} a second with the whole model on each of {n} boards, {three_digits(whole['ms'])} ms"
+        )
+    if r["better"] == "whole":
+        lines.append(
+            "better      the whole model on each board: as many answers or more, sooner, and any board can die"
+        )
+    return "\n".join(lines)

@@ -1,0 +1,254 @@
+"""mica fleet: many boards as one.
+
+A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
+`--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
+settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
+waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue. `mica fleet sim` says beforehand what so many
+boards would do.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mica.cli import model_options, target, text
+from mica.errors import MicaError
+from mica_fleet.cli import cut as fleet_cut
+
+_MOST_BOARDS = 1_000_000
+_MOST_REQUESTS = 12_000  # unless more are asked for, or 2 for each board are more
+
+JSON_KEYS = (
+    "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
+    "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
+    "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
+    "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
+    "rate, p50_ms, p99_ms, longest_ms, boards (requests of each), stages[] (part, board, answers, ms, predicted_ms), asked_again, lost_boards, wrong; cut: board, objective, link (rate, "
+    "delay_ms, measured), parts[] (file, first, steps, ram, flash, takes, gives, ms, fits, reasons[]), rate, latency_ms, whole (fits, ram, "
+    "flash, ms, rate), better"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+
+    def action(name: str, line: str, fleet: bool = True) -> argparse.ArgumentParser:
+        sub: argparse.ArgumentParser = commands.add_parser(name, help=line)
+        if fleet:
+            sub.add_argument("fleet", metavar="FLEET", help="plant for plant.toml, or the file itself")
+        sub.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        return sub
+
+    init = action("init", "make the settings file of a fleet, with passwords")
+    init.add_argument(
+        "--broker",
+        metavar="URL",
+        default="mqtt://127.0.0.1",
+        help="where the broker is or will be, as boards reach it (default mqtt://127.0.0.1, for boards on this computer)",
+    )
+    action("broker", "run the fleet's broker, Debian's mosquitto, until Ctrl-C")
+    join = action("join", "put boards into the fleet: emulated ones run until Ctrl-C, others keep what they are given")
+    join.add_argument("--on", metavar="T", required=True, help="UNIX*3, or the port of a board with Wi-Fi")
+    join.add_argument(
+        "--model", metavar="M.mica", action="append", default=[], help="a model for them; may be repeated"
+    )
+    join.add_argument("--name", metavar="NAME", help="what to call the board; of several, what their names begin with")
+    join.add_argument("--wifi", metavar="SSID", help="the network that a board at a port is to use")
+    join.add_argument("--wifi-password", metavar="TEXT", help="its password, which is written onto the board")
+    leave = action("leave", "take boards out of the fleet: the broker forgets them, and lets them in no more")
+    leave.add_argument("--boards", metavar="NAMES", required=True, help="as b1,b2")
+    ls = action("ls", "the boards of the fleet, and what they say of themselves")
+    ls.add_argument("--watch", action="store_true", help="again every 2 s, until Ctrl-C")
+    for name, line in (("run", "all samples of a file through a model"), ("eval", "as mica eval, with a journal")):
+        sub = action(name, line)
+        sub.add_argument("model", metavar="M.mica")
+        target.add_data(sub, "labelled data as for mica eval" if name == "eval" else "an .npz with the array x")
+        sub.add_argument(
+            "--journal",
+            metavar="FILE",
+            help="write answers there: when this is killed, the same command goes on from them",
+        )
+        if name == "eval":
+            sub.add_argument("--samples", metavar="N", type=int, help="use the first N samples")
+        else:
+            sub.add_argument("-o", "--output", metavar="Y.npy", help="write what the model answers, as float32")
+    for name, line in (
+        ("push", "models onto the boards, in waves; boards try them first, and failures stop it"),
+        ("rollback", "every board gets what it had before the last push"),
+    ):
+        sub = action(name, line)
+        if name == "push":
+            sub.add_argument("models", metavar="M.mica", nargs="+", help="they keep their files' names")
+            sub.add_argument("--boards", metavar="NAMES", help="these alone, as b1,b2 (default: all)")
+        waves = "1,10%,100%" if name == "push" else "100%"
+        sub.add_argument(
+            "--waves",
+            metavar="LIST",
+            default=waves,
+            help=f"how many boards have it at the end of each wave (default {waves.replace('%', '%%')})",
+        )
+        sub.add_argument(
+            "--abort",
+            metavar="P%",
+            default="2%",
+            help="stop where more than this share of those that have answered failed, and go back (default 2%%)",
+        )
+        sub.add_argument(
+            "--min",
+            metavar="N",
+            type=int,
+            default=20,
+            help="within a wave, once so many have answered (default 20); at its end always",
+        )
+        sub.add_argument(
+            "--timeout",
+            metavar="T",
+            default="15m",
+            help="how long a board may take, as 90s, 15m or 2h (default 15m); longer is a failure",
+        )
+        sub.add_argument("--retry", metavar="N", type=int, default=0, help="tell a board that failed again, so often")
+        sub.add_argument("--rate", metavar="N", type=float, default=0.0, help="tell so many boards a minute at most")
+    serve = action(
+        "serve",
+        "answer over HTTP: Open Inference Protocol v2, and /metrics for Prometheus; or from a NATS queue",
+        fleet=False,
+    )
+    serve.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    serve.add_argument(
+        "models",
+        metavar="M.mica",
+        nargs="+",
+        help="each is served by its file's name without .mica; of one in parts name any part",
+    )
+    serve.add_argument(
+        "--http",
+        metavar="HOST:PORT",
+        help="where to listen (default 127.0.0.1:8080, without --queue); other machines reach it where a token is given",
+    )
+    serve.add_argument(
+        "--queue",
+        metavar="URL",
+        help="take requests from a JetStream work queue of a NATS server, and store answers there: nats://[USER:PASSWORD@]HOST:4222[/STREAM]",
+    )
+    serve.add_argument(
+        "--token-file", metavar="FILE", help="its first line is what clients send: Authorization: Bearer ..."
+    )
+    serve.add_argument(
+        "--timeout", metavar="T", default="30s", help="until a request is given up with 504, as 500ms, 30s or 2m"
+    )
+    serve.add_argument(
+        "--audit", metavar="P%", default="1%", help="share of answers that are computed again here first (default 1%%)"
+    )
+    serve.add_argument(
+        "--ha",
+        action="store_true",
+        help="tell Home Assistant (2024.12 or later) of boards and answers, by its MQTT discovery at the fleet's broker",
+    )
+    bench = action("bench", "how many samples a second the fleet answers, and how long an answer takes", fleet=False)
+    bench.add_argument(
+        "fleet", metavar="FLEET", help="plant for plant.toml, or boards without a broker: usb:all, fleet:UNIX*3"
+    )
+    bench.add_argument("model", metavar="M.mica")
+    bench.add_argument("--seconds", metavar="S", type=float, default=10.0, help="about how long (default 10)")
+    cut = action("cut", "cut a model into parts for several boards, where that costs least", fleet=False)
+    cut.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
+    cut.add_argument(
+        "--parts", metavar="N", required=True, help="how many; auto: as few as fit the board, where the whole does not"
+    )
+    cut.add_argument(
+        "--board",
+        metavar="B",
+        help=f"the board that each part is for, which they have to fit; without it they fit any, and times are of {fleet_cut.BOARD}",
+    )
+    fleet_cut.add_link(cut)
+    cut.add_argument(
+        "--fleet", metavar="FLEET", help="measure the links of the boards that are up, and take the slowest"
+    )
+    cut.add_argument(
+        "-o", "--output", metavar="NAME", help="write NAME.1of2.mica and so on (default: beside the model)"
+    )
+    model_options.add_arguments(cut, board=False)
+    doctor = action("doctor", "what is wrong with the fleet, and what to do")
+    doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
+    sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
+    sim.add_argument("--boards", type=int, default=8, metavar="N", help="how many (default 8)")
+    sim.add_argument(
+        "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
+    )
+    sim.add_argument(
+        "--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)"
+    )
+    sim.add_argument(
+        "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
+    )
+    sim.add_argument("--seed", type=int, default=0, help="of what is random")
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action != "sim":
+        from mica_fleet.cli import bench as fleet_bench
+        from mica_fleet.cli import boards as fleet_boards
+        from mica_fleet.cli import serve as fleet_serve
+
+        actions = {
+            "init": fleet_boards.init,
+            "broker": fleet_boards.run_broker,
+            "join": fleet_boards.join,
+            "leave": fleet_boards.leave,
+            "ls": fleet_boards.ls,
+            "run": fleet_boards.run,
+            "eval": fleet_boards.evaluate,
+            "doctor": fleet_boards.doctor,
+            "push": fleet_boards.push,
+            "rollback": fleet_boards.rollback,
+            "serve": fleet_serve.serve,
+            "cut": fleet_cut.run,
+            "bench": fleet_bench.bench,
+        }
+        return actions[args.action](args)
+    result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)
+    if args.json:
+        text.emit_json(result)
+    else:
+        print(report(result))
+    return 0 if not result["lost"] and not result["wrong"] else 1
+
+
+def simulate(boards: int, ms: float, requests: int | None, kill_every: float, seed: int) -> dict[str, Any]:
+    """The keys of `mica fleet sim --json`. Raises MicaError."""
+    from mica_fleet.sim import Plan, Simulation
+
+    n = min(60 * boards, max(_MOST_REQUESTS, 2 * boards)) if requests is None else requests
+    if not 1 <= boards <= _MOST_BOARDS or not 0 < ms <= 3_600_000 or n < 1 or kill_every < 0:
+        raise MicaError(
+            f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s",
+            todo=f"expected 1 to {_MOST_BOARDS:,} boards, more than 0 ms, 1 request or more, and 0 s or more",
+        )
+    r = Simulation(Plan([ms / 1000] * boards, n, kill_every=kill_every, seed=seed)).run()
+    ideal = boards / (ms / 1000)
+    return {
+        "boards": boards,
+        "requests": n,
+        "rate": r.rate,
+        "of_ideal": r.rate / ideal,
+        "p50_ms": 1000 * r.p50,
+        "p99_ms": 1000 * r.p99,
+        "longest_ms": 1000 * r.longest,
+        "lost": r.lost + r.failed,
+        "wrong": r.wrong,
+        "counts": r.counts,
+    }
+
+
+def report(r: dict[str, Any]) -> str:
+    """What people read."""
+    counts = r["counts"]
+    return (
+        f"{r['boards']:,} boards answer {r['rate']:,.1f} requests a second, {text.percent(r['of_ideal'])} of what they could without "
+        f"a coordinator\n"
+        f"an answer takes {r['p50_ms']:.0f} ms (half of them), {r['p99_ms']:.0f} ms (99 of 100), {r['longest_ms']:.0f} ms (the longest)\n"
+        f"boards lost {counts.get('lost_boards', 0)}, requests asked again {counts.get('asked_again', 0)}, lost {r['lost']}, wrong {r['wrong']}"
+    )

@@ -1,0 +1,235 @@
+"""Puts models onto the boards behind a broker, and takes them back: drives a Rollout (rollout.py) over MQTT.
+
+The chunks of every file are retained at the broker, and so is what each board is wanted to have: a board that comes later takes it
+without anybody who waits for it.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mica.errors import MicaError
+from mica.format.names import printable
+from mica.link.board import Say
+from mica_fleet import room
+from mica_fleet.mqtt_link import Listener
+from mica_fleet.reports import Have, State, parse_have, parse_state
+from mica_fleet.rollout import Action, Ended, Restore, Rollout, Tell, Terms
+from mica_fleet.rollout import State as BoardState
+from mica_fleet.site import Site
+from mica_fleet.store import Names, Store
+from mica_fleet.wanted import blob, chunks
+
+_LISTEN_SECONDS = 1.0  # for what is retained
+_BACK_SECONDS = 60.0  # for boards to take what they had before
+_ROM = "/rom/"
+_LONGEST_NAME = 64  # bytes, as fleet_push.py has it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`reason` is "" where the rollout went through. `boards`: state and reason of each."""
+
+    reason: str
+    boards: dict[str, tuple[BoardState, str]]
+    seconds: float
+
+
+class Fleet:
+    """A connection that hears boards and tells them what is wanted. Raises MicaError where there is no broker."""
+
+    def __init__(self, site: Site, say: Say = lambda line: None) -> None:
+        if not site.key:
+            raise MicaError(f"{site.path}: key is missing, which pushes are signed with", todo="make the fleet anew")
+        self.site = site
+        self.store = Store(site)
+        self._events: queue.SimpleQueue[tuple[str, State | Have]] = queue.SimpleQueue()
+        self._sent: set[int] = set()
+        self.states: dict[str, State] = {}
+        self._listener = Listener(site, self._heard, tell=lambda board, reason: say(f"{board}: {reason}"))
+
+    def __enter__(self) -> Fleet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+
+    def _heard(self, board: str, what: str, payload: bytes) -> None:
+        if what == "state" and payload:
+            self._events.put((board, parse_state(payload)))
+        elif what == "have" and payload:
+            self._events.put((board, parse_have(payload)))
+
+    def look(self, seconds: float = _LISTEN_SECONDS) -> None:
+        """Hear who is there."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self._next(left)
+
+    def _next(self, seconds: float) -> tuple[str, State | Have] | None:
+        try:
+            board, event = self._events.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if isinstance(event, State):
+            self.states[board] = event
+            if event.up:
+                self.store.known[board] = _by_name(event.models)
+        return board, event
+
+    def state_again(self) -> int:
+        """Tell the broker what every board is wanted to have: it forgets when it ends. How many boards it is about."""
+        for board in self.store.wanted:
+            self._say(board)
+        return len(self.store.wanted)
+
+    def _say(self, board: str) -> None:
+        """Files first, then what is wanted."""
+        last = None
+        for crc in self.store.wanted[board][1].values():
+            if crc is None or crc in self._sent:
+                continue
+            data = self.store.read(crc)
+            for n, chunk in enumerate(chunks(data)):
+                topic = f"mica/{self.site.fleet}/blob/{blob(data)}/{n}"
+                last = self._listener.client.publish(topic, chunk, qos=1, retain=True)
+            self._sent.add(crc)
+        if last is not None:
+            last.wait_for_publish(30.0)
+        self._listener.client.publish(
+            f"mica/{self.site.fleet}/to/{board}/want", self.store.want(board), qos=1, retain=True
+        ).wait_for_publish(30.0)
+
+    def had(self, board: str, names: Names) -> Names:
+        """What a board has under these names, or had when it last was there; None for nothing. What is not known, or what
+        nobody could bring back, is not in it."""
+        known = self.store.known.get(board)
+        found: Names = {} if known is None else {name: known.get(name) for name in names}
+        return {name: crc for name, crc in found.items() if crc is None or self.store.has(crc)}
+
+    def roll_out(self, wanted: Mapping[str, Names], terms: Terms, say: Say, remember: bool) -> Outcome:
+        """Bring boards to what is wanted of them; where it is stopped, back to what they had, which `remember` keeps for a
+        rollback. Raises MicaError where no board is there."""
+        begun = time.monotonic()
+        rollout = Rollout(wanted, terms)
+        told: dict[str, int] = {}
+        back: dict[str, Names] = {}
+        actions: list[Action] = []
+        for board in wanted:
+            if board in self.states:
+                actions += rollout.up(time.monotonic(), board, self.states[board].up)
+        if not actions:
+            raise MicaError(f"no board of {self.site.fleet} is up", todo=f"mica fleet doctor {self.site.path.stem}")
+        reason, wave = "", 0
+        while True:
+            self._carry_out([a for a in actions if not isinstance(a, Ended)], wanted, told, back, remember)
+            reason = next((a.reason for a in actions if isinstance(a, Ended)), reason)
+            if rollout.wave != wave:
+                wave = rollout.wave
+                say(f"wave {wave} of {rollout.waves}")
+            for board in sorted(rollout.changed):
+                board_state, why = rollout.state(board)
+                if board_state is not BoardState.IN_PROGRESS:
+                    say(f"{board} {board_state}{': ' + printable(why) if why else ''}")
+            rollout.changed.clear()
+            if rollout.ended:
+                if reason:
+                    self._wait_for({board: told[board] for board in back}, say)
+                return Outcome(reason, rollout.states(), time.monotonic() - begun)
+            actions = self._next_actions(rollout, told)
+
+    def _carry_out(
+        self,
+        actions: Sequence[Tell | Restore],
+        wanted: Mapping[str, Names],
+        told: dict[str, int],
+        back: dict[str, Names],
+        remember: bool,
+    ) -> None:
+        """Tell boards. told: the generation that each was told last; back: what each had before the first. Both are added to."""
+        for action in actions:
+            board = action.board
+            if isinstance(action, Restore):
+                free = [name for name in wanted[board] if name not in back[board]]
+                told[board] = self.store.tell(board, back[board], free)
+                continue
+            if board not in back:
+                back[board] = self.had(board, wanted[board])
+                changes = any(wanted[board][name] != crc for name, crc in back[board].items())
+                if remember and changes:  # a push that goes on keeps its beginning
+                    self.store.before[board] = back[board]
+            told[board] = self.store.tell(board, wanted[board])
+        if actions:
+            self.store.save()  # before it is said: no generation is given twice
+        for action in actions:
+            self._say(action.board)
+
+    def _next_actions(self, rollout: Rollout, told: Mapping[str, int]) -> list[Action]:
+        """Wait for the next event, or for what is due."""
+        due = rollout.next_due()
+        event = self._next(min(1.0, max(0.0, due - time.monotonic())) if due is not None else 1.0)
+        now = time.monotonic()
+        actions = rollout.tick(now)
+        if event is not None:
+            board, what = event
+            if isinstance(what, State):
+                actions += rollout.up(now, board, what.up)
+            elif what.generation == told.get(board) or (what.verdict == "refused" and board in told):
+                actions += rollout.verdict(now, board, what.verdict, what.reason)
+        return actions
+
+    def _wait_for(self, told: dict[str, int], say: Say) -> None:
+        """Boards that went back: for those that are there, not for ever."""
+        n = len(told)
+        end = time.monotonic() + _BACK_SECONDS
+        while told and time.monotonic() < end and any(self.states[b].up for b in told if b in self.states):
+            match self._next(0.5):
+                case (board, Have(generation, "confirmed" | "rejected", _)) if told.get(board) == generation:
+                    del told[board]
+        say(f"{n - len(told)} of {n} boards have what they had before")
+
+
+def _by_name(models: Mapping[str, int]) -> Names:
+    """What a board has, by the names that a push gives: what is in /rom comes before a file of the same name."""
+    found: Names = {path: crc for path, crc in models.items() if not path.startswith(_ROM)}
+    return found | {path.removeprefix(_ROM): crc for path, crc in models.items() if path.startswith(_ROM)}
+
+
+def push(
+    fleet: Fleet, models: Mapping[str, bytes], terms: Terms, say: Say, boards: Sequence[str] | None = None
+) -> Outcome:
+    """Models, by the names that they get, onto all boards of the fleet, or these. Raises MicaError."""
+    for name in models:
+        if not name.endswith(".mica") or len(name.encode()) > _LONGEST_NAME:
+            raise MicaError(f"'{printable(name)}': expected a name such as net.mica of at most {_LONGEST_NAME} bytes")
+    unknown = set(boards or ()) - set(fleet.site.boards)
+    if unknown:
+        raise MicaError(f"{', '.join(sorted(unknown))} is no board of {fleet.site.fleet}")
+    fleet.look()
+    room.check(models, fleet.states, boards or fleet.site.boards)
+    crcs: Names = {name: fleet.store.add(data) for name, data in models.items()}
+    wanted = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
+    lost = [board for board in wanted if len(fleet.had(board, crcs)) < len(crcs)]
+    if lost:
+        say(
+            f"{', '.join(lost)}: what is there now could not be brought back; it is not known, or did not come from here"
+        )
+    if fleet.store.pushed != crcs:  # one that was broken off, and goes on, keeps what was there before it
+        fleet.store.pushed, fleet.store.before = crcs, {}
+    return fleet.roll_out(wanted, terms, say, remember=True)
+
+
+def rollback(fleet: Fleet, terms: Terms, say: Say) -> Outcome:
+    """Every board gets what it had before the last push. Raises MicaError where nothing was pushed."""
+    before = {b: n for b, n in fleet.store.before.items() if b in fleet.site.boards and n}
+    if not before:
+        raise MicaError(f"nothing was pushed to {fleet.site.fleet} that could be taken back")
+    fleet.look()
+    outcome = fleet.roll_out(before, terms, say, remember=False)
+    if not outcome.reason:
+        fleet.store.pushed, fleet.store.before = {}, {}
+        fleet.store.save()
+    return outcome
