@@ -25,6 +25,22 @@ from mica.toolchain.build import BuildResult
 
 NO_IDF = "ESP32_GENERIC"
 
+# README's digits through mica as a library, where no package of an extra can be imported.
+DIGITS_IN_PYTHON = """
+import sys
+from importlib.resources import files
+for name in ("PIL", "paho", "starlette", "uvicorn", "nats", "soundfile", "soxr", "esptool"):
+    sys.modules[name] = None
+import numpy as np
+import mica
+demo = files("mica.demo")
+packed = mica.pack(demo / "digits.onnx", np.load(demo / "digits_calib.npz")["x"], board="RPI_PICO")
+test = np.load(demo / "digits_test.npz")
+y = mica.load(packed.data).predict(test["x"] * test["scale"])
+from mica import engine
+print(engine.AVAILABLE, round((y.argmax(axis=1) == test["y"]).mean(), 3))
+"""
+
 # All of them in one program: to start one takes longer than what is looked at.
 HELP_OF_EACH = """
 import sys
@@ -188,6 +204,14 @@ def test_pack(installed: Path, tmp_path: Path) -> None:
 def test_the_engine_is_inside(installed: Path) -> None:
     """C: this machine has a compiler, scripts/setup saw to it."""
     assert list((installed / "mica" / "engine").glob("_engine*"))
+
+
+def test_packs_and_runs_without_a_compiler_and_without_extras(installed: Path) -> None:
+    """PATH is empty, so no program can be started, a compiler least of all."""
+    command = [sys.executable, "-c", DIGITS_IN_PYTHON]
+    printed = run(*command, cwd=installed.parent / "elsewhere", PYTHONPATH=str(installed), PATH="")
+    compiled, right = printed.split()
+    assert compiled == "True" and float(right) > 0.95
 
 
 def test_boards(installed: Path) -> None:
