@@ -157,18 +157,22 @@ class Rows:
 
 
 class Watcher(Listener):
-    """An iterator over events, plain or asynchronous; watch() makes it. scores and used as of mica.audio.Listener."""
+    """An iterator over what the model recognises in the sensor's rows, for `for` and `async for`: a Listener without rate, bits, block and spare.
 
+    step is in rows: by default a quarter of what the model takes, and all of it for a model with a window.
+    """
+
+    _SETTINGS = ("labels", "threshold", "mean", "dead_ms", "step", "ms", "slice_us")
     _SAME = "all rows are the same: is the sensor awake, and connected?"
 
-    def __init__(self, model, source, labels, threshold, mean, dead_ms, step, ms, slice_us):
+    def __init__(self, model, source, **settings):
         shape = model.input_shape[0]
         if len(model.input_shape) != 1 or len(shape) < 2 or shape[-1] != source.axes:
             raise ValueError(f"the model takes {shape}, and the sensor gives rows of {source.axes}")
         self._n = 1
         for d in shape[:-1]:
             self._n *= d
-        self._prepare(model, source.rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._prepare(model, source.rate, settings)
         self._window = array("h", bytes(2 * self._n * source.axes))
         self._view = memoryview(self._window)
         self._listed = model.input_dtype[0] == "h" and model.input_scale[0] != 1  # an array could be the tensor itself
@@ -199,10 +203,4 @@ class Watcher(Listener):
         return self._ring.count < self._end and not self._ring.lost
 
 
-def watch(model, source, *, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, ms=0, slice_us=10_000):
-    """Return an iterator over what the model recognises in the sensor's rows, for `for` and `async for`.
-
-    The words are those of mica.audio.listen, step in rows: a quarter of what the model takes where nothing else is said, and all of it for a
-    model with a window.
-    """
-    return Watcher(model, source, labels, threshold, mean, dead_ms, step, ms, slice_us)
+watch = Watcher

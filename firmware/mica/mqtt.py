@@ -7,7 +7,7 @@
     c.wait_msg()
 
 A packet is one write: in pieces, Nagle's algorithm and delayed acknowledgements make a round trip last 40 ms. A packet has to be
-there whole after `timeout` seconds, however slowly its bytes come. What arrives while a call waits for its acknowledgement goes to
+there whole after `timeout_ms`, however slowly its bytes come. What arrives while a call waits for its acknowledgement goes to
 the callback in the next check_msg() or wait_msg(), so a callback may publish. Sessions are clean. OSError: the connection
 is gone; MQTTException: the broker refuses, or says what it may not. After either, connect() again.
 """
@@ -44,16 +44,15 @@ def _left(since, ms):
 class Client:
     """largest: bytes of a packet that is taken; a longer one is read and dropped. wrap: makes a TLS socket of the socket."""
 
+    timeout_ms = 5000
     sock = cb = _will = None
     dropped = 0  # packets that were too long
     _pid = 0
 
-    def __init__(
-        self, client_id, server, port=1883, user=None, password=None, keepalive=0, timeout=5, largest=65536, wrap=None
-    ):
+    def __init__(self, client_id, server, port=1883, user=None, password=None, keepalive=0, largest=65536, wrap=None):
         self.server, self.port, self.wrap = server, port, wrap
         self.client_id, self.user, self.password = client_id, user, password
-        self.keepalive, self.timeout_ms, self.largest = keepalive, int(timeout * 1000), largest
+        self.keepalive, self.largest = keepalive, largest
         self.close()
 
     def set_callback(self, f):

@@ -123,11 +123,13 @@ class Supervisor:
         feed=None,
         on_event=None,
         setup=None,
-        arena=None,
-        key=None,
+        **load,
     ):
         if retries < 0 or timeout_ms < 0 or check_every < 1:
             raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
+        arena, key = load.pop("arena", None), load.pop("key", None)
+        for name in load:
+            raise TypeError(f"Supervisor: there is no argument {name!r}")
         self.counts = {kind: 0 for kind in KINDS}
         self.events = []
         self.model = None

@@ -28,24 +28,19 @@ class Ring:
 class Listener:
     model: Model
     rate: int
+    labels: Sequence[str | int] | None
+    threshold: float | Mapping[str, float]
+    mean: int
+    dead_ms: int
+    step: int
+    bits: int
+    block: int
+    spare: int
+    ms: int
+    slice_us: int
     scores: list[float]
 
-    def __init__(
-        self,
-        model: Model,
-        source: Any,
-        rate: int,
-        labels: Sequence[str | int] | None,
-        threshold: float | Mapping[str, float],
-        mean: int,
-        dead_ms: int,
-        step: int,
-        bits: int,
-        block: int,
-        spare: int,
-        ms: int,
-        slice_us: int,
-    ) -> None: ...
+    def __init__(self, model: Model, source: Any, **settings: Any) -> None: ...
     @property
     def used(self) -> float: ...
     def __iter__(self) -> Listener: ...
@@ -56,19 +51,4 @@ class Listener:
     def __enter__(self) -> Listener: ...
     def __exit__(self, *args: Any) -> None: ...
 
-def listen(
-    model: Model,
-    source: Any,
-    *,
-    rate: int = 0,
-    labels: Sequence[str | int] | None = None,
-    threshold: float | Mapping[str, float] = 0.7,
-    mean: int = 3,
-    dead_ms: int = 1000,
-    step: int = 0,
-    bits: int = 16,
-    block: int = 256,
-    spare: int = 2,
-    ms: int = 0,
-    slice_us: int = 10_000,
-) -> Listener: ...
+listen = Listener

@@ -1,4 +1,3 @@
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mica.audio import Listener
@@ -29,28 +28,6 @@ class Rows:
     def close(self) -> None: ...
 
 class Watcher(Listener):
-    def __init__(
-        self,
-        model: Model,
-        source: Any,
-        labels: Sequence[str | int] | None,
-        threshold: float | Mapping[str, float],
-        mean: int,
-        dead_ms: int,
-        step: int,
-        ms: int,
-        slice_us: int,
-    ) -> None: ...
+    def __init__(self, model: Model, source: Any, **settings: Any) -> None: ...
 
-def watch(
-    model: Model,
-    source: Any,
-    *,
-    labels: Sequence[str | int] | None = None,
-    threshold: float | Mapping[str, float] = 0.7,
-    mean: int = 3,
-    dead_ms: int = 1000,
-    step: int = 0,
-    ms: int = 0,
-    slice_us: int = 10_000,
-) -> Watcher: ...
+watch = Watcher

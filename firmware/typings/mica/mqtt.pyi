@@ -24,7 +24,6 @@ class Client:
         user: str | bytes | None = None,
         password: str | bytes | None = None,
         keepalive: int = 0,
-        timeout: float = 5,
         largest: int = 65536,
         wrap: Callable[[Any], Any] | None = None,
     ) -> None: ...

@@ -24,8 +24,7 @@ class Supervisor:
         feed: Callable[[], object] | None = None,
         on_event: Callable[[str, Any], object] | None = None,
         setup: Callable[[Model], object] | None = None,
-        arena: Any = None,
-        key: bytes | None = None,
+        **load: Any,
     ) -> None: ...
     def predict(
         self, inputs: Sequence[Sequence[Any] | Any | Fill] | dict[str, Any], *, raw: bool = False
