@@ -12,17 +12,16 @@ from array import array
 from collections import namedtuple
 from time import sleep_ms, ticks_diff, ticks_us
 
-
 # label: what was heard, None where there is a problem. score: the mean of its last outputs. ms: from the first sample to the end of what was
 # heard. problem: one line, or None.
-Event = namedtuple("Event", ("label", "score", "ms", "problem"))
+Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
 _PATIENCE = 2000  # ms without new samples
 _LOOKED_AT = 16  # samples of a step, by which a microphone is known that gives always the same
 _NOT_HEARD = ("silence", "unknown", "other", "noise")
 
 
-def room(samples, block):
+def room(samples: int, block: int) -> array[int]:
     """So many zeros, whole blocks. They grow where they are; made of bytes, they would be there twice for a moment."""
     data, zeros = array("h"), array("h", bytes(2 * block))
     while len(data) < samples:
@@ -33,20 +32,20 @@ def room(samples, block):
 class Ring:
     """The newest samples of a source. count: how many came so far; at least `samples` of them are kept."""
 
-    def __init__(self, source, samples, bits=16, block=256):
+    def __init__(self, source: Any, samples: int, bits: int = 16, block: int = 256) -> None:
         if bits not in (16, 32):
             raise ValueError(f"bits is {bits}; 16 or 32 is expected, as I2S was given")
         blocks = -(-samples // block) + 1
         self.source = source
         self.count = 0
-        self.size = blocks * block
+        self.size: int = blocks * block
         self.block = block
         self._data = memoryview(room(self.size, block))
         # Made once: an interrupt allocates nothing.
         self._places = [self._data[k * block : (k + 1) * block] for k in range(blocks)]
         self._wide = memoryview(array("h", bytes(4 * block))) if bits == 32 else None
         self._got = None  # what the source gave that is not counted yet: Ctrl-C loses none of it
-        self.by_irq = hasattr(source, "irq")
+        self.by_irq: bool = hasattr(source, "irq")
         if self.by_irq:
             source.irq(self._filled)
             source.readinto(self._place())
@@ -67,7 +66,7 @@ class Ring:
         self.count += n
         self._got = None
 
-    def read(self):
+    def read(self) -> bool:
         """Read up to a block from a source without interrupts; return False at its end."""
         if self._got is None:
             at = self.count % self.block
@@ -82,7 +81,7 @@ class Ring:
         self._took(n // bytes_each)
         return n > 0
 
-    def copy(self, end, buffer):
+    def copy(self, end: int, buffer: Any) -> None:
         """Fill an array of int16 with the samples before `end`."""
         n = len(buffer)
         at = (end - n) % self.size
@@ -91,7 +90,7 @@ class Ring:
         if first < n:
             buffer[first:] = self._data[: n - first]
 
-    def still(self, end, n):
+    def still(self, end: int, n: int) -> bool:
         """Whether some of the n samples before `end`, evenly apart, are all the same."""
         one = self._data[(end - 1) % self.size]
         for k in range(1, _LOOKED_AT):
@@ -99,7 +98,7 @@ class Ring:
                 return False
         return True
 
-    def close(self):
+    def close(self) -> None:
         """End the interrupts."""
         if self.by_irq:
             self.source.irq(None)
@@ -112,22 +111,24 @@ class Listener:
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
     """
 
-    rate = 0  # samples a second, where the source does not say so
-    labels = None  # those that count; None: all but silence, unknown, other and noise
-    threshold = 0.7  # of a label's mean: a number, or {label: number}, 0.7 for the others
-    mean = 3  # last outputs that the mean is of
-    dead_ms = 1000  # from one event to the next, at least
-    step = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
-    bits = 16  # of a sample of the source: 16 or 32
-    block = 256  # samples that are read at once
-    spare = 2  # steps that may wait while the model runs
-    ms = 0  # of sound, after which it ends; 0: where the source does
-    slice_us = 10_000  # with `async for`: how long others may wait at a time; a run that takes no longer is not cut
+    rate: int = 0  # samples a second, where the source does not say so
+    labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
+    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}, 0.7 for the others
+    mean: int = 3  # last outputs that the mean is of
+    dead_ms: int = 1000  # from one event to the next, at least
+    step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
+    bits: int = 16  # of a sample of the source: 16 or 32
+    block: int = 256  # samples that are read at once
+    spare: int = 2  # steps that may wait while the model runs
+    ms: int = 0  # of sound, after which it ends; 0: where the source does
+    slice_us: int = (
+        10_000  # with `async for`: how long others may wait at a time; a run that takes no longer is not cut
+    )
 
     _SETTINGS = ("rate", "labels", "threshold", "mean", "dead_ms", "step", "bits", "block", "spare", "ms", "slice_us")
     _SAME = "all samples are the same: is the microphone connected, on these pins?"
 
-    def __init__(self, model, source, **settings):
+    def __init__(self, model: Model, source: Any, **settings) -> None:
         expected = int(model._m.meta("sample_rate") or 0)
         if model.input_dtype != ("h",) or not expected or len(model.input(0)) != model.input_shape[0][-1]:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
@@ -150,7 +151,7 @@ class Listener:
             if name not in self._SETTINGS:
                 raise TypeError(f"there is no setting {name!r}, only {', '.join(self._SETTINGS)}")
             setattr(self, name, settings[name])
-        self.model = model
+        self.model: Model = model
         self.rate = rate
         self._stream = model._m.info.state_bytes > 0
         self.step = self.step or self._usual_step()
@@ -170,7 +171,7 @@ class Listener:
             if name not in self._names:
                 raise ValueError(f"threshold: the model has no label {name!r}")
         self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
-        self.scores = [0.0] * len(self._names)
+        self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
         self._last = -self.dead_ms
@@ -196,7 +197,7 @@ class Listener:
         return self._n // 4 or 1
 
     @property
-    def used(self):
+    def used(self) -> float:
         return self._busy * self.rate / (1e6 * self.step * self._runs) if self._runs else 0.0
 
     def _ms(self, end):
@@ -319,10 +320,10 @@ class Listener:
         self._begun = False
         self._event = event
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Event:
         while True:
             event = self._event
             if event is not None:
@@ -345,10 +346,10 @@ class Listener:
                 self._run()
             self._heard()
 
-    def __aiter__(self):
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self):
+    async def __anext__(self) -> Event:
         import asyncio
 
         while True:
@@ -377,14 +378,14 @@ class Listener:
             raise OSError("the source gives no samples: is its clock running?")
         return waited
 
-    def close(self):
+    def close(self) -> None:
         """End reading; the source stays open."""
         self._ring.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *args):
+    def __exit__(self, *args: Any) -> None:
         self.close()
 
 

@@ -21,12 +21,12 @@ class InUse(Exception):
     """The half that would be written was at /rom since the last reset."""
 
 
-def flash():
+def flash() -> Any:
     """The window; None on a board that keeps models in files."""
     return remote_push._window()
 
 
-def room():
+def room() -> tuple[int, int]:
     """Bytes that an image may have, and those of the one that is at /rom."""
     f = flash()
     size = 0
@@ -37,7 +37,7 @@ def room():
     return len(f.memory) // (2 * BLOCK) * BLOCK - BLOCK, size
 
 
-def files():
+def files() -> dict[str, tuple[int, int]]:
     """Path within /rom -> (offset in the window, bytes)."""
     import uctypes
 
@@ -51,19 +51,24 @@ def files():
     return found
 
 
-def there(model):
+def there(model: dict[str, Any]) -> bool:
     """Whether a model of a want is at /rom, whole."""
     place = files().get(model["name"])
     return place is not None and place[1] == model["size"] and _sha(*place) == model["sha256"]
 
 
-def verdict():
+def verdict() -> str:
     """What the last trial said that did not pass; "" where there is no such half."""
     halves = [slots.Half(flash(), i) for i in (0, 1)]
     return max([(h.sequence, h.reason) for h in halves if h.state == "rejected"] or [(0, "")])[1]
 
 
-def write(models, gone, fetch, pause):
+def write(
+    models: list[dict[str, Any]],
+    gone: list[str],
+    fetch: Callable[[dict[str, Any], int], Generator[bool, None, Any]],
+    pause: bool,
+) -> Generator[bool, None, int | str | None]:
     """A generator: write the idle half, and commit it. Its index; None where nothing is to be written, a text where it cannot be.
 
     fetch(model, n): a generator that returns chunk n. `pause` is yielded between pieces of work. Raises InUse.
@@ -161,7 +166,7 @@ def _commit(index, start, length, base, names):
         raise RuntimeError(e)
 
 
-def trial(index):
+def trial(index: int) -> str | None:
     """Try a half that was committed, and have it at /rom. What is wrong, or None."""
     f = flash()
     half = slots.Half(f, index)
