@@ -15,16 +15,18 @@ from setuptools.command.build_py import build_py
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "host_tools"))
 
+from mica.toolchain import stubs  # noqa: E402
 from mica.toolchain.source_lists import listed  # noqa: E402
 
 DATA = ("boards", "firmware", "usermod_c")
 
 
 class BuildWithData(build_py):
-    """Copies the data folders; an editable install reads them where they are."""
+    """Writes the runtime's stubs and copies the data folders; an editable install reads them where they are."""
 
     def run(self) -> None:
         super().run()
+        stubs.write(ROOT / "firmware")
         if self.editable_mode:
             return
         for name in DATA:

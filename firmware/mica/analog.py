@@ -16,7 +16,7 @@ _MOST = 0xFFFFFFFF  # samples, a month at 1,000 a second
 class Analog:
     """int16 samples around the middle of the range. rate: 733 to 100,000 a second; ring: samples that may wait, a power of two up to 16,384."""
 
-    def __init__(self, pin, rate, ring=1024):
+    def __init__(self, pin: int, rate: int, ring: int = 1024) -> None:
         import rp2
         import uctypes
         from machine import ADC, Pin, mem32
@@ -47,7 +47,7 @@ class Analog:
         dma.config(read=_ADC + 12, write=self._data, count=_MOST, ctrl=control, trigger=True)
         mem32[_ADC] = (pin - _FIRST) << 12 | 1 << 3 | 1
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Any) -> int | None:
         """Fill an array of int16 with samples; return how many bytes, None where there are none yet."""
         there = _MOST - self._dma.count - self._taken
         size, data = self._size, self._data
@@ -66,16 +66,16 @@ class Analog:
         self._taken += n  # last: what is broken off before is given again
         return got
 
-    def deinit(self):
+    def deinit(self) -> None:
         self._mem[_ADC] = 1
         self._dma.active(0)  # close() leaves it running
         self._mem[_ADC + 8] = 0
         self._dma.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *args):
+    def __exit__(self, *args: Any) -> None:
         self.deinit()
 
 

@@ -14,14 +14,14 @@ from time import sleep_ms, ticks_diff, ticks_us
 
 # label: what was heard, None where there is a problem. score: the mean of its last outputs. ms: from the first sample to the end of what was
 # heard. problem: one line, or None.
-Event = namedtuple("Event", ("label", "score", "ms", "problem"))
+Event: tuple[str | int | None, float, int, str | None] = namedtuple("Event", ("label", "score", "ms", "problem"))
 
 _PATIENCE = 2000  # ms without new samples
 _LOOKED_AT = 16  # samples of a step, by which a microphone is known that gives always the same
 _NOT_HEARD = ("silence", "unknown", "other", "noise")
 
 
-def room(samples, block):
+def room(samples: int, block: int) -> array[int]:
     """So many zeros, whole blocks. They grow where they are; made of bytes, they would be there twice for a moment."""
     data, zeros = array("h"), array("h", bytes(2 * block))
     while len(data) < samples:
@@ -32,20 +32,20 @@ def room(samples, block):
 class Ring:
     """The newest samples of a source. count: how many came so far; at least `samples` of them are kept."""
 
-    def __init__(self, source, samples, bits=16, block=256):
+    def __init__(self, source: Any, samples: int, bits: int = 16, block: int = 256) -> None:
         if bits not in (16, 32):
             raise ValueError(f"bits is {bits}; 16 or 32 is expected, as I2S was given")
         blocks = -(-samples // block) + 1
         self.source = source
         self.count = 0
-        self.size = blocks * block
+        self.size: int = blocks * block
         self.block = block
         self._data = memoryview(room(self.size, block))
         # Made once: an interrupt allocates nothing.
         self._places = [self._data[k * block : (k + 1) * block] for k in range(blocks)]
         self._wide = memoryview(array("h", bytes(4 * block))) if bits == 32 else None
         self._got = None  # what the source gave that is not counted yet: Ctrl-C loses none of it
-        self.by_irq = hasattr(source, "irq")
+        self.by_irq: bool = hasattr(source, "irq")
         if self.by_irq:
             source.irq(self._filled)
             source.readinto(self._place())
@@ -66,7 +66,7 @@ class Ring:
         self.count += n
         self._got = None
 
-    def read(self):
+    def read(self) -> bool:
         """Read up to a block from a source without interrupts; return False at its end."""
         if self._got is None:
             at = self.count % self.block
@@ -81,7 +81,7 @@ class Ring:
         self._took(n // bytes_each)
         return n > 0
 
-    def copy(self, end, buffer):
+    def copy(self, end: int, buffer: Any) -> None:
         """Fill an array of int16 with the samples before `end`."""
         n = len(buffer)
         at = (end - n) % self.size
@@ -90,7 +90,7 @@ class Ring:
         if first < n:
             buffer[first:] = self._data[: n - first]
 
-    def still(self, end, n):
+    def still(self, end: int, n: int) -> bool:
         """Whether some of the n samples before `end`, evenly apart, are all the same."""
         one = self._data[(end - 1) % self.size]
         for k in range(1, _LOOKED_AT):
@@ -98,46 +98,68 @@ class Ring:
                 return False
         return True
 
-    def close(self):
+    def close(self) -> None:
         """End the interrupts."""
         if self.by_irq:
             self.source.irq(None)
 
 
 class Listener:
-    """An iterator over events, plain or asynchronous; listen() makes it.
+    """An iterator over what the model hears, for `for` and `async for`; it ends where the source does. Settings are given by name, as threshold=0.8.
 
+    An event comes when the mean of a label's last outputs reaches the threshold, and for the same label again after it has been below.
     scores: means of the last outputs, one for each label. used: share of the time that runs of the model take, of all so far.
     """
 
+    rate: int = 0  # samples a second, where the source does not say so
+    labels: Sequence[str | int] | None = None  # those that count; None: all but silence, unknown, other and noise
+    threshold: float | Mapping[str, float] = 0.7  # of a label's mean: a number, or {label: number}, 0.7 for the others
+    mean: int = 3  # last outputs that the mean is of
+    dead_ms: int = 1000  # from one event to the next, at least
+    step: int = 0  # samples between two runs; 0: what is new for a model with a window, else a quarter of its input
+    bits: int = 16  # of a sample of the source: 16 or 32
+    block: int = 256  # samples that are read at once
+    spare: int = 2  # steps that may wait while the model runs
+    ms: int = 0  # of sound, after which it ends; 0: where the source does
+    slice_us: int = (
+        10_000  # with `async for`: how long others may wait at a time; a run that takes no longer is not cut
+    )
+
+    _SETTINGS = ("rate", "labels", "threshold", "mean", "dead_ms", "step", "bits", "block", "spare", "ms", "slice_us")
     _SAME = "all samples are the same: is the microphone connected, on these pins?"
 
-    def __init__(self, model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us):
+    def __init__(self, model: Model, source: Any, **settings) -> None:
         expected = int(model._m.meta("sample_rate") or 0)
         if model.input_dtype != ("h",) or not expected or len(model.input(0)) != model.input_shape[0][-1]:
             raise ValueError("this model takes no sound; mica pack --frontend puts a front end into it")
-        rate = rate or getattr(source, "rate", expected)
+        rate = settings.get("rate") or getattr(source, "rate", expected)
         if rate != expected:
             raise ValueError(
                 f"the source has {rate} samples a second and the model takes {expected}; change the source's rate"
             )
         self._n = len(model.input(0))
-        self._prepare(model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._prepare(model, rate, settings)
         self._fill = lambda buffer, shape, dtype: self._ring.copy(self._end, buffer)
-        samples = self._n + spare * self._step + block
+        block = self.block
+        samples = self._n + self.spare * self.step + block
         # A source with ring() fills one itself.
-        self._ring = source.ring(samples, block) if hasattr(source, "ring") else Ring(source, samples, bits, block)
+        self._ring = source.ring(samples, block) if hasattr(source, "ring") else Ring(source, samples, self.bits, block)
 
-    def _prepare(self, model, rate, labels, threshold, mean, dead_ms, step, ms, slice_us):
+    def _prepare(self, model, rate, settings):
         """All but where samples come from."""
-        self.model = model
+        for name in settings:
+            if name not in self._SETTINGS:
+                raise TypeError(f"there is no setting {name!r}, only {', '.join(self._SETTINGS)}")
+            setattr(self, name, settings[name])
+        self.model: Model = model
         self.rate = rate
         self._stream = model._m.info.state_bytes > 0
-        self._step = step or self._usual_step()
-        if mean < 1 or self._step < 1:
+        self.step = self.step or self._usual_step()
+        if self.mean < 1 or self.step < 1:
             raise ValueError("mean and step are 1 or more")
         self._place, n = model._scores()
         self._names = model._names_of(n)
+        labels, threshold = self.labels, self.threshold
         for name in labels or ():
             if name not in self._names:
                 raise ValueError(f"the model has no label {name!r}, only {', '.join([str(v) for v in self._names])}")
@@ -149,11 +171,10 @@ class Listener:
             if name not in self._names:
                 raise ValueError(f"threshold: the model has no label {name!r}")
         self._least = [own.get(name, 0.7 if own else threshold) for name in self._names]
-        self._mean, self._dead, self._slice = mean, dead_ms, slice_us
-        self.scores = [0.0] * len(self._names)
+        self.scores: list[float] = [0.0] * len(self._names)
         self._past = []
         self._said = None  # label that was told, until it is no longer heard
-        self._last = -dead_ms
+        self._last = -self.dead_ms
         # A step is done when its answer is taken, all at once. Until then whatever interrupts it leaves it to be done again.
         self._event = None  # that nobody has been given yet
         self._output = None  # answer of the model that is not taken yet
@@ -162,9 +183,9 @@ class Listener:
         self._whole = False
         self._runs = 0
         self._end = self._n
-        self._moved = self._n - self._step  # end of the last step whose samples were not all the same
+        self._moved = self._n - self.step  # end of the last step whose samples were not all the same
         self._told = False
-        self._last_end = ms * rate // 1000
+        self._last_end = self.ms * rate // 1000
 
     def _usual_step(self):
         """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
@@ -176,8 +197,8 @@ class Listener:
         return self._n // 4 or 1
 
     @property
-    def used(self):
-        return self._busy * self.rate / (1e6 * self._step * self._runs) if self._runs else 0.0
+    def used(self) -> float:
+        return self._busy * self.rate / (1e6 * self.step * self._runs) if self._runs else 0.0
 
     def _ms(self, end):
         return end * 1000 // self.rate
@@ -195,7 +216,7 @@ class Listener:
             )
             self._lost(end, end, text)
             return True
-        if not ring.still(self._end, self._step):
+        if not ring.still(self._end, self.step):
             self._moved, self._told = self._end, False
         elif not self._told and self._end - self._moved >= self.rate:
             event = Event(None, 0.0, self._ms(self._end), self._SAME)
@@ -236,14 +257,14 @@ class Listener:
         self._output = self._answer()
         self._took = ticks_diff(ticks_us(), begun)
         if self._runs == 2:
-            self._whole = self._took <= self._slice
+            self._whole = self._took <= self.slice_us
 
     async def _arun(self):
         """The same so that others can run, who are not counted: in slices, which cost more, where a run takes longer than one. The first run
         learns how to slice; where the second is short enough, the third is whole for a try."""
         import asyncio
 
-        if self._whole or (self._runs == 2 and self._took < 2 * self._slice):
+        if self._whole or (self._runs == 2 and self._took < 2 * self.slice_us):
             await asyncio.sleep_ms(0)
             self._run()
             return
@@ -251,7 +272,7 @@ class Listener:
         begun = ticks_us()
         model.start([self._fill])
         try:
-            while model.resume(self._slice):
+            while model.resume(self.slice_us):
                 took += ticks_diff(ticks_us(), begun)
                 await asyncio.sleep_ms(0)
                 begun = ticks_us()
@@ -269,8 +290,8 @@ class Listener:
 
     def _heard(self):
         """Take the answer of the model; there may be an event."""
-        ms, end, runs = self._ms(self._end), self._end + self._step, self._runs + 1
-        past = (self._past + [self._output])[-self._mean :]
+        ms, end, runs = self._ms(self._end), self._end + self.step, self._runs + 1
+        past = (self._past + [self._output])[-self.mean :]
         busy = self._busy + self._took
         scores, best = [], -1
         for k in range(len(self.scores)):
@@ -284,8 +305,8 @@ class Listener:
         event, said, last = None, self._said, self._last
         if said is not None and scores[said] < self._least[said]:
             said = None
-        sure = len(past) == self._mean and best >= 0
-        if sure and best != said and ms - last >= self._dead:
+        sure = len(past) == self.mean and best >= 0
+        if sure and best != said and ms - last >= self.dead_ms:
             event, said, last = Event(self._names[best], scores[best], ms, None), best, ms
         # Assignments alone: nothing comes between them.
         self._past = past
@@ -299,10 +320,10 @@ class Listener:
         self._begun = False
         self._event = event
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __next__(self):
+    def __next__(self) -> Event:
         while True:
             event = self._event
             if event is not None:
@@ -325,10 +346,10 @@ class Listener:
                 self._run()
             self._heard()
 
-    def __aiter__(self):
+    def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self):
+    async def __anext__(self) -> Event:
         import asyncio
 
         while True:
@@ -357,40 +378,15 @@ class Listener:
             raise OSError("the source gives no samples: is its clock running?")
         return waited
 
-    def close(self):
+    def close(self) -> None:
         """End reading; the source stays open."""
         self._ring.close()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *args):
+    def __exit__(self, *args: Any) -> None:
         self.close()
 
 
-def listen(
-    model,
-    source,
-    *,
-    rate=0,
-    labels=None,
-    threshold=0.7,
-    mean=3,
-    dead_ms=1000,
-    step=0,
-    bits=16,
-    block=256,
-    spare=2,
-    ms=0,
-    slice_us=10_000,
-):
-    """Return an iterator over what the model hears, for `for` and `async for`; it ends where the source does.
-
-    An event comes when the mean of a label's last `mean` outputs reaches the threshold, `dead_ms` after the one before at the earliest,
-    and for the same label again after it has been below. threshold: a number, or {label: number}, 0.7 for the others. labels: those that count, by default all but silence, unknown, other and noise.
-    rate: of the source, where it does not say so. step: samples between two runs; by default what is new for a model with a window, else
-    a quarter of its input. bits: of the source's samples. block: samples that are read at once. spare: steps that may wait while the model runs.
-    ms: of sound, after which it ends; 0: where the source does. slice_us: with `async for`, how long others may have to wait at a time: a run
-    that takes no longer is not cut.
-    """
-    return Listener(model, source, rate, labels, threshold, mean, dead_ms, step, bits, block, spare, ms, slice_us)
+listen = Listener

@@ -8,7 +8,9 @@ the output is 8 to 16 of it.
 from collections import namedtuple
 
 # label: a name where the file has as many as there are classes, else a number. x, y: the left upper corner.
-Box = namedtuple("Box", ("label", "score", "x", "y", "width", "height"))
+Box: tuple[str | int, float, float, float, float, float] = namedtuple(
+    "Box", ("label", "score", "x", "y", "width", "height")
+)
 
 
 def _columns(m, i, first):
@@ -81,7 +83,9 @@ def _overlap(a, b, limit):
     return common * 1024 > limit * both
 
 
-def suppress(candidates, limit, most):
+def suppress(
+    candidates: list[tuple[int, int, int, int, int, int, int]], limit: int, most: int
+) -> list[tuple[int, int, int, int, int, int, int]]:
     """Non-maximum suppression: of boxes of a class that overlap by more than limit / 1024 the best is kept. Returns `most` at most."""
     kept = []
     for a in sorted(candidates):
@@ -111,7 +115,7 @@ def _limits(threshold, overlap):
     return int(threshold * 32768), int(overlap * 1024)
 
 
-def yolo8(m, threshold=0.25, overlap=0.45, most=100, i=0):
+def yolo8(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 100, i: int = 0) -> list[Box]:
     """Boxes of an output (1, 4 + classes, boxes): middle, size and a score for each class, as Ultralytics exports YOLOv8 and YOLO11.
 
     i: which output of predict(). overlap: of boxes of the same class, above which the weaker one goes. most: boxes at most, the best first.
@@ -129,7 +133,7 @@ def yolo8(m, threshold=0.25, overlap=0.45, most=100, i=0):
     return _named(m, suppress(found, limit, most), len(columns) - 4, unit)
 
 
-def yolo5(m, threshold=0.25, overlap=0.45, most=100, i=0):
+def yolo5(m: Model, threshold: float = 0.25, overlap: float = 0.45, most: int = 100, i: int = 0) -> list[Box]:
     """Boxes of an output (1, boxes, 5 + classes): middle, size, how sure of an object, and a score for each class, as YOLOv5 has it.
 
     A box's score is the product of both. Otherwise as yolo8().
@@ -153,7 +157,7 @@ def yolo5(m, threshold=0.25, overlap=0.45, most=100, i=0):
     return _named(m, suppress(found, limit, most), len(columns) - 5, unit)
 
 
-def fomo(m, threshold=0.5, cell=8, most=100, i=0):
+def fomo(m: Model, threshold: float = 0.5, cell: int = 8, most: int = 100, i: int = 0) -> list[Box]:
     """Objects on a grid (1, rows, columns, 1 + classes), of which class 0 is nothing, as Edge Impulse's FOMO has it.
 
     Cells of a class that touch, corners included, are one object: its box is around them, its score their best. cell: pixels of a cell.

@@ -16,11 +16,11 @@ def _format(n, width, height, words):
 class OpenMV:
     """A camera of OpenMV's firmware: csi.CSI(), or the older module sensor itself. words: what two bytes a pixel are."""
 
-    def __init__(self, camera, words="rgb565le"):
+    def __init__(self, camera: Any, words: str = "rgb565le") -> None:
         self._camera = camera
         self._words = words
 
-    def frame(self):
+    def frame(self) -> Frame:
         image = self._camera.snapshot()
         data, width, height = image.bytearray(), image.width(), image.height()
         return data, width, height, _format(len(data), width, height, self._words)
@@ -29,12 +29,12 @@ class OpenMV:
 class Esp32:
     """A camera of an ESP32 firmware with a module `camera`: its Camera(...), or the module itself with the size of its frames."""
 
-    def __init__(self, camera, width=0, height=0, words="rgb565be"):
+    def __init__(self, camera: Any, width: int = 0, height: int = 0, words: str = "rgb565be") -> None:
         self._camera = camera
         self._size = width, height
         self._words = words
 
-    def frame(self):
+    def frame(self) -> Frame:
         data = self._camera.capture()
         if not data:
             raise OSError("camera: no frame came; is it connected, and its PSRAM enabled?")
@@ -50,12 +50,12 @@ class Buffered:
     The buffer is made once, here. format: one of mica.pictures.FORMATS.
     """
 
-    def __init__(self, camera, width, height, format):
+    def __init__(self, camera: Any, width: int, height: int, format: str) -> None:
         size = 1 if format == "grey" else 3 if format.endswith("888") else 2
         self._fill = camera.readinto if hasattr(camera, "readinto") else camera.capture
         self._frame = bytearray(width * height * size), width, height, format
 
-    def frame(self):
+    def frame(self) -> Frame:
         n = self._fill(self._frame[0])
         if n is not None and n is not self._frame[0] and n != len(self._frame[0]):
             raise OSError(f"camera: {n} of {len(self._frame[0])} bytes came")

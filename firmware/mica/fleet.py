@@ -31,7 +31,7 @@ from _mica import Quantised
 VERSION = 1
 _REQUEST = "<BBHIIIHHI"
 _ANSWER = "<BBHIIIHHIII"
-OK, BUSY, NO_MODEL, BAD_REQUEST, FAILED = range(5)
+OK, BUSY, NO_MODEL, BAD_REQUEST, FAILED = 0, 1, 2, 3, 4
 QUEUE = 4  # requests that wait; of more, the board says that it is busy
 LARGEST = 32768  # bytes of inputs
 _SLICE_US = 500000
@@ -40,7 +40,7 @@ _WORKED_MS = 2000  # the least time between two stats of a board that has nothin
 _LARGEST_ANSWER = 65504  # bytes of outputs: with the header, as much as a broker takes (wire.py)
 
 
-def run(path="fleet.json"):
+def run(path: str = "fleet.json") -> None:
     """Work as the file says. Raises where it cannot be read: without it there is nobody to say so to."""
     with open(path) as f:
         settings = json.load(f)
@@ -54,7 +54,7 @@ def _number():
     return (time.ticks_us() * 2654435761 ^ time.time()) & 0xFFFFFFFF
 
 
-def client_id(settings):
+def client_id(settings: dict[str, Any]) -> str:
     """A secret of this board and the broker, always the same: whoever knows it can end the board's connection."""
     secret = f"{settings['fleet']} {settings['name']} {settings.get('password')}"
     return "mica-" + hexlify(hashlib.sha256(secret.encode()).digest()[:8]).decode()
@@ -73,7 +73,7 @@ def _crc_of(path):
 def _has_fallbacks():
     """Whether kernels that this firmware lacks can run in MicroPython."""
     try:
-        import mica.fallback  # noqa: F401
+        __import__("mica.fallback")
     except ImportError:
         return False
     return True
@@ -89,7 +89,7 @@ def _free():
     return stat[0] * stat[3] + sum(parts)
 
 
-def find_models():
+def find_models() -> list[str]:
     """Paths of the .mica files here and in /rom."""
     found = []
     for folder in ("", "/rom/"):
@@ -101,7 +101,7 @@ def find_models():
     return found
 
 
-def connect_wifi(ssid, password, seconds=20):
+def connect_wifi(ssid: str, password: str, seconds: float = 20) -> None:
     import network
 
     station = network.WLAN(network.STA_IF)
@@ -119,10 +119,10 @@ def connect_wifi(ssid, password, seconds=20):
 class Agent:
     """`client`: an object with umqtt.simple's methods in place of our own client; it has the server, name and password already."""
 
-    def __init__(self, settings, client=None):
+    def __init__(self, settings: dict[str, Any], client: Any | None = None) -> None:
         self.settings = settings
-        self.name = settings["name"]
-        self.keepalive = settings.get("keepalive", 10)
+        self.name: str = settings["name"]
+        self.keepalive: int = settings.get("keepalive", 10)
         if client is None:
             from mica.mqtt import Client
 
@@ -139,7 +139,7 @@ class Agent:
         client.set_callback(self._heard)
         self._from = f"mica/{settings['fleet']}/from/{self.name}/"
         self._run_topic = f"mica/{settings['fleet']}/to/{self.name}/run".encode()
-        self.boot = _number()
+        self.boot: int = _number()
         self.session = 0
         self.runs = self.errors = 0
         self._last_us = []  # (CRC-32 of the model, microseconds)
@@ -155,7 +155,7 @@ class Agent:
 
             self._pusher = Pusher(self, settings["key"])
 
-    def work(self):
+    def work(self) -> None:
         """Connect and work, and again when that ends."""
         wait = 250
         while True:
@@ -173,7 +173,7 @@ class Agent:
             time.sleep_ms(wait + _number() % wait)
             wait = min(2 * wait, 8000)
 
-    def serve(self):
+    def serve(self) -> None:
         """One connection, until it breaks."""
         c = self.client
         self.session += 1
@@ -210,7 +210,7 @@ class Agent:
                 time.sleep_ms(10)
             self._beat(not busy)
 
-    def about(self):
+    def about(self) -> dict[str, Any]:
         """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
         import _mica
 
@@ -238,20 +238,20 @@ class Agent:
             about["free"] = free
         return about
 
-    def unload(self):
+    def unload(self) -> None:
         """Let go of all models: memory for another. They are loaded again when they are asked for."""
         for model in self._models.values():
             model.deinit()
         self._models.clear()
         gc.collect()
 
-    def models_changed(self):
+    def models_changed(self) -> None:
         """Files have come or gone: look what is here, and say so."""
         self.unload()
         self._paths = self._find()
         self._birth()
 
-    def compute(self, model, inputs):
+    def compute(self, model: Any, inputs: Any) -> bytes:
         """Outputs of a loaded model as they lie in its tensors; `inputs` likewise. ValueError: inputs of another size."""
         m = model._m
         sizes = [m.tensor(t).nbytes for t in m.inputs]

@@ -32,7 +32,7 @@ class CannotWrite(Exception):
     pass
 
 
-def hmac_sha256(key, message):
+def hmac_sha256(key: bytes, message: Any) -> bytes:
     """RFC 2104. `key`: bytes."""
     if len(key) > 64:
         key = hashlib.sha256(key).digest()
@@ -43,7 +43,7 @@ def hmac_sha256(key, message):
     return hashlib.sha256(outer + h.digest()).digest()
 
 
-def equal(a, b):
+def equal(a: bytes, b: bytes) -> bool:
     """Whether two bytes of one length are equal, in a time that does not say where they differ."""
     differ = len(a) ^ len(b)
     for x, y in zip(a, b):
@@ -51,7 +51,7 @@ def equal(a, b):
     return not differ
 
 
-def read_want(key, board, message):
+def read_want(key: bytes, board: str, message: Any) -> dict[str, Any]:
     """The JSON of a want. Raises ValueError where it is not signed with the key, or is not one for this board."""
     message = bytes(message)
     if len(message) < 66 or message[64] != 32:
@@ -81,21 +81,21 @@ def _check(name):
 class Pusher:
     """Of one agent. step() does one piece of work, so requests are answered between the pieces."""
 
-    def __init__(self, agent, key):
+    def __init__(self, agent: Any, key: str) -> None:
         self.agent = agent
-        self.key = unhexlify(key)
+        self.key: bytes = unhexlify(key)
         fleet = agent.settings["fleet"]
         self._want_topic = f"mica/{fleet}/to/{agent.name}/want".encode()
         self._have_topic = f"mica/{fleet}/from/{agent.name}/have"
         self._blob = f"mica/{fleet}/blob/"
         self._tried = {}  # SHA-256 -> what its trial said
-        self.rom = None
+        self.rom: Any = None
         if getattr(sys.modules["mica"], "_boots", False):
             import mica.fleet_rom
 
             if mica.fleet_rom.flash() is not None:
                 self.rom = mica.fleet_rom
-        self.have = {"generation": 0, "verdict": "", "reason": "", "names": []}
+        self.have: dict[str, Any] = {"generation": 0, "verdict": "", "reason": "", "names": []}
         try:
             with open(HAVE) as f:
                 self.have.update(json.loads(f.read()))
@@ -106,17 +106,17 @@ class Pusher:
     def _forget(self):
         self._letter = self._work = self._again = self._asked = self._chunk = None
 
-    def connected(self):
+    def connected(self) -> None:
         """There is a new connection: say what is here, and hear what is wanted."""
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
 
-    def paths(self):
+    def paths(self) -> list[str]:
         """Of the files that were pushed."""
         return ["/rom/" + n if self.rom and self._size("/rom/" + n) >= 0 else n for n in self.have["names"]]
 
-    def heard(self, topic, message):
+    def heard(self, topic: bytes, message: Any) -> bool:
         """Takes a message that is for here; it is looked at in step(). Returns whether it is."""
         if topic == self._want_topic:
             if len(message):
@@ -127,7 +127,7 @@ class Pusher:
             return False
         return True
 
-    def step(self):
+    def step(self) -> bool:
         """One piece of work. False: there is none, or a chunk is on its way."""
         if self._letter is not None:
             letter, self._letter = self._letter, None
@@ -223,7 +223,7 @@ class Pusher:
         """Have the models at /rom. What is wrong with them, or None; problem: a reset in the midst of their trial, or None."""
         rom = self.rom
         files = rom.files()
-        if all([rom.there(m) for m in want["models"]]) and not [n for n in want["gone"] if n in files]:
+        if all(rom.there(m) for m in want["models"]) and not [n for n in want["gone"] if n in files]:
             return None  # the trial was passed, or there is none
         if problem:
             return rom.verdict() or problem

@@ -21,12 +21,12 @@ class InUse(Exception):
     """The half that would be written was at /rom since the last reset."""
 
 
-def flash():
+def flash() -> Any:
     """The window; None on a board that keeps models in files."""
     return remote_push._window()
 
 
-def room():
+def room() -> tuple[int, int]:
     """Bytes that an image may have, and those of the one that is at /rom."""
     f = flash()
     size = 0
@@ -37,7 +37,7 @@ def room():
     return len(f.memory) // (2 * BLOCK) * BLOCK - BLOCK, size
 
 
-def files():
+def files() -> dict[str, tuple[int, int]]:
     """Path within /rom -> (offset in the window, bytes)."""
     import uctypes
 
@@ -51,19 +51,24 @@ def files():
     return found
 
 
-def there(model):
+def there(model: dict[str, Any]) -> bool:
     """Whether a model of a want is at /rom, whole."""
     place = files().get(model["name"])
     return place is not None and place[1] == model["size"] and _sha(*place) == model["sha256"]
 
 
-def verdict():
+def verdict() -> str:
     """What the last trial said that did not pass; "" where there is no such half."""
     halves = [slots.Half(flash(), i) for i in (0, 1)]
     return max([(h.sequence, h.reason) for h in halves if h.state == "rejected"] or [(0, "")])[1]
 
 
-def write(models, gone, fetch, pause):
+def write(
+    models: list[dict[str, Any]],
+    gone: list[str],
+    fetch: Callable[[dict[str, Any], int], Generator[bool, None, Any]],
+    pause: bool,
+) -> Generator[bool, None, int | str | None]:
     """A generator: write the idle half, and commit it. Its index; None where nothing is to be written, a text where it cannot be.
 
     fetch(model, n): a generator that returns chunk n. `pause` is yielded between pieces of work. Raises InUse.
@@ -88,7 +93,7 @@ def write(models, gone, fetch, pause):
         return f"{length} bytes are needed, {half - BLOCK} are there (half of its ROMFS window)"
     remote_push.begin(index)
     start = index * half
-    last = None  # model, number and bytes of the chunk that was fetched last
+    last = [None, 0, None]  # model, number and bytes of the chunk that was fetched last
     for n in range(-(-length // BLOCK)):
         parts, data = [], bytearray()
         for at, size, what in pieces:
@@ -101,40 +106,55 @@ def write(models, gone, fetch, pause):
             elif isinstance(what, int):
                 parts.append((what + begin - at, end - begin))
             else:
-                while begin < end:
-                    k = (begin - at) // CHUNK
-                    first = at + k * CHUNK
-                    stop = min(end, first + CHUNK)
-                    if last is None or last[0] is not what or last[1] != k:
-                        place = start + first
-                        chunk = f.memory[place : place + min(CHUNK, at + size - first)]
-                        if f"{crc32(chunk) & 0xFFFFFFFF:08x}" == what["chunks"][8 * k : 8 * k + 8]:
-                            parts.append((start + begin, stop - begin))  # where it is
-                            begin = stop
-                            continue
-                        chunk = yield from fetch(what, k)
-                        last = what, k, chunk
-                    parts.append((-1, stop - begin))
-                    data += last[2][begin - first : stop - first]
-                    begin = stop
+                yield from _chunks(start, at, begin, end, (what, fetch, last), (parts, data))
         remote_push.write(index, n, parts, data)
         yield pause
     for at, size, what in pieces:
-        if isinstance(what, dict):
-            right = _sha(start + at, size) == what["sha256"]
-        elif isinstance(what, int):
-            right = crc32(f.memory[start + at : start + at + size]) == crc32(f.memory[what : what + size])
-        else:
-            right = bytes(f.memory[start + at : start + at + size]) == what
-        if not right:
+        if not _right(f.memory, start + at, size, what):
             raise RuntimeError("the flash does not hold what was written to it")
         yield pause
-    sequence = 1 + max([slots.Half(f, i).sequence for i in (0, 1)])
+    _commit(index, start, length, base, names)
+    return index
+
+
+def _chunks(start, at, begin, end, source, block):
+    """A generator: the bytes from begin to end of a model whose image begins at `at`, chunk by chunk: fetched, or where they are."""
+    model, fetch, last = source
+    parts, data = block
+    while begin < end:
+        k = (begin - at) // CHUNK
+        first = at + k * CHUNK
+        stop = min(end, first + CHUNK)
+        if last[0] is not model or last[1] != k:
+            place = start + first
+            chunk = flash().memory[place : place + min(CHUNK, at + model["size"] - first)]
+            if f"{crc32(chunk) & 0xFFFFFFFF:08x}" == model["chunks"][8 * k : 8 * k + 8]:
+                parts.append((start + begin, stop - begin))  # where it is
+                begin = stop
+                continue
+            chunk = yield from fetch(model, k)
+            last[:] = model, k, chunk
+        parts.append((-1, stop - begin))
+        data.extend(last[2][begin - first : stop - first])
+        begin = stop
+
+
+def _right(memory, at, size, what):
+    """Return whether a piece is in the flash as it was meant."""
+    if isinstance(what, dict):
+        return _sha(at, size) == what["sha256"]
+    if isinstance(what, int):
+        return crc32(memory[at : at + size]) == crc32(memory[what : what + size])
+    return bytes(memory[at : at + size]) == what
+
+
+def _commit(index, start, length, base, names):
+    sequence = 1 + max([slots.Half(flash(), i).sequence for i in (0, 1)])
     on_trial = "\n".join(names).encode()
     if len(on_trial) > PAGE - struct.calcsize(COMMIT) - 4:
         on_trial = b""  # so all are tried
-    flags = ON_TRIAL if models else 0
-    crc = crc32(f.memory[start : start + length])
+    flags = ON_TRIAL if names else 0
+    crc = crc32(flash().memory[start : start + length])
     page = bytearray(b"\xff" * PAGE)
     head = struct.pack(COMMIT, MAGIC, sequence, length, crc, base[0], base[1], flags, len(on_trial)) + on_trial
     page[: len(head)] = head
@@ -144,10 +164,9 @@ def write(models, gone, fetch, pause):
         remote_push.commit(index, page)
     except OSError as e:
         raise RuntimeError(e)
-    return index
 
 
-def trial(index):
+def trial(index: int) -> str | None:
     """Try a half that was committed, and have it at /rom. What is wrong, or None."""
     f = flash()
     half = slots.Half(f, index)

@@ -57,7 +57,7 @@ GROUPS = (
 # end
 
 
-def group(op):
+def group(op: str) -> str | None:
     """Return the group of an operator, such as "conv" for "conv2d_s8"; None for one that is in no group."""
     for names in GROUPS:
         if op in names[1:]:
@@ -65,7 +65,7 @@ def group(op):
     return None
 
 
-def match(pattern, text):
+def match(pattern: str, text: str) -> bool:
     """Whether the pattern is all of the text; * stands for any characters, ? for one."""
     p = t = 0
     star = back = -1
@@ -104,7 +104,7 @@ def _chosen(which, layer):
     return any(_chosen(w, layer) for w in which)
 
 
-def select(model, which):
+def select(model: Model, which: Which) -> list[Layer]:
     """Return the layers that `which` names, as for Model.hook. Raises ValueError where there are none."""
     m = model._m
     layers = [layer for layer in (Layer(m, i) for i in range(m.info.n_steps)) if _chosen(which, layer)]
@@ -144,12 +144,19 @@ class _Hooked:
 class Hook:
     """What Model.hook returns. `layers`: the layers it is on."""
 
-    def __init__(self, model, which="*", before=None, after=None, around=None):
+    def __init__(
+        self,
+        model: Model,
+        which: Which = "*",
+        before: Visit | None = None,
+        after: Visit | None = None,
+        around: Around | None = None,
+    ) -> None:
         self._before = before
         self._after = after
         self._around = around
         self._model = None
-        self.layers = select(model, which)
+        self.layers: list[Layer] = select(model, which)
         if not model._hooks:
             model._plain = model._steps
             model._hooks = ()
@@ -160,7 +167,7 @@ class Hook:
         model._steps = steps
         self._model = model
 
-    def remove(self):
+    def remove(self) -> None:
         """End it, from the next run on. May be called again; where it raises MemoryError, the hook is still there."""
         model = self._model
         if model is None:
@@ -173,10 +180,10 @@ class Hook:
             model._steps = steps
         self._model = None
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.remove()
 
 
@@ -217,7 +224,7 @@ def _span(layer):
     return min(y), max(y)
 
 
-def log(model, which="*", write=print):
+def log(model: Model, which: Which = "*", write: Callable[[str], object] = print) -> Hook:
     """Write a line for each layer as it has run: operator, name, microseconds, least and largest integer of its output."""
     start = [0]
 
@@ -235,10 +242,10 @@ def log(model, which="*", write=print):
 class timing(Hook):
     """Sum up the time of each layer: `us` is {layer's index: microseconds}, `runs` {index: how often it has run}."""
 
-    def __init__(self, model, which="*"):
+    def __init__(self, model: Model, which: Which = "*") -> None:
         self._start = 0
-        self.us = {}
-        self.runs = {}
+        self.us: dict[int, int] = {}
+        self.runs: dict[int, int] = {}
         Hook.__init__(self, model, which, self._begin, self._end)
 
     def _begin(self, layer):
@@ -253,7 +260,7 @@ class timing(Hook):
 class tap(Hook):
     """Copy what layers write, before later layers use its place again. tap[name or index]: bytes, of the last run."""
 
-    def __init__(self, model, which="*"):
+    def __init__(self, model: Model, which: Which = "*") -> None:
         self._seen = {}
         Hook.__init__(self, model, which, None, self._copy)
 
@@ -263,13 +270,13 @@ class tap(Hook):
             new = self._seen[layer.index] + new
         self._seen[layer.index] = new
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str | int) -> bytes:
         for layer in self.layers:
             if key in (layer.index, layer.name):
                 return self._seen[layer.index]
         raise KeyError(key)
 
-    def values(self, key):
+    def values(self, key: str | int) -> list[float]:
         """The same as real numbers."""
         for layer in self.layers:
             if key in (layer.index, layer.name):
@@ -283,7 +290,7 @@ class tap(Hook):
 class minmax(Hook):
     """Keep the least and the largest value that layers ever wrote."""
 
-    def __init__(self, model, which="*"):
+    def __init__(self, model: Model, which: Which = "*") -> None:
         self._spans = {}
         Hook.__init__(self, model, which, None, self._look)
 
@@ -292,7 +299,7 @@ class minmax(Hook):
         was = self._spans.get(layer.index, (low, high))
         self._spans[layer.index] = min(low, was[0]), max(high, was[1])
 
-    def ranges(self):
+    def ranges(self) -> list[tuple[Layer, float, float]]:
         """[(layer, least, largest)], as real numbers, of the layers that have run."""
         rows = []
         for layer in self.layers:
@@ -303,7 +310,7 @@ class minmax(Hook):
         return rows
 
 
-def replace(model, which, f):
+def replace(model: Model, which: Which, f: Callable[[Layer], object]) -> Hook:
     """Have f(layer) do the work of layers: it reads layer.input(i) and fills layer.output(i)."""
     return Hook(model, which, None, None, lambda layer, step: f(layer))
 
@@ -315,7 +322,14 @@ class fault(Hook):
     same ones for the same `seed`. `every`: in every n-th run of the layer.
     """
 
-    def __init__(self, model, which, what=1, every=1, seed=1):
+    def __init__(
+        self,
+        model: Model,
+        which: Which,
+        what: int | BaseException | type[BaseException] | Callable[[Layer], object] = 1,
+        every: int = 1,
+        seed: int = 1,
+    ) -> None:
         self._what = what
         self._every = every
         self._random = seed or 1
@@ -341,6 +355,6 @@ class fault(Hook):
                 y[self._random % len(y)] ^= 1 << self._random // len(y) % 7
 
 
-def feed(model, watchdog, which="*"):
+def feed(model: Model, watchdog: Watchdog, which: Which = "*") -> Hook:
     """Call watchdog.feed() after each layer, so that only progress feeds it."""
     return Hook(model, which, None, lambda layer: watchdog.feed())

@@ -33,14 +33,14 @@ _LOADS = {"armv7em": "armv7m", "armv7emdp": "armv7emsp"}  # what they take as we
 _NONE = "this firmware loads no native modules: flash one with mica in it (mica flash)"
 
 
-def arch():
+def arch() -> str:
     """Return the name of the architecture whose engine this firmware loads, "" where it loads none."""
     number = getattr(sys.implementation, "_mpy", 0) >> 10 & 15
     name = _ARCHS[number] if number < len(_ARCHS) else ""
     return _LOADS.get(name, name)
 
 
-def line(error):
+def line(error: Exception) -> str:
     """Return one line: what is missing, and the command that brings it."""
     name = arch()
     if not name:
@@ -82,7 +82,7 @@ def _copy(source, to):
         os.rename(to + ".new", to)
 
 
-def install(source="/remote", target="/lib"):
+def install(source: str = "/remote", target: str = "/lib") -> None:
     """Install the engine that this board takes, and the runtime, from a package's folder or its address.
 
     RuntimeError where the firmware takes none, or the package has none for it; OSError where a file cannot be read or written.

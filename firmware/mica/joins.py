@@ -8,7 +8,7 @@ other, and its name. Files that need this say so in their header; of all others 
 class Join:
     """One array: its name, shape, and outputs `first` to `first + parts` of the model."""
 
-    def __init__(self, m, name, first, parts, axis):
+    def __init__(self, m: _mica.Model, name: str, first: int, parts: int, axis: int) -> None:
         shapes = [m.tensor(m.outputs[i]).shape for i in range(first, first + parts)]
         shape = shapes[0]
         for s in shapes:
@@ -17,13 +17,13 @@ class Join:
         self.name = name
         self.first = first
         self.parts = parts
-        self.rows = _size(shape[:axis])  # runs of each part that lie between those of the others
-        self.runs = [_size(s[axis:]) for s in shapes]
+        self.rows: int = _size(shape[:axis])  # runs of each part that lie between those of the others
+        self.runs: list[int] = [_size(s[axis:]) for s in shapes]
         if parts > 1:
             shape = shape[:axis] + (sum([s[axis] for s in shapes]),) + shape[axis + 1 :]
-        self.shape = shape
+        self.shape: tuple[int, ...] = shape
 
-    def read(self, m):
+    def read(self, m: _mica.Model) -> Any:
         """Return the array of the last run, a flat list of floats."""
         parts = [m.read(self.first + k) for k in range(self.parts)]
         y = parts[0]
@@ -39,7 +39,7 @@ class Join:
                 y.extend(part[row * n : (row + 1) * n])
         return y
 
-    def read_into(self, m, y):
+    def read_into(self, m: _mica.Model, y: Any) -> None:
         """Write the array into a buffer of floats."""
         if self.parts == 1:
             m.read_into(self.first, y)
@@ -62,7 +62,7 @@ class Join:
                     view[j // n * width + at + j % n] = part[j]
             at += n
 
-    def top(self, m, k, largest):
+    def top(self, m: _mica.Model, k: int, largest: Callable[[Any, int], list[int]]) -> list[tuple[int, float]]:
         """Return [(place, value), ...] of the k largest; largest(y, k) finds those of one part."""
         found = []
         width = sum(self.runs)
@@ -87,7 +87,7 @@ def _size(shape):
     return n
 
 
-def read(m, text):
+def read(m: _mica.Model, text: str) -> list[Join]:
     """Return the arrays of a model. Raises ValueError where they are not those of its outputs."""
     joins = []
     at = 0

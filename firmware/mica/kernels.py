@@ -25,7 +25,7 @@ def __getattr__(name):
     return getattr(_mica, name)
 
 
-def fold_bias(bias, weights, x_zero):
+def fold_bias(bias: Sequence[int], weights: Any, x_zero: int) -> array[int]:
     """Return bias[o] - x_zero * sum(weights[o]) as array("i"). weights: [n, anything], one row for each bias."""
     n = len(bias)
     w = memoryview(weights)
@@ -42,7 +42,7 @@ def fold_bias(bias, weights, x_zero):
     return folded
 
 
-def requant(real):
+def requant(real: float) -> tuple[int, int]:
     """Return (mult, shift) with real = mult * 2**-(31 + shift), as exactly as this board's floats can say it."""
     if not real > 0:
         raise ValueError("requant: a factor above 0 is expected")

@@ -4,28 +4,29 @@
 class Layer:
     """One step of a model: name in the ONNX file, kernel (also called op), shapes, MACs, bytes of its outputs, "C" or "Python"."""
 
-    def __init__(self, model, index):
+    def __init__(self, model: _mica.Model, index: int) -> None:
         s = model.step_info(index)
         inputs = [model.tensor(t) for t in s.inputs]
         outputs = [model.tensor(t) for t in s.outputs]
         self.index = index
-        self.name = s.name
-        self.kernel = self.op = s.kernel
-        self.input_shape = tuple(t.shape for t in inputs)
-        self.output_shape = tuple(t.shape for t in outputs)
-        self.macs = s.macs
-        self.bytes = sum(t.nbytes for t in outputs)
-        self.runs_in = s.runs_in
+        self.name: str = s.name
+        self.kernel: str = s.kernel
+        self.op: str = s.kernel
+        self.input_shape: tuple[tuple[int, ...], ...] = tuple(t.shape for t in inputs)
+        self.output_shape: tuple[tuple[int, ...], ...] = tuple(t.shape for t in outputs)
+        self.macs: int = s.macs
+        self.bytes: int = sum(t.nbytes for t in outputs)
+        self.runs_in: str = s.runs_in
         self._m = model
         self._ids = s.inputs, s.outputs
         self._strip = model.in_strip(index)
 
     @property
-    def rows(self):
+    def rows(self) -> tuple[int, int] | None:
         """Of a layer in a strip (begin, end), the rows that are being made, or were last; None of any other."""
         return self._m.rows(self._ids[1][0])[1:] if self._strip else None
 
-    def input(self, i=0):
+    def input(self, i: int = 0) -> memoryview:
         """Return what input i holds at this moment, a read-only memoryview; right before the layer runs it is what it reads."""
         if self._strip:
             from mica.operators import Step
@@ -34,7 +35,7 @@ class Layer:
             return read(self._m, self._ids[0][i], self._ids[1][0], Step(self._m, self.index).params)[0]
         return self._m.tensor_view(self._ids[0][i])
 
-    def output(self, i=0):
+    def output(self, i: int = 0) -> memoryview:
         """Return what output i holds at this moment, a memoryview; right after the layer has run it is what it wrote.
 
         Of a layer in a strip (`mica pack --ram`) input and output are the rows that are being made, or were last.
@@ -50,7 +51,7 @@ class Layer:
         return f"{self.index:3d}  {self.kernel:20s} {self.name:24s} {arrow}  {self.macs} MACs  {self.bytes} B  {self.runs_in}"
 
 
-def shapes(dims):
+def shapes(dims: Sequence[Sequence[int]]) -> str:
     """Shapes as people read them: "1x8x8x16 1x10"."""
     return " ".join(_shape(s) for s in dims)
 

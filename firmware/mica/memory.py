@@ -6,7 +6,7 @@ _SPARE = 4096  # bytes beside a model's tensors
 _FRESH = 24 * 1024  # bytes that a board uses before a model is loaded, at most
 
 
-def largest():
+def largest() -> int:
     """Return the bytes of the largest free piece of the heap: MicroPython does not say, so allocations are tried."""
     gc.collect()
     low, high = 0, gc.mem_free()
@@ -40,7 +40,7 @@ def _window():
         return False
 
 
-def explained(error, copy=0):
+def explained(error: MemoryError, copy: int = 0) -> MemoryError:
     """Return the MemoryError with what is free, and the advice that helps here. copy: bytes of the file that lie in RAM."""
     text = str(error)
     asked, piece = _asked(text), largest()

@@ -21,12 +21,10 @@ import _mica
 from mica.layer import Layer, shapes
 
 _LIST_OR_TUPLE = (list, tuple)  # written where it is used it would be made at each call
+functions: dict[str, Function] = {}  # by operator: what mica.register() was given
 
 
-functions = {}  # by operator: what mica.register() was given
-
-
-def register(op, f):
+def register(op: str, f: Function | None) -> None:
     """From now on compute operator `op` of models that are loaded with f(inputs, outputs, attributes); None ends that.
 
     `op` is a kernel's name, that of int8 also without its type: "conv2d" or "conv2d_s8". See operators.py for what f is given.
@@ -105,9 +103,7 @@ def _largest(y, k):
 
 
 class Model:
-    """A loaded model. `source` is a path, or an object with the buffer protocol.
-
-    A file name without a folder is looked for in the current folder, then in /rom.
+    """A loaded model. `source` is an object with the buffer protocol or a path, without a folder one here or in /rom.
 
     Bytes, files in a ROMFS and `mica.Arena` blocks are read where they are, if their address is a multiple of 16; all
     else is copied once (`copied` says so). `arena` is where the activations live: by default the board's static arena,
@@ -130,7 +126,15 @@ class Model:
     _picture = None  # of pictures.py
     _text = None  # of text.py: how far the text of a language model is
 
-    def __init__(self, source, arena=None, *, strict=False, python=(), key=None):
+    def __init__(
+        self,
+        source: str | Any,
+        arena: Any | None = None,
+        *,
+        strict: bool = False,
+        python: bool | Sequence[str] = (),
+        key: bytes | None = None,
+    ) -> None:
         gc.collect()  # what is allocated now stays: let it lie low, and leave the rest in one piece
         data = None
         try:
@@ -163,20 +167,26 @@ class Model:
     def _io(self, ids, field):
         return tuple([getattr(self._m.tensor(i), field) for i in ids])
 
-    @property
-    def input_names(self):
-        return self._io(self._m.inputs, "name")
+    input_names: tuple[str, ...] = property(lambda self: self._io(self._m.inputs, "name"))
+    input_shape: tuple[tuple[int, ...], ...] = property(lambda self: self._io(self._m.inputs, "shape"))
+    input_dtype: tuple[str, ...] = property(lambda self: self._io(self._m.inputs, "dtype"))
+    input_scale: tuple[float, ...] = property(lambda self: self._io(self._m.inputs, "scale"))
+    input_zero_point: tuple[int, ...] = property(lambda self: self._io(self._m.inputs, "zero_point"))
+    output_names: tuple[str, ...] = property(lambda self: self._io(self._m.outputs, "name"))
+    output_shape: tuple[tuple[int, ...], ...] = property(lambda self: self._io(self._m.outputs, "shape"))
+    output_dtype: tuple[str, ...] = property(lambda self: self._io(self._m.outputs, "dtype"))
+    output_scale: tuple[float, ...] = property(lambda self: self._io(self._m.outputs, "scale"))
+    output_zero_point: tuple[int, ...] = property(lambda self: self._io(self._m.outputs, "zero_point"))
+    layers: list[Layer] = property(lambda self: [Layer(self._m, i) for i in range(self._m.info.n_steps)])
+    len: int = property(lambda self: self._m.info.file_bytes)  # bytes of the file
+    # Bytes of RAM: activations, scratch, state, the engine's tables, and the file unless it is read in flash.
+    ram: int = property(lambda self: self._m.ram)
+    copied: bool = property(lambda self: self._m.copied)
+    arena: _mica.Arena = property(lambda self: self._m.arena)
+    name: str = property(lambda self: self._m.meta("name") or "")
 
     @property
-    def output_names(self):
-        return self._io(self._m.outputs, "name")
-
-    @property
-    def name(self):
-        return self._m.meta("name") or ""
-
-    @property
-    def labels(self):
+    def labels(self) -> list[str]:
         """Class names, or an empty list: made each time, so that dir() leaves nothing behind."""
         text = self._m.meta("labels")
         return text.split("\n") if text else []
@@ -187,75 +197,21 @@ class Model:
             self._labels = self.labels
         return self._labels
 
-    @property
-    def len(self):
-        """Bytes of the file."""
-        return self._m.info.file_bytes
-
-    @property
-    def ram(self):
-        """Bytes of RAM: activations, scratch, state, the engine's tables, and the file unless it is read in flash."""
-        return self._m.ram
-
-    @property
-    def copied(self):
-        return self._m.copied
-
-    @property
-    def arena(self):
-        return self._m.arena
-
-    @property
-    def input_shape(self):
-        return self._io(self._m.inputs, "shape")
-
-    @property
-    def input_dtype(self):
-        return self._io(self._m.inputs, "dtype")
-
-    @property
-    def input_scale(self):
-        return self._io(self._m.inputs, "scale")
-
-    @property
-    def input_zero_point(self):
-        return self._io(self._m.inputs, "zero_point")
-
-    @property
-    def output_shape(self):
-        return self._io(self._m.outputs, "shape")
-
-    @property
-    def output_dtype(self):
-        return self._io(self._m.outputs, "dtype")
-
-    @property
-    def output_scale(self):
-        return self._io(self._m.outputs, "scale")
-
-    @property
-    def output_zero_point(self):
-        return self._io(self._m.outputs, "zero_point")
-
-    @property
-    def layers(self):
-        return [Layer(self._m, i) for i in range(self._m.info.n_steps)]
-
-    def input(self, i=0):
+    def input(self, i: int | str = 0) -> memoryview:
         """Return the quantised input itself, a memoryview of the arena: fill it, then run(). i: its place, or its name.
 
         Raises RuntimeError for a fed input, which exists as some rows only.
         """
         return self._m.input(_place(i, self._inputs) if isinstance(i, str) else i)
 
-    def output(self, i=0):
+    def output(self, i: int | str = 0) -> memoryview:
         """Return the quantised output of the last run, a memoryview of the arena. i: its place, or its name.
 
         Raises RuntimeError when it is no longer there: another model ran in the arena, or a run did not end.
         """
         return self._m.output(_place(i, self._outputs) if isinstance(i, str) else i)
 
-    def run(self):
+    def run(self) -> None:
         """Run all layers on what the inputs hold. Allocates nothing.
 
         The loop is meant to be copied: between two layers there is time to feed a watchdog or to look at a sensor.
@@ -299,6 +255,8 @@ class Model:
             return [m.read(i) for i in n]
         return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
 
+    # overload: (self, inputs: Inputs, *, raw: Literal[False] = False) -> list[list[float]]
+    # overload: (self, inputs: Inputs, *, raw: Literal[True]) -> list[array[int]]
     def predict(self, inputs, *, raw=False):
         """Quantise the inputs, run, and return a flat list of floats for each output, row by row.
 
@@ -323,7 +281,9 @@ class Model:
         finally:
             m.end()
 
-    def see(self, frame, width, height, format, part=None, area=None):
+    def see(
+        self, frame: Any, width: int, height: int, format: str, part: Part | None = None, area: bool | None = None
+    ) -> None:
         """Make the picture that the model takes out of a camera's frame, as its input: then run(). Allocates next to nothing.
 
         `frame` is a buffer with all bytes of width x height pixels; format one of mica.pictures.FORMATS: "grey", "rgb565le", "rgb565be",
@@ -338,7 +298,7 @@ class Model:
             self._picture = Picture(self._m)
         self._picture.see(frame, width, height, format, part, area)
 
-    def selftest(self):
+    def selftest(self) -> Layer | None:
         """Run the golden vectors of the file: None when all is well, else the first layer that gave other bytes.
 
         Raises ValueError where the file has none (`mica pack --golden N`) or has changed since it was loaded. Ends the
@@ -348,12 +308,12 @@ class Model:
 
         return selftest(self)
 
-    def reset(self):
+    def reset(self) -> None:
         """Clear the state of a streaming model, as it is after loading. A run that did not end may have changed part of it."""
         self._text = None  # may want memory, so it comes first
         self._m.reset_state()
 
-    def predict_into(self, inputs, outputs):
+    def predict_into(self, inputs: Inputs, outputs: Outputs) -> Outputs:
         """Like predict(), into buffers of the caller's; returns `outputs`. From the second call on it allocates nothing.
 
         `outputs` is a list with one buffer for each output, or None to leave one out; or a dict of those that
@@ -412,7 +372,7 @@ class Model:
             self._scored = place, n
         return self._scored
 
-    def top(self, k=1, i=None):
+    def top(self, k: int = 1, i: int | str | None = None) -> list[tuple[str | int, float]]:
         """Return the k largest scores of the last run, [(label, score), ...], the largest first. i: an output, by its place or name.
 
         By default the output that holds scores of the classes. A label is the class's name, or its number where the file has
@@ -435,7 +395,9 @@ class Model:
         whole = t.dtype == "f"
         return [(labels[j], y[j] if whole else (y[j] - t.zero_point) * t.scale) for j in _largest(y, k)]
 
-    def hook(self, which="*", before=None, after=None, around=None):
+    def hook(
+        self, which: Which = "*", before: Visit | None = None, after: Visit | None = None, around: Around | None = None
+    ) -> Hook:
         """Have functions called before, after or in place of layers; returns a handle with remove().
 
         `which` is a pattern such as "conv*" for names or operators, a group ("conv", "matmul", "pool", "activation",
@@ -447,12 +409,14 @@ class Model:
 
         return Hook(self, which, before, after, around)
 
-    def profile(self, n=10, inputs=None):
+    def profile(self, n: int = 10, inputs: Inputs | None = None) -> Profile:
         """Run n times and return what each layer takes: print it, or call its chart(), trace() and save(path)."""
         from mica.profile import profile
 
         return profile(self, n, inputs)
 
+    # overload: (self, inputs: None = None, *, slice_us: int = 1000) -> Coroutine[Any, Any, None]
+    # overload: (self, inputs: Inputs, *, slice_us: int = 1000) -> Coroutine[Any, Any, list[list[float]]]
     def arun(self, inputs=None, *, slice_us=1000):
         """await m.arun(): run, and let other tasks run after every slice_us microseconds, in the middle of layers too.
 
@@ -463,13 +427,13 @@ class Model:
 
         return arun(self, inputs, slice_us)
 
-    def start(self, inputs=None):
+    def start(self, inputs: Inputs | None = None) -> None:
         """Begin a run that resume() carries out in pieces: the arena is this model's until it ends, or stop()."""
         from mica.slices import start
 
         start(self, inputs)
 
-    def resume(self, slice_us=1000):
+    def resume(self, slice_us: int = 1000) -> bool:
         """Go on with the run of start() for about slice_us microseconds. Returns whether there is more to do."""
         run = self._run
         if run is None:
@@ -483,7 +447,7 @@ class Model:
                 self.stop()
         return more
 
-    def stop(self):
+    def stop(self) -> None:
         """Give up the run that this model has begun, if there is one: the arena is free in any case.
 
         What "arena is busy" asks for where Ctrl-C left a run of start() or arun() unfinished. Its outputs are there only
@@ -497,7 +461,7 @@ class Model:
         self._m.end()  # first, and nothing between: a run that has not the arena is never taken for one to resume
         self._run = None
 
-    def deinit(self):
+    def deinit(self) -> None:
         """Give the memory back. Views that are still held stay valid; all else raises from now on."""
         if self._run is not None:
             self.stop()
@@ -506,10 +470,10 @@ class Model:
         if self._hooks:
             self._hooks = ()
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.deinit()
 
     def __str__(self):

@@ -26,7 +26,7 @@ class MPU6050:
     axes = 6
     _control = 0
 
-    def __init__(self, i2c, rate=100, address=0x68):
+    def __init__(self, i2c: Any, rate: int = 100, address: int = 0x68) -> None:
         self._i2c, self._address = i2c, address
         self._begin(rate)
 
@@ -39,7 +39,7 @@ class MPU6050:
     def _begin(self, rate):
         if not 4 <= rate <= 1000 or 1000 % rate:
             raise ValueError(f"rate is {rate}; a divisor of 1000 from 4 to 1000 is expected")
-        self.rate = rate
+        self.rate: int = rate
         self._raw = memoryview(bytearray(_ROW * _BURST))
         self._count = bytearray(2)
         # Awake; 188 Hz filter, which makes its clock 1 kHz; 2 g and 250 degrees a second.
@@ -55,7 +55,7 @@ class MPU6050:
         self._put(0x6A, self._control | 0x04)
         self._put(0x6A, self._control | 0x40)
 
-    def read(self, buffer, at, most):
+    def read(self, buffer: Any, at: int, most: int) -> int:
         self._get(0x72, self._count)
         there = self._count[0] << 8 | self._count[1]
         if there >= self._most:  # what is in it does not begin with a row
@@ -78,7 +78,7 @@ class MPU6500(MPU6050):
 
     _control = 0x10  # no I2C: other chips' bytes on the bus are none for it
 
-    def __init__(self, spi, cs, rate=100):
+    def __init__(self, spi: Any, cs: Any, rate: int = 100) -> None:
         self._spi, self._cs = spi, cs
         cs.init(cs.OUT, value=1)
         self._begin(rate)
@@ -105,7 +105,7 @@ class Rows:
     by_irq = False
     block = 0
 
-    def __init__(self, source, rows):
+    def __init__(self, source: Any, rows: int) -> None:
         self.source = source
         self.count = 0
         self.size = rows
@@ -116,7 +116,7 @@ class Rows:
         self._every = 500 // source.rate  # ms: half a row
         self._looked = ticks_ms()
 
-    def read(self):
+    def read(self) -> bool:
         """Read what is there; never at an end."""
         if ticks_diff(ticks_ms(), self._looked) < self._every:
             sleep_ms(1)
@@ -131,7 +131,7 @@ class Rows:
             self.lost = lost
         return True
 
-    def copy(self, end, buffer):
+    def copy(self, end: int, buffer: Any) -> None:
         """Fill an array of int16 with the rows before `end`."""
         axes = self._axes
         n = len(buffer) // axes
@@ -141,7 +141,7 @@ class Rows:
         if first < n:
             buffer[first * axes :] = self._view[: (n - first) * axes]
 
-    def still(self, end, n):
+    def still(self, end: int, n: int) -> bool:
         """Whether the n rows before `end` are all the same."""
         axes, data = self._axes, self._data
         at = (end - 1) % self.size * axes
@@ -152,23 +152,27 @@ class Rows:
                     return False
         return True
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
 class Watcher(Listener):
-    """An iterator over events, plain or asynchronous; watch() makes it. scores and used as of mica.audio.Listener."""
+    """An iterator over what the model recognises in the sensor's rows, for `for` and `async for`: a Listener without rate, bits, block and spare.
 
+    step is in rows: by default a quarter of what the model takes, and all of it for a model with a window.
+    """
+
+    _SETTINGS = ("labels", "threshold", "mean", "dead_ms", "step", "ms", "slice_us")
     _SAME = "all rows are the same: is the sensor awake, and connected?"
 
-    def __init__(self, model, source, labels, threshold, mean, dead_ms, step, ms, slice_us):
+    def __init__(self, model: Model, source: Any, **settings) -> None:
         shape = model.input_shape[0]
         if len(model.input_shape) != 1 or len(shape) < 2 or shape[-1] != source.axes:
             raise ValueError(f"the model takes {shape}, and the sensor gives rows of {source.axes}")
         self._n = 1
         for d in shape[:-1]:
             self._n *= d
-        self._prepare(model, source.rate, labels, threshold, mean, dead_ms, step, ms, slice_us)
+        self._prepare(model, source.rate, settings)
         self._window = array("h", bytes(2 * self._n * source.axes))
         self._view = memoryview(self._window)
         self._listed = model.input_dtype[0] == "h" and model.input_scale[0] != 1  # an array could be the tensor itself
@@ -199,10 +203,4 @@ class Watcher(Listener):
         return self._ring.count < self._end and not self._ring.lost
 
 
-def watch(model, source, *, labels=None, threshold=0.7, mean=3, dead_ms=1000, step=0, ms=0, slice_us=10_000):
-    """Return an iterator over what the model recognises in the sensor's rows, for `for` and `async for`.
-
-    The words are those of mica.audio.listen, step in rows: a quarter of what the model takes where nothing else is said, and all of it for a
-    model with a window.
-    """
-    return Watcher(model, source, labels, threshold, mean, dead_ms, step, ms, slice_us)
+watch = Watcher

@@ -6,10 +6,9 @@
     c.subscribe("lamp/set")
     c.wait_msg()
 
-A packet is one write: in pieces, Nagle's algorithm and delayed acknowledgements make a round trip last 40 ms. A packet has to be
-there whole after `timeout` seconds, however slowly its bytes come. What arrives while a call waits for its acknowledgement goes to
-the callback in the next check_msg() or wait_msg(), so a callback may publish. Sessions are clean. OSError: the connection
-is gone; MQTTException: the broker refuses, or says what it may not. After either, connect() again.
+A packet is one write: pieces make a round trip last 40 ms. It has to be there whole after `timeout_ms`. A message that comes while a call waits
+for its acknowledgement goes to the callback in the next check_msg() or wait_msg(), so a callback may publish. Sessions are clean.
+OSError: the connection is gone; MQTTException: the broker refuses. After either, connect() again.
 """
 
 import select
@@ -29,8 +28,7 @@ def _bytes(text):
 
 
 def _field(text):
-    data = _bytes(text)
-    return struct.pack("!H", len(data)) + data
+    return struct.pack("!H", len(_bytes(text))) + _bytes(text)
 
 
 def _left(since, ms):
@@ -44,25 +42,32 @@ def _left(since, ms):
 class Client:
     """largest: bytes of a packet that is taken; a longer one is read and dropped. wrap: makes a TLS socket of the socket."""
 
+    timeout_ms = 5000
     sock = cb = _will = None
-    dropped = 0  # packets that were too long
-    _pid = 0
+    dropped = _pid = 0  # dropped: packets that were too long
 
     def __init__(
-        self, client_id, server, port=1883, user=None, password=None, keepalive=0, timeout=5, largest=65536, wrap=None
-    ):
-        self.server, self.port, self.wrap = server, port, wrap
-        self.client_id, self.user, self.password = client_id, user, password
-        self.keepalive, self.timeout_ms, self.largest = keepalive, int(timeout * 1000), largest
+        self,
+        client_id: str | bytes,
+        server: str,
+        port: int = 1883,
+        user: str | bytes | None = None,
+        password: str | bytes | None = None,
+        keepalive: int = 0,
+        largest: int = 65536,
+        wrap: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.client_id, self.server, self.port, self.user, self.password = client_id, server, port, user, password
+        self.keepalive, self.largest, self.wrap = keepalive, largest, wrap
         self.close()
 
-    def set_callback(self, f):
+    def set_callback(self, f: Callable[[bytes, memoryview], object]) -> None:
         self.cb = f
 
-    def set_last_will(self, topic, msg, retain=False, qos=0):
+    def set_last_will(self, topic: str | bytes, msg: str | bytes, retain: bool = False, qos: int = 0) -> None:
         self._will = (topic, msg, retain, qos)
 
-    def connect(self):
+    def connect(self) -> None:
         self.close()
         address = socket.getaddrinfo(self.server, self.port, 0, socket.SOCK_STREAM)[0][-1]
         self.sock = sock = socket.socket()
@@ -72,8 +77,7 @@ class Client:
         self._recv = getattr(self.sock, "recv", self.sock.read)  # a TLS socket has only the second
         self._poll = select.poll()
         self._poll.register(self.sock, select.POLLIN)
-        flags = 2
-        body = _field(self.client_id)
+        flags, body = 2, _field(self.client_id)
         if self._will:
             topic, msg, retain, qos = self._will
             flags |= 4 | qos << 3 | bool(retain) << 5
@@ -87,19 +91,18 @@ class Client:
             self.close()
             raise MQTTException(answer[-1] if kind == 0x20 and answer else "no CONNACK")
 
-    def disconnect(self):
+    def disconnect(self) -> None:
         self._write(0xE0)  # the will is not sent
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         sock, self.sock = self.sock, None
-        self._acks = {}  # packet id -> SUBACK's code, 0 for PUBACK
-        self._inbox = []  # messages that came while a call waited
-        self._asked = None  # when a ping was sent that has no answer yet
+        # Packet id -> SUBACK's code, 0 for PUBACK; messages that came while a call waited; when a ping was sent that has no answer yet.
+        self._acks, self._inbox, self._asked = {}, [], None
         if sock is not None:
             sock.close()
 
-    def publish(self, topic, msg, retain=False, qos=0):
+    def publish(self, topic: str | bytes, msg: str | bytes, retain: bool = False, qos: int = 0) -> None:
         """With QoS 1 it returns when the broker has it."""
         if not qos:
             return self._write(0x30 | bool(retain), _field(topic), _bytes(msg))
@@ -107,17 +110,17 @@ class Client:
         self._write(0x32 | bool(retain), _field(topic), struct.pack("!H", pid), _bytes(msg))
         self._wait_for(pid)
 
-    def subscribe(self, topic, qos=0):
+    def subscribe(self, topic: str | bytes, qos: int = 0) -> None:
         pid = self._pid = self._pid % 0xFFFF + 1
         self._write(0x82, struct.pack("!H", pid), _field(topic), bytes([qos]))
         if self._wait_for(pid) == 0x80:
             raise MQTTException("may not subscribe to " + str(topic))
 
-    def ping(self):
+    def ping(self) -> None:
         self._asked = self._asked or time.ticks_ms()
         self._write(0xC0)
 
-    def check_msg(self, wait=0):
+    def check_msg(self, wait: int = 0) -> None:
         """Take a packet that is there, or comes within `wait` ms (-1: at any time); a message goes to the callback."""
         if not self._inbox:
             if self._ready(wait if wait >= 0 or self._asked is None else self.timeout_ms):
@@ -127,7 +130,7 @@ class Client:
         if self._inbox:
             self.cb(*self._inbox.pop(0))
 
-    def wait_msg(self):
+    def wait_msg(self) -> None:
         self.check_msg(-1)
 
     def _ready(self, ms):
@@ -138,8 +141,7 @@ class Client:
     def _write(self, kind, *parts):
         if self.sock is None:
             raise OSError(_RESET)
-        n = sum([len(p) for p in parts])
-        head = bytearray((kind,))
+        n, head = sum([len(p) for p in parts]), bytearray((kind,))
         while n > 127:
             head.append(n & 127 | 128)
             n >>= 7
@@ -150,8 +152,7 @@ class Client:
 
     def _read(self, n, begun):
         """n bytes; None where they are more than are taken."""
-        buf = bytearray(n) if n <= self.largest else None
-        at = 0
+        buf, at = bytearray(n) if n <= self.largest else None, 0
         while at < n:
             if not self._ready(_left(begun, self.timeout_ms)):
                 continue
@@ -166,8 +167,7 @@ class Client:
     def _packet(self):
         """The next packet's first byte, and the rest; None where that is too long."""
         begun = time.ticks_ms()
-        kind = self._read(1, begun)[0]
-        n = 0
+        kind, n = self._read(1, begun)[0], 0
         for shift in (0, 7, 14, 21):
             b = self._read(1, begun)[0]
             n |= (b & 127) << shift

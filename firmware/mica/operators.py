@@ -26,22 +26,22 @@ _CODES4 = 3
 class Tensor:
     """A tensor of a step: `data` is a memoryview of its elements where they lie, real = scale * (q - zero_point)."""
 
-    def __init__(self, model, index, writable):
+    def __init__(self, model: _mica.Model, index: int, writable: bool) -> None:
         t = model.tensor(index)
-        self.name = t.name
-        self.dtype = t.dtype
-        self.shape = t.shape
-        self.scale = t.scale
-        self.zero_point = t.zero_point
-        self.data = model.tensor_view(index, writable)
+        self.name: str = t.name
+        self.dtype: str = t.dtype
+        self.shape: tuple[int, ...] = t.shape
+        self.scale: float = t.scale
+        self.zero_point: int = t.zero_point
+        self.data: memoryview = model.tensor_view(index, writable)
         self._place = model, index
 
-    def load(self):
+    def load(self) -> list[float]:
         """Return the elements as a list of real numbers."""
         model, index = self._place
         return model.load(index)
 
-    def store(self, values):
+    def store(self, values: Any) -> None:
         """Quantise real numbers into the tensor: as a model's inputs are, so the host gives the same integers."""
         model, index = self._place
         model.store(index, values)
@@ -50,11 +50,11 @@ class Tensor:
 class Codes:
     """Rows of 4-bit codes, to be read like rows of int8 weights: of each four weights the first byte has 0 and 2."""
 
-    def __init__(self, table, pairs):
+    def __init__(self, table: memoryview, pairs: memoryview) -> None:
         self._table = table
         self._pairs = pairs  # behind the table
 
-    def __getitem__(self, i):
+    def __getitem__(self, i: int) -> int:
         pair = self._pairs[16 + (i >> 2) * 2 + (i & 1)]
         return self._table[pair >> 4 if i & 2 else pair & 15]
 
@@ -62,46 +62,46 @@ class Codes:
 class Step:
     """A step as its record has it: x, y (Tensors), params (by name), constants. Nothing of it is checked but tensors."""
 
-    def __init__(self, model, index):
+    def __init__(self, model: _mica.Model, index: int) -> None:
         s = model.step_info(index)
         self._model = model
         self.index = index
-        self.name = s.name
-        self.kernel = s.kernel
-        self.layout = s.layout
-        self.x = tuple(Tensor(model, t, False) for t in s.inputs)
-        self.y = Tensor(model, s.outputs[0], True)
+        self.name: str = s.name
+        self.kernel: str = s.kernel
+        self.layout: int = s.layout
+        self.x: tuple[Tensor, ...] = tuple(Tensor(model, t, False) for t in s.inputs)
+        self.y: Tensor = Tensor(model, s.outputs[0], True)
         begin = KERNELS.find("\n" + s.kernel + " ") + 1
         words = KERNELS[begin : KERNELS.find("\n", begin)].split()
         bar = words.index("|")
         self._constants = words[2:bar]
         self._layouts = int(words[1])  # a bit for each that the kernel reads
         params = model.step_params(index)
-        self.params = {name: params[i] for i, name in enumerate(words[bar + 1 :])}
+        self.params: dict[str, int] = {name: params[i] for i, name in enumerate(words[bar + 1 :])}
 
-    def want(self, sound, text):
+    def want(self, sound: bool, text: str) -> None:
         """Raise ValueError with `text` unless `sound`: the file is wrong."""
         if not sound:
             raise ValueError(f"step {self.index} ({self.name}): {self.kernel}: {text}; pack the model again")
 
-    def within(self, name, low, high):
+    def within(self, name: str, low: int, high: int) -> int:
         """Return the parameter `name`, which has to be in [low, high]."""
         v = self.params[name]
         self.want(low <= v <= high, f"{name} is {v}, not {low} to {high}")
         return v
 
-    def clamp(self):
+    def clamp(self) -> tuple[int, int]:
         """Return (act_min, act_max)."""
         low = self.within("act_min", -128, 127)
         return low, self.within("act_max", low, 127)
 
-    def constants(self):
+    def constants(self) -> Iterator[tuple[str, memoryview]]:
         """Yield (name, memoryview) of all constants, as long as they are."""
         for i, word in enumerate(self._constants):
             name, typecode = word.split(":")
             yield name, self._model.step_constant(self.index, i, typecode)
 
-    def constant(self, name, n, typecode=None):
+    def constant(self, name: str, n: int, typecode: str | None = None) -> memoryview:
         """Return the constant `name`, a memoryview that has to have n elements."""
         for i, word in enumerate(self._constants):
             if word.startswith(name + ":"):
@@ -110,7 +110,7 @@ class Step:
                 return view
         raise KeyError(name)
 
-    def weights(self, n, k, typecode="b"):
+    def weights(self, n: int, k: int, typecode: str = "b") -> tuple[Any, int]:
         """Return (w, row): weight i of row o of n rows of k weights is w[o * row + i]."""
         self.check_layout()
         if self.layout == _CODES4:
@@ -120,14 +120,14 @@ class Step:
         row = (k + 3) & -4 if self.layout else k
         return self.constant("weights", n * row, typecode), row
 
-    def check_layout(self):
+    def check_layout(self) -> None:
         """Raise ValueError unless the kernel reads weights that lie so."""
         self.want(self._layouts >> self.layout & 1, f"weight layout {self.layout}")
 
-    def same_shape(self):
+    def same_shape(self) -> None:
         self.want(self.x[0].shape == self.y.shape, "input and output differ in shape")
 
-    def same_scale(self, x=None):
+    def same_scale(self, x: Tensor | None = None) -> None:
         x = x or self.x[0]
         y = self.y
         self.want(x.scale == y.scale and x.zero_point == y.zero_point, "input and output differ in scale or zero point")
@@ -157,7 +157,7 @@ _HOMES = (
 # end
 
 
-def fallback(step):
+def fallback(step: Step) -> Callable[[], None]:
     """Return a function without arguments that computes `step` with the same integers as the kernel.
 
     Raises ValueError where the step's parameters or constants are wrong, or this firmware has no fallbacks.
@@ -205,7 +205,9 @@ def _user(f, step):
     return lambda: f(step.x, outputs, attributes)
 
 
-def attach(model, functions, python, strict):
+def attach(
+    model: _mica.Model, functions: Mapping[str, Function | None], python: bool | Collection[str], strict: bool
+) -> None:
     """Put Python in the place of steps: `functions` by operator, fallbacks for kernels that lack or are in `python`."""
     missing_kernels = model.missing_kernels
     for i in range(model.info.n_steps):

@@ -15,7 +15,7 @@ except ImportError:  # a firmware that was built for models without pictures
         rows = None
 
 # What the bytes of a frame are; rgb565: a word of 16 bits with its low byte first (le), or its high one (be).
-FORMATS = ("grey", "rgb565le", "rgb565be", "rgb888", "bgr888", "yuyv", "uyvy")
+FORMATS: tuple[str, ...] = ("grey", "rgb565le", "rgb565be", "rgb888", "bgr888", "yuyv", "uyvy")
 
 _COLOUR, _BGR, _PLANES, _AREA = 1, 2, 4, 8
 _MOST_SIDE, _MOST_COVER = 16384, 128
@@ -38,7 +38,11 @@ def _steps(text):
 class Picture:
     """The picture that a model takes: width, height, colours ("grey", "rgb" or "bgr")."""
 
-    def __init__(self, m):
+    colours: str
+    width: int
+    height: int
+
+    def __init__(self, m: _mica.Model) -> None:
         text = m.meta("picture")
         if text is None:
             raise ValueError("see: this model does not say which pictures it takes; pack it with --picture")
@@ -70,7 +74,9 @@ class Picture:
         self._m = m
         self._fill = self.fill  # once, so that a frame allocates nothing for it
 
-    def see(self, frame, width, height, format, part=None, area=None):
+    def see(
+        self, frame: Any, width: int, height: int, format: str, part: Part | None = None, area: bool | None = None
+    ) -> None:
         """As Model.see()."""
         x, y, w, h = part or (0, 0, width, height)
         if format not in FORMATS:
@@ -99,6 +105,6 @@ class Picture:
             self._frame = frame
             m.write(m.fed, self._fill)
 
-    def fill(self, begin, end, buffer):
+    def fill(self, begin: int, end: int, buffer: Any) -> None:
         """Rows [begin, end) of the frame that was seen last: what a fed model asks for while it runs."""
         rows(self._numbers, self._frame, self._table, begin, end, buffer)

@@ -73,7 +73,7 @@ def _end(dma):
 class Microphone:
     """A source for listen(). sck, ws, sd: numbers of pins, ws the one after sck. sm: a state machine, 0 to 7, that nobody else uses."""
 
-    def __init__(self, sck, ws, sd, rate=16000, sm=7):
+    def __init__(self, sck: int, ws: int, sd: int, rate: int = 16000, sm: int = 7) -> None:
         if ws != sck + 1:
             raise ValueError(f"ws is pin {ws}; pin {sck + 1} is expected, the one after sck")
         if not 0 <= sm <= 7:
@@ -81,7 +81,7 @@ class Microphone:
         self.rate = rate
         self._sck, self._sd, self._sm = sck, sd, sm
 
-    def ring(self, samples, block):
+    def ring(self, samples: int, block: int) -> Filled:
         """A ring of at least so many samples, which is filled until it is closed, or until its state machine is to fill another."""
         if self._sm in _running:
             _running[self._sm].close()
@@ -91,15 +91,16 @@ class Microphone:
 class Filled(Ring):
     """The newest samples, by DMA. How often it has gone round since somebody looked, the time says."""
 
+    count: int
     by_irq = True  # the program waits for samples; it does not read them
 
-    def __init__(self, samples, block, rate, sck, sd, sm):
+    def __init__(self, samples: int, block: int, rate: int, sck: int, sd: int, sm: int) -> None:
         import rp2
         from machine import Pin
         from uctypes import addressof
 
         self.block = block
-        self.size = -(-samples // block) * block
+        self.size: int = -(-samples // block) * block
         self._rate, self._sm = rate, sm
         data = room(self.size, block)
         self._data = memoryview(data)
@@ -121,7 +122,7 @@ class Filled(Ring):
         machine.active(1)
 
     @property
-    def count(self):
+    def count(self) -> int:
         """How many samples came so far."""
         if self._machine is not None:
             size, now = self.size, ticks_ms()
@@ -132,7 +133,7 @@ class Filled(Ring):
             self._at, self._looked = at, now
         return self._count
 
-    def close(self):
+    def close(self) -> None:
         """End the microphone's clock and DMA."""
         machine = self._machine
         if machine is None:

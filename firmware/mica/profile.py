@@ -33,7 +33,9 @@ def _by_rows(m, steps, best, read, mask, idle):
             best[i + k] = min(best[i + k], took[k])
 
 
-def measure(model, read, mask, runs, fill=None):
+def measure(
+    model: Model, read: Callable[[], int], mask: int, runs: int, fill: Callable[[], object] | None = None
+) -> tuple[Sequence[int], int]:
     """Run `runs` times and return (ticks of each layer, ticks of run()), the shortest of each.
 
     read() is a counter that wraps at mask + 1; what reading it costs is taken off. fill() puts the inputs in place.
@@ -72,14 +74,14 @@ def measure(model, read, mask, runs, fill=None):
 class Profile:
     """Times of a model's layers. Its repr is a table."""
 
-    def __init__(self, layers, us, total, runs):
+    def __init__(self, layers: list[Layer], us: array[int], total: int, runs: int) -> None:
         self.layers = layers
         self.us = us
         self.total = total
         self.runs = runs
 
     @property
-    def overhead(self):
+    def overhead(self) -> int:
         return max(0, self.total - sum(self.us))
 
     def _share(self, us):
@@ -87,7 +89,7 @@ class Profile:
 
     def __repr__(self):
         lines = ["       us  share  MMAC/s  in      layer"]
-        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+        for layer, us in zip(self.layers, self.us):
             rate = f"{layer.macs / us:7.2f}" if us and layer.macs else "      -"
             lines.append(
                 f"{us:9d} {self._share(us):5.1f}% {rate}  {layer.runs_in:6s}  {layer.index} {layer.kernel} {layer.name}"
@@ -97,20 +99,20 @@ class Profile:
         lines.append(f"{self.total:9d} 100.0% {macs / max(1, self.total):7.2f}          in all, best of {self.runs}")
         return "\n".join(lines)
 
-    def chart(self, width=40):
+    def chart(self, width: int = 40) -> None:
         """Print a bar for each layer, the longest `width` characters long."""
         most = max(1, max(self.us)) if self.us else 1
-        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+        for layer, us in zip(self.layers, self.us):
             bar = "#" * ((us * width + most // 2) // most)
             print(f"{layer.index:3d} {layer.kernel[:20]:20s} {bar:{width}s} {self._share(us):5.1f}%")
 
-    def trace(self, write):
+    def trace(self, write: Callable[[str], object]) -> None:
         """Write the layers as Chrome-trace JSON, piece by piece, by calls of write(text)."""
         from json import dumps
 
         at = 0
         write('{"displayTimeUnit":"ms","traceEvents":[')
-        for layer, us in zip(self.layers, self.us):  # noqa: B905 - MicroPython has no strict
+        for layer, us in zip(self.layers, self.us):
             event = {
                 "name": layer.name or layer.kernel,
                 "cat": layer.kernel,
@@ -125,13 +127,13 @@ class Profile:
             at += us
         write("]}")
 
-    def save(self, path):
+    def save(self, path: str) -> None:
         """Write a Chrome-trace file."""
         with open(path, "w") as f:
             self.trace(f.write)
 
 
-def profile(model, runs, inputs):
+def profile(model: Model, runs: int, inputs: Inputs | None) -> Profile:
     from time import ticks_us
 
     if runs < 1:

@@ -34,15 +34,15 @@ from _mica import Quantised
 from mica.layer import Layer
 from mica.model import Model
 
-model = None
+model: Model | None = None
 
 
-def info():
+def info() -> None:
     i = _mica.info()
     print("mica:info", ".".join(str(v) for v in i.format), i.isa, i.arena_bytes, ",".join(i.kernels))
 
 
-def load(source, arena=None):
+def load(source: str | Any, arena: Any | None = None) -> None:
     global model
     model = None  # before the new one asks for memory
     model = Model(source, arena)
@@ -56,7 +56,7 @@ def load(source, arena=None):
             print("mica:tensor", side, index, t, tensor.dtype, tensor.nbytes, shape)
 
 
-def unload():
+def unload() -> None:
     global model
     model = None
 
@@ -72,7 +72,7 @@ def _digits(crc):
     return f"{crc & 0xFFFFFFFF:08x}"
 
 
-def run(*inputs):
+def run(*inputs: Any) -> None:
     m = model._m
     _fill(m, inputs)
     model.run()
@@ -110,7 +110,7 @@ def _watch(m, inputs, last, look):
         m.end()
 
 
-def layer_hashes(*inputs):
+def layer_hashes(*inputs: Any) -> None:
     m = model._m
 
     def look(i, crc, view):
@@ -121,7 +121,7 @@ def layer_hashes(*inputs):
     _watch(m, inputs, m.info.n_steps, look)
 
 
-def layer_bytes(index, *inputs):
+def layer_bytes(index: int, *inputs: Any) -> None:
     m = model._m
 
     def look(i, crc, view):
@@ -136,7 +136,7 @@ def layer_bytes(index, *inputs):
     _watch(m, inputs, index, look)
 
 
-def bench(read, mask, runs, *inputs):
+def bench(read: Callable[[], int], mask: int, runs: int, *inputs: Any) -> None:
     from mica.profile import measure
 
     m = model._m
@@ -149,7 +149,7 @@ def bench(read, mask, runs, *inputs):
     print("mica:heap", free)
 
 
-def evaluate(samples):
+def evaluate(samples: Any) -> None:
     m = model._m
     data = memoryview(samples)
     sizes = [m.tensor(t).nbytes for t in m.inputs]

@@ -47,7 +47,7 @@ def _window():
     return slots.window() if getattr(sys.modules["mica"], "_boots", False) else None
 
 
-def where():
+def where() -> None:
     flash = _window()
     if flash is None:
         return
@@ -71,7 +71,7 @@ def _walk(folder, suffixes):
             yield from _walk(path, suffixes)
 
 
-def files():
+def files() -> None:
     flash = _window()
     if flash is not None:
         import uctypes
@@ -117,7 +117,7 @@ def _half(index):
     return flash, index * size, (index + 1) * size - BLOCK
 
 
-def begin(index):
+def begin(index: int) -> None:
     """Make the log blank. The image goes first: where an erasure is cut short, what was rejected stays unused."""
     flash, start, log = _half(index)
     if start == 0 and slots.plain(flash):
@@ -128,7 +128,7 @@ def begin(index):
         flash.erase(log)
 
 
-def blocks(index, n):
+def blocks(index: int, n: int) -> None:
     flash, start, _ = _half(index)
     for at in range(start, start + n * BLOCK, BLOCK):
         print("mica:block", _hex(crc32(flash.memory[at : at + BLOCK])))
@@ -137,7 +137,7 @@ def blocks(index, n):
 _block = None  # a block on its way to flash
 
 
-def write(index, n, parts, data=b""):
+def write(index: int, n: int, parts: Sequence[tuple[int, int]], data: Any = b"") -> None:
     global _block
     flash, start, log = _half(index)
     at = start + n * BLOCK
@@ -164,19 +164,19 @@ def write(index, n, parts, data=b""):
         flash.program(at, _block)
 
 
-def check(index, size):
+def check(index: int, size: int) -> None:
     flash, start, _ = _half(index)
     print("mica:crc", _hex(crc32(flash.memory[start : start + size])))
 
 
-def commit(index, page):
+def commit(index: int, page: bytes) -> None:
     flash, _, log = _half(index)
     flash.program(log, page)
     if bytes(flash.memory[log : log + slots.PAGE]) != bytes(page):
         raise OSError("the flash does not hold what was written to it")
 
 
-def trial(index, key=None):
+def trial(index: int, key: bytes | None = None) -> None:
     flash = slots.window()
     half = slots.Half(flash, index)
     if half.state == "trial":
@@ -191,24 +191,24 @@ def trial(index, key=None):
 # --- files ----------------------------------------------------------------------------------------------
 
 
-def remove(name):
+def remove(name: str) -> None:
     os.remove(_name(name))
 
 
-def part(name):
+def part(name: str) -> None:
     try:
         print("mica:part", *_file(_name(name) + PART))
     except OSError:
         print("mica:part", 0, _hex(0))
 
 
-def append(name, at, data):
+def append(name: str, at: int, data: Any) -> None:
     with open(_name(name) + PART, "r+b" if at else "wb") as f:
         f.seek(at)
         f.write(data)
 
 
-def finish(name, size, sha, key=None):
+def finish(name: str, size: int, sha: str, key: bytes | None = None) -> None:
     """Look at the file's hash, try the model, and give it its name: until then there is the one before."""
     name = _name(name)
     problem = examine(name, sha, key)
@@ -219,7 +219,7 @@ def finish(name, size, sha, key=None):
     print("mica:confirmed")
 
 
-def examine(name, sha, key=None):
+def examine(name: str, sha: str, key: bytes | None = None) -> str | None:
     """Look at the hash of a file that was sent in part, and try the model: what is wrong with it, or None. What is wrong is removed."""
     import hashlib
 

@@ -5,7 +5,7 @@ from binascii import crc32
 from _mica import Quantised
 
 
-def selftest(model, feed=None):
+def selftest(model: Model, feed: Callable[[], object] | None = None) -> Layer | None:
     """Return None, or the first bad Layer. feed() is called after each layer, and after each slice of the checksum.
 
     Of a file without checksums of layers (format 1.0) only the outputs are compared, and the layer is the one that

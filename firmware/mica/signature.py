@@ -8,7 +8,7 @@ LEAST = 16  # bytes of a key
 _SIZE = len(MAGIC) + 32
 
 
-def check(source, key):
+def check(source: Any, key: bytes) -> None:
     """Raise ValueError where the model in a buffer is not signed with `key`. The model is not copied."""
     if not isinstance(key, (bytes, bytearray)):
         raise TypeError("key: bytes are expected")
@@ -26,7 +26,7 @@ def check(source, key):
         raise ValueError("the model is signed with another key, or was changed since")
 
 
-def hmac(key, data):
+def hmac(key: bytes, data: Any) -> bytes:
     """HMAC-SHA256 (RFC 2104); MicroPython's firmware has sha256 and no hmac."""
     block = bytearray(64)
     block[: min(len(key), 64)] = key if len(key) <= 64 else sha256(key).digest() + bytes(32)

@@ -20,7 +20,7 @@ class Run:
     `layer` counts steps, and a strip is one step; `row` is then a row of any of its layers. What is learned is of layers.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Model) -> None:
         m = model._m
         self._m = m
         self._strips = m.strips
@@ -44,12 +44,12 @@ class Run:
         self.row = 0
         self._inside = False
 
-    def check(self):
+    def check(self) -> None:
         """Raise RuntimeError in a piece of the run itself: a hook, a timer or a thread may neither go on with it nor end it."""
         if self._inside:
             raise RuntimeError("the run is at work: only between its pieces can it be resumed or stopped")
 
-    def resume(self, slice_us):
+    def resume(self, slice_us: int) -> bool:
         """Run for about slice_us microseconds, at least one piece. Returns whether there is more to do."""
         self.check()
         self._inside = True
@@ -119,7 +119,7 @@ class Run:
         return i < len(steps)
 
 
-def start(model, inputs):
+def start(model: Model, inputs: Inputs | None) -> None:
     if model._run is not None:
         raise RuntimeError("a run of this model has been started and not ended: resume() or stop() it")
     run = Run(model)
@@ -135,7 +135,7 @@ def start(model, inputs):
         raise
 
 
-async def arun(model, inputs, slice_us):
+async def arun(model: Model, inputs: Inputs | None, slice_us: int) -> Any:
     from asyncio import sleep_ms
 
     start(model, inputs)

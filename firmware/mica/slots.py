@@ -16,8 +16,9 @@ pushed on top of it.
 
 import struct
 import sys
-import vfs
 from binascii import crc32
+
+import vfs
 
 BLOCK = 4096
 PAGE = 256
@@ -32,7 +33,7 @@ _BLANK = b"\xff" * PAGE
 _BROKEN_OFF = (Exception, KeyboardInterrupt)  # made where it is used, it would take memory there
 
 used = 0  # halves whose files a program may have open, by bits: they were at /rom since the last reset
-mounted = None  # 0 or 1, "plain", or None
+mounted: int | str | None = None  # 0 or 1, "plain", or None
 
 
 class _Flash:
@@ -64,7 +65,7 @@ class _Emulated:
         vfs.rom_ioctl(4, 0, at, data)
 
 
-def window():
+def window() -> Any:
     """The flash behind /rom: .memory, .erase(offset), .program(offset, data). None where there is none."""
     if not hasattr(vfs, "rom_ioctl"):
         return None
@@ -78,20 +79,20 @@ def window():
 class Half:
     """A half as it is in flash. `state` is empty, broken, trial, confirmed or rejected."""
 
-    def __init__(self, flash, index):
+    def __init__(self, flash: Any, index: int) -> None:
         self.flash = flash
         self.index = index
-        self.size = len(flash.memory) // (2 * BLOCK) * BLOCK
-        self.start = index * self.size
-        self.log = self.start + self.size - BLOCK
+        self.size: int = len(flash.memory) // (2 * BLOCK) * BLOCK
+        self.start: int = index * self.size
+        self.log: int = self.start + self.size - BLOCK
         self.sequence = self.length = 0
-        self.base = (0, 0)
-        self.names = ()
+        self.base: tuple[int, int] = (0, 0)
+        self.names: tuple[str, ...] = ()
         self.reason = ""
         self.begun = False
-        self.state = self._read()
+        self.state: str = self._read()
 
-    def page(self, index):
+    def page(self, index: int) -> bytes:
         return bytes(self.flash.memory[self.log + index * PAGE : self.log + (index + 1) * PAGE])
 
     def _read(self):
@@ -103,8 +104,8 @@ class Half:
             return "broken"
         if not 0 < length <= self.size - BLOCK or crc32(self.flash.memory[self.start : self.start + length]) != crc:
             return "broken"
-        self.sequence = sequence
-        self.length = length
+        self.sequence: int = sequence
+        self.length: int = length
         self.base = (base_length, base_crc)
         at = struct.calcsize(COMMIT)
         self.names = tuple(page[at : at + n].decode().split("\n")) if n else ()
@@ -124,14 +125,14 @@ class Half:
                 self.begun = False
         return "trial"
 
-    def write(self, index, text):
+    def write(self, index: int, text: str) -> None:
         """Write a page of the log: a line of ASCII. One that a reset has cut short has no end."""
         text = "".join(c if " " <= c <= "~" else "?" for c in text[: PAGE - 1]) + "\n"
         page = bytearray(_BLANK)
         page[: len(text)] = text.encode()
         self.flash.program(self.log + index * PAGE, page)
 
-    def mark(self, text):
+    def mark(self, text: str) -> bool:
         """Write the next blank page of the marks; False where there is none left."""
         for i in range(_MARKS, BLOCK // PAGE):
             if self.page(i) == _BLANK:
@@ -139,17 +140,17 @@ class Half:
                 return True
         return False
 
-    def reject(self, reason):
+    def reject(self, reason: str) -> None:
         self.state = "rejected"
         self.reason = reason
         if self.page(_REJECTED) == _BLANK:
             self.write(_REJECTED, "rejected " + reason)
 
-    def image(self):
+    def image(self) -> memoryview:
         return self.flash.memory[self.start : self.start + self.length]
 
 
-def plain(flash):
+def plain(flash: Any) -> int:
     """Bytes of the plain image at the window's start; 0 where there is none."""
     head = bytes(flash.memory[:32])
     if not head.startswith(_ROMFS) or TAG in head:
@@ -163,7 +164,7 @@ def plain(flash):
     return 0
 
 
-def candidates(flash):
+def candidates(flash: Any) -> list[Half | str]:
     """What could be at /rom, best first: halves that are confirmed or on trial, and "plain"."""
     halves = [Half(flash, 0), Half(flash, 1)]
     found = [h for h in halves if h.state in ("confirmed", "trial")]
@@ -176,12 +177,12 @@ def candidates(flash):
     return found
 
 
-def base(flash, length):
+def base(flash: Any, length: int) -> tuple[int, int]:
     """What a half's commit says of the plain image below it."""
     return (length, crc32(flash.memory[:length]) if length else 0)
 
 
-def boot(flash=None):
+def boot(flash: Any | None = None) -> None:
     """Mount at /rom what is to be there. A half that has never been tried is tried first."""
     flash = flash or window()
     if flash is None:
@@ -202,7 +203,7 @@ def boot(flash=None):
         return
 
 
-def boot_board():
+def boot_board() -> None:
     """What a board's _boot.py calls. Where nothing is at /rom there is nothing to remember: this module goes again."""
     try:
         boot()
@@ -214,7 +215,7 @@ def boot_board():
         package.slots = package._later("slots")
 
 
-def mount(flash, found):
+def mount(flash: Any, found: Half | str | None) -> None:
     """Have a half, "plain" or None at /rom, in the place of what is there."""
     global mounted, used
     _unmount("/rom")
@@ -237,7 +238,7 @@ def mount(flash, found):
         used |= 1 << mounted
 
 
-def try_half(half, key=None):
+def try_half(half: Half, key: bytes | None = None) -> bool:
     """The trial: every model that the half brings has to pass its self-test. Returns whether it is confirmed.
 
     What is at /rom stays there. Ctrl-C, and what is raised outside of the models' tests, leaves the half on trial: only a reset rejects it.
@@ -289,7 +290,7 @@ def _unmount(where):
         pass
 
 
-def models(folder):
+def models(folder: str) -> list[str]:
     """Paths of all .mica files in a folder and those in it."""
     found = []
     for entry in vfs.ilistdir(folder):
@@ -301,7 +302,7 @@ def models(folder):
     return found
 
 
-def test(path, key=None):
+def test(path: str, key: bytes | None = None) -> str | None:
     """None when the model at `path` is well, and signed if there is a key; else what is wrong. One without golden vectors has to load and run once."""
     from mica.model import Model
 
@@ -317,7 +318,7 @@ def test(path, key=None):
         return None
 
 
-def status():
+def status() -> tuple[int | str | None, tuple[tuple[str, int, int, str], ...]] | None:
     """What is at /rom, and both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
     flash = window()
     if flash is None:

@@ -7,7 +7,7 @@ makes, Layer.input(i) those that it reads.
 from binascii import crc32
 
 
-def calls(m, step, begin=0, end=None):
+def calls(m: _mica.Model, step: Any, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, int, int]]:
     """Yield (layer, at, rows) for each call of a strip between two of its rows; whoever iterates runs step(at, at + rows)."""
     end = step.rows if end is None else end
     while begin < end:
@@ -19,7 +19,7 @@ def calls(m, step, begin=0, end=None):
         begin += rows
 
 
-def made(m, t, writable=False):
+def made(m: _mica.Model, t: int, writable: bool = False) -> memoryview:
     """Return the rows of tensor t that the call at work makes, a memoryview."""
     first, begin, end = m.rows(t)
     row = _row(m.tensor(t))
@@ -34,7 +34,7 @@ def _row(tensor):
     return n
 
 
-def read(m, t, y, params):
+def read(m: _mica.Model, t: int, y: int, params: Mapping[str, int]) -> tuple[memoryview, int]:
     """Return (rows of tensor t that the call making rows of tensor y reads, rows of padding above them).
 
     params: of the step, by name.
@@ -57,7 +57,9 @@ def read(m, t, y, params):
     return m.tensor_view(t)[(low - first) * row : (high - first) * row], above
 
 
-def layers(m, steps, feed=None):
+def layers(
+    m: _mica.Model, steps: Sequence[Any], feed: Callable[[], object] | None = None
+) -> Iterator[tuple[int, int | None, memoryview | None]]:
     """Run all steps; yield (layer, its CRC-32, a memoryview of what it has just written or None) at each piece.
 
     The CRC-32 is None until the layer is whole, and goes over all its rows.
@@ -88,18 +90,18 @@ def layers(m, steps, feed=None):
 class Hooked:
     """A strip with a hook on one of its layers: before and after are called at each of its calls, and around does its rows."""
 
-    def __init__(self, step, layer, hook, model):
+    def __init__(self, step: Any, layer: Layer, hook: Hook, model: _mica.Model) -> None:
         self._step = step
         self._layer = layer
         self._before = hook._before
         self._after = hook._after
         self._around = hook._around
         self._model = model
-        self.rows = step.rows
-        self.first = step.first
-        self.strip = step.strip
+        self.rows: int = step.rows
+        self.first: int = step.first
+        self.strip: int = step.strip
 
-    def __call__(self, begin=0, end=None):
+    def __call__(self, begin: int = 0, end: int | None = None) -> None:
         m = self._model
         last = self._layer
         for index, at, rows in calls(m, self, begin, end):
@@ -130,7 +132,12 @@ class Hooked:
                 m.finish()
 
 
-def fallback(step_of, make, model, index):
+def fallback(
+    step_of: Callable[[_mica.Model, int], Any],
+    make: Callable[[Any], Callable[[], None]],
+    model: _mica.Model,
+    index: int,
+) -> Callable[[], None]:
     """Return a function without arguments that makes the rows of the call at work: make(step)() of a picture of these rows.
 
     step_of: operators.Step.

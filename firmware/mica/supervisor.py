@@ -11,11 +11,10 @@ golden vectors if it has some, and the whole run is made again from a kept copy 
 times; then the same with the spare, which stays until restore(). Where that fails too, predict() raises Failed.
 
 `feed` is called after each layer and after each 4 KB of a check, so a watchdog that it feeds bites when a layer hangs.
-A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted.
-Of a fed input (`mica pack --feed`) no copy is kept: a run that is made again reads the caller's buffer again, or calls the function
-again from row 0.
-Damage can look like one, so the file is checked before it is said. Where the inputs or outputs of a damaged model are lost,
-Failed says so, and the next run begins with one that is mended.
+A mistake of the caller's (an input of a wrong shape, an arena in which a run has not ended) is raised as it is, and not counted. Damage can
+look like one, so the file is checked first. Where the inputs or outputs of a damaged model are lost, Failed says so, and the next run begins
+with one that is mended. Of a fed input (`mica pack --feed`) no copy is kept: a run that is made again reads the caller's buffer again, or
+calls the function again from row 0.
 """
 
 import gc
@@ -105,42 +104,38 @@ class Supervisor:
     """See above. `model` and `spare` are paths, buffers or Models; a path is read again at each reload.
 
     spare: takes the model's place; its inputs and outputs must have the model's shapes, else ValueError. Given as a Model
-    it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. arena: as for Model. setup(model)
-    is called with each Model that was loaded, for hooks. on_event(kind, detail) is told of every event.
-    key: as for Model, looked at in each load; for paths and buffers.
+    it is in memory all the time, else only when it is needed. timeout_ms: 0 for none. setup(model) is called with each Model that was
+    loaded, for hooks. on_event(kind, detail) is told of every event. arena and key: as for Model; a key for paths and buffers.
 
-    model: the Model that is in use. on_spare: whether that is the spare. counts: how often each kind of event was.
-    events: the last 16, as (ticks_ms, kind, detail).
+    model: the Model in use. on_spare: whether that is the spare. counts: of each kind of event. events: the last 16, as (ticks_ms, kind, detail).
     """
 
     def __init__(
         self,
-        model,
-        spare=None,
-        retries=1,
-        timeout_ms=0,
-        check_every=16,
-        feed=None,
-        on_event=None,
-        setup=None,
-        arena=None,
-        key=None,
-    ):
+        model: str | Model | Any,
+        spare: str | Model | Any = None,
+        retries: int = 1,
+        timeout_ms: int = 0,
+        check_every: int = 16,
+        feed: Callable[[], object] | None = None,
+        on_event: Callable[[str, Any], object] | None = None,
+        setup: Callable[[Model], object] | None = None,
+        **load: Any,
+    ) -> None:
         if retries < 0 or timeout_ms < 0 or check_every < 1:
             raise ValueError("Supervisor: retries and timeout_ms from 0, check_every from 1")
-        self.counts = {kind: 0 for kind in KINDS}
-        self.events = []
-        self.model = None
+        arena, key = load.pop("arena", None), load.pop("key", None)
+        for name in load:
+            raise TypeError(f"Supervisor: there is no argument {name!r}")
+        self.counts: dict[str, int] = dict.fromkeys(KINDS, 0)
+        self.events: list[tuple[int, str, str | None]] = []
+        self.model: Model = None
         self._closed = False
-        self._retries = retries
-        self._timeout = timeout_ms
+        self._retries, self._timeout, self._feed = retries, timeout_ms, feed
+        self._on_event, self._setup = on_event, setup
         self._every = self._left = check_every
-        self._feed = feed
-        self._on_event = on_event
-        self._setup = setup
         self._sources = [_Source(model, arena, key)]
-        self._active = 0
-        self._facts = None
+        self._active, self._facts = 0, None
         if spare is not None:
             # Before the model, and not beside it: that can need more memory than there is.
             self._sources.append(_Source(spare, arena, key))
@@ -167,11 +162,9 @@ class Supervisor:
 
     # ---- What a Model has
 
-    @property
-    def on_spare(self):
-        return self._active == 1
+    on_spare: bool = property(lambda self: self._active == 1)
 
-    def input(self, i=0):
+    def input(self, i: int = 0) -> memoryview:
         """Return the quantised input of the model that is in use: ask again for each run, it can be another one."""
         self._check_open()
         if not self._sound:
@@ -183,10 +176,10 @@ class Supervisor:
                 wrong = e
             self._blame(wrong)
 
-    def output(self, i=0):
+    def output(self, i: int = 0) -> memoryview:
         return self._of_the_run("output", i)
 
-    def top(self, k=1, i=None):
+    def top(self, k: int = 1, i: int | str | None = None) -> list[tuple[str | int, float]]:
         """Do as Model.top."""
         return self._of_the_run("top", k, i)
 
@@ -199,12 +192,14 @@ class Supervisor:
         self._event("failed")
         raise Failed("supervisor: the model was damaged, and with it its outputs: run again")
 
-    def reset(self):
+    def reset(self) -> None:
         """Clear the state of a streaming model."""
         self._kept_state = None
         if self._sound:
             self._m.reset_state()
 
+    # overload: (self, inputs: Inputs, *, raw: Literal[False] = False) -> list[list[float]]
+    # overload: (self, inputs: Inputs, *, raw: Literal[True]) -> list[array[int]]
     def predict(self, inputs, *, raw=False):
         """Do as Model.predict, under supervision."""
         self._before()
@@ -223,7 +218,7 @@ class Supervisor:
         self._keep()
         return self._supervise(True, raw)
 
-    def run(self):
+    def run(self) -> None:
         """Do as Model.run, under supervision, on what the inputs hold."""
         self._check_open()
         if not self._sound:
@@ -233,7 +228,7 @@ class Supervisor:
         self._before()
         self._supervise(False, False)
 
-    def restore(self):
+    def restore(self) -> bool:
         """Go back from the spare to the model: True when it loads and its self-test is passed, else the spare stays."""
         self._check_open()
         if self._active == 0:
@@ -246,30 +241,28 @@ class Supervisor:
         self._to_spare()
         return False
 
-    def deinit(self):
+    def deinit(self) -> None:
         """Give the memory back; Models that were given stay as they are. A run after that raises RuntimeError."""
         for source in self._sources:
             source.free()
         self._closed = True
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.deinit()
 
     def __repr__(self):
-        bad = self.counts["retry"] + self.counts["failed"]
-        which = "spare" if self._active else "model"
-        return "<mica.Supervisor on the %s: %d runs, %d failures>" % (which, self.counts["runs"], bad)
+        n, which = self.counts, "spare" if self._active else "model"
+        return f"<mica.Supervisor on the {which}: {n['runs']} runs, {n['retry'] + n['failed']} failures>"
 
     # ---- How it does it
 
     def _event(self, kind, detail=None):
         self.counts[kind] += 1
         try:
-            if len(self.events) == 16:
-                self.events.pop(0)
+            del self.events[:-15]
             # The text, not the exception: that would keep its traceback, and what it names, alive.
             self.events.append((ticks_ms(), kind, None if detail is None else str(detail)))
         except MemoryError:
@@ -319,12 +312,10 @@ class Supervisor:
 
     def _keep_state(self):
         state = self._m.state
-        if state is None:
-            self._kept_state = None
-        elif self._kept_state is None or len(self._kept_state) != len(state):
-            self._kept_state = bytearray(state)
-        else:
+        if state is not None and self._kept_state is not None and len(self._kept_state) == len(state):
             self._kept_state[:] = state
+        else:
+            self._kept_state = None if state is None else bytearray(state)
 
     def _before(self):
         """Find damage before the input is taken, and mend it: nothing is lost then."""
@@ -492,9 +483,8 @@ class Supervisor:
         """After a layer, or a call of a strip."""
         if self._feed:
             self._feed()
-        limit = self._timeout
-        if limit and ticks_diff(ticks_ms(), start) > limit:
-            raise _Fault("timeout", "more than %d ms" % limit)
+        if self._timeout and ticks_diff(ticks_ms(), start) > self._timeout:
+            raise _Fault("timeout", "more than %d ms" % self._timeout)
 
     def _fill(self, m):
         """Write the kept inputs; into a spare with another scale, the numbers that they stand for."""

@@ -19,14 +19,14 @@ class Said:
     as a whole when a token is done, so whatever interrupts a token leaves the text as it was before.
     """
 
-    def __init__(self, m, facts):
-        self.now = (0, None, None, None)
+    def __init__(self, m: Any, facts: Any) -> None:
+        self.now: tuple[Any, ...] = (0, None, None, None)
         # A token that is made again writes the same rows of a cache again. A state without positions has to be put back before.
         self._state = m.state if facts.position is None else None
         self._kept = None if self._state is None else bytearray(self._state)
         self._kept_at = None  # the `now` that the copy is of
 
-    def prepare(self, m):
+    def prepare(self, m: Any) -> None:
         """Have the state as it was when the last token was done."""
         if self._kept is None:
             return
@@ -38,13 +38,26 @@ class Said:
 
 
 class Text:
-    """An iterator over new text, each a str of whole characters; `for` and `async for` alike.
+    """An iterator over the text that follows the prompt, each a str of whole characters; `for` and `async for` alike.
+
+    It ends at the end of the text. At temperature 0 each token is the likeliest, else it is drawn, among the top_k likeliest (0: all).
+    stop: text, or several, at which it ends too; that text is left out. slice_us: how long `async for` runs before it lets other tasks run.
 
     What raises in the middle of a token (Ctrl-C, a hook, want of memory) leaves the text where it was: to go on with the iterator, or with
     another one, makes the same token again. tokens: how many there are so far.
     """
 
-    def __init__(self, model, prompt, max_tokens, temperature, top_k, stop, seed, slice_us):
+    def __init__(
+        self,
+        model: Model,
+        prompt: str,
+        max_tokens: int | None = None,
+        temperature: float = 0,
+        top_k: int = 0,
+        stop: str | Sequence[str] | None = None,
+        seed: int = 0,
+        slice_us: int = 1000,
+    ) -> None:
         m = model._m
         facts = m.tokens()
         said = model._text
@@ -98,18 +111,18 @@ class Text:
         return now[3] if now[2] is self else self._far
 
     @property
-    def tokens(self):
+    def tokens(self) -> int:
         return self._own()[2]
 
-    def __iter__(self):
+    def __iter__(self) -> Self:
         return self
 
-    def __aiter__(self):
+    def __aiter__(self) -> Self:
         return self
 
     # Nothing can come between the token that is done and the return of its text: no jump, no allocation, no call.
 
-    def __next__(self):
+    def __next__(self) -> str:
         said = self._said
         while not self._own()[5]:
             now, text = self._step()
@@ -119,7 +132,7 @@ class Text:
             said.now = now
         raise StopIteration
 
-    async def __anext__(self):
+    async def __anext__(self) -> str:
         said = self._said
         while not self._own()[5]:
             now, text = await self._slices()
@@ -218,7 +231,7 @@ class Text:
         return text[: len(text) - keep], text[len(text) - keep :], over
 
 
-def whole(data):
+def whole(data: bytes) -> int:
     """Return how many bytes are whole characters: all but a last one of which more may come."""
     for back in range(1, min(3, len(data)) + 1):
         lead = data[-back]
@@ -228,7 +241,7 @@ def whole(data):
     return len(data)
 
 
-def decode(data):
+def decode(data: bytes) -> str:
     """Return bytes as a str: each that is part of no character becomes U+FFFD."""
     for c in data:
         if c >= 128:
@@ -267,16 +280,18 @@ def decode(data):
     return text
 
 
-def generate(model, prompt, max_tokens=None, temperature=0, top_k=0, stop=None, seed=0, slice_us=1000):
-    """Return an iterator over the text that follows the prompt, for `for` and `async for`; it ends at the end of the text.
-
-    At temperature 0 each token is the likeliest, else it is drawn, among the top_k likeliest (0: all). stop: text, or several, at
-    which it ends too; that text is left out. slice_us: how long `async for` runs before it lets other tasks run.
-    """
-    return Text(model, prompt, max_tokens, temperature, top_k, stop, seed, slice_us)
+generate = Text
 
 
-def complete(model, prompt, max_tokens=None, temperature=0, top_k=0, stop=None, seed=0):
+def complete(
+    model: Model,
+    prompt: str,
+    max_tokens: int | None = None,
+    temperature: float = 0,
+    top_k: int = 0,
+    stop: str | Sequence[str] | None = None,
+    seed: int = 0,
+) -> str:
     """Return the text that follows a prompt as one str; of what was said before nothing counts."""
     model.reset()
-    return "".join([text for text in generate(model, prompt, max_tokens, temperature, top_k, stop, seed)])
+    return "".join(generate(model, prompt, max_tokens, temperature, top_k, stop, seed))

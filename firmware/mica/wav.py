@@ -9,7 +9,7 @@ from struct import unpack
 class Wav:
     """An open file, read from its first sample on; `rate` is samples a second, `samples` how many there are."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self._file = open(path, "rb")
         try:
             self._begin(path)
@@ -41,11 +41,11 @@ class Wav:
             f.seek(n + (n & 1), 1)
         if not self.rate:
             raise ValueError(f"{path}: says no rate")
-        self.samples = n // 2
+        self.samples: int = n // 2
         self._at = f.seek(0, 1)
         self._end = self._at + self.samples * 2
 
-    def readinto(self, buffer):
+    def readinto(self, buffer: Any) -> int:
         """Fill the buffer and return how many bytes that were, 0 at the end."""
         view = memoryview(buffer)
         each = len(bytes(view[:1]))
@@ -54,5 +54,5 @@ class Wav:
         self._at += n
         return n
 
-    def close(self):
+    def close(self) -> None:
         self._file.close()

@@ -4,10 +4,28 @@ Exceptions: ValueError for a file or argument that is wrong, TypeError for an ar
 an arena that is too small, RuntimeError for a busy arena, outputs that are gone, a buffer that moved, a closed model.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, Required, TypedDict, TypeVar, Unpack, overload
+
+from mica.layer import Layer
+from mica.operators import Tensor
 
 Buffer = Any  # bytes, bytearray, array, memoryview, Arena, a file of a ROMFS
+
+# Names of the types in the runtime's annotations; they are not in the module.
+Fill = Callable[[memoryview, tuple[int, ...], int], object]  # buffer, shape, ord(dtype)
+Input = Sequence[Any] | Any | Fill  # numbers, a buffer, or a function that fills the tensor
+Inputs = Sequence[Input] | Mapping[str, Input]
+Outputs = TypeVar("Outputs", Sequence[Any], Mapping[str, Any])
+Which = str | int | Layer | Sequence[Any]  # a pattern, a group, a layer's number, a layer, or several of these
+Visit = Callable[[Layer], object]
+Around = Callable[[Layer, Callable[[], None]], object]  # the function does the layer's work
+Part = tuple[int, int, int, int]  # of a picture: x, y, width, height
+Frame = tuple[Any, int, int, str]  # buffer, width, height, format: m.see(*frame)
+Function = Callable[[tuple[Tensor, ...], tuple[Tensor, ...], dict[str, Any]], object]  # inputs, outputs, attributes
+
+class Watchdog(Protocol):
+    def feed(self) -> object: ...
 
 class Info(NamedTuple):
     format: tuple[int, int]
@@ -194,6 +212,32 @@ def load(buf: Buffer, arena: Arena | Buffer | None = None, *, missing_kernels: b
     """Load a file. With `missing_kernels` also one that needs kernels this firmware lacks: such a step wants replace()."""
 
 # The kernels: see mica.kernels.
+class _Clamp(TypedDict, total=False):
+    act_min: int  # -128 by default
+    act_max: int  # 127
+
+class _Window(_Clamp, total=False):
+    x_shape: Required[Sequence[int]]
+    out_shape: Required[Sequence[int]]
+    kernel: Required[Sequence[int]]
+    stride: Sequence[int]  # (1, 1) by default
+    dilation: Sequence[int]  # (1, 1)
+    pad: Sequence[int]  # (0, 0)
+
+class _Zeros(_Window, total=False):
+    x_zero: int  # 0 by default
+    y_zero: int  # 0
+
+class _Sum(_Clamp, total=False):
+    mult_a: Required[int]
+    mult_b: Required[int]
+    offset: Required[int]
+    shift: Required[int]
+    y_zero: int  # 0 by default
+    a_shape: Required[Sequence[int]]
+    b_shape: Required[Sequence[int]]
+    out_shape: Required[Sequence[int]]
+
 def gemm(
     x: Buffer,
     weights: Buffer,
@@ -203,8 +247,7 @@ def gemm(
     out: Buffer,
     *,
     y_zero: int = 0,
-    act_min: int = -128,
-    act_max: int = 127,
+    **more: Unpack[_Clamp],
 ) -> Buffer: ...
 def conv2d(
     x: Buffer,
@@ -214,85 +257,24 @@ def conv2d(
     shift: Buffer,
     out: Buffer,
     *,
-    x_shape: Sequence[int],
-    out_shape: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int] = (1, 1),
-    dilation: Sequence[int] = (1, 1),
-    pad: Sequence[int] = (0, 0),
-    x_zero: int = 0,
-    y_zero: int = 0,
-    act_min: int = -128,
-    act_max: int = 127,
     groups: int = 1,
+    **more: Unpack[_Zeros],
 ) -> Buffer: ...
 def depthwise_conv2d(
-    x: Buffer,
-    weights: Buffer,
-    bias: Buffer,
-    mult: Buffer,
-    shift: Buffer,
-    out: Buffer,
-    *,
-    x_shape: Sequence[int],
-    out_shape: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int] = (1, 1),
-    dilation: Sequence[int] = (1, 1),
-    pad: Sequence[int] = (0, 0),
-    x_zero: int = 0,
-    y_zero: int = 0,
-    act_min: int = -128,
-    act_max: int = 127,
+    x: Buffer, weights: Buffer, bias: Buffer, mult: Buffer, shift: Buffer, out: Buffer, **more: Unpack[_Zeros]
 ) -> Buffer: ...
-def max_pool2d(
-    x: Buffer,
-    out: Buffer,
-    *,
-    x_shape: Sequence[int],
-    out_shape: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int] = (1, 1),
-    dilation: Sequence[int] = (1, 1),
-    pad: Sequence[int] = (0, 0),
-    act_min: int = -128,
-    act_max: int = 127,
-) -> Buffer: ...
+def max_pool2d(x: Buffer, out: Buffer, **more: Unpack[_Window]) -> Buffer: ...
 def average_pool2d(
     x: Buffer,
     mult: Buffer,
     shift: Buffer,
     out: Buffer,
     *,
-    x_shape: Sequence[int],
-    out_shape: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int] = (1, 1),
-    dilation: Sequence[int] = (1, 1),
-    pad: Sequence[int] = (0, 0),
-    x_zero: int = 0,
-    y_zero: int = 0,
-    act_min: int = -128,
-    act_max: int = 127,
     pad_end: Sequence[int] = (0, 0),
     count_include_pad: int = 0,
+    **more: Unpack[_Zeros],
 ) -> Buffer: ...
-def add(
-    a: Buffer,
-    b: Buffer,
-    out: Buffer,
-    *,
-    mult_a: int,
-    mult_b: int,
-    offset: int,
-    shift: int,
-    y_zero: int = 0,
-    act_min: int = -128,
-    act_max: int = 127,
-    a_shape: Sequence[int],
-    b_shape: Sequence[int],
-    out_shape: Sequence[int],
-) -> Buffer: ...
+def add(a: Buffer, b: Buffer, out: Buffer, **more: Unpack[_Sum]) -> Buffer: ...
 def softmax(x: Buffer, table: Buffer, out: Buffer, *, axis: int = 0) -> Buffer: ...
 def lut(x: Buffer, table: Buffer, out: Buffer) -> Buffer: ...
 def transpose(x: Buffer, out: Buffer, *, x_shape: Sequence[int], perm: Sequence[int]) -> Buffer: ...

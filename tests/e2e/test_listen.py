@@ -194,6 +194,9 @@ def test_refused(board: Link) -> None:
     assert "no label 'yes', only low, high" in refused(board, "audio.listen(m, Quick(sound), labels=['yes'])")
     assert "bits is 24" in refused(board, "audio.listen(m, Quick(sound), bits=24)")
     assert "mean and step" in refused(board, "audio.listen(m, Quick(sound), mean=0)")
+    assert "no setting 'treshold', only rate, labels, threshold, " in refused(
+        board, "audio.listen(m, Quick(sound), treshold=1)"
+    )
     board.exec(
         "open('text.wav', 'w').write('nothing'); open('half.wav', 'wb').write(open('tones.wav', 'rb').read()[:30])"
     )

@@ -93,6 +93,7 @@ def test_refused(board: Link) -> None:
     for code, message in (
         ("s = Bursts(x, ()); s.axes = 3; motion.watch(m, s)", "the sensor gives rows of 3"),
         ("motion.watch(m, Bursts(x, ()), labels=['wave'])", "no label 'wave', only shake, turn, unknown"),
+        ("motion.watch(m, Bursts(x, ()), bits=16)", "no setting 'bits', only labels, threshold, mean"),
         ("motion.watch(m, Bursts(x, ()), mean=0)", "mean and step are 1 or more"),
         ("motion.MPU6050(None, rate=300)", "rate is 300; a divisor of 1000"),
         ("motion.MPU6050(None, rate=2)", "rate is 2"),

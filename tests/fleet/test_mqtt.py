@@ -29,7 +29,8 @@ import time
 from mica.mqtt import Client, MQTTException
 got = []
 def client(password={password or site.boards[user]!r}):
-    c = Client("x-{user}", "{site.host}", {site.port}, user={user!r}, password=password, keepalive=10, timeout=2)
+    c = Client("x-{user}", "{site.host}", {site.port}, user={user!r}, password=password, keepalive=10)
+    c.timeout_ms = 2000
     c.set_callback(lambda topic, message: got.append((topic, bytes(message))))
     return c
 T = "mica/{site.fleet}/from/b1/t"
@@ -133,7 +134,8 @@ def against(board: Link, port: int, code: str) -> str:
 import time
 from mica.mqtt import Client, MQTTException
 got = []
-c = Client("x", "127.0.0.1", {port}, keepalive=10, timeout=0.4, largest=1000)
+c = Client("x", "127.0.0.1", {port}, keepalive=10, largest=1000)
+c.timeout_ms = 400
 c.set_callback(lambda topic, message: got.append((topic, bytes(message))))
 t = time.ticks_ms()
 """

@@ -191,6 +191,7 @@ counts(s)
 # What cannot take the model's place is refused at once.
 fails(mica.Supervisor, golden, spare=dense)
 fails(mica.Supervisor, golden, retries=-1)
+fails(mica.Supervisor, golden, tries=1)
 with mica.Supervisor(golden) as s:
     pass
 fails(s.model.run)

@@ -173,19 +173,50 @@ def _check(step, fft, bands, columns, filters, constants):
         step.want(abs(constants["bias"][c]) < 1 << 29, "a bias is too large")
 
 
-def log_mel_s8(step):
-    """A row for each frame of a sound."""
-    shape = step.x[0].shape
+def sound_of(step):
+    """Check the sound and the shape of its rows; return samples, rows, columns, fft, frame and hop."""
+    shape, rows = step.x[0].shape, step.y.shape
     step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
-    rows = step.y.shape
     step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
-    frames, columns = rows[-2:]
     fft = step.within("fft", 32, 2048)
     step.want(fft & (fft - 1) == 0, "fft is no power of two")
-    frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
+    return shape[-1], rows[-2], rows[-1], fft, step.within("frame", 1, fft), step.within("hop", 1, 65535)
+
+
+def framed(cut, sample, emphasis, into_bins):
+    """Return f(begin): put the bins of the frame that begins there into the place of into_bins; return the exponent of their roots."""
+    places = 15 if emphasis else 0
+
+    def f(begin):
+        most = 0
+        for i in range(len(cut)):
+            v = sample(begin + i)
+            if emphasis:
+                v = v * 32768 - emphasis * sample(max(begin + i - 1, 0))
+            cut[i] = v
+            most |= v if v >= 0 else ~v
+        return into_bins(max(_bits(most), places) - 15) - places
+
+    return f
+
+
+def energies(filters, gains, bins):
+    """Yield the sum of each filter over the bins."""
+    g = 0
+    for b in range(0, len(filters), 2):
+        total = 0
+        for k in range(filters[b], filters[b] + filters[b + 1]):
+            total += bins[k] * gains[g] >> 16
+            g += 1
+        yield total
+
+
+def log_mel_s8(step):
+    """A row for each frame of a sound."""
+    samples, frames, columns, fft, frame, hop = sound_of(step)
     flags = step.within("flags", 0, 127)
     first = 1 if flags & _BEFORE else 0
-    samples = shape[-1] - first
+    samples -= first
     pad = step.within("pad", 0, 65535)
     emphasis = step.within("preemphasis", 0, 1 << 15)
     if flags & _PAD:
@@ -216,7 +247,13 @@ def log_mel_s8(step):
     logs, roots = log_table(), root_table()
     cut = array("i", bytes(4 * frame))
     bins = [0] * (fft // 2 + 1)
-    into_bins = spectrum(fft, window, twiddles, cut, bins)
+
+    def sample(i):
+        if flags & _MIRROR:
+            i = -i if i < 0 else min(i, 2 * samples - 2 - i)
+        return x[i] if 0 <= i < samples + first else 0
+
+    read = framed(cut, sample, emphasis, spectrum(fft, window, twiddles, cut, bins))
 
     def run():
         lowest, minus = floor, 0
@@ -227,32 +264,14 @@ def log_mel_s8(step):
             lowest *= peak**times
         at = 0
         for r in range(frames):
-            begin = r * hop + first - pad
-            most = 0
-            for i in range(frame):
-                v = begin + i
-                if flags & _MIRROR:
-                    v = -v if v < 0 else min(v, 2 * samples - 2 - v)
-                v = x[v] if 0 <= v < samples + first else 0
-                if emphasis:
-                    v = v * 32768 - emphasis * x[max(begin + i - 1, 0)]
-                cut[i] = v
-                most |= v if v >= 0 else ~v
-            places = 15 if emphasis else 0
-            exponent = into_bins(max(_bits(most), places) - 15) - places
-            exponent = as_sizes(exponent, flags, roots, bins)
+            exponent = as_sizes(read(r * hop + first - pad), flags, roots, bins)
             up = floor_exponent - exponent
             much = max(up + _bits(lowest) - 62, 0) if lowest else 0
             up -= much
             exponent += much
             least = lowest << up if up > 0 else lowest >> -up
             log = []
-            g = 0
-            for b in range(bands):
-                total = 0
-                for k in range(filters[2 * b], filters[2 * b] + filters[2 * b + 1]):
-                    total += bins[k] * gains[g] >> 16
-                    g += 1
+            for total in energies(filters, gains, bins):
                 total >>= much
                 total = max(total, least) if flags & _LIMIT else total + least
                 log.append(_log(logs, total or 1) + (exponent << 16) - minus)
@@ -386,17 +405,11 @@ def put_noise(noise, y, at, zero):
 
 def pcan_s8(step):
     """A row for each frame of speech."""
-    shape, rows = step.x[0].shape, step.y.shape
-    step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
-    step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
-    frames, bands = rows[-2:]
+    samples, frames, bands, fft, frame, hop = sound_of(step)
     kept, zero = noise_of(step, frames, bands)
     y_zero = step.y.zero_point
     frames -= 4 if kept is not None else 0
-    fft = step.within("fft", 32, 2048)
-    step.want(fft & (fft - 1) == 0, "fft is no power of two")
-    frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
-    sound = shape[-1] >= frame and frames == 1 + (shape[-1] - frame) // hop
+    sound = samples >= frame and frames == 1 + (samples - frame) // hop
     step.want(sound, "the frames are not those of the samples")
     step.want(step.within("bands", 1, 65535) == bands, "there are other columns than bands")
     smooth = step.within("odd", 0, 1 << 14), step.within("even", 0, 1 << 14)

@@ -49,6 +49,37 @@ def _statistic(which, x, rows):
     return n << 12
 
 
+def _energy(kind, table, places):
+    """Return a function of a band's total, the exponent of its values and the least logarithm."""
+
+    def f(total, exponent, low):
+        n = _bits(total)
+        if kind == _LOG:
+            return max(_log(table, total or 1) + (exponent << 17), low)
+        if kind == _ROOT:
+            up = (64 - n) & -2
+            return _shifted(_root(table, total << up >> 32), exponent + 8 - up // 2 + places)
+        down = n - _MANTISSA
+        return _shifted(total >> down if down > 0 else total << -down, 2 * exponent + down + places)
+
+    return f
+
+
+def _centred(x, cut, into_bins):
+    """Take the mean off x and leave the squares of its bins; return their exponent."""
+    rows = len(x)
+    total = sum(x)
+    s = _bits(max(rows * max(x) - total, total - rows * min(x))) - 15
+    half = 1 << (s - 1) if s > 0 else 0
+    most = 0
+    for i in range(rows):
+        v = rows * x[i] - total
+        v = min((v + half) >> s, 0x7FFF) if s > 0 else v << -s
+        cut[i] = v
+        most |= v if v >= 0 else ~v
+    return s + into_bins(_bits(most) - 15)
+
+
 def axes_s8(step):
     """Features of a window."""
     rows, axes = step.within("rows", 2, 2048), step.within("axes", 1, 65535)
@@ -83,38 +114,15 @@ def axes_s8(step):
     for v in bias:
         step.want(abs(v) < _LIMIT, "a bias is too large")
     data, y = step.x[0].data, step.y.data
-    logs, roots = log_table(), root_table()
+    energy = _energy(kind, log_table() if kind == _LOG else root_table(), places)
     cut, bins, x = array("i", bytes(4 * rows)), [0] * (fft // 2 + 1), array("h", bytes(2 * rows))
     into_bins = spectrum(fft, window, twiddles, cut, bins) if bands else None
-
-    def energy(total, exponent, low):
-        n = _bits(total)
-        if kind == _LOG:
-            return max(_log(logs, total or 1) + (exponent << 17), low)
-        if kind == _ROOT:
-            up = (64 - n) & -2
-            return _shifted(_root(roots, total << up >> 32), exponent + 8 - up // 2 + places)
-        down = n - _MANTISSA
-        return _shifted(total >> down if down > 0 else total << -down, 2 * exponent + down + places)
-
-    def centre():
-        """Take the mean off, and return the exponent."""
-        total = sum(x)
-        s = _bits(max(rows * max(x) - total, total - rows * min(x))) - 15
-        half = 1 << (s - 1) if s > 0 else 0
-        most = 0
-        for i in range(rows):
-            v = rows * x[i] - total
-            v = min((v + half) >> s, 0x7FFF) if s > 0 else v << -s
-            cut[i] = v
-            most |= v if v >= 0 else ~v
-        return s + into_bins(_bits(most) - 15)
 
     def run():
         for a in range(axes):
             for i in range(rows):
                 x[i] = data[axes * i + a]
-            exponent = centre() if bands else 0
+            exponent = _centred(x, cut, into_bins) if bands else 0
             for f in range(each):
                 at = f * axes + a if across else a * each + f
                 b = f - len(stats)

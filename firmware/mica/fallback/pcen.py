@@ -10,14 +10,16 @@ from mica.fallback.audio import (
     as_sizes,
     check_filters,
     check_turns,
+    energies,
+    framed,
     log_table,
     noise_of,
     put_noise,
     root_table,
+    sound_of,
     spectrum,
     take_noise,
 )
-from mica.fallback.common import volume
 
 
 def _number(v, e):
@@ -53,7 +55,8 @@ def _normaliser(step, curve):
         if not noise:
             before = start if start[0] else energy
         now = _sum(
-            _number(before[0] * ((1 << 16) - smooth) >> 15, before[1] - 1), _number(energy[0] * smooth >> 15, energy[1] - 1)
+            _number(before[0] * ((1 << 16) - smooth) >> 15, before[1] - 1),
+            _number(energy[0] * smooth >> 15, energy[1] - 1),
         )
         noise = _packed(now)
         if not energy[0]:
@@ -69,22 +72,14 @@ def _normaliser(step, curve):
 
 def pcen_s8(step):
     """A row for each frame of a sound."""
-    shape, rows = step.x[0].shape, step.y.shape
-    step.want(len(shape) >= 1 and volume(shape[:-1]) == 1, "the samples of one sound are expected")
-    step.want(len(rows) >= 2 and volume(rows[:-2]) == 1, "rows of one sound are expected")
-    frames, bands = rows[-2:]
+    samples, frames, bands, fft, frame, hop = sound_of(step)
     kept, zero = noise_of(step, frames, bands)
     frames -= 4 if kept is not None else 0
-    fft = step.within("fft", 32, 2048)
-    step.want(fft & (fft - 1) == 0, "fft is no power of two")
-    frame, hop = step.within("frame", 1, fft), step.within("hop", 1, 65535)
     flags = step.within("flags", 0, 127)
     step.want(not flags & ~(_POWER | _BEFORE), "flags are power and before alone")
     first = 1 if flags & _BEFORE else 0
-    samples = shape[-1] - first
-    step.want(
-        samples >= frame and frames == 1 + (samples - frame) // hop, "the frames are not those of the samples"
-    )
+    samples -= first
+    step.want(samples >= frame and frames == 1 + (samples - frame) // hop, "the frames are not those of the samples")
     step.want(step.within("bands", 1, 65535) == bands, "there are other columns than bands")
     emphasis = step.within("preemphasis", 0, 1 << 15)
     window, twiddles = step.constant("window", frame), step.constant("twiddles", fft + 2)
@@ -94,28 +89,15 @@ def pcen_s8(step):
     check_filters(step, fft, bands, filters, gains)
     x, y, y_zero = step.x[0].data, step.y.data, step.y.zero_point
     cut, bins, noise = array("i", bytes(4 * frame)), [0] * (fft // 2 + 1), [0] * bands
-    into_bins, roots = spectrum(fft, window, twiddles, cut, bins), root_table()
+    roots = root_table()
+    read = framed(cut, lambda i: x[i], emphasis, spectrum(fft, window, twiddles, cut, bins))
 
     def run():
         take_noise(noise, kept, zero)
         at = 0
         for r in range(frames):
-            begin, most = r * hop + first, 0
-            for i in range(frame):
-                v = x[begin + i]
-                if emphasis:
-                    v = v * 32768 - emphasis * x[max(begin + i - 1, 0)]
-                cut[i] = v
-                most |= v if v >= 0 else ~v
-            places = 15 if emphasis else 0
-            exponent = into_bins(max(_bits(most), places) - 15) - places
-            exponent = as_sizes(exponent, flags, roots, bins)
-            g = 0
-            for b in range(bands):
-                total = 0
-                for k in range(filters[2 * b], filters[2 * b] + filters[2 * b + 1]):
-                    total += bins[k] * gains[g] >> 16
-                    g += 1
+            exponent = as_sizes(read(r * hop + first), flags, roots, bins)
+            for b, total in enumerate(energies(filters, gains, bins)):
                 v, noise[b] = normalised(_number(total, exponent), noise[b])
                 y[at] = min((v + 128) >> 8, 127)
                 at += 1

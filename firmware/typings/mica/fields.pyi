@@ -1,1 +1,0 @@
-KERNELS: str  # generated: see the module

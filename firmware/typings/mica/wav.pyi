@@ -1,9 +1,0 @@
-from typing import Any
-
-class Wav:
-    rate: int
-    samples: int
-
-    def __init__(self, path: str) -> None: ...
-    def readinto(self, buffer: Any) -> int: ...
-    def close(self) -> None: ...
