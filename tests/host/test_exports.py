@@ -32,6 +32,12 @@ LOWER_FLOOR = {
     "dynamo_embedding": 15.0,
     "torchscript_embedding": 15.0,
 }
+HIGHER_FLOOR = {
+    "dynamo_gru": 40, "dynamo_gru_both": 30, "dynamo_lstm": 40, "dynamo_lstm_2layer": 38, "dynamo_unet": 33,
+    "keras_lstm": 38, "keras_upsampling": 33, "torchscript_gru": 40, "torchscript_gru_both": 30, "torchscript_lstm": 38,
+    "torchscript_lstm_2layer": 38, "torchscript_rnn": 33, "torchscript_rnn_relu": 28, "torchscript_segmentation": 24,
+    "torchscript_unet": 33,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -48,7 +54,8 @@ def test_export(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
             assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
-            assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
+            floor = (LOWER_FLOOR | HIGHER_FLOOR).get(path.stem, FLOOR)
+            assert answer.sqnr >= floor, (answer.name, answer.sqnr)
 
 
 def test_all_are_here() -> None:
