@@ -1,4 +1,4 @@
-"""What `scripts/bench --strips` measures: the reference models in strips of rows, beside the same models layer by layer.
+"""What `scripts/bench/run --only strips` measures: the reference models in strips of rows, beside the same models layer by layer.
 
 Each file is made as by `pack --ram N` with the costs of the core that it runs on, from the nearest integers of the weights, and gets
 one random input. The bytes of the last step are compared with the numpy reference.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,3 @@ def table(rows: Sequence[Row]) -> str:
     ]
     head = ("core", "model", "pack", "tensors", "scratch", "M counts", "of layer by layer")
     return text.table(head, lines, "lllrrrr")
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [asdict(r) for r in rows]

@@ -1,4 +1,4 @@
-"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench --host`.
+"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench/run --only host`.
 
 One model after the other, both on one thread, in turns; of each the shortest of several turns counts, in seconds of the processor.
 Such times are of this computer and its load: their ratio is printed, and no test asserts it.
