@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("scripts/bench", "tests", "tests/bench", "tests/host", "tests/kernels", "tests/format")
+FOLDERS = ("scripts/bench", "tests", "tests/bench", "tests/nets", "tests/kernels", "tests/format")
 sys.path[:0] = [str(ROOT / name) for name in FOLDERS]
 
 import bare_metal  # noqa: E402

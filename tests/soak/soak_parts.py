@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TFLITE_FILES = 1000  # damaged .tflite files of a process
 LARGEST = ("edges", "largest per mille of the time")  # figures that are not summed
 LONGEST = 600  # seconds of sound for the virtual Pico, and of outages, in one go
-FOLDERS = (".", "format", "usermod", "host", "robustness", "faults", "fleet", "mutants")
+FOLDERS = (".", "format", "usermod", "host", "robustness", "faults", "fleet", "mutants", "nets")
 sys.path[:0] = [str(ROOT / "tests" / name) for name in FOLDERS]
 
 import c_build  # noqa: E402
