@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import text_nets
 
 ROWS, AXES, RATE = 50, 6, 100
 LABELS = ("shake", "turn", "unknown")
@@ -38,42 +37,19 @@ def save_features_net(path: Path) -> None:
 
 def save_linear(path: Path, w: np.ndarray, b: list[float]) -> None:
     """An ONNX file whose input [1, axes, features] one layer w [axes, features, classes] tells classes from."""
-    constants = [
-        numpy_helper.from_array(w.reshape(-1, w.shape[2]).astype(np.float32), "w"),
-        numpy_helper.from_array(np.array(b, np.float32), "b"),
-    ]
-    nodes = [
-        helper.make_node("Flatten", ["x"], ["f"]),
-        helper.make_node("Gemm", ["f", "w", "b"], ["z"]),
-        helper.make_node("Softmax", ["z"], ["y"]),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, *w.shape[:2]]),
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, w.shape[2]]),
-    ]
-    graph = helper.make_graph(nodes, "features", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = f"(float{[1, *w.shape[:2]]} x) => (float{[1, w.shape[2]]} y) {{ f = Flatten(x) z = Gemm(f, w, b) y = Softmax(z) }}"
+    text_nets.save(path, text, w=w.reshape(-1, w.shape[2]).astype(np.float32), b=np.float32(b))
 
 
 def save_net(path: Path) -> None:
     """An ONNX file whose input [1, rows, axes] is in counts."""
     w = np.zeros((3, AXES), np.float32)
     w[0, 0], w[1, 5] = 30, 30
-    constants = [
-        numpy_helper.from_array(np.array(1 / G, np.float32), "unit"),
-        numpy_helper.from_array(w, "w"),
-        numpy_helper.from_array(np.array([-3, -3, 2], np.float32), "b"),
-    ]
-    nodes = [
-        helper.make_node("Mul", ["x", "unit"], ["g"]),
-        helper.make_node("Mul", ["g", "g"], ["squares"]),
-        helper.make_node("ReduceMean", ["squares"], ["power"], axes=[1], keepdims=0),
-        helper.make_node("Gemm", ["power", "w", "b"], ["z"], transB=1),
-        helper.make_node("Softmax", ["z"], ["y"]),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, ROWS, AXES]),
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, len(LABELS)]),
-    ]
-    graph = helper.make_graph(nodes, "gestures", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    text = f"""(float{[1, ROWS, AXES]} x) => (float{[1, len(LABELS)]} y) {{
+        g = Mul(x, unit)
+        squares = Mul(g, g)
+        power = ReduceMean<axes = [1], keepdims = 0>(squares)
+        z = Gemm<transB = 1>(power, w, b)
+        y = Softmax(z)
+    }}"""
+    text_nets.save(path, text, unit=np.float32(1 / G), w=w, b=np.float32([-3, -3, 2]))
