@@ -10,13 +10,26 @@ import bare_metal
 import numpy as np
 from bare_metal import Job
 
-from mica.compile import compile_file
+from mica.compile import Compiled, compile_file
 from mica.data.calibration import load_calibration
 from mica.format.codec import ModelFile
 from mica.importer import import_onnx
 from mica.ir import knobs
 
 MODEL_FOLDERS = {"kws": "kws", "res": "ic", "vww": "vww", "ad": "ad"}
+
+
+def files(folder: Path, name: str) -> tuple[Path, Path]:
+    """A reference model and its samples."""
+    return folder / name / "model.onnx", folder / name / "calib.npz"
+
+
+def compiled(onnx: Path, calib: Path) -> Compiled:
+    """A model with its own samples; its weights are the nearest integers."""
+    imported = import_onnx(onnx, {"N": 1})
+    sizes = {i: imported.value(i).shape for i in imported.inputs}
+    calibration = load_calibration(str(calib), imported.inputs, sizes)
+    return compile_file(onnx, calibration, {"N": 1}, plain=True)
 
 
 def whole_models(folder: Path, board: str) -> list[Job]:
@@ -38,11 +51,7 @@ def compiled_models(folder: Path) -> list[tuple[str, ModelFile]]:
     """The same, for any board."""
     found = []
     for name, sub in MODEL_FOLDERS.items():
-        onnx = folder / sub / "model.onnx"
-        imported = import_onnx(onnx, {"N": 1})
-        sizes = {i: imported.value(i).shape for i in imported.inputs}
-        calibration = load_calibration(str(folder / sub / "calib.npz"), imported.inputs, sizes)
         for keep, prefix in ((True, ""), (False, "lean ")):
             knobs.KEEP_DEAD_CHANNELS = keep
-            found.append((prefix + name, compile_file(onnx, calibration, {"N": 1}, plain=True).model))
+            found.append((prefix + name, compiled(*files(folder, sub)).model))
     return found
