@@ -8,7 +8,6 @@ from pathlib import Path
 import c_build
 import fuzzing
 import pytest
-from targets import ALL
 
 INPUTS = 6000
 
@@ -56,16 +55,8 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("build", "mistake"),
-    [
-        (b, m)
-        for i, b in enumerate(c_build.BUILDS)
-        for k, m in enumerate(MISTAKES)
-        if ALL or (i + k) % len(c_build.BUILDS) == 0
-    ],
-    ids=lambda value: value.name if isinstance(value, c_build.Build) else value,
-)
+@builds
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_it_finds_a_mistake(mistake: str, build: c_build.Build, tmp_path: Path) -> None:
     """Put into the engine for it."""
     file, before, after, shown = MISTAKES[mistake]
