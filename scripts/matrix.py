@@ -1,7 +1,8 @@
 """The README's table of boards, from the outcomes that tests/conftest.py notes.
 
-    scripts/test && scripts/matrix      write the table
-    scripts/matrix --check              compare only; exit code 1 where the README says something else
+    scripts/test --all && scripts/matrix    write the table
+    scripts/matrix --check                  compare only; exit code 1 where the README says something else
+    scripts/matrix --check --part           compare the cells whose tests ran, as after scripts/test
 
 A test marked @pytest.mark.matrix(column, ...) fills the cells of its board. A cell is `yes` when all its tests passed,
 `NO` when one failed, `not run` when none ran, which a skipped test did not.
@@ -26,15 +27,19 @@ YES, NO, NOT_RUN = "yes", "NO", "not run"
 def main() -> int:
     parser = argparse.ArgumentParser(description="the README's table of boards, from the tests' outcomes")
     parser.add_argument("--check", action="store_true", help="compare only")
-    check = parser.parse_args().check
+    parser.add_argument("--part", action="store_true", help="leave the cells as they are whose tests did not run")
+    args = parser.parse_args()
     if RESULTS is None or not RESULTS.exists():
-        print("matrix: the tests have not run; run scripts/test first", file=sys.stderr)
+        print("matrix: the tests have not run; run scripts/test --all first", file=sys.stderr)
         return 1
     text = README.read_text(encoding="utf-8")
-    new = replaced(text, table(all_boards(), cells(RESULTS.read_text(encoding="utf-8"))))
+    found = cells(RESULTS.read_text(encoding="utf-8"))
+    if args.part:
+        found = noted(text) | {key: cell for key, cell in found.items() if cell != NOT_RUN}
+    new = replaced(text, table(all_boards(), found))
     if new == text:
         return 0
-    if check:
+    if args.check:
         print("matrix: the README's table of boards is not what the tests found; run scripts/matrix", file=sys.stderr)
         return 1
     README.write_text(new, encoding="utf-8")
@@ -50,6 +55,13 @@ def cells(lines: str) -> dict[tuple[str, str], str]:
         for column in record["columns"]:
             found.setdefault((record["board"], column), set()).add(record["outcome"])
     return {key: _cell(outcomes) for key, outcomes in found.items()}
+
+
+def noted(readme: str) -> dict[tuple[str, str], str]:
+    """The cells that the README has."""
+    lines = readme.partition(BEGIN)[2].partition(END)[0].strip().splitlines()[2:]
+    rows = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+    return {(name, column): cell for name, _, *row in rows for column, cell in zip(COLUMNS, row, strict=True)}
 
 
 def _cell(outcomes: set[str]) -> str:

@@ -18,10 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
-
-import npm_packages  # noqa: E402
-
 PAGE = ROOT / "host_tools" / "PICTURES.md"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 FLEET = ("mica fleet init plant", "mica fleet broker plant", "mica fleet join plant --on UNIX*3 --model digits.mica")
@@ -88,8 +84,8 @@ def write(folder: Path) -> None:
         answers.append(output(TEXTS[-1][2], folder))
     PAGE.write_text(page(answers), encoding="utf-8")
     output("mica report digits.mica --data digits_test.npz -o digits.html", folder)
-    look = ROOT / "tests" / "browser" / "look.mjs"
-    npm_packages.run(look, folder / "digits.html", browser, PAGE.with_name("report.png"))
+    look = [sys.executable, ROOT / "tests" / "npm_packages.py", ROOT / "tests" / "browser" / "look.mjs"]
+    subprocess.run([*look, folder / "digits.html", browser, PAGE.with_name("report.png")], check=True)
 
 
 def check(folder: Path) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 from mica.toolchain.cache import cache_dir, locked
@@ -32,3 +33,7 @@ def run(script: Path, *args: object) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+if __name__ == "__main__":
+    print(run(Path(sys.argv[1]), *sys.argv[2:]), end="")

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-import onnx
+import text_nets
 from audio_cases import sound
 from axes_cases import window_of
 from case import _rng
-from onnx import TensorProto, helper
 
 from mica.compile import PlacedFrontEnd, compile_file
 from mica.ir.axes import Front
@@ -41,13 +40,7 @@ def windows(words: str, shape: tuple[int, ...], folder: Path) -> bytes:
 
 
 def _alone(words: str, shape: tuple[int, ...], folder: Path, samples: Callable[[Front], np.ndarray]) -> bytes:
-    net = helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["y"])],
-        "net",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, shape)],
-    )
-    onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
+    text_nets.save(folder / "net.onnx", f"(float{list(shape)} x) => (float{list(shape)} y) {{ y = Relu(x) }}")
     front, _ = of_input(words, shape, "input 'x'")
     calibration = {"samples": samples(front).astype(np.float32)}
     return compile_file(folder / "net.onnx", calibration, front_end=PlacedFrontEnd("x", front, words)).data

@@ -60,7 +60,7 @@ def test_a_token(core_name: str, name: str, capsys: pytest.CaptureFixture[str]) 
     table, given_scratch = Table.read(), results[0].scratch_bytes
     file = codec.decode(jobs[0].data)
     steps = [table.step(core.name, file, s, given_scratch) for s in file.steps]
-    assert all(steps), "a kind of step was never measured: scripts/costs --decoder"
+    assert all(steps), "a kind of step was never measured: scripts/costs --only decoder"
     foretold, counts = sum(s.cost for s in steps if s), [sum(r.counts) for r in results]
     with capsys.disabled():
         print(

@@ -1,4 +1,4 @@
-"""`scripts/bench --host`: both are asked for the same model. How long they take is not looked at."""
+"""`scripts/bench/run --only host`: both are asked for the same model. How long they take is not looked at."""
 
 from pathlib import Path
 

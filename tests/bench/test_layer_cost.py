@@ -6,21 +6,18 @@ With `-icount shift=0` the emulator's clock counts instructions: one tick of the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from nets import Net
 
 from mica.compile import Ram, compile_file
 from mica.cost.table import Table
 from mica.format.codec import ModelFile, StepRecord, TensorRecord, encode, step_flags
 from mica.link.board import Link
 from mica.link.targets import open_board
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "host"))
-from nets import Net
 
 STEPS = 256
 INSTRUCTIONS_PER_TICK = 40

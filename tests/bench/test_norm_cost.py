@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import bare_metal
 import numpy as np
 import pytest
 from bare_metal import CORES, Job
+from nets import Net
 
 from mica.compile import compile_file
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "host"))
-from nets import Net
 
 WIDTH = 64
 BOUNDS = {"m0plus": (1_650, 1_560), "m33": (1_900, 1_800), "rv32": (2_150, 2_020)}  # with a beta, and without

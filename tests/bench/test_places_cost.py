@@ -51,7 +51,7 @@ def test_foretold(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         counted = np.mean([r.counts[0] for r in results[at * INPUTS : (at + 1) * INPUTS]])
         model = codec.decode(jobs[at * INPUTS].data)
         told = table.step(name, model, model.steps[0], results[0].scratch_bytes)
-        assert told is not None, f"{kernel} was never measured: scripts/costs --places"
+        assert told is not None, f"{kernel} was never measured: scripts/costs --only places"
         with capsys.disabled():
             print(f"\n{name}: {kernel} {dims} {k}: {counted:,.0f} {core.unit}, foretold {told.cost:,.0f}", end="")
         assert abs(told.cost / counted - 1) <= APART

@@ -192,20 +192,9 @@ def test_pack(tmp_path: Path, digits: Callable[[Path], Path], capsys: pytest.Cap
 def digits() -> Callable[[Path], Path]:
     def write(folder: Path) -> Path:
         import numpy as np
-        import onnx
-        from onnx import TensorProto, helper, numpy_helper
+        import text_nets
 
-        float_ = TensorProto.FLOAT
-        graph = helper.make_graph(
-            [helper.make_node("MatMul", ["x", "w"], ["y"], "dense")],
-            "net",
-            [helper.make_tensor_value_info("x", float_, [1, 8])],
-            [helper.make_tensor_value_info("y", float_, [1, 4])],
-            [numpy_helper.from_array(np.eye(8, 4, dtype=np.float32), "w")],
-        )
-        onnx.save(
-            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "n.onnx"
-        )
-        return folder / "n.onnx"
+        text = "(float[1,8] x) => (float[1,4] y) { [dense] y = MatMul(x, w) }"
+        return text_nets.save(folder / "n.onnx", text, w=np.eye(8, 4, dtype=np.float32))
 
     return write

@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
+import text_nets
 from helpers import DEMO, mica
-from onnx import TensorProto, helper
 
 from mica.format.codec import decode
 
@@ -49,9 +48,7 @@ def test_pack_without_calibration_warns(tmp_path: Path) -> None:
 
 
 def test_pack_promises_nothing_where_a_plan_saves_nothing(tmp_path: Path) -> None:
-    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", [x], [y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "a.onnx")
+    text_nets.save(tmp_path / "a.onnx", "(float[1,4] x) => (float[1,4] y) { y = Relu(x) }")
     r = mica("pack", tmp_path / "a.onnx", "-o", tmp_path / "a.mica")
     assert "16 bytes for tensors (lower bound 16)\n" in r.out
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
+import text_nets
 from helpers import Result, mica
-from onnx import TensorProto, helper, numpy_helper
 
 from mica.custom import CustomOps, Operator
 from mica.errors import Unsupported
@@ -47,20 +46,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "ops.py").write_text(HOST)
     rng = np.random.default_rng(1)
     weights = rng.normal(0, 0.3, (4, 2, 3, 3)).astype(np.float32)
-    nodes = [
-        helper.make_node("Conv", ["x", "w"], ["c"], "conv", pads=[1, 1, 1, 1]),
-        helper.make_node("Bump", ["c"], ["d"], "bump", domain="user", gain=0.5, shifts=[1, -2]),
-        helper.make_node("Both", ["c", "d"], ["e"], "both", domain="user"),
-        helper.make_node("Relu", ["e"], ["y"], "relu"),
-    ]
-    graph = helper.make_graph(
-        nodes, "mine",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2, 5, 6])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 5, 6])],
-        [numpy_helper.from_array(weights, "w")],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("user", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "mine.onnx")
+    text = """(float[1,2,5,6] x) => (float[1,4,5,6] y) {
+        [conv] c = Conv<pads = [1, 1, 1, 1]>(x, w)
+        [bump] d = user.Bump<gain = 0.5, shifts = [1, -2]>(c)
+        [both] e = user.Both(c, d)
+        [relu] y = Relu(e)
+    }"""
+    text_nets.save(folder / "mine.onnx", text, domains=("user",), w=weights)
     np.savez(folder / "x.npz", x=rng.normal(0, 1, (20, 2, 5, 6)).astype(np.float32))
     return folder
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import text_nets
 from helpers import DEMO, mica
-from onnx import TensorProto, helper, numpy_helper
 
 from mica.boards import load_board
 from mica.cli.main import main
@@ -31,14 +31,11 @@ Args = Callable[[Path, Path], list[object]]  # (scratch folder, packed digits) -
 
 def conv_net(path: Path, dims: tuple[object, ...] = ("N", 1, 8, 8), op: str = "Relu") -> Path:
     """Conv + one more operator."""
-    rng = np.random.default_rng(0)
-    kind = TensorProto.FLOAT
-    w = numpy_helper.from_array(rng.standard_normal((4, 1, 3, 3)).astype(np.float32), "w")
-    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], "conv1"), helper.make_node(op, ["c"], ["y"], "second")]
-    x, y = helper.make_tensor_value_info("x", kind, dims), helper.make_tensor_value_info("y", kind, list("abcd"))
-    graph = helper.make_graph(nodes, "net", [x], [y], [w])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
-    return path
+    w = np.random.default_rng(0).standard_normal((4, 1, 3, 3)).astype(np.float32)
+    text = (
+        f"(float[{','.join(map(str, dims))}] x) => (float[a,b,c,d] y) {{ [conv1] c = Conv(x, w) [second] y = {op}(c) }}"
+    )
+    return text_nets.save(path, text, w=w)
 
 
 def file(path: Path, data: bytes) -> Path:
@@ -443,18 +440,8 @@ def test_board_refuses_a_corrupt_file_and_lives_on(digits: Path) -> None:
 
 
 def test_all_unsupported_operators_at_once(tmp_path: Path) -> None:
-    nodes = [
-        helper.make_node("Det", ["x"], ["a"], "first"),
-        helper.make_node("Relu", ["a"], ["b"], "fine"),
-        helper.make_node("NonZero", ["b"], ["y"], "last"),
-    ]
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4])
-    y = helper.make_tensor_value_info("y", TensorProto.INT64, list("ab"))
-    model = helper.make_model(
-        helper.make_graph(nodes, "net", [x], [y]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
-    )
-    onnx.save(model, str(tmp_path / "a.onnx"))
-    r = mica("pack", tmp_path / "a.onnx")
+    text = "(float[1,4,4] x) => (int64[a,b] y) { [first] a = Det(x) [fine] b = Relu(a) [last] y = NonZero(b) }"
+    r = mica("pack", text_nets.save(tmp_path / "a.onnx", text))
     assert r.code == 2
     assert "'first' (Det)" in r.err
     assert "'last' (NonZero)" in r.err

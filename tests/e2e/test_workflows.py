@@ -31,7 +31,7 @@ def test_both_commands_run_on_each_system_that_the_readme_names() -> None:
     assert "release: [bookworm, trixie]" in debian and "container: debian:${{ matrix.release }}" in debian
     assert "runs-on: ubuntu-24.04" in ubuntu and "container" not in ubuntu
     for job in (debian, ubuntu):
-        assert job.rstrip().endswith("- run: scripts/demo\n      - run: scripts/test")
+        assert re.search(r"- run: scripts/demo\n +- run: scripts/test \$\{\{ .*'schedule' && '--all' .*}}\s*$", job)
 
 
 def test_scripts_that_are_named_are_there() -> None:

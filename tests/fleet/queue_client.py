@@ -1,4 +1,4 @@
-"""What asks a JetStream work queue of mica's: tests, and scripts/bench --fleet."""
+"""What asks a JetStream work queue of mica's: tests, and tests/fleet/bench."""
 
 from __future__ import annotations
 

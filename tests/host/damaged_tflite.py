@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "nets"))
 from tflite_nets import NETS
 
 from mica.compile import compile_file

@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+import text_nets
+from onnx import TensorProto, helper
 from tones import write_wav
 
 from mica import engine
@@ -97,23 +98,10 @@ def save_net(path: Path, weights: list[np.ndarray], scaler: bool) -> Path:
     if not scaler:
         w, b = w / deviation[:, None], b - (mean / deviation) @ w
     names = {"m": mean, "d": deviation, "w": w, "b": b, "v": v, "c": c}
-    nodes = [helper.make_node("Flatten", ["x"], ["f"])]
-    if scaler:
-        nodes += [helper.make_node("Sub", ["f", "m"], ["s"]), helper.make_node("Div", ["s", "d"], ["n"])]
-    nodes += [
-        helper.make_node("Gemm", ["n" if scaler else "f", "w", "b"], ["g"]),
-        helper.make_node("Relu", ["g"], ["h"]),
-        helper.make_node("Gemm", ["h", "v", "c"], ["z"]),
-        helper.make_node("Softmax", ["z"], ["y"]),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, AXES, 12]),
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 5]),
-    ]
-    constants = [numpy_helper.from_array(a.astype(np.float32), name) for name, a in names.items()]
-    graph = helper.make_graph(nodes, "gestures", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    scale = "s = Sub(f, m) n = Div(s, d) g = Gemm(n, w, b)" if scaler else "g = Gemm(f, w, b)"
+    text = f"(float{[1, AXES, 12]} x) => (float[1,5] y) {{"
+    text += f"f = Flatten(x) {scale} h = Relu(g) z = Gemm(h, v, c) y = Softmax(z) }}"
+    return text_nets.save(path, text, **{name: a.astype(np.float32) for name, a in names.items()})
 
 
 def grown(rng: np.random.Generator, x: np.ndarray, y: np.ndarray, depth: int = 0) -> list[dict[str, float]]:
@@ -263,19 +251,8 @@ def test_energies_and_orders(tmp_path: Path) -> None:
         words = f"features:rows={ROWS},axes=3,{text},unit=1/16384+1+1/131"
         front_end, _ = front_ends.of_input(words, shape, "input 'x'")
         n = int(np.prod(shape))
-        ends = [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, shape),
-            helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2]),
-        ]
-        constants = [
-            numpy_helper.from_array(np.ones((n, 2), np.float32), "w"),
-            numpy_helper.from_array(np.array([1, n]), "s"),
-        ]
-        nodes = [helper.make_node("Reshape", ["x", "s"], ["f"]), helper.make_node("MatMul", ["f", "w"], ["y"])]
-        graph = helper.make_graph(nodes, "net", ends[:1], ends[1:], constants)
-        onnx.save(
-            helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), tmp_path / "n.onnx"
-        )
+        text = f"(float{list(shape)} x) => (float[1,2] y) {{ f = Reshape(x, s) y = MatMul(f, w) }}"
+        text_nets.save(tmp_path / "n.onnx", text, w=np.ones((n, 2), np.float32), s=np.array([1, n]))
         calibration = {SAMPLES: x.astype(np.float32)}
         compiled = compile_file(
             tmp_path / "n.onnx", calibration, front_end=PlacedFrontEnd("x", front_end, words), plain=True

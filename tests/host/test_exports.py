@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from exports import FILES, answers, compiled
+from targets import ALL
 
 from mica.errors import Unsupported
 from mica.plan import schedule
@@ -21,6 +22,8 @@ REFUSED = {
 }
 # Loops that are unrolled, to 160 steps: without the recipes, and without a long search for their best order.
 PLAIN = ("keras_gru", "keras_lstm_batch1")
+# The same network by PyTorch's other exporter has the recipes; this one too with scripts/test --all.
+TWINS = {p.stem for p in FILES if p.with_name(p.name.replace("torchscript_", "dynamo_")) in FILES and p.stem[0] == "t"}
 # dB. Most outputs reach 30 or more.
 FLOOR = 20.0
 LOWER_FLOOR = {
@@ -32,6 +35,12 @@ LOWER_FLOOR = {
     "dynamo_embedding": 15.0,
     "torchscript_embedding": 15.0,
 }
+HIGHER_FLOOR = {
+    "dynamo_gru": 40, "dynamo_gru_both": 30, "dynamo_lstm": 40, "dynamo_lstm_2layer": 38, "dynamo_unet": 33,
+    "keras_lstm": 38, "keras_upsampling": 33, "torchscript_gru": 40, "torchscript_gru_both": 30, "torchscript_lstm": 38,
+    "torchscript_lstm_2layer": 38, "torchscript_rnn": 33, "torchscript_rnn_relu": 28, "torchscript_segmentation": 24,
+    "torchscript_unet": 33,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -44,11 +53,12 @@ def test_export(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         return
     if path.stem in PLAIN:
         monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
-    for answer in answers(path, compiled(path, path.stem in PLAIN)):
+    for answer in answers(path, compiled(path, path.stem in PLAIN or (path.stem in TWINS and not ALL))):
         if answer.expected.dtype.kind in "iu" and path.stem not in LOWER_FLOOR:
             assert np.mean(answer.expected == answer.found) >= 0.95, answer.name
         else:
-            assert answer.sqnr >= LOWER_FLOOR.get(path.stem, FLOOR), (answer.name, answer.sqnr)
+            floor = (LOWER_FLOOR | HIGHER_FLOOR).get(path.stem, FLOOR)
+            assert answer.sqnr >= floor, (answer.name, answer.sqnr)
 
 
 def test_all_are_here() -> None:

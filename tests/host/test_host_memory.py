@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zoo
+from targets import ALL
 
 IMPORTS = """
 import sys
@@ -42,8 +43,10 @@ def pack_and_measure(*words: str) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="measures by /proc")
-@pytest.mark.parametrize("name", ["mobilenet_v2", "resnet50"])
-@pytest.mark.parametrize("calibrated", [True, False], ids=["calib", "no_calib"])
+@pytest.mark.parametrize(
+    ("name", "calibrated"),
+    [("mobilenet_v2", True), ("resnet50", False)] + [("mobilenet_v2", False), ("resnet50", True)] * ALL,
+)
 def test_memory_of_pack(name: str, calibrated: bool, tmp_path: Path) -> None:
     net = getattr(zoo, name)()
     path = net.save(tmp_path, f"{name}.onnx")

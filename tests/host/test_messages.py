@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import text_nets
 from nets import Net
-from onnx import TensorProto, helper
 from pages import ROOT
 
 from mica.boards import load_board
@@ -132,10 +132,7 @@ def test_a_folder_without_pictures_is_no_picture(net: Path, tmp_path: Path, caps
 
 
 def test_texts_as_an_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    site = helper.make_tensor_value_info("site", TensorProto.STRING, [1, 1])
-    y = helper.make_tensor_value_info("y", TensorProto.STRING, [1, 1])
-    graph = helper.make_graph([helper.make_node("Identity", ["site"], ["y"])], "g", [site], [y])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "t.onnx")
+    text_nets.save(tmp_path / "t.onnx", "(string[1,1] site) => (string[1,1] y) { y = Identity(site) }")
     assert "input 'site' takes texts; export the model behind" in error_of(capsys, "pack", tmp_path / "t.onnx")
 
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
+import text_nets
 from nets import MODELS
-from onnx import TensorProto, helper
 
 from mica.cli.main import main
 from mica.compile import PlacedFrontEnd, Ram, compile_file
@@ -61,9 +60,7 @@ def packed_alone(words: str, clips: Sequence[np.ndarray], folder: Path, step: Wi
     frame, hop = described.values["frame"], described.values["hop"]
     assert isinstance(frame, int) and isinstance(hop, int)
     shape = (1, 1 + (len(clips[0]) - frame) // hop, described.columns)
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
-    net = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "net", values[:1], values[1:])
-    onnx.save(helper.make_model(net, opset_imports=[helper.make_opsetid("", 17)]), folder / "net.onnx")
+    text_nets.save(folder / "net.onnx", f"(float{list(shape)} x) => (float{list(shape)} y) {{ y = Relu(x) }}")
     front_end = described.front_end(shape[1])
     samples = np.stack([c[: front_end.samples] for c in clips])[:, None].astype(np.float32)
     return compile_file(

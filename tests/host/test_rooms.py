@@ -6,6 +6,7 @@ A room is a folder of `mica`, or a module at its top level. Data flows from left
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -170,6 +171,35 @@ def test_no_file_imports_in_a_circle() -> None:
 
 def test_no_file_of_the_runtime_imports_in_a_circle() -> None:
     assert _circle(_arrows(RUNTIME, "mica")) == []
+
+
+def _script_arrows(files: Iterable[Path]) -> tuple[dict[str, set[str]], list[str]]:
+    """Script -> the scripts it imports; and imports of tests, by name or by a folder that is put on sys.path."""
+    stems = {path.stem: path for path in files}
+    tests = {path.stem for path in (ROOT / "tests").rglob("*.py")} - stems.keys() - sys.stdlib_module_names
+    arrows, back = {}, []
+    for path in stems.values():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        arrows[path.stem] = names & stems.keys()
+        back += [f"{path.name} imports {name}" for name in sorted(names & tests)]
+        back += [
+            f"{path.name}: {ast.unparse(n)}"
+            for n in tree.body
+            if "sys.path" in (t := ast.unparse(n)) and "'tests'" in t
+        ]
+    return arrows, back
+
+
+def test_scripts_import_no_tests_and_not_in_a_circle(tmp_path: Path) -> None:
+    arrows, back = _script_arrows((ROOT / "scripts").rglob("*.py"))
+    assert len(arrows) > 20 and back == []
+    assert _circle(arrows) == []
+    (tmp_path / "a.py").write_text("import sys\nsys.path.append(ROOT / 'tests')\nimport b, nets\n")
+    (tmp_path / "b.py").write_text("def f():\n    from a import x\n")
+    arrows, back = _script_arrows(tmp_path.glob("*.py"))
+    assert back == ["a.py imports nets", "a.py: sys.path.append(ROOT / 'tests')"] and _circle(arrows) == ["a", "b", "a"]
 
 
 def test_the_check_finds_a_circle() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path, PurePath
@@ -21,6 +22,12 @@ def test_named_has_its_place(m: Named) -> None:
     """The code changes: then the mistake has to be written again, or taken from the list."""
     assert (ROOT / m.file).read_text(encoding="utf-8").count(m.before) == 1 and m.before != m.after
     assert all((ROOT / word).exists() for word in SETS[m.tests] if word.startswith("tests/"))
+
+
+def test_sets_are_whole_on_each_run() -> None:
+    """Nothing of the files that see mistakes waits for `scripts/test --all` (tests/targets.py)."""
+    files = {ROOT / word for words in SETS.values() for word in words if word.startswith("tests/")}
+    assert [path.name for path in files if re.search(r"\bALL\b|\bsampled\(", path.read_text(encoding="utf-8"))] == []
 
 
 def test_equivalents_have_their_place() -> None:

@@ -51,9 +51,16 @@ Conv with as many groups as channels is depthwise_conv2d. `(rough)`: no case is 
 """
 
 
-def run() -> list[Outcome]:
-    """All cases of the installed onnx, by name."""
-    return [node_cases.run_case(case) for _, case in sorted(node_cases.cases().items())]
+def run(part: int = 1) -> list[Outcome]:
+    """The cases of the installed onnx, by name: all, or one of so many and for each operator the first that passed."""
+    known = {o.name: o.result for o in load(OUTCOMES.read_text(encoding="utf-8"))[1]}
+    chosen, operators = [], set()
+    for i, (name, case) in enumerate(sorted(node_cases.cases().items())):
+        op = known.get(name, "new"), node_cases.operator(case)
+        if i % part == 0 or op[0] == "new" or (op[0] == "pass" and op not in operators):
+            chosen.append(case)
+            operators.add(op)
+    return [node_cases.run_case(case) for case in chosen]
 
 
 def save(outcomes: list[Outcome], version: str) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from stock import stock_image
+from targets import ALL
 from test_usermod import SCRIPTS, models, run  # noqa: F401 - models is a fixture
 
 import mica
@@ -43,7 +44,7 @@ from mica.run.host import HostRunner
 
 HERE = Path(__file__).parent
 DEMO = Path(mica.__file__).parent / "demo"
-ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "QEMU_M0": "armv6m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"}
+ARCH = {"UNIX": "x64", "MPS2_AN385": "armv7m", "VIRT_RV32": "rv32imc", "RPI_PICO": "armv6m"} | ({"QEMU_M0": "armv6m"} if ALL else {})
 STOCK = list(ARCH) if os.environ.get("MICA_STOCK") else ["UNIX", "MPS2_AN385", "RPI_PICO"]
 
 ASIDE = "aside/_mica"  # where the native module lies that takes the place of a built-in one
@@ -161,7 +162,7 @@ def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str,
 
 @pytest.mark.parametrize(
     ("name", "version"),
-    [*((name, DEFAULT) for name in ARCH if name != "UNIX"), ("MPS2_AN385", NEWEST)],
+    [(name, DEFAULT) for name in ARCH if name != "UNIX"] + [("MPS2_AN385", NEWEST)] * ALL,
 )
 def test_emulated(
     name: str,

@@ -2,8 +2,8 @@
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
 globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
-prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them. On this computer and the emulated Cortex-M3 all
-that is done on the newest MicroPython too.
+prints SKIP, or has too little heap, needs something that the board lacks: SKIPS has all of them. All that is
+done on the newest MicroPython too: on this computer, and with `scripts/test --all` on the emulated Cortex-M3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mica.toolchain.build import build as build_firmware
 from mica.link.emulated import EmulatedBoard
 from mica.toolchain.micropython import NEWEST, choose
 from mica.link.unix_board import UnixBoard
-from targets import DEEP
+from targets import DEEP_ON_NEWEST
 from usermod_models import build
 
 HERE = Path(__file__).parent
@@ -49,7 +49,7 @@ def models() -> dict[str, bytes]:
     return build()
 
 
-@pytest.fixture(scope="session", params=DEEP)
+@pytest.fixture(scope="session", params=DEEP_ON_NEWEST)
 def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Link]:
     facts = load_board(request.param)
     image = build_firmware(facts, micropython=choose(NEWEST)).image

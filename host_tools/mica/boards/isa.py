@@ -33,11 +33,11 @@ class Native:
 
 @dataclass(frozen=True)
 class Bench:
-    """An emulated core of tests/bench. Addresses and sizes in bytes; `per_tick`: instructions in one count of its counter."""
+    """An emulated core of scripts/bench. Addresses and sizes in bytes; `per_tick`: instructions in one count of its counter."""
 
     name: str
     flags: tuple[str, ...]
-    start: str  # file of tests/bench/bare
+    start: str  # file of scripts/bench/bare
     command: tuple[str, ...]
     unit: str  # cycles or instructions
     code: int

@@ -1,6 +1,6 @@
 """What pictures cost on a core: bare/see.c with kernels/picture.c, built and run as bare_metal.py does with models.
 
-`python tests/bench/picture_cost.py [CORE]` prints it all.
+`python scripts/bench/picture_cost.py [CORE]` prints it all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `scripts/bench --strips` measures: the reference models in strips of rows, beside the same models layer by layer.
+"""What `scripts/bench/run --only strips` measures: the reference models in strips of rows, beside the same models layer by layer.
 
 Each file is made as by `pack --ram N` with the costs of the core that it runs on, from the nearest integers of the weights, and gets
 one random input. The bytes of the last step are compared with the numpy reference.
@@ -8,20 +8,19 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import bare_metal
 import numpy as np
 from bare_metal import CORES, Job
+from reference_models import compiled, files
 
 from mica.cli import text
-from mica.compile import Ram, compile_file, within
+from mica.compile import Ram, within
 from mica.cost.table import Table
-from mica.data.calibration import load_calibration
 from mica.errors import MicaError
-from mica.importer import import_onnx
 
 DEFAULT = ("m0plus", "m33", "rv32")
 CASES = (  # model, bytes for tensors and scratch, whether the input is fed
@@ -56,11 +55,7 @@ def run(folder: Path, cores: Sequence[str]) -> list[Row]:
         price = Table.read().price(name)
         jobs: list[Job] = []
         for model in dict.fromkeys(case[0] for case in CASES):
-            onnx = folder / model / "model.onnx"
-            imported = import_onnx(onnx, {"N": 1})
-            sizes = {i: imported.value(i).shape for i in imported.inputs}
-            calibration = load_calibration(str(folder / model / "calib.npz"), imported.inputs, sizes)
-            whole = compile_file(onnx, calibration, {"N": 1}, plain=True)
+            whole = compiled(*files(folder, model))
             rng = np.random.default_rng(zlib.crc32(model.encode()))
             inputs = [bare_metal.random_input(whole.model.tensors[i], rng) for i in whole.model.inputs]
             jobs.append(Job(model, bare_metal.for_board(whole.model, core.board), inputs))
@@ -87,7 +82,3 @@ def table(rows: Sequence[Row]) -> str:
     ]
     head = ("core", "model", "pack", "tensors", "scratch", "M counts", "of layer by layer")
     return text.table(head, lines, "lllrrrr")
-
-
-def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    return [asdict(r) for r in rows]

@@ -1,4 +1,4 @@
-"""What `scripts/bench --two-cores` measures: the reference models on a virtual Pico, on one of its cores and on both.
+"""What `scripts/bench/run --only two-cores` measures: the reference models on a virtual Pico, on one of its cores and on both.
 
 The files are those of the table of the Cortex-M0+. A count is of core 0, from before `run()` to behind it, with MicroPython's loop over the
 layers; core 1's own is beside it. Both cores read RAM and flash without waiting, also for each other. The bytes of the output are compared
@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import ast
 import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import bare_metal
 import numpy as np
@@ -104,7 +103,3 @@ def table(rows: Iterable[Row]) -> str:
         (r.model, f"{r.one / 1e6:.2f}", f"{r.two / 1e6:.2f}", f"{r.second / 1e6:.2f}", f"{r.ratio:.3f}") for r in rows
     ]
     return text.table(head, lines, "lrrrr")
-
-
-def as_json(rows: Iterable[Row]) -> list[Mapping[str, Any]]:
-    return [asdict(r) for r in rows]

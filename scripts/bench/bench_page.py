@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mica.errors import MicaError
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "usermod_c" / "BENCH.md"
 
 
@@ -26,12 +26,12 @@ def engine_revision() -> str:
 
 def updated(page: str, core: str, revision: str, models: str, layers: str) -> str:
     """The page with a core's two tables in place of those that stand below its line. Raises MicaError where it has none."""
-    line = rf"(?m)^(`scripts/bench --core {core} --page`), revision \S+:\n\n```\n.*?\n```\n\n```\n.*?\n```\n"
+    line = rf"(?m)^(`scripts/bench/run --core {core} --page`), revision \S+:\n\n```\n.*?\n```\n\n```\n.*?\n```\n"
     tables = f", revision {revision}:\n\n```\n{models}\n```\n\n```\n{layers}\n```\n"
     found, n = re.subn(line, lambda m: m[1] + tables, page, flags=re.S)
     if n != 1:
         raise MicaError(
-            f"{PAGE.name}: expected one line `scripts/bench --core {core} --page` with two tables below, found {n}"
+            f"{PAGE.name}: expected one line `scripts/bench/run --core {core} --page` with two tables below, found {n}"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What a fleet of MicroPython processes and mosquitto, once nats-server, does on this computer: `scripts/bench --fleet`.
+"""What a fleet of MicroPython processes and mosquitto, once nats-server, does on this computer: `python tests/fleet/bench`.
 
 Boards that take a given time for a request, on top of the model's own; some are killed, at random, and are back after a second. Every
 answer is compared with the host's bytes, and a run in which one is lost or wrong is an error. Rates and latencies (from the
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+import mica
 from mica.boards import load_board
 from mica.cli import text
 from mica.cli.main import main
@@ -37,21 +38,13 @@ from mica_fleet.sim import Plan, Simulation
 from mica_fleet.site import new_password, new_site
 from mica_fleet.timing import TimedRunner
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+import gateways
 import nats_broker
+from agent import SLOW
 
-DEMO = Path(__file__).resolve().parents[1] / "host_tools" / "mica" / "demo"
-_AGENT = """
-import json, time, mica.fleet
-with open("fleet.json") as f:
-    s = json.load(f)
-class Slow(mica.fleet.Agent):
-    def compute(self, model, inputs):
-        time.sleep_us(round(1000 * s["ms"]))
-        return super().compute(model, inputs)
-Slow(s).work()
-"""
+DEMO = Path(mica.__file__).parent / "demo"
 
 
 @dataclass(frozen=True)
@@ -105,7 +98,7 @@ def measure(case: Case, data: bytes, image: Path, folder: Path) -> dict[str, Any
         for k, (name, ms) in enumerate(zip(site.boards, case.ms, strict=True)):
             settings = site.board_settings(name) | {"ms": ms}
             there = {"m.mica": case.parts[k] if case.parts else data}
-            members.append(Member(board, image, settings, there, lambda _: None, program=_AGENT))
+            members.append(Member(board, image, settings, there, lambda _: None, program=SLOW))
         with HostRunner(data) as host:
             dims = host.model.tensors[host.model.inputs[0]].dims
             samples = [[rng.integers(-128, 128, dims).astype(np.int8)] for _ in range(case.requests)]
@@ -171,7 +164,7 @@ def _kill(members: list[Member], case: Case, over: threading.Event) -> list[int]
     return kills
 
 
-def run() -> list[dict[str, Any]]:
+def run() -> None:
     """All cases, one after the other, and the table on stdout."""
     image = build(load_board("UNIX"), progress=say).image
     rows = []
@@ -185,14 +178,18 @@ def run() -> list[dict[str, Any]]:
             say(case.name)
             rows.append(measure(case, packed.read_bytes(), image, folder))
         say("gateways at a queue")
-        import queue_bench
-
         folder = Path(top) / "queue"
         folder.mkdir()
-        queue = queue_bench.run(packed, folder)
+        queue = gateways.run(packed, folder)
     head = ("", "a second", "simulated", "ideal", "p50 ms", "p99", "longest", "killed", "asked again", "lost or wrong")
     keys = ("rate", "simulated", "ideal", "p50_ms", "p99_ms", "longest_ms", "killed", "asked_again")
     print(text.table(head, [(r["case"], *(f"{r[k]:.0f}" for k in keys), 0) for r in rows], "lrrrrrrrrr"))
     shown = f"{queue['rate']:.0f} a second of {queue['ideal']:.0f}, {queue['killed']} kills, lost or wrong 0"
     print(f"\n{queue['case']}: {shown}")
-    return [*rows, queue]
+
+
+if __name__ == "__main__":
+    try:
+        run()
+    except (MicaError, OSError) as error:
+        sys.exit(f"bench: {error}")

@@ -15,14 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TFLITE_FILES = 1000  # damaged .tflite files of a process
 LARGEST = ("edges", "largest per mille of the time")  # figures that are not summed
 LONGEST = 600  # seconds of sound for the virtual Pico, and of outages, in one go
-sys.path[:0] = [
-    str(ROOT / "host_tools"),
-    *(str(ROOT / "tests" / name) for name in (".", "format", "usermod", "host", "robustness", "faults", "fleet")),
-]
+FOLDERS = (".", "format", "usermod", "host", "robustness", "faults", "fleet", "mutants", "nets")
+sys.path[:0] = [str(ROOT / "tests" / name) for name in FOLDERS]
 
 import c_build  # noqa: E402
 import fuzzing  # noqa: E402

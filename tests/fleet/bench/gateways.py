@@ -1,4 +1,4 @@
-"""Gateways at one JetStream work queue, which are killed, and the server, too: a part of `scripts/bench --fleet`.
+"""Gateways at one JetStream work queue, which are killed, and the server, too: a part of `python tests/fleet/bench`.
 
 Three gateways (`mica fleet serve --queue`), each with a broker and four boards of its own: MicroPython processes that take 100 ms for a
 request. Every 5 s one of the gateways is killed, in turn, and is back after a second; once, after 8 s, the server is killed. The
@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fleet_bench import _AGENT
+from agent import SLOW
 
 from mica.boards import load_board
 from mica.errors import MicaError
@@ -27,7 +27,7 @@ from mica_fleet import broker
 from mica_fleet.member import Member
 from mica_fleet.site import Site, new_password, new_site
 
-sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "fleet"))
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 import queue_client
 
@@ -95,7 +95,7 @@ def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
             closing.append(lambda process=process: child.stop(process))
             for name in site.boards:
                 settings = site.board_settings(name) | {"ms": MS}
-                member = Member(board, image, settings, {"m.mica": data}, lambda _: None, program=_AGENT)
+                member = Member(board, image, settings, {"m.mica": data}, lambda _: None, program=SLOW)
                 closing.append(member.close)
             words = ["fleet", "serve", str(site.path), str(digits), "--queue", url]
             gateways.append(_Program([sys.executable, "-m", "mica", *words], folder / f"g{g}.log"))

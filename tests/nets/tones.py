@@ -6,8 +6,7 @@ import wave
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import text_nets
 
 BANDS, FRAMES = 8, 9
 FRONT_END = "logmel:frame=320,hop=160,mels=8,fmin=50,fmax=8000,floor=1e-6"  # 1,600 samples have nine frames
@@ -24,24 +23,11 @@ def save_net(path: Path) -> None:
     """An ONNX file whose input [1, 1, bands, frames] has the bands before the frames."""
     upper = np.repeat((np.arange(BANDS) >= BANDS // 2).astype(np.float32), FRAMES)[None]
     high = (upper - (1 - upper)) / (BANDS * FRAMES / 2)
-    nodes = [
-        helper.make_node("Reshape", ["x", "flat"], ["r"]),
-        helper.make_node("Gemm", ["r", "w", "b"], ["g"], transB=1),
-        helper.make_node("Softmax", ["g"], ["y"]),
-    ]
-    constants = [
-        numpy_helper.from_array(np.concatenate([-2 * high, 2 * high, 0 * high]), "w"),
-        numpy_helper.from_array(
-            np.array([2.4, -2.4, 3.5], np.float32), "b"
-        ),  # noise alone is 1.2 louder in the upper bands
-        numpy_helper.from_array(np.array([1, -1], np.int64), "flat"),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 1, BANDS, FRAMES]),
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, len(LABELS)]),
-    ]
-    graph = helper.make_graph(nodes, "tones", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    w = np.concatenate([-2 * high, 2 * high, 0 * high])
+    b = np.float32([2.4, -2.4, 3.5])  # noise alone is 1.2 louder in the upper bands
+    text = f"(float{[1, 1, BANDS, FRAMES]} x) => (float{[1, len(LABELS)]} y) {{"
+    text += "r = Reshape(x, flat) g = Gemm<transB = 1>(r, w, b) y = Softmax(g) }"
+    text_nets.save(path, text, w=w, b=b, flat=np.array([1, -1]))
 
 
 def write_wav(path: Path, x: np.ndarray, rate: int = 16000, channels: int = 1, width: int = 2) -> Path:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+import text_nets
 
 HEIGHT, WIDTH = 12, 16
 
@@ -18,23 +17,9 @@ def shape(channels: int, planes: bool = False) -> list[int]:
 def save_net(path: Path, channels: int, planes: bool = False) -> Path:
     n = HEIGHT * WIDTH * channels
     mean = np.full(n, 8 / n, np.float32)
-    constants = [
-        numpy_helper.from_array(np.stack([-mean, mean]), "w"),
-        numpy_helper.from_array(np.array([4, -4], np.float32), "b"),
-        numpy_helper.from_array(np.array([1, -1], np.int64), "flat"),
-    ]
-    nodes = [
-        helper.make_node("Reshape", ["x", "flat"], ["r"]),
-        helper.make_node("Gemm", ["r", "w", "b"], ["g"], transB=1),
-        helper.make_node("Softmax", ["g"], ["y"]),
-    ]
-    ends = [
-        helper.make_tensor_value_info("x", TensorProto.FLOAT, shape(channels, planes)),
-        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2]),
-    ]
-    graph = helper.make_graph(nodes, "bright", ends[:1], ends[1:], constants)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
-    return path
+    text = f"(float{shape(channels, planes)} x) => (float[1,2] y) {{"
+    text += "r = Reshape(x, flat) g = Gemm<transB = 1>(r, w, b) y = Softmax(g) }"
+    return text_nets.save(path, text, w=np.stack([-mean, mean]), b=np.float32([4, -4]), flat=np.array([1, -1]))
 
 
 def save_samples(path: Path, channels: int, planes: bool = False, scale: float = 1.0) -> Path:

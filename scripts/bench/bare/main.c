@@ -14,7 +14,7 @@
 #define MAGIC 0x53424f4a  // "JOBS"
 #define GUARD 1024u       // bytes behind the arena that have to stay as they are
 
-// As tests/bench/bare_metal.py writes them. Offsets from the start of the block; a multiple of 16 for files.
+// As scripts/bench/bare_metal.py writes them. Offsets from the start of the block; a multiple of 16 for files.
 typedef struct {
     uint32_t file, file_bytes;
     uint32_t inputs;         // all model inputs, each padded to 4

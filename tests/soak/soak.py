@@ -19,15 +19,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "scripts")]
+from soak_parts import PARTS, Found, Settings
 
-from soak_parts import PARTS, Found, Settings  # noqa: E402
+from mica.toolchain.cache import cache_dir
 
-from mica.toolchain.cache import cache_dir  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 README = ROOT / "tests" / "README.md"
-NOTED = ROOT / "tests" / "soak.json"  # what README.md's section is made of
+NOTED = Path(__file__).with_name("soak.json")  # what README.md's section is made of
 BEGIN = "<!-- what the soak has tried: written by scripts/soak --note -->\n"
 END = "<!-- end of what the soak has tried -->\n"
 

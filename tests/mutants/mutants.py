@@ -27,8 +27,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "host_tools"), str(ROOT / "tests" / "mutants"), str(ROOT / "tests" / "format")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "format"))
 
 import c_build  # noqa: E402
 import placing  # noqa: E402
@@ -143,7 +143,7 @@ class Copy:
         expected = {name for name in names if name and (ROOT / name).is_file()}
         for name in expected:
             self.write(name, (ROOT / name).read_bytes(), (ROOT / name).stat().st_mode)
-        for folder in ("firmware", "host_tools", "tests", "usermod_c", "boards"):
+        for folder in ("firmware", "host_tools", "scripts", "tests", "usermod_c", "boards"):
             for path in (self.root / folder).rglob("*"):
                 here = path.relative_to(self.root).as_posix()
                 if path.suffix in (".py", ".c", ".h", ".S", ".exp", ".toml") and here not in expected:

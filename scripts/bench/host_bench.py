@@ -1,4 +1,4 @@
-"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench --host`.
+"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench/run --only host`.
 
 One model after the other, both on one thread, in turns; of each the shortest of several turns counts, in seconds of the processor.
 Such times are of this computer and its load: their ratio is printed, and no test asserts it.
@@ -12,11 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+from reference_models import MODEL_FOLDERS, compiled, files
 
 from mica import engine
-from mica.compile import compile_file
-from mica.data.calibration import load_calibration
-from mica.importer import import_onnx
 
 TURNS = 9
 SECONDS = 0.05  # of a turn
@@ -33,11 +31,9 @@ def _seconds_a_call(call: Callable[[], object]) -> float:
 
 def ratio(onnx: Path, calib: Path) -> dict[str, float]:
     """Of a model with one input: seconds of a run in the engine and in ONNX Runtime, and the one by the other."""
-    imported = import_onnx(onnx, {"N": 1})
-    (name,) = imported.inputs
-    shape = imported.value(name).shape
-    calibration = load_calibration(str(calib), imported.inputs, {name: shape})
-    model = engine.load(compile_file(onnx, calibration, {"N": 1}, plain=True).data)
+    packed = compiled(onnx, calib)
+    (shape,) = (packed.model.tensors[i].dims for i in packed.model.inputs)
+    model = engine.load(packed.data)
     rng = np.random.default_rng(0)
     model.set_input(0, rng.integers(-128, 128, int(np.prod(shape))).astype(np.int8))
     options = onnxruntime.SessionOptions()
@@ -54,7 +50,7 @@ def run(models: Path) -> dict[str, dict[str, float]]:
     """Of the reference models in a folder, printing each."""
     print(f"{engine.NAME}, ONNX Runtime {onnxruntime.__version__} (float), one thread each")
     rows = {}
-    for name in ("kws", "ic", "vww", "ad"):
-        r = rows[name] = ratio(models / name / "model.onnx", models / name / "calib.npz")
+    for name in MODEL_FOLDERS.values():
+        r = rows[name] = ratio(*files(models, name))
         print(f"{name}: {r['engine'] * 1e3:.2f} ms and {r['onnxruntime'] * 1e3:.2f} ms: {r['ratio']:.1f} times")
     return rows

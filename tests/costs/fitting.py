@@ -1,0 +1,131 @@
+"""Steps measured on a core, and the factors that are fitted to them."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bare_metal
+import numpy as np
+from bare_metal import Core, Job
+from layer_sweeps import lines, twins, winograds
+
+from mica.cost import features
+from mica.errors import MicaError
+from mica.format import codec
+
+PLAIN = (
+    "-DMICA_WITHOUT_WINOGRAD",
+    "-DMICA_WITHOUT_TWINS",
+    "-DMICA_WITHOUT_LINES",
+)  # a program that has nothing but the ways that all cores have
+PART = 60  # models in one start of an emulator
+FLOOR = 200.0  # counts that are taken for no error at all in a small step
+
+
+@dataclass
+class Sample:
+    """One step that was measured."""
+
+    model: str
+    kind: str
+    counts: features.Counts
+    cost: float
+
+
+def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
+    """The measured steps of all jobs, computed in the way that all cores have."""
+    found = []
+    for job, result in zip(jobs, results(core, jobs, PLAIN), strict=True):
+        model = codec.decode(job.data)
+        for step, cost in zip(model.steps, result.counts, strict=True):
+            found.append(Sample(job.name, *features.of_step(model, step, result.scratch_bytes)[0], cost))
+    return found
+
+
+def ways(core: Core) -> list[Sample]:
+    """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
+    way, made = ("twins", twins) if core.isa == "armv6m" else ("winograd", winograds)
+    jobs = [*made(), *lines()]
+    found = []
+    for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):
+        model = codec.decode(job.data)
+        if chosen.counts[0] < 0.98 * plain.counts[0]:
+            kinds = dict(features.of_step(model, model.steps[0], chosen.scratch_bytes))
+            kind = f"conv2d_s8 {way}" if f"conv2d_s8 {way}" in kinds else list(kinds)[-1]
+            found.append(Sample(job.name, kind, kinds[kind], chosen.counts[0]))
+    return found
+
+
+def results(core: Core, jobs: Sequence[Job], more: Sequence[str] = ()) -> list[bare_metal.Result]:
+    """Runs the jobs, or takes what the same program has counted before.
+
+    Raises MicaError where a step wrote other bytes than the numpy reference.
+    """
+    program = bare_metal.build(core, more=more)
+    stamp = zlib.crc32(b"".join(job.data for job in jobs))
+    kept = program.with_name(f"{program.stem}-{stamp:08x}.counts")
+    if kept.exists():
+        found: list[bare_metal.Result] = pickle.loads(kept.read_bytes())
+        return found
+    found = []
+    for at in range(0, len(jobs), PART):
+        part = jobs[at : at + PART]
+        done = bare_metal.run(core, program, part)
+        wrong = bare_metal.differences(part, done, {job.name: bare_metal.expected(job) for job in part})
+        if wrong:
+            raise MicaError(f"{core.name}: " + "\n".join(wrong))
+        found += done
+        print(f"costs: {core.name}: {len(found)} of {len(jobs)} models", file=sys.stderr)
+    kept.write_bytes(pickle.dumps(found))
+    return found
+
+
+def nonnegative_least_squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """x >= 0 that makes |a x - b| least: a [m, n], b [m]. Lawson and Hanson's active set, chapter 23 of their book."""
+    n = a.shape[1]
+    x, free = np.zeros(n), np.zeros(n, bool)
+    for _ in range(10 * n):
+        gradient = a.T @ (b - a @ x)
+        gradient[free] = -np.inf
+        best = int(np.argmax(gradient))
+        if gradient[best] <= 1e-9 * float(np.abs(b).sum()):
+            break
+        free[best] = True
+        while True:
+            trial = np.zeros(n)
+            trial[free] = np.linalg.lstsq(a[:, free], b, rcond=None)[0]
+            bad = free & (trial <= 0)
+            if not bad.any():
+                x = trial
+                break
+            step = float(np.min(x[bad] / np.maximum(x[bad] - trial[bad], 1e-300)))
+            x = x + step * (trial - x)
+            free &= x > 1e-12
+            x[~free] = 0
+    return x
+
+
+def fit(found: Sequence[Sample]) -> dict[str, Any]:
+    """The factors of one kind, and how far they are off: `error` is what 9 of 10 steps stay within, relative."""
+    names = sorted({name for s in found for name in s.counts})
+    a = np.array([[s.counts.get(name, 0.0) for name in names] for s in found])
+    b = np.array([s.cost for s in found])
+    weight = 1 / (b + FLOOR)
+    scaled = a * weight[:, None]
+    size = np.linalg.norm(scaled, axis=0)
+    size[size == 0] = 1
+    x = nonnegative_least_squares(scaled / size, b * weight) / size
+    errors = np.abs(a @ x - b) * weight
+    factors = {name: float(f"{v:.5g}") for name, v in zip(names, x, strict=True) if v > 0}
+    return {"steps": len(found), "error": round(float(np.quantile(errors, 0.9)), 3), "factors": factors}
+
+
+def fit_all(found: Sequence[Sample]) -> dict[str, Any]:
+    """Kind -> its factors."""
+    kinds = sorted({s.kind for s in found})
+    return {kind: fit([s for s in found if s.kind == kind]) for kind in kinds}
