@@ -2,7 +2,7 @@
 
 from mica.boards import all_boards
 
-QEMU = [board.name for board in all_boards() if board.port == "qemu"]
+QEMU = [board.name for board in all_boards() if board.port.name == "qemu"]
 DEEP = ["UNIX", "MPS2_AN385"]
 # What only a board's timer, UART and addresses decide: these two have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]

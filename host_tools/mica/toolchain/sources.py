@@ -54,15 +54,15 @@ class _NoMirror(Exception):
 def fetch(
     micropython: MicroPython | None = None,
     *,
-    rp2: bool = False,
+    libraries: Sequence[str] = (),
     submodules: Sequence[str] = (),
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> Path:
     """Return the MicroPython tree with mpy-cross built, fetching what is missing. `micropython` is choose()'s by default.
 
-    With `rp2`, mbedtls, pico-sdk and tinyusb are in its lib/. `submodules` are to be had by git only, so the tree is
-    then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.
+    `libraries` are those of the rp2 port, mbedtls, pico-sdk and tinyusb. `submodules` are to be had by git only, so the tree
+    is then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.
     """
     mp = micropython or choose()
     tree = mp.tree
@@ -75,8 +75,8 @@ def fetch(
                 tree = _tree_from_git(mp, release, submodules, log, progress)
             elif not tree.is_dir():
                 _fetch_tree(mp, release, log, progress)
-            if rp2 and not (tree / "lib" / _RP2_MARK).exists():
-                _fetch_rp2(mp, tree, log, progress)
+            if libraries and not (tree / "lib" / _RP2_MARK).exists():
+                _fetch_libraries(mp, tree, libraries, log, progress)
         _build_mpy_cross(mp, tree, jobs, log, progress)
     return tree
 
@@ -138,11 +138,10 @@ def _tree_from_git(mp: MicroPython, release: Release, submodules: Sequence[str],
     return tree
 
 
-def _fetch_rp2(mp: MicroPython, tree: Path, log: Path, progress: Progress) -> None:
+def _fetch_libraries(mp: MicroPython, tree: Path, names: Sequence[str], log: Path, progress: Progress) -> None:
     lib = tree / "lib"
     if (tree / ".git").exists():
         need_program("git", "git")
-        names = ["lib/mbedtls", "lib/pico-sdk", "lib/tinyusb"]
         command: Command = ["git", "-C", tree, "submodule", "update", "--init", "--depth", "1", *names]
         run_logged(command, "fetching pico-sdk, tinyusb and mbedtls", log, progress=progress)
     else:
