@@ -15,7 +15,7 @@ DEEP = ["UNIX", "MPS2_AN385"]
 QEMU = [
     board.name
     for board in all_boards()
-    if board.port == "qemu" and (ALL or board.name in ("MPS2_AN385", "VIRT_RV32", "XTENSA_SIM"))
+    if board.port.name == "qemu" and (ALL or board.name in ("MPS2_AN385", "VIRT_RV32", "XTENSA_SIM"))
 ]
 # Only a board's timer, UART and addresses decide what these tests see: two boards have the MPS2_AN385's, with another core.
 OWN_FILES = [name for name in QEMU if name not in ("MPS2_AN386", "MPS2_AN500")]

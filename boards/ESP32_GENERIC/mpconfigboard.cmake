@@ -4,4 +4,4 @@ set(SDKCONFIG_DEFAULTS
     boards/sdkconfig.ble
     boards/sdkconfig.spiram
 )
-include(${MICROPY_BOARD_DIR}/../common/esp32/board.cmake)
+include(${MICA_PORT_DIR}/board.cmake)

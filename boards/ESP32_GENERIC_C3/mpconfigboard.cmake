@@ -5,4 +5,4 @@ set(SDKCONFIG_DEFAULTS
     boards/sdkconfig.ble
     boards/ESP32_GENERIC_C3/sdkconfig.c3usb
 )
-include(${MICROPY_BOARD_DIR}/../common/esp32/board.cmake)
+include(${MICA_PORT_DIR}/board.cmake)

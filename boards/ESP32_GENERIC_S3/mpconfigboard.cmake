@@ -7,4 +7,4 @@ set(SDKCONFIG_DEFAULTS
     boards/sdkconfig.spiram_sx
     boards/ESP32_GENERIC_S3/sdkconfig.board
 )
-include(${MICROPY_BOARD_DIR}/../common/esp32/board.cmake)
+include(${MICA_PORT_DIR}/board.cmake)

@@ -11,4 +11,4 @@ MPY_CROSS_FLAGS += -march=armv7m
 MICROPY_HEAP_SIZE = 4194304
 
 MICA_QEMU_SOC_C = cortexm.c cmsdk_uart.c cmsdk_timer.c
-include $(BOARD_DIR)/../common/qemu/qemu.mk
+include $(MICA_PORT_DIR)/qemu.mk

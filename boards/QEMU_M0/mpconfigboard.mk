@@ -11,4 +11,4 @@ MPY_CROSS_FLAGS += -march=armv6m
 MICROPY_HEAP_SIZE = 196608
 
 MICA_QEMU_SOC_C = cortexm.c nrf51.c
-include $(BOARD_DIR)/../common/qemu/qemu.mk
+include $(MICA_PORT_DIR)/qemu.mk

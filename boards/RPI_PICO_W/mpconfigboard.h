@@ -1,3 +1,3 @@
 #define MICROPY_HW_BOARD_NAME "Raspberry Pi Pico W"
 #define MICROPY_PY_NETWORK_HOSTNAME_DEFAULT "PicoW"
-#include "../common/rp2/radio.h"
+#include "radio.h"

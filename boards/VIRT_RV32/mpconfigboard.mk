@@ -13,4 +13,4 @@ MPY_CROSS_FLAGS += -march=rv32imc
 MICROPY_HEAP_SIZE = 4194304
 
 MICA_QEMU_SOC_C = rv32_virt.c
-include $(BOARD_DIR)/../common/qemu/qemu.mk
+include $(MICA_PORT_DIR)/qemu.mk

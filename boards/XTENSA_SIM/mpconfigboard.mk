@@ -14,4 +14,4 @@ MPY_CROSS_FLAGS += -march=xtensa
 MICROPY_HEAP_SIZE = 4194304
 
 MICA_QEMU_SOC_C = xtensa_lx60.c xtensa_libgcc.c
-include $(BOARD_DIR)/../common/qemu/qemu.mk
+include $(MICA_PORT_DIR)/qemu.mk

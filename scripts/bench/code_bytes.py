@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mica.boards import load_board
-from mica.toolchain.build import build, kernels_of
+from mica.toolchain.build import build
 from mica.toolchain.cache import Progress
+from mica.toolchain.ports.base import kernels_of
 
 # Boards whose compilers are Debian packages; the others need ESP-IDF or its emulator's tool chain.
 BOARDS = (

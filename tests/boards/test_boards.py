@@ -18,7 +18,7 @@ core = "Cortex-M3"
 isa = "armv7m"
 ram = "4M"
 arena = 1024
-flasher = "none"
+storage = 0
 """
 
 
@@ -47,11 +47,14 @@ def test_good(tmp_path: Path) -> None:
         (('mcu = "M"', 'clock = "fast"\nmcu = "M"'), "clock: 'fast' is not a whole number"),
         (('mcu = "M"', 'romfs = "1M"\nmcu = "M"'), "romfs: '1M' is not a table"),
         (('port = "qemu"', 'port = "vax"'), "port is 'vax'; known are unix, qemu, rp2, esp32"),
-        (('flasher = "none"', 'flasher = "magic"'), "flasher is 'magic'; known are none, uf2, esptool"),
+        (('port = "qemu"', "port = 3"), "port: 3 is not a text"),
+        (('port = "qemu"', 'port = "rp2"'), "flash or [uf2] is missing, by which a board of rp2 is flashed"),
+        (('port = "qemu"', 'port = "esp32"\nflash = 1'), "flash or [esptool] is missing"),
+        (("storage = 0", 'flasher = "uf2"'), "unknown key flasher; known are name, description"),  # its port says that
         (('name = "B"', 'name = "C"'), "name is 'C', but the folder is 'B'"),
         (('name = "B"', "name = "), "Invalid value"),
-        (('flasher = "none"', 'flasher = "none"\n[romfs]\nbase = 0\nsize = 1\nspeed = 2'), "romfs: unknown key speed"),
-        (('flasher = "none"', 'flasher = "none"\n[emulator]\nprogram = "q"\nargs = [1]'), "args: [1] is not a list"),
+        (("storage = 0", "[romfs]\nbase = 0\nsize = 1\nspeed = 2"), "romfs: unknown key speed"),
+        (("storage = 0", "[emulator]\nprogram = 'q'\nargs = [1]"), "args: [1] is not a list"),
     ],
 )
 def test_wrong(tmp_path: Path, change: tuple[str, str], said: str) -> None:

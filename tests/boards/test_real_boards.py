@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mica.boards import BoardSpec, all_boards, load_board
+from mica.boards import BoardSpec, all_boards, load_board, read_board
 from mica.errors import MicaError, Unsupported
 from mica.toolchain import build as builder
 from mica.toolchain import esp_idf, sources
 from mica.toolchain.micropython import choose
 
 MEGABYTE = 1 << 20
-RP2 = [board.name for board in all_boards() if board.port == "rp2"]
-ESP32 = [board.name for board in all_boards() if board.port == "esp32"]
+RP2 = [board.name for board in all_boards() if board.port.name == "rp2"]
+ESP32 = [board.name for board in all_boards() if board.port.name == "esp32"]
 
 
 def test_all_are_here() -> None:
@@ -201,12 +201,14 @@ def test_submodules_of_a_tree_from_git(nowhere: Path, monkeypatch: pytest.Monkey
     assert [command[-1] for command in commands] == ["lib/cyw43-driver"]
 
 
-def test_unknown_flasher_and_port_are_named(tmp_path: Path) -> None:
-    from mica.boards import read_board
-
+def test_a_board_is_flashed_as_its_port_is(tmp_path: Path) -> None:
+    """`flasher` stood in each board.toml, too, where it could be another's."""
+    assert {load_board(name).flasher for name in RP2} == {"uf2"}
+    assert {load_board(name).flasher for name in ESP32} == {"esptool"}
+    assert {board.flasher for board in all_boards() if board.name not in RP2 + ESP32} == {"none"}
     text = (load_board("ESP32_GENERIC").folder / "board.toml").read_text(encoding="utf-8")
     folder = tmp_path / "ESP32_GENERIC"
     folder.mkdir()
-    (folder / "board.toml").write_text(text.replace('"esptool"', '"magic"'), encoding="utf-8")
-    with pytest.raises(MicaError, match="known are none, uf2, esptool"):
+    (folder / "board.toml").write_text(f'flasher = "magic"\n{text}', encoding="utf-8")
+    with pytest.raises(MicaError, match="unknown key flasher"):
         read_board(folder)

@@ -120,7 +120,7 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
             before, after = (int(word) for word in running.exec(HEAP).split())
         want = (model.arena_bytes or 0) + model.scratch_want
         static = want <= board.arena
-        with open_runner(job.data, board.target, icount=board.port == "qemu") as runner:
+        with open_runner(job.data, board.target, icount=True) as runner:
             times = runner.bench(job.inputs, 1)
         job.scratch = board.arena - (model.arena_bytes or 0) if static else model.scratch_want
         bare = bare_metal.run(core, bare_metal.build(core), [job])[0].counts
@@ -133,7 +133,7 @@ def board_facts(board: BoardSpec, core: Core) -> dict[str, Any]:
     return {
         "revision": _revision(),
         "core": core.name,
-        "port": board.port,
+        "port": board.port.name,
         "ram": board.ram,
         "arena": board.arena,
         "free_heap": min(frees),

@@ -20,7 +20,7 @@ from mica.compile import compile_file
 from mica.cost.prediction import Prediction
 from mica.printable import three_digits
 from mica.report.arena_chart import peak_row
-from mica.toolchain import build
+from mica.toolchain import build, ports
 
 CLASSES = 3
 
@@ -282,11 +282,11 @@ def test_data_is_looked_at_before_a_board_is_built(
 
 def test_a_build_is_announced_with_its_reason_and_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MICA_CACHE", str(tmp_path))
-    monkeypatch.setattr(build, "_need_tools", lambda *a: "a compiler")
+    monkeypatch.setattr(ports.unix.PORT, "need_tools", lambda *a: "a compiler")
     monkeypatch.setattr(build, "_fetch", lambda *a: tmp_path)
     monkeypatch.setattr(build, "_sizes", lambda *a: (1, 2, 3))
-    monkeypatch.setitem(
-        build._PORT_BUILDS, "unix", lambda job, *a: (job.obj.mkdir(exist_ok=True), job.elf.write_bytes(b"image"))
+    monkeypatch.setattr(
+        ports.unix.PORT, "build", lambda job, *a: (job.obj.mkdir(exist_ok=True), job.elf.write_bytes(b"image"))
     )
     said: list[str] = []
     for _ in range(2):

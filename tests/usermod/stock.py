@@ -16,7 +16,7 @@ _RP2 = 'freeze("$(PORT_DIR)/modules")\ninclude("$(MPY_DIR)/extmod/asyncio")\n'
 def stock_image(name: str, micropython: MicroPython | None = None) -> Path:
     """The image for the board `name`, built when it is not up to date. On rp2 it starts as the port's own does."""
     facts = load_board(name)
-    if facts.port == "rp2":
+    if facts.port.name == "rp2":
         folder = cache_dir() / "stock" / name
         shutil.copytree(facts.folder, folder, dirs_exist_ok=True)
         (folder / "manifest.py").write_text(_RP2, encoding="utf-8")

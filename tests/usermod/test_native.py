@@ -72,7 +72,7 @@ def native_board(
     facts = load_board(name)
     image = stock_image(name, choose(version)) if name in STOCK else build.build(facts).image
     files = installed(ARCH[name]) | ({} if module is None else {"_mica.mpy": module})
-    if facts.port == "unix":
+    if facts.port.program:
         with UnixBoard(facts, image) as unix:
             folders = sorted({str(Path(path).parent) for path in files} - {"."})
             unix.exec("import os\n" + "".join(f"os.mkdir({folder!r})\n" for folder in folders))

@@ -53,7 +53,7 @@ def models() -> dict[str, bytes]:
 def newest_of_session(request: pytest.FixtureRequest) -> Iterator[Link]:
     facts = load_board(request.param)
     image = build_firmware(facts, micropython=choose(NEWEST)).image
-    with UnixBoard(facts, image) if facts.port == "unix" else EmulatedBoard(facts, image) as board:
+    with UnixBoard(facts, image) if facts.port.program else EmulatedBoard(facts, image) as board:
         assert board.exec("import sys\nprint(sys.implementation.version[:3])") == f"({NEWEST.replace('.', ', ')})\n".encode()
         yield board
 

@@ -1,3 +1,5 @@
+# For mpconfigboard.h, which includes radio.h.
+include_directories(${CMAKE_CURRENT_LIST_DIR})
 # The SDK's driver of the radio includes pico/cyw43_driver.h, whose folder only Bluetooth's part names. Last: MicroPython
 # has a cyw43_configport.h of its own.
 get_filename_component(sdk ${PICO_SDK_PATH} ABSOLUTE)

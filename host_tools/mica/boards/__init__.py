@@ -1,17 +1,16 @@
-"""The boards mica knows: one folder each under boards/, described by its board.toml."""
+"""Boards: one folder each, described by its board.toml. Those under boards/ have names; any other has its path."""
 
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from mica.boards.ports import PORTS, Port
 from mica.errors import MicaError, did_you_mean
 from mica.format.schema import SCRATCH_LIMIT
 from mica.resources import data_dir
-
-PORTS = ("unix", "qemu", "rp2", "esp32")
-FLASHERS = ("none", "uf2", "esptool")
 
 
 @dataclass(frozen=True)
@@ -55,13 +54,12 @@ class BoardSpec:
     folder: Path
     name: str
     description: str
-    port: str
+    port: Port
     mcu: str
     core: str
     isa: str
     ram: int
     arena: int
-    flasher: str
     scratch: int = field(default=SCRATCH_LIMIT, repr=False)  # RAM that a model may want for speed, beside its tensors
     clock: int = 0
     flash: int = 0
@@ -72,6 +70,10 @@ class BoardSpec:
     uf2: Uf2 | None = None
     emulator: Emulator | None = None
     esptool: Esptool | None = field(default=None, repr=False)  # of no concern to a build, which goes by the repr
+
+    @property
+    def flasher(self) -> str:
+        return self.port.flasher
 
     @property
     def target(self) -> str:
@@ -118,11 +120,15 @@ def _fill(cls: type, table: Mapping[str, Any], where: str, **given: Any) -> Any:
             if not (isinstance(value, list) and all(isinstance(item, str) for item in value)):
                 raise MicaError(f"{place}: {value!r} is not a list of texts")
             values[key] = tuple(value)
+        elif known[key].type is Port and isinstance(value, str):
+            if value not in PORTS:
+                raise MicaError(f"{place} is {value!r}", todo=f"known are {', '.join(PORTS)}")
+            values[key] = PORTS[value]
         else:
             expected = known[key].type
             if type(value) is not expected:
                 kind = getattr(expected, "__name__", str(expected))
-                what = {"str": "a text", "bool": "true or false"}.get(kind, "a whole number")
+                what = {"str": "a text", "Port": "a text", "bool": "true or false"}.get(kind, "a whole number")
                 raise MicaError(f"{place}: {value!r} is not {what}")
             values[key] = value
     return cls(**values)
@@ -135,14 +141,15 @@ def read_board(folder: Path) -> BoardSpec:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise MicaError(f"{path} is missing") from None
-    except tomllib.TOMLDecodeError as error:
+    except (OSError, ValueError) as error:  # of TOML, too
         raise MicaError(f"{path}: {error}") from None
     board: BoardSpec = _fill(BoardSpec, table, str(path), folder=folder)
     if board.name != folder.name:
         raise MicaError(f"{path}: name is {board.name!r}, but the folder is {folder.name!r}")
-    for key, value, allowed in (("port", board.port, PORTS), ("flasher", board.flasher, FLASHERS)):
-        if value not in allowed:
-            raise MicaError(f"{path}: {key} is {value!r}", todo=f"known are {', '.join(allowed)}")
+    if board.flasher != "none" and not (board.flash and getattr(board, board.flasher)):
+        raise MicaError(
+            f"{path}: flash or [{board.flasher}] is missing, by which a board of {board.port.name} is flashed"
+        )
     return board
 
 
@@ -160,14 +167,48 @@ def emulated_boards() -> dict[str, BoardSpec]:
     return {board.target: board for board in all_boards() if board.emulator}
 
 
+def _is_path(name: str) -> bool:
+    """Whether `name` is written as the path of a folder: with a slash."""
+    return "/" in name or os.sep in name
+
+
+def emulated_board(target: str) -> BoardSpec | None:
+    """The board that a target of --on runs on this computer, by its name or its folder; None for ports and all else."""
+    if not (_is_path(target) and Path(target.removesuffix("@emu")).is_dir()):
+        return emulated_boards().get(target)
+    board = load_board(target)
+    if board.emulator and target.endswith("@emu") == board.target.endswith("@emu"):
+        return board
+    other = f"emulated, it is --on {target}@emu" if board.emulator else "plug it in and give its port"
+    raise MicaError(f"{target} is a real board", todo=other)
+
+
 def load_board(name: str) -> BoardSpec:
-    """Return the board called `name`, or whose emulation is; the error for an unknown one lists the known."""
+    """The board called `name`, or whose emulation is, or of the folder `name` where it has a slash.
+
+    The error for an unknown name lists the known.
+    """
     names = board_names()
     real = name.removesuffix("@emu")
-    if real not in names:
+    if _is_path(real):
+        board = _own_board(Path(real), names)
+    elif real in names:
+        board = read_board(data_dir("boards") / real)
+    else:
         known = f"known are {', '.join(names)}"
-        raise MicaError(f"no board is called {name!r}", todo=did_you_mean(name, names)).then(known)
-    board = read_board(data_dir("boards") / real)
-    if name not in (board.name, board.target) or (name != real and board.emulator is None):
+        meant = f"did you mean ./{real}?" if Path(real).is_dir() else did_you_mean(name, names)
+        raise MicaError(f"no board is called {name!r}", todo=meant).then(known)
+    if name != real and (board.emulator is None or not board.target.endswith("@emu")):
         raise MicaError(f"no board is called {name!r}", todo=f"did you mean {real}?")
+    return board
+
+
+def _own_board(folder: Path, names: list[str]) -> BoardSpec:
+    """The board of a folder anywhere. It may not be called like one of mica's, whose measured costs it would be given."""
+    if not folder.is_dir():
+        raise MicaError(f"{folder}: no such folder", todo="expected one with a board.toml")
+    folder = folder.resolve()
+    board = read_board(folder)
+    if board.name in names and folder != data_dir("boards").resolve() / board.name:
+        raise MicaError(f"{folder}: mica has a board called {board.name}", todo="choose another name")
     return board

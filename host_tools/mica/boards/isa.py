@@ -19,16 +19,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Native:
-    """What a native module is built with. `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is
-    compiled as one program; `small`: C of the folder that is compiled for size, its loops being assembly."""
+    """What a native module is built with; `isa.toml` need not repeat what is its instruction set's.
+
+    `own`: members of libgcc in whose place natmod/ has its own. `whole`: all of its C is compiled as one program; `small`: C of
+    the folder that is compiled for size, its loops being assembly.
+    """
 
     name: str  # of the architecture, as MicroPython's mpy_ld.py calls it
     boards: str  # for people
+    isa: str
+    prefix: str  # of compiler and binutils
+    packages: str  # of apt, that have them
     flags: tuple[str, ...] = ()
     own: tuple[str, ...] = ()
     whole: bool = False
     small: tuple[str, ...] = ()
-    prefix: str | None = None  # of compiler and binutils, where it is not the instruction set's
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,9 @@ def read(path: Path) -> Isa:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise MicaError(f"{path}: {error}") from None
-    for key, cls in (("native", Native), ("bench", Bench)):
-        table[key] = [_made(cls, row, f"{path}: {key}") for row in table.get(key, ())]
+    shared = {"isa": path.parent.name, "prefix": table.get("prefix", ""), "packages": table.get("packages", "")}
+    table["native"] = [_made(Native, shared | row, f"{path}: native") for row in table.get("native", ())]
+    table["bench"] = [_made(Bench, row, f"{path}: bench") for row in table.get("bench", ())]
     return _made(Isa, {"name": path.parent.name, **table}, str(path))
 
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mica.boards import emulated_boards
+from mica.boards import emulated_board
 from mica.cli import outputs, target, text
 from mica.cli.verify import check_of, inputs_for
 from mica.errors import MicaError
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
     custom = target.custom_of(args)
     if args.trace:
         outputs.check("--trace", Path(args.trace), [("the model", args.model), ("the data of --data", args.data)])
-    emulated = emulated_boards().get(args.on)
+    emulated = emulated_board(args.on)
     with target.open_model(
         args.model,
         args.on,
         custom=custom,
-        icount=emulated is not None and emulated.port == "qemu",
+        icount=emulated is not None,
         check=check_of(args.data),
     ) as runner:
         clock = emulated.clock if emulated else 0

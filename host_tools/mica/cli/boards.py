@@ -41,20 +41,12 @@ def run(args: argparse.Namespace) -> int:
 def facts(board: BoardSpec) -> dict[str, Any]:
     """The keys of a board in `mica boards --json`. Sizes in bytes, clock in Hz; null means not applicable."""
     romfs = {"base": board.romfs.base, "size": board.romfs.size} if board.romfs else None
+    keys = ("name", "description", "mcu", "core", "isa", "ram", "arena", "flasher")
     return {
-        "name": board.name,
-        "description": board.description,
-        "port": board.port,
-        "mcu": board.mcu,
-        "core": board.core,
-        "isa": board.isa,
-        "clock": board.clock or None,
-        "ram": board.ram,
-        "flash": board.flash or None,
-        "storage": board.storage or None,
+        **{key: getattr(board, key) for key in keys},
+        **{key: getattr(board, key) or None for key in ("clock", "flash", "storage")},
+        "port": board.port.name,
         "romfs": romfs,
-        "arena": board.arena,
-        "flasher": board.flasher,
         "emulated": board.emulator is not None,
         "target": board.target if board.emulator else None,
     }

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from mica.boards import BoardSpec, load_board, parse_size
@@ -27,7 +28,12 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
+    parser.add_argument(
+        "--board",
+        metavar="B",
+        required=True,
+        help="a board's name (see mica boards), or its folder, with a slash: ./MY_BOARD",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -85,22 +91,13 @@ def run(args: argparse.Namespace) -> int:
         read = [("a model of --for", path) for path in args.models]
         outputs.check("-o", Path(args.output), [*read, *(("a manifest", path) for path in args.manifest)])
 
-    def build(only: Collection[str] | None, fallback: bool) -> builder.BuildResult:
-        manifests = [Path(path) for path in args.manifest]
-        return builder.build(
-            board,
-            arena=arena,
-            manifests=manifests,
-            kernels=only,
-            fallback=fallback,
-            micropython=mp,
-            jobs=args.jobs,
-            progress=say,
-        )
-
+    manifests = [Path(path) for path in args.manifest]
+    build = partial(
+        builder.build, board, arena=arena, manifests=manifests, micropython=mp, jobs=args.jobs, progress=say
+    )
     smaller = kernels is not None or args.no_fallback
-    before = build(None, True) if smaller else None
-    result = build(kernels, not args.no_fallback)
+    before = build() if smaller else None
+    result = build(kernels=kernels, fallback=not args.no_fallback)
     image = result.image
     noted = None
     if args.output:
@@ -113,26 +110,11 @@ def run(args: argparse.Namespace) -> int:
         noted = notices.write(board, result, image)
     heap = free_heap(board, result.image)
     if args.json:
-        text.emit_json(
-            {
-                "board": result.board,
-                "image": str(image),
-                "elf": str(result.elf),
-                "uf2": str(result.uf2) if result.uf2 else None,
-                "notices": str(noted) if noted else None,
-                "text": result.text,
-                "data": result.data,
-                "bss": result.bss,
-                "arena": result.arena,
-                "kernels": list(result.kernels),
-                "before": {"text": before.text, "data": before.data, "bss": before.bss} if before else None,
-                "free_heap": heap,
-                "micropython": result.micropython,
-                "compiler": result.compiler,
-                "built": result.built,
-                "seconds": round(result.seconds, 1),
-            }
-        )
+        paths = {"image": str(image), "elf": str(result.elf), "uf2": str(result.uf2) if result.uf2 else None}
+        sizes = {"text": before.text, "data": before.data, "bss": before.bss} if before else None
+        more = {"notices": str(noted) if noted else None, "before": sizes, "free_heap": heap}
+        facts = {key: value for key, value in vars(result).items() if key != "tree"}
+        text.emit_json({**facts, **paths, **more, "seconds": round(result.seconds, 1)})
         return 0
     how = f"built in {result.seconds:.1f} s" if result.built else "up to date"
     print(f"{result.board}: {how}")
@@ -183,7 +165,7 @@ def saved(before: builder.BuildResult, after: builder.BuildResult) -> str:
 
 def free_heap(board: BoardSpec, image: Path) -> int | None:
     """Bytes that a program finds free when the board has started: measured, where the board can be emulated here."""
-    if board.emulator is None or board.port == "unix":
+    if board.emulator is None or board.port.program:
         return None
     try:
         with EmulatedBoard(board, image, rom_files={"there.txt": b"is"}, progress=say) as running:

@@ -24,7 +24,7 @@ JSON_KEYS = "board, port, pid"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("board", metavar="B", help="an emulated board; see mica boards")
+    parser.add_argument("board", metavar="B", help="an emulated board (see mica boards), or its folder")
     parser.add_argument("--rom", metavar="FOLDER", help="put the files of this folder into the board's ROMFS, as /rom")
     parser.add_argument(
         "--socket", metavar="PORT", type=int, help="serve on this TCP port of this computer (0: any free one)"

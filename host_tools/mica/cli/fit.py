@@ -30,7 +30,7 @@ JSON_KEYS = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .mica, .onnx or .tflite file")
-    parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`")
+    parser.add_argument("--board", metavar="B", required=True, help="a board of `mica boards`, or its folder")
     parser.add_argument("--layers", action="store_true", help="what every layer will take")
     model_options.add_arguments(parser, board=False)
 

@@ -8,6 +8,7 @@ put back afterwards.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 
 from mica.boards import BoardSpec, load_board
@@ -22,7 +23,7 @@ JSON_KEYS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--board", metavar="B", required=True, help="a board's name; see mica boards")
+    parser.add_argument("--board", metavar="B", required=True, help="a board's name (see mica boards), or its folder")
     parser.add_argument(
         "--on",
         metavar="T",
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from mica.flash.writer import FlashCallbacks
 
     board = load_board(args.board.removesuffix("@emu"))
-    if board.flasher == "none" or args.board != board.name:
+    if board.flasher == "none" or args.board.endswith("@emu"):
         raise Unsupported(
             f"{args.board} is emulated, and runs what mica builds",
             todo=f"there is nothing to flash: mica repl --on {args.board}",
@@ -69,24 +70,10 @@ def run(args: argparse.Namespace) -> int:
     )
     result = flash.flash(request, FlashCallbacks(say, text.Progress))
     if args.json:
-        text.emit_json(
-            {
-                "board": board.name,
-                "image": result.image,
-                "bytes": result.size,
-                "port": result.port,
-                "mica": result.mica,
-                "files": result.files,
-                "restored": result.restored,
-                "backup": str(result.backup) if result.backup else None,
-                "models": result.models,
-                "selftest": result.selftest,
-                "seconds": round(result.seconds, 1),
-            }
-        )
+        text.emit_json(dataclasses.asdict(result))
         return 0
     print(
-        f"{board.name}: {text.count(result.size)} bytes in {result.seconds:.1f} s; mica {result.mica} answers at {result.port}"
+        f"{board.name}: {text.count(result.bytes)} bytes in {result.seconds} s; mica {result.mica} answers at {result.port}"
     )
     told = {
         "kept": "the files on the board are where they were",

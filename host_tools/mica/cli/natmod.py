@@ -79,17 +79,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _facts(module: natmod.NativeModule, file: Path) -> dict[str, Any]:
-    return {
-        "arch": module.arch.name,
-        "file": str(file),
-        "size": module.size,
-        "text": module.text,
-        "bss": module.bss,
-        "kernels": module.kernels,
-        "without": list(module.without),
-        "compiler": module.compiler,
-        "micropython": module.micropython,
-    }
+    keys = ("size", "text", "bss", "kernels", "without", "compiler", "micropython")
+    return {"arch": module.arch.name, "file": str(file), **{key: getattr(module, key) for key in keys}}
 
 
 def _copy(file: Path, folder: Path) -> Path:

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from mica.boards import emulated_boards
+from mica.boards import emulated_board
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
@@ -42,9 +42,9 @@ def open_target(args: argparse.Namespace) -> Any:
 
     if args.on == "host":
         raise MicaError("this computer keeps no models", todo="give a board with --on")
-    facts = emulated_boards().get(args.on)
-    if facts is not None and facts.port != "rp2":
-        other = f"; one that stays is started by: mica emu {facts.name}" if facts.port == "qemu" else ""
+    facts = emulated_board(args.on)
+    if facts is not None and not facts.port.virtual_pico:
+        other = "" if facts.port.program else f"; one that stays is started by: mica emu {args.on}"
         say(f"{args.on} forgets all when this command ends{other}")
     return open_board(args.on, reset=not args.no_reset, progress=say)
 
@@ -72,15 +72,7 @@ def run(args: argparse.Namespace) -> int:
     with open_target(args) as board:
         with text.Progress(f"pushing to {board.name}", "bytes") as progress:
             done = push.push(board, files, say=say, progress=progress, key=key)
-        result = {
-            "target": board.name,
-            "files": sorted(files),
-            "sent": done.sent,
-            "kept": done.kept,
-            "seconds": round(done.seconds, 3),
-            "confirmed": done.confirmed,
-            "reason": done.reason,
-        }
+        result = {"target": board.name, "files": sorted(files), **vars(done), "seconds": round(done.seconds, 3)}
     if args.json:
         text.emit_json(result)
     elif done.confirmed:

@@ -7,7 +7,7 @@ import os
 import sys
 from types import SimpleNamespace
 
-from mica.boards import emulated_boards
+from mica.boards import emulated_board
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.link.board import BoardError
@@ -27,8 +27,8 @@ def run(args: argparse.Namespace) -> int:
         raise MicaError("repl: has nothing to say in JSON")
     if args.on == "host":
         raise MicaError("repl: the host is not a MicroPython", todo="for one on this computer use --on UNIX")
-    facts = emulated_boards().get(args.on)
-    if facts and facts.emulator and facts.port == "unix":
+    facts = emulated_board(args.on)
+    if facts and facts.emulator and facts.port.program:
         from mica.toolchain.build import build
 
         image = build(facts, progress=say).image
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     assert isinstance(board, SerialBoard)
     with board:
         if sys.stdin.isatty():
-            return _talk(board)
+            return _talk(board, args.on)
         # A file or a pipe is a program, as it is for Python itself.
         try:
             board.exec_follow(sys.stdin.read(), _print, timeout=None)
@@ -53,13 +53,13 @@ def _print(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def _talk(board: SerialBoard) -> int:
+def _talk(board: SerialBoard, target: str) -> int:
     repl = board.friendly_repl()
     from mpremote.console import Console
     from mpremote.repl import do_repl_main_loop
 
     if isinstance(board, EmulatedBoard):
-        say(f"{board.name} is emulated at {board.port}; for other programs: mica emu {board.name}")
+        say(f"{board.name} is emulated at {board.port}; for other programs: mica emu {target}")
     else:
         other = "" if str(board.port).startswith("socket:") else f"; when this has ended: mpremote connect {board.port}"
         say(f"connected to {board.name}{other}")

@@ -87,7 +87,7 @@ class Table:
         if board.name in boards:
             return int(boards[board.name]["free_heap"]), True
         for facts in boards.values():
-            if facts["port"] == board.port == "rp2":
+            if board.port.heap_is_rest and facts["port"] == board.port.name:
                 kept = facts["ram"] - facts["arena"] - facts["free_heap"]
                 return max(0, board.ram - board.arena - kept), False
         return None, False

@@ -1,0 +1,1 @@
+"""Samples in files: arrays, tables, sounds and pictures."""

@@ -1,0 +1,1 @@
+"""Firmware onto a real board, without the loss of its files."""

@@ -51,13 +51,14 @@ class FlashRequest:
 class Result:
     """What was done. `files`: kept, restored, erased, unseen or none; `backup` is the folder that was asked for."""
 
+    board: str
     image: str
-    size: int
+    bytes: int
     port: str
     mica: str
     files: str
     restored: int
-    backup: Path | None
+    backup: str | None
     models: list[str]  # written into /rom
     selftest: dict[str, str]  # of those that were asked for: passed, or none where the file has no golden vectors
     seconds: float
@@ -118,16 +119,17 @@ def flash(request: FlashRequest, callbacks: FlashCallbacks) -> Result:
         if running:
             running.close()
     return Result(
+        board=request.board.name,
         image=str(request.image),
-        size=writer.image.size,
+        bytes=writer.image.size,
         port=running.port or "",
         mica=version,
         files=fate,
         restored=len(backup.hashes) if backup else 0,
-        backup=request.backup if backup else None,
+        backup=str(request.backup) if backup and request.backup else None,
         models=sorted(models),
         selftest=tried,
-        seconds=time.monotonic() - begun,
+        seconds=round(time.monotonic() - begun, 1),
     )
 
 
@@ -186,7 +188,7 @@ def _check_chip(facts: BoardSpec, board: Link) -> None:
             f"{board.name} runs {name}, not MicroPython", todo="put the board into its boot loader, and leave out --on"
         )
     chip = said.rpartition(" with ")[2].partition("-")[0]  # RP2350-RISCV is the same chip
-    if facts.port == "rp2" and chip != facts.mcu:
+    if facts.flasher == "uf2" and chip != facts.mcu:
         raise MicaError(f"{board.name} is a {said or 'board of another kind'}; {facts.name} has an {facts.mcu}")
 
 

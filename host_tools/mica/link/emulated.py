@@ -26,8 +26,8 @@ def start_emulator(
     sensors: Sensors | None = None,
     progress: Progress = quiet,
 ) -> Emulator:
-    """Start the emulator that the board's port wants; the arguments are those of Emulator and VirtualPico."""
-    if board.port == "rp2":
+    """Start the emulator that the board's port has; the arguments are those of Emulator and VirtualPico."""
+    if board.port.virtual_pico:
         return VirtualPico(board, image, rom=rom, tcp=tcp, keep_flash=keep_flash, sensors=sensors, progress=progress)
     if sensors is not None and sensors.wired:
         raise MicaError(f"{board.name} has no sensors", todo="the virtual Pico has: RPI_PICO@emu")

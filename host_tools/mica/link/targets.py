@@ -5,7 +5,7 @@ Such as:  with open_board("MPS2_AN385") as board: print(board.exec("print(1 + 1)
 
 from collections.abc import Mapping
 
-from mica.boards import board_names, emulated_boards
+from mica.boards import board_names, emulated_board, emulated_boards
 from mica.errors import MicaError, did_you_mean
 from mica.images import romfs
 from mica.link.board import Link
@@ -31,12 +31,10 @@ def open_board(
     instructions. `reset` soft-resets a board at a port, so that it starts with an empty heap. `rom_files` are put into
     the ROMFS of an emulated board that has one, before it starts; the board's `rom_files` tells. `sensors` are wired to the virtual Pico.
     """
-    emulated = emulated_boards()
-    if target in emulated:
-        board = emulated[target]
+    if board := emulated_board(target):
         result = build(board, progress=progress)
         # These need POSIX; a real board's port is opened on Windows too.
-        if board.port == "unix":
+        if board.port.program:
             from mica.link.unix_board import UnixBoard
 
             return UnixBoard(board, result.image)
@@ -49,7 +47,7 @@ def open_board(
 
 def check_target(target: str) -> None:
     """Raise MicaError where open_board(target) can only fail. For callers that would work long before they open it."""
-    if target not in emulated_boards():
+    if emulated_board(target) is None:
         check_port(_port_of(target))
 
 

@@ -1,0 +1,1 @@
+"""Charts of a packed model, and the page that has them all."""

@@ -1,0 +1,1 @@
+"""A packed model on any target, what it answers, and how good that is."""

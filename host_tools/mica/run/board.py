@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mica.boards import emulated_boards
+from mica.boards import emulated_board
 from mica.custom import NO_CUSTOM, CustomOps
 from mica.format import codec
 from mica.format.codec import DTYPE_NUMPY
@@ -44,7 +44,7 @@ class BoardRunner(Runner):
         super().__init__(data, target)
         self._exchange: Exchange | None = None
         self._framed = True  # whether the board takes frames, as far as it is known
-        self.facts = emulated_boards().get(target)
+        self.facts = emulated_board(target)
         self.icount = icount
         rom_files = {_ROM_NAME: codec.without_golden(data)}
         self.board = open_board(target, icount=icount, rom_files=rom_files, progress=say or (lambda message: None))
@@ -177,7 +177,7 @@ class BoardRunner(Runner):
 
     def _counter(self) -> tuple[str, str, int, float]:
         """The best counter there is: its unit, how the board reads it, its mask, and units in a tick."""
-        if self.facts is not None and self.facts.port == "rp2":
+        if self.facts is not None and self.facts.port.virtual_pico:
             return "cycles", f"lambda: machine.mem32[{CYCLES_ON_BOARD + 4}]", 0xFFFFFFFF, 1
         if self.icount and self.facts is not None and self.facts.clock:
             return "instructions", "time.ticks_cpu", 0x3FFFFFFF, INSTRUCTIONS_A_SECOND / self.facts.clock

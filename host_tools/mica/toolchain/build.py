@@ -10,9 +10,9 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -20,15 +20,14 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from mica.boards import BoardSpec
-from mica.boards.isa import toolchain
 from mica.errors import MicaError, Unsupported
-from mica.images import uf2
 from mica.kernels import KERNELS, PARTS
 from mica.resources import data_dir
-from mica.toolchain import esp_idf, sources
+from mica.toolchain import ports, sources
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 from mica.toolchain.micropython import MicroPython, choose, version_of
-from mica.toolchain.process import Command, need_program, run_logged
+from mica.toolchain.ports import BUILDS, Job
+from mica.toolchain.process import need_program
 
 # A change in one of these can change compiler flags or the list of files, which the ports' makefiles do not track.
 _RULE_SUFFIXES = {".mk", ".cmake", ".txt", ".ld", ".csv", ".inc"}
@@ -47,53 +46,11 @@ class BuildResult:
     bss: int
     arena: int
     kernels: tuple[str, ...]  # that are in the image
-    log: Path
     compiler: str  # its first line of --version
     micropython: str  # version
     tree: Path  # its sources
     built: bool  # False: everything was up to date
     seconds: float
-
-
-@dataclass(frozen=True)
-class _Job:
-    """One firmware to build: the board, its settings and its folder in the cache."""
-
-    board: BoardSpec
-    arena: int
-    manifests: tuple[Path, ...]
-    without: tuple[str, ...]  # kernels that are left out
-    fallback: bool  # whether the kernels in MicroPython are frozen in
-    folder: Path
-    micropython: MicroPython
-    usermod: bool = True
-
-    @property
-    def obj(self) -> Path:
-        return self.folder / "obj"
-
-    @property
-    def log(self) -> Path:
-        return self.folder / "build.log"
-
-    @property
-    def stamp(self) -> Path:
-        return self.folder / "built.json"
-
-    @property
-    def elf(self) -> Path:
-        names = {"unix": "micropython", "esp32": "micropython.elf"}
-        return self.obj / names.get(self.board.port, "firmware.elf")
-
-    @property
-    def uf2(self) -> Path | None:
-        return self.obj / "firmware.uf2" if self.board.uf2 else None
-
-    @property
-    def image(self) -> Path:
-        if self.board.port == "esp32":
-            return self.obj / "firmware.bin"  # boot loader, partition table and program in one
-        return self.uf2 or self.elf
 
 
 class Settings(TypedDict, total=False):
@@ -121,37 +78,33 @@ def build(
     begun = time.monotonic()
     jobs = jobs or os.cpu_count() or 2
     mp = micropython or choose()
-    mp.check(board.port, board.submodules)
+    port = BUILDS[board.port.name]
+    mp.check(board.port.name, (*port.libraries, *board.submodules))
     job = _make_job(board, mp, **settings)
     with locked(f"build/{job.folder.name}", progress):
         rules, contents = _fingerprints(job)
-        stamp = _read_stamp(job)
+        written = job.folder / "built.json"
+        stamp = _read_stamp(written)
         fresh = stamp.get("rules") == rules and stamp.get("contents") == contents and job.image.exists()
         if not fresh:
-            compiler = _need_tools(board, mp)
+            compiler = port.need_tools(board, mp)
             why = "its sources have changed" if stamp else "there is none yet"
             progress(f"building the firmware of {board.name} first: {why}. It takes minutes; later commands use it")
             tree = _fetch(board, mp, jobs, progress)
             if stamp.get("rules") != rules or stamp.get("compiler") != compiler:
                 shutil.rmtree(job.obj, ignore_errors=True)
-            job.stamp.unlink(missing_ok=True)
-            job.log.unlink(missing_ok=True)
+            written.unlink(missing_ok=True)
+            (job.folder / "build.log").unlink(missing_ok=True)
             _prepare(job)
             progress(f"building {board.name} with {compiler}")
-            _PORT_BUILDS[board.port](job, tree, jobs, progress)
+            port.build(job, tree / "ports" / port.facts.name, jobs, progress)
             sizes = _sizes(job)
             _check_room(board, sizes)
-            stamp = {
-                "rules": rules,
-                "contents": contents,
-                "compiler": compiler,
-                "sizes": sizes,
-                "tree": str(tree),
-            }
+            stamp = {"rules": rules, "contents": contents, "compiler": compiler, "sizes": sizes, "tree": str(tree)}
             # Written half, then renamed: an interrupt must not leave a stamp that cannot be read.
-            half = job.stamp.with_suffix(".new")
+            half = written.with_suffix(".new")
             half.write_text(json.dumps(stamp), encoding="utf-8")
-            half.replace(job.stamp)
+            half.replace(written)
     text, data, bss = stamp["sizes"]
     return BuildResult(
         board=board.name,
@@ -163,7 +116,6 @@ def build(
         bss=bss,
         arena=job.arena,
         kernels=tuple(k.name for k in KERNELS if k.name not in job.without),
-        log=job.log,
         compiler=stamp["compiler"],
         micropython=version_of(Path(stamp["tree"])) if mp.unpinned else mp.version,
         tree=Path(stamp["tree"]),
@@ -174,8 +126,8 @@ def build(
 
 def _fetch(board: BoardSpec, mp: MicroPython, jobs: int, progress: Progress) -> Path:
     try:
-        rp2 = board.port == "rp2"
-        return sources.fetch(mp, rp2=rp2, submodules=board.submodules, jobs=jobs, progress=progress)
+        libraries = BUILDS[board.port.name].libraries
+        return sources.fetch(mp, libraries=libraries, submodules=board.submodules, jobs=jobs, progress=progress)
     except Unsupported as error:
         raise error.at(board.name) from None
 
@@ -188,11 +140,16 @@ def _make_job(
     kernels: Collection[str] | None = None,
     fallback: bool = True,
     usermod: bool = True,
-) -> _Job:
+) -> Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
     size = board.arena if arena is None else arena
     if size > board.ram:
         raise MicaError(f"an arena of {size:,} bytes: {board.name} has {board.ram:,} bytes of RAM in all")
+    if re.search(r"\s", str(board.folder)):
+        raise MicaError(
+            f"{str(board.folder)!r} has white space in its path, which MicroPython's makefiles cannot read",
+            todo="move the board's folder",
+        )
     paths = tuple(path.resolve() for path in manifests)
     for path in paths:
         if not path.is_file():
@@ -206,17 +163,19 @@ def _make_job(
     if not usermod:
         key += " without mica"
     name = f"{board.name}-{mp.version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-    return _Job(board, size, paths, without, fallback, cache_dir() / "build" / name, mp, usermod)
+    port = BUILDS[board.port.name]
+    return Job(board, port, size, paths, without, fallback, cache_dir() / "build" / name, mp, usermod)
 
 
-def _fingerprints(job: _Job) -> tuple[str, str]:
+def _fingerprints(job: Job) -> tuple[str, str]:
     """Digests of the files that are rules of the build, and of all others that go into the image."""
     rules, contents = hashlib.sha256(), hashlib.sha256()
-    rules.update(Path(__file__).read_bytes())
+    ours = Path(ports.__file__).with_name(f"{job.port.facts.name}.py")
+    for path in (Path(__file__), ours, ours.with_name("base.py")):
+        rules.update(path.read_bytes())
     # Of board.toml what goes into the image: neither its description nor how it is emulated.
     rules.update(repr(dataclasses.replace(job.board, description="", emulator=None)).encode())
-    shared = data_dir("boards") / "common" / job.board.port
-    folders = [job.board.folder, shared]
+    folders = [job.board.folder, job.port.common]
     if job.usermod:
         folders += [data_dir("usermod_c"), data_dir("firmware")]
     files = [path for folder in folders for path in source_files(folder) if path.name != "board.toml"]
@@ -224,7 +183,7 @@ def _fingerprints(job: _Job) -> tuple[str, str]:
         digest = rules if path.suffix in _RULE_SUFFIXES else contents
         digest.update(str(path).encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())
-    for digest, state in zip((rules, contents), job.micropython.state(job.board.port), strict=True):
+    for digest, state in zip((rules, contents), job.micropython.state(job.port.facts.name), strict=True):
         digest.update(state.encode())
     return rules.hexdigest(), contents.hexdigest()
 
@@ -239,23 +198,26 @@ def source_files(folder: Path) -> list[Path]:
     return found
 
 
-def _read_stamp(job: _Job) -> dict:
+def _read_stamp(path: Path) -> dict:
     try:
-        return dict(json.loads(job.stamp.read_text(encoding="utf-8")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return {}
 
 
-def _prepare(job: _Job) -> None:
-    """Write what the ports want to be given: one manifest, and a folder that has the user module in it."""
+def _prepare(job: Job) -> None:
+    """Write what the ports want to be given: one manifest, and a folder that has the user module in it.
+
+    A board's own manifest takes the place of its port's, which it may include as `options.port`.
+    """
     job.folder.mkdir(parents=True, exist_ok=True)
     runtime = data_dir("firmware") / "manifest.py"
-    included = [job.board.folder / "manifest.py", *([runtime] if job.usermod else []), *job.manifests]
-    options = {runtime: f", fallback={job.fallback}, network={job.board.network}"}
+    own, common = job.board.folder / "manifest.py", job.port.common / "manifest.py"
+    included = [own if own.is_file() else common, *([runtime] if job.usermod else []), *job.manifests]
+    options = {runtime: f", fallback={job.fallback}, network={job.board.network}", own: f", port={str(common)!r}"}
     text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
-    manifest = job.folder / "manifest.py"
-    if not manifest.exists() or manifest.read_text(encoding="utf-8") != text:
-        manifest.write_text(text, encoding="utf-8")
+    if not job.manifest.exists() or job.manifest.read_text(encoding="utf-8") != text:
+        job.manifest.write_text(text, encoding="utf-8")
     modules = job.folder / "modules"
     modules.mkdir(exist_ok=True)
     link = modules / "mica"
@@ -266,62 +228,7 @@ def _prepare(job: _Job) -> None:
         link.symlink_to(data_dir("usermod_c"))
 
 
-# --- tools ----------------------------------------------------------------------------------------------
-
-
-def _prefix(board: BoardSpec) -> str:
-    """What the names of the board's compiler and binutils begin with."""
-    return toolchain(board.isa).prefix
-
-
-def _need_tools(board: BoardSpec, mp: MicroPython) -> str:
-    """Check that the programs of a build are there; return the compiler's first line of --version."""
-    if board.port == "esp32":
-        need_program("make", "make")
-        need_program("gcc", "gcc libc6-dev")
-        idf = esp_idf.find(_chip(board), mp)
-        return f"ESP-IDF {'.'.join(map(str, esp_idf.version(idf)))} at {idf}"
-    prefix, package = toolchain(board.isa).prefix, toolchain(board.isa).packages
-    if board.port == "rp2":
-        package += " libstdc++-arm-none-eabi-newlib"
-        need_program("cmake", "cmake")
-        need_program("g++", "g++")  # pico-sdk makes a tool of its own for this computer
-    need_program("make", "make")
-    need_program("gcc", "gcc libc6-dev")
-    compiler = need_program(f"{prefix}gcc", package)
-    if prefix == "arm-none-eabi-":
-        # A compiler without its C library is a package of its own on Debian, and fails late with a long log.
-        _need_header(compiler, "stdio.h", package)
-    elif prefix == "riscv64-unknown-elf-":
-        _need_specs(compiler, package)
-    elif prefix == "xtensa-lx106-elf-":
-        _need_header(compiler, "stdio.h", package, "-isystem", "/usr/lib/xtensa-lx106-elf/include")
-    result = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    return result.stdout.partition("\n")[0]
-
-
-def _need_header(compiler: str, header: str, package: str, *flags: str) -> None:
-    command = [compiler, *flags, "-x", "c", "-E", "-"]
-    result = subprocess.run(command, input=f"#include <{header}>\n", capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise MicaError(
-            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
-        )
-
-
-def _need_specs(compiler: str, package: str) -> None:
-    """Debian's RISC-V compiler knows its C library by a file of specs; without it, it prints the bare name."""
-    command = [compiler, "--print-file-name=picolibc.specs"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not Path(result.stdout.strip()).is_absolute():
-        raise MicaError(
-            f"{Path(compiler).name} has no C library", todo=f"on Debian and Ubuntu: sudo apt install {package}"
-        )
-
-
-def _chip(board: BoardSpec) -> str:
-    """What ESP-IDF calls the chip: ESP32-S3 is esp32s3."""
-    return board.mcu.lower().replace("-", "")
+# --- the image ----------------------------------------------------------------------------------------
 
 
 def _check_room(board: BoardSpec, sizes: tuple[int, int, int]) -> None:
@@ -337,103 +244,9 @@ def _check_room(board: BoardSpec, sizes: tuple[int, int, int]) -> None:
         )
 
 
-def _sizes(job: _Job) -> tuple[int, int, int]:
+def _sizes(job: Job) -> tuple[int, int, int]:
     """Bytes of text, data and bss of the linked program."""
-    # This computer's own size reads ELF files of other processors too.
-    size = need_program(f"{_prefix(job.board)}size" if job.board.port != "esp32" else "size", "binutils")
+    size = need_program(f"{job.port.prefix(job.board)}size", "binutils")
     result = subprocess.run([size, job.elf], capture_output=True, text=True, check=True)
     text, data, bss = result.stdout.splitlines()[1].split()[:3]
     return int(text), int(data), int(bss)
-
-
-def kernels_of(board: BoardSpec) -> str:
-    """The folder of usermod_c/kernels/isa for a board's instruction set; "ref" where there is none."""
-    folder = data_dir("usermod_c") / "kernels" / "isa" / board.isa
-    return board.isa if (folder / "mica_select.h").is_file() else "ref"
-
-
-# --- the ports ------------------------------------------------------------------------------------------
-
-
-def _make(job: _Job, tree: Path, jobs: int, progress: Progress, settings: dict[str, object]) -> None:
-    settings = {
-        "BUILD": job.obj,
-        "FROZEN_MANIFEST": job.folder / "manifest.py",
-        "USER_C_MODULES": job.folder / "modules",
-        "MICA_ARENA_BYTES": job.arena,
-        "MICA_ISA": kernels_of(job.board),
-        "MICA_WITHOUT": " ".join(job.without),
-        **settings,
-    }
-    assignments = [f"{key}={value}" for key, value in settings.items()]
-    command: Command = ["make", "-C", tree / "ports" / job.board.port, f"-j{jobs}", *assignments]
-    run_logged(command, f"building {job.board.name}", job.log, env=_environment(job), progress=progress)
-
-
-def _environment(job: _Job) -> dict[str, str]:
-    """What MicroPython's makefiles and tools read there: of a user's tree, that mpy-cross lies elsewhere."""
-    return {"MICROPY_MPYCROSS": str(job.micropython.mpy_cross)} if job.micropython.folder else {}
-
-
-def _build_unix(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
-    _make(job, tree, jobs, progress, {"VARIANT_DIR": job.board.folder, "VARIANT": job.board.name})
-
-
-def _build_qemu(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
-    settings: dict[str, object] = {"BOARD": job.board.name, "BOARD_DIR": job.board.folder}
-    if job.board.romfs:
-        settings |= {"MICA_ROMFS_BASE": hex(job.board.romfs.base), "MICA_ROMFS_BYTES": job.board.romfs.size}
-    _make(job, tree, jobs, progress, settings)
-
-
-def _build_rp2(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
-    settings: dict[str, object] = {
-        "MICROPY_BOARD": job.board.name,
-        "MICROPY_BOARD_DIR": job.board.folder,
-        "MICROPY_FROZEN_MANIFEST": job.folder / "manifest.py",
-        "PICO_NO_PICOTOOL": 1,
-        "MICA_ARENA_BYTES": job.arena,
-        "MICA_ISA": kernels_of(job.board),
-        "MICA_WITHOUT": ";".join(job.without),
-        "MICA_ROMFS_BYTES": job.board.romfs.size if job.board.romfs else 0,
-        "MICA_STORAGE_BYTES": job.board.storage,
-    }
-    if job.usermod:
-        settings["USER_C_MODULES"] = data_dir("usermod_c") / "micropython.cmake"
-    port = tree / "ports" / "rp2"
-    what = f"building {job.board.name}"
-    # MicroPython's tools run in the same Python as mica.
-    assignments = [f"-D{key}={value}" for key, value in {**settings, "Python3_EXECUTABLE": sys.executable}.items()]
-    env = _environment(job)
-    run_logged(["cmake", "-S", port, "-B", job.obj, *assignments], what, job.log, env=env, progress=progress)
-    run_logged(["make", "-C", job.obj, f"-j{jobs}"], what, job.log, env=env, progress=progress)
-    if job.board.uf2 and job.uf2:
-        firmware = (job.obj / "firmware.bin").read_bytes()
-        job.uf2.write_bytes(uf2.build([(job.board.uf2.base, firmware)], job.board.uf2.family))
-
-
-def _build_esp32(job: _Job, tree: Path, jobs: int, progress: Progress) -> None:
-    """By the port's Makefile, in the environment that ESP-IDF's export.sh sets up."""
-    options = {
-        "USER_C_MODULES": data_dir("usermod_c") / "micropython.cmake",
-        "MICA_ARENA_BYTES": job.arena,
-        "MICA_ISA": kernels_of(job.board),
-        "MICA_WITHOUT": ",".join(job.without),  # a semicolon would end the shell's command
-    }
-    settings = {
-        "BOARD": job.board.name,
-        "BOARD_DIR": job.board.folder,
-        "BUILD": job.obj,
-        "FROZEN_MANIFEST": job.folder / "manifest.py",
-        # The Makefile hands on what it knows, and its variable for that takes more.
-        "CMAKE_ARGS": " ".join(f"-D{key}={value}" for key, value in options.items()),
-    }
-    make = ["make", "-C", str(tree / "ports" / "esp32"), *(f"{key}={value}" for key, value in settings.items())]
-    script = 'unset MAKELEVEL; . "$IDF_PATH/export.sh" >&2 && exec "$@"'
-    idf = esp_idf.find(_chip(job.board), job.micropython)
-    env = {**_environment(job), "IDF_PATH": str(idf), "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs)}
-    command: Command = ["bash", "-c", script, "mica", *make]
-    run_logged(command, f"building {job.board.name}", job.log, env=env, progress=progress)
-
-
-_PORT_BUILDS = {"unix": _build_unix, "qemu": _build_qemu, "rp2": _build_rp2, "esp32": _build_esp32}

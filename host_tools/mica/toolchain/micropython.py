@@ -55,9 +55,6 @@ RELEASES = {
 }
 DEFAULT, NEWEST = next(iter(RELEASES)), next(reversed(RELEASES))
 
-# What a port's build needs of a tree besides a board's own submodules; `make submodules` fetches it.
-_SUBMODULES = {"rp2": ("lib/mbedtls", "lib/pico-sdk", "lib/tinyusb")}
-
 # Of a user's tree, where a change can change flags or lists of files.
 _RULES = {".mk", ".cmake", ".ld", ".csv", ".txt"}
 
@@ -117,7 +114,7 @@ class MicroPython:
             return
         if not (self.tree / "ports" / port).is_dir():
             raise MicaError(f"{self.tree} has no ports/{port}")
-        expected = ("lib/micropython-lib", *_SUBMODULES.get(port, ()), *submodules)
+        expected = ("lib/micropython-lib", *submodules)
         missing = [
             name for name in expected if not (self.tree / name).is_dir() or not any((self.tree / name).iterdir())
         ]

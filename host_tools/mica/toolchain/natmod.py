@@ -18,7 +18,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mica.boards.isa import isas
+from mica.boards.isa import Native, isas
 from mica.errors import MicaError
 from mica.kernels import PARTS
 from mica.resources import data_dir
@@ -28,41 +28,11 @@ from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.process import clean_environment, need_program, run_logged, telling_lines
 from mica.toolchain.source_lists import listed
 
-
-@dataclass(frozen=True)
-class Arch:
-    """An architecture as MicroPython's mpy_ld.py calls it. `isa`: the folder of usermod_c/kernels/isa."""
-
-    name: str
-    isa: str
-    prefix: str  # of compiler and binutils
-    flags: tuple[str, ...]
-    package: str  # of apt, that has the compiler
-    boards: str  # for people
-    own: tuple[str, ...] = ()  # members of libgcc in whose place we have our own (_OWN)
-    whole: bool = False  # all C is compiled as one program
-    small: tuple[str, ...] = ()  # C of the kernels' folder that is for size, its loops being assembly
-
-
 ARM = "arm-none-eabi-"
 WINDOWED = "xtensawin-"  # its compiler is put together here, see xtensa_cc.py
 
-ARCHS = {
-    n.name: Arch(
-        n.name,
-        i.name,
-        i.prefix if n.prefix is None else n.prefix,
-        n.flags,
-        i.packages,
-        n.boards,
-        n.own,
-        n.whole,
-        n.small,
-    )
-    for i, n in sorted(
-        ((i, n) for i in isas().values() for n in i.native), key=lambda pair: (len(pair[1].name), pair[1].name)
-    )
-}
+# By the name that MicroPython's mpy_ld.py has for them.
+ARCHS = {n.name: n for n in sorted((n for i in isas().values() for n in i.native), key=lambda n: (len(n.name), n.name))}
 
 # Member of libgcc -> the file of usermod_c/natmod in its place.
 _OWN = {"divsf3.o": "fdiv.c", "_floatdisf.o": "l2f.c"}
@@ -108,7 +78,7 @@ typedef uintptr_t mp_off_t;
 class NativeModule:
     """What a build left behind. Sizes in bytes: of the file; of code and constants, and of variables, on the board."""
 
-    arch: Arch
+    arch: Native
     file: Path
     size: int
     text: int
@@ -146,7 +116,7 @@ def build(
     arch = ARCHS[name]
     need_program("make", "make")
     if arch.prefix != WINDOWED:
-        compiler = need_program(f"{arch.prefix}gcc", arch.package)
+        compiler = need_program(f"{arch.prefix}gcc", arch.packages)
     for module, package in (("elftools", "pyelftools"), ("ar", "ar")):
         if importlib.util.find_spec(module) is None:
             raise MicaError(f"MicroPython's linker needs the Python package {package}: pip install {package}")
@@ -205,7 +175,7 @@ def _binding() -> list[Path]:
     return [path for path in _listed("sources-micropython.txt") if path.name != "heap.c"] + own
 
 
-def _engine(arch: Arch) -> list[Path]:
+def _engine(arch: Native) -> list[Path]:
     own = data_dir("usermod_c") / "kernels" / "isa" / arch.isa / "sources.txt"
     more = listed(own) if own.exists() else []
     more += [data_dir("usermod_c") / "natmod" / _OWN[member] for member in arch.own]
@@ -271,7 +241,7 @@ def _messages() -> list[str]:
     return sorted(text for text in texts if " " in text and text.isascii())
 
 
-def _makefile(arch: Arch, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
+def _makefile(arch: Native, folder: Path, tree: Path, compiler: str, without: Sequence[str]) -> str:
     root = data_dir("usermod_c")
     how = _WHOLE if arch.whole else _NO_TABLES
     common = [*arch.flags, *_FLAGS, *how, *_WARNINGS, *(f"-DMICA_WITHOUT_{kernel.upper()}" for kernel in without)]

@@ -53,7 +53,7 @@ class Linked:
 def write(board: BoardSpec, result: BuildResult, image: Path) -> Path:
     """Write the notices of a firmware that was built beside `image`, a copy of it, and return the file."""
     path = image.with_name(f"{image.name}.NOTICES.txt")
-    found = linked(result.elf.parent, result.tree / "ports" / board.port, result.tree)
+    found = linked(result.elf.parent, result.tree / "ports" / board.port.name, result.tree)
     try:
         path.write_text(
             notices(f"{board.name}, MicroPython {result.micropython}", found, result.tree), encoding="utf-8"

@@ -54,15 +54,15 @@ class _NoMirror(Exception):
 def fetch(
     micropython: MicroPython | None = None,
     *,
-    rp2: bool = False,
+    libraries: Sequence[str] = (),
     submodules: Sequence[str] = (),
     jobs: int = 2,
     progress: Progress = quiet,
 ) -> Path:
     """Return the MicroPython tree with mpy-cross built, fetching what is missing. `micropython` is choose()'s by default.
 
-    With `rp2`, mbedtls, pico-sdk and tinyusb are in its lib/. `submodules` are to be had by git only, so the tree is
-    then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.
+    `libraries` are those of the rp2 port, mbedtls, pico-sdk and tinyusb. `submodules` are to be had by git only, so the tree
+    is then one from git. A tree appears whole or not at all. A tree of the user's is returned as it is.
     """
     mp = micropython or choose()
     tree = mp.tree
@@ -75,8 +75,8 @@ def fetch(
                 tree = _tree_from_git(mp, release, submodules, log, progress)
             elif not tree.is_dir():
                 _fetch_tree(mp, release, log, progress)
-            if rp2 and not (tree / "lib" / _RP2_MARK).exists():
-                _fetch_rp2(mp, tree, log, progress)
+            if libraries and not (tree / "lib" / _RP2_MARK).exists():
+                _fetch_libraries(mp, tree, libraries, log, progress)
         _build_mpy_cross(mp, tree, jobs, log, progress)
     return tree
 
@@ -138,11 +138,10 @@ def _tree_from_git(mp: MicroPython, release: Release, submodules: Sequence[str],
     return tree
 
 
-def _fetch_rp2(mp: MicroPython, tree: Path, log: Path, progress: Progress) -> None:
+def _fetch_libraries(mp: MicroPython, tree: Path, names: Sequence[str], log: Path, progress: Progress) -> None:
     lib = tree / "lib"
     if (tree / ".git").exists():
         need_program("git", "git")
-        names = ["lib/mbedtls", "lib/pico-sdk", "lib/tinyusb"]
         command: Command = ["git", "-C", tree, "submodule", "update", "--init", "--depth", "1", *names]
         run_logged(command, "fetching pico-sdk, tinyusb and mbedtls", log, progress=progress)
     else:
@@ -184,6 +183,9 @@ def _clone(new: Path, mp: MicroPython, release: Release, reason: object, log: Pa
 
 
 # --- Debian ---------------------------------------------------------------------------------------------
+
+_SUITES = ("stable", "oldstable", "testing", "unstable", "sid", "bullseye", "bookworm", "trixie", "forky")
+_OTHER_SUITES = "security|updates|backports|proposed"
 
 
 def _from_debian(archives: Sequence[_Archive], unpinned: bool, log: Path, progress: Progress) -> list[Path]:
@@ -294,54 +296,24 @@ def apt_options(folder: Path, mirror: str, suite: str) -> list[str]:
 def debian_mirror(etc: Path = Path("/etc")) -> str | None:
     """The base address of the Debian archive this machine uses, or None where it is not a Debian.
 
-    apt itself knows best, but only after an `apt-get update`; without lists its files in /etc/apt are read.
+    After an `apt-get update` apt knows whose an archive is; before it, the machine's own system and the suite's name have to do.
     """
-    line_format = "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
-    if etc == Path("/etc"):
+    fields = "$(CREATED_BY)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)|$(ORIGIN)"
+    command = ["apt-get", "-o", f"Dir::Etc={etc}/apt", "indextargets", "--format", fields]
+    try:
+        is_debian = "ID=debian" in (etc / "os-release").read_text(encoding="utf-8").split()
+    except OSError:
+        is_debian = False
+    for blind in (False, True):
+        options = ["--no-release-info"] if blind else []
         result = subprocess.run(
-            ["apt-get", "indextargets", "--format", line_format],
-            capture_output=True,
-            text=True,
-            env=clean_environment(),
-            check=False,
+            [*command, *options], capture_output=True, text=True, env=clean_environment(), check=False
         )
         for line in result.stdout.splitlines():
-            kind, _, rest = line.partition("|")
-            uri, _, rest = rest.partition("|")
-            release, component, origin = [*rest.split("|"), "", ""][:3]
-            if (kind, component, origin) == ("Packages", "main", "Debian") and _main_suite(release):
-                return uri
-    return _mirror_from_files(etc)
-
-
-def _main_suite(suite: str) -> bool:
-    return not re.search(r"security|updates|backports|proposed", suite)
-
-
-def _mirror_from_files(etc: Path) -> str | None:
-    try:
-        if "ID=debian" not in (etc / "os-release").read_text(encoding="utf-8").split():
-            return None
-    except OSError:
-        return None
-    apt = etc / "apt"
-    suites = re.compile(r"(stable|oldstable|testing|unstable|sid|bullseye|bookworm|trixie|forky)/?")
-    for path in sorted((apt / "sources.list.d").glob("*.sources")):
-        for stanza in re.split(r"\n\s*\n", path.read_text(encoding="utf-8")):
-            fields = {
-                key.lower(): value.split()
-                for key, value in re.findall(r"^([A-Za-z-]+):[ \t]*(.*)$", stanza, flags=re.M)
-            }
-            named = any(suites.fullmatch(suite) for suite in fields.get("suites", []))
-            if named and "main" in fields.get("components", []) and fields.get("uris"):
-                return fields["uris"][0]
-    for path in [apt / "sources.list", *sorted((apt / "sources.list.d").glob("*.list"))]:
-        if not path.exists():
-            continue
-        for line in path.read_text(encoding="utf-8").splitlines():
-            match = re.match(r"\s*deb\s+(?:\[[^]]*\]\s+)?(\S+)\s+(\S+)\s+(.*)", line)
-            if match and suites.fullmatch(match[2]) and "main" in match[3].split():
-                return match[1]
+            kind, uri, suite, component, origin = [*line.split("|"), *[""] * 5][:5]
+            ours = is_debian and suite in _SUITES if blind else origin == "Debian"
+            if (kind, component) == ("Packages", "main") and ours and not re.search(_OTHER_SUITES, suite):
+                return uri.rstrip("/")
     return None
 
 

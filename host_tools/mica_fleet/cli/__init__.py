@@ -1,0 +1,1 @@
+"""The commands of `mica fleet`, one a file."""

@@ -92,7 +92,7 @@ def join(args: argparse.Namespace) -> int:
         names[check_name(name, "board")] = targets[label]
     emulated = emulated_boards()
     for one in dict.fromkeys(names.values()):
-        if one == "host" or (one in emulated and emulated[one].port != "unix"):
+        if one == "host" or (one in emulated and not emulated[one].port.program):
             raise MicaError(f"{one} has no network", todo=f"it needs no broker: mica eval M D --on fleet:{one}")
         if one not in emulated and site.host in _LOOPBACK:
             todo = "make the fleet with --broker mqtt:// and this computer's address"

@@ -1,1 +1,0 @@
-include("../common/esp32/manifest.py")

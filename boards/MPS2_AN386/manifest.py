@@ -1,1 +1,0 @@
-include("../common/qemu/manifest.py")

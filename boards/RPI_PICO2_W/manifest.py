@@ -1,1 +1,0 @@
-include("../common/rp2/manifest.py")

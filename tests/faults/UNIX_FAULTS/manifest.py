@@ -1,1 +1,0 @@
-include("../../../boards/UNIX/manifest.py")
