@@ -26,12 +26,11 @@ from mica.cli.say import say
 from mica.errors import MicaError
 from mica.link import child
 from mica.run.host import HostRunner
-from mica.toolchain.build import build
 from mica_fleet import broker
 from mica_fleet.cutting import LinkSpeed, cut
 from mica_fleet.dispatch import Settings
 from mica_fleet.links import Events, Link
-from mica_fleet.member import Member
+from mica_fleet.member import Member, firmware
 from mica_fleet.mqtt_link import MqttLink
 from mica_fleet.sim import Plan, Simulation
 from mica_fleet.site import new_password, new_site
@@ -43,10 +42,10 @@ import nats_broker
 
 DEMO = Path(__file__).resolve().parents[1] / "host_tools" / "mica" / "demo"
 _AGENT = """
-import json, time, mica.fleet
+import json, time, mica_fleet
 with open("fleet.json") as f:
     s = json.load(f)
-class Slow(mica.fleet.Agent):
+class Slow(mica_fleet.Agent):
     def compute(self, model, inputs):
         time.sleep_us(round(1000 * s["ms"]))
         return super().compute(model, inputs)
@@ -173,7 +172,7 @@ def _kill(members: list[Member], case: Case, over: threading.Event) -> list[int]
 
 def run() -> list[dict[str, Any]]:
     """All cases, one after the other, and the table on stdout."""
-    image = build(load_board("UNIX"), progress=say).image
+    image = firmware(load_board("UNIX"), say)
     rows = []
     with tempfile.TemporaryDirectory(prefix="mica-") as top:
         packed = Path(top) / "digits.mica"

@@ -1,4 +1,4 @@
-"""Writes host_tools/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (`mica fleet sim` and the real Rollout).
+"""Writes host_tools/mica_fleet/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (`mica fleet sim` and the real Rollout).
 
 To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. The pictures are drawn from the
 page's tables. --most N leaves rows of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
@@ -24,7 +24,7 @@ from mica_fleet.sim import Plan, Simulation
 from mica_fleet.sim_returns import returns
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "host_tools" / "FLEETS.md"
+PAGE = ROOT / "host_tools" / "mica_fleet" / "FLEETS.md"
 CHECKED = {"rate": 1000}  # boards; of other tables the first row
 SHARES = (1, 10, 25, 50, 75, 90, 95, 97, 100)  # per cent
 LONGEST = 120.0  # seconds that a return is followed

@@ -16,7 +16,7 @@ from mica.link.board import Link
 
 FIRMWARE = Path(__file__).resolve().parent.parent.parent / "firmware"
 STUBS = FIRMWARE / "typings"
-MODULES = sorted(p.relative_to(FIRMWARE) for p in (FIRMWARE / "mica").glob("*.py"))
+MODULES = sorted(p.relative_to(FIRMWARE) for name in ("mica", "mica_fleet") for p in (FIRMWARE / name).glob("*.py"))
 
 
 def public(name: str) -> bool:
@@ -73,7 +73,7 @@ def functions(names: dict[str, str]) -> dict[str, str]:
     return {n: what for n, what in names.items() if what not in ("class", "attribute")}
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.stem)
+@pytest.mark.parametrize("module", MODULES, ids=str)
 def test_stub(module: Path) -> None:
     stub_file = STUBS / module.with_suffix(".pyi")
     assert stub_file.is_file(), f"{module} has no stub"

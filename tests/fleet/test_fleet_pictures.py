@@ -1,4 +1,4 @@
-"""host_tools/FLEETS.md and its pictures are what `scripts/fleet_pictures` makes; and what the simulators behind it promise."""
+"""host_tools/mica_fleet/FLEETS.md and its pictures are what `scripts/fleet_pictures` makes; and what the simulators behind it promise."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ NAMED = (
     _c("kernel-of-a-row", "runtime/strip.c", "(uint32_t)(v[0] - 1)", "(uint32_t)(v[1] - 1)", "strips"),
     _c("end-of-no-strip", "runtime/strip.c", "uint32_t head = 0, behind = 0;", "uint32_t head = 0, behind = 1;", "strips"),
     Named("text-put-back", "firmware/mica/text.py", "m.put_state(self._kept)", "pass", "faults"),
-    Named("verdict-put-back", "firmware/mica/fleet_push.py", 'self.have["verdict"] = "fetching"  # first', 'pass  # first', "faults"),
+    Named("verdict-put-back", "firmware/mica_fleet/push.py", 'self.have["verdict"] = "fetching"  # first', 'pass  # first', "faults"),
     Named("trial-ended", "firmware/mica/slots.py", '    except _BROKEN_OFF as e:\n        half.mark("ended")\n', "    except _BROKEN_OFF as e:\n", "faults"),
     Named("samples-counted", "firmware/mica/audio.py", "        if self._got is None:\n", "        if True:\n", "faults"),
     Named("generation", "host_tools/mica_fleet/store.py", "max(self._generation + 1,", "max(self._generation + 2,", "fleet host"),

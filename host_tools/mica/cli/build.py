@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
     )
+    add_with(parser)
     add_for(parser)
     parser.add_argument(
         "--no-fallback",
@@ -46,6 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
+
+
+def add_with(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--with",
+        dest="extras",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="put this package in, too, such as fleet, which a board needs to join a fleet",
+    )
 
 
 def add_for(parser: argparse.ArgumentParser) -> None:
@@ -93,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
             manifests=manifests,
             kernels=only,
             fallback=fallback,
+            extras=args.extras,
             micropython=mp,
             jobs=args.jobs,
             progress=say,
