@@ -8,11 +8,11 @@ import sys
 import pytest
 from conftest import DEMO
 from curves import Curve, Curves, draw
+from fleet_returns import CONNECT, returns
+from fleet_sim import Plan, Simulation
 from rollout_sim import Push, roll_out
 
 from mica_fleet.rollout import Terms
-from mica_fleet.sim import Plan, Simulation
-from mica_fleet.sim_returns import CONNECT, returns
 
 ROOT = DEMO.parents[2]
 

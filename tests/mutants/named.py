@@ -105,7 +105,7 @@ NAMED = (
     Named("trial-ended", "firmware/mica/slots.py", '    except _BROKEN_OFF as e:\n        half.mark("ended")\n', "    except _BROKEN_OFF as e:\n", "faults"),
     Named("samples-counted", "firmware/mica/audio.py", "        if self._got is None:\n", "        if True:\n", "faults"),
     Named("generation", "host_tools/mica_fleet/store.py", "max(self._generation + 1,", "max(self._generation + 2,", "fleet host"),
-    Named("life-of-a-board", "host_tools/mica_fleet/sim.py", "        b.boot += 1\n", "        pass\n", "fleet host"),
+    Named("life-of-a-board", "scripts/fleet_sim.py", "        b.boot += 1\n", "        pass\n", "fleet host"),
     Named("given-up", "host_tools/mica_fleet/dispatch.py", "if w.outputs is None and not w.given_up)", "if w.outputs is None)", "fleet host"),
     Named("number-of-a-part", "host_tools/mica_fleet/timing.py", "part=stage + 1", "part=stage - 1", "fleet host"),
     Named("unit-of-sound", "host_tools/mica/sound/front_ends.py", '"unit": 1 / 32768', '"unit": 1 / 32769', "pack"),
