@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from importlib import import_module
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "host_tools"))
 
-from mica.cli.main import COMMANDS, add_command, new_parser  # noqa: E402
+from mica.cli.main import COMMANDS, add_command, find_command, new_parser  # noqa: E402
 
 PAGE = ROOT / "host_tools" / "COMMANDS.md"
 
@@ -53,7 +52,7 @@ A target `T` is one of these:
 def page() -> str:
     parts = [HEAD]
     for name, line in COMMANDS.items():
-        module = import_module(f"mica.cli.{name}")
+        module = find_command(name)
         subparsers = new_parser().add_subparsers(dest="command")
         parser = add_command(subparsers, name, module)
         parts.append(f"\n## mica {name}\n\n{line[0].upper()}{line[1:]}.\n\n{_table(parser)}")

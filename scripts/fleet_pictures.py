@@ -1,4 +1,4 @@
-"""Writes host_tools/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (`mica fleet sim` and the real Rollout).
+"""Writes host_tools/mica_fleet/FLEETS.md and its pictures: what 10 to 1,000,000 simulated boards do (fleet_sim.py and the real Rollout).
 
 To be run, and its results committed, when the dispatcher, the rollout or what they are assumed to cost changes. The pictures are drawn from the
 page's tables. --most N leaves rows of more boards as they stand on the page. With --check nothing is written: the rows that take no more than moments have to be
@@ -16,15 +16,15 @@ from functools import partial
 from pathlib import Path
 
 from curves import Curve, Curves, draw
+from fleet_returns import returns
+from fleet_sim import Plan, Simulation
 from rollout_sim import Push, roll_out
 
 from mica_fleet.dispatch import Settings
 from mica_fleet.rollout import Terms
-from mica_fleet.sim import Plan, Simulation
-from mica_fleet.sim_returns import returns
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "host_tools" / "FLEETS.md"
+PAGE = ROOT / "host_tools" / "mica_fleet" / "FLEETS.md"
 CHECKED = {"rate": 1000}  # boards; of other tables the first row
 SHARES = (1, 10, 25, 50, 75, 90, 95, 97, 100)  # per cent
 LONGEST = 120.0  # seconds that a return is followed
@@ -117,8 +117,8 @@ def pictures(tables: dict[str, Table]) -> dict[str, str]:
 
 TEXT = """# Fleets of up to a million boards
 
-Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`mica_fleet/sim.py`,
-`sim_returns.py`, `scripts/rollout_sim.py`), with what was measured with mosquitto and up to 16 processes on one core: 12 us of the broker for a message, 58 us for a
+Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`scripts/fleet_sim.py`,
+`scripts/fleet_returns.py`, `scripts/rollout_sim.py`), with what was measured with mosquitto and up to 16 processes on one core: 12 us of the broker for a message, 58 us for a
 connection with its birth, and 80 us of the coordinator for an event. What real boards add is their radio.
 
 ## The limits of one broker and one coordinator

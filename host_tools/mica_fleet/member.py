@@ -15,11 +15,27 @@ from typing import Any
 from mica.boards import BoardSpec
 from mica.errors import MicaError
 from mica.link import child
-from mica.link.board import BoardError, Link, Say
+from mica.link.board import Link, Say
+from mica.toolchain.build import build
+from mica.toolchain.cache import quiet
+from mica_fleet.machines import board_called
 
-_AGENT = "import mica.fleet\nmica.fleet.run()"
-_MAIN = b"# Written by mica fleet join.\nimport mica.fleet\n\nmica.fleet.run()\n"
+_AGENT = "import mica_fleet\nmica_fleet.run()"
+_MAIN = b"# Written by mica fleet join.\nimport mica_fleet\n\nmica_fleet.run()\n"
+# A line of what it is called, and a line for each module that it does not have.
+_LACKING = """import sys
+print(getattr(sys.implementation, '_machine', sys.platform))
+for name in ('network', 'mica_fleet'):
+    try:
+        __import__(name)
+    except ImportError:
+        print(name)"""
 _KILLED = -9  # of a process: it was killed, as a board whose power is cut
+
+
+def firmware(board: BoardSpec, say: Say = quiet) -> Path:
+    """The board's image with `mica_fleet` in it; it is built where it is not up to date."""
+    return build(board, extras=["fleet"], progress=say).image
 
 
 class Member:
@@ -89,21 +105,27 @@ class Member:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def _check(board: Link) -> None:
+    """Raises MicaError where the board can be in no fleet."""
+    lacking = board.exec(_LACKING).decode(errors="replace").split("\n")
+    if "network" in lacking:
+        todo = "a board at a cable needs no broker: --on fleet:PORT, or --on usb:all"
+        raise MicaError("this board has no network", todo=todo)
+    if "mica_fleet" in lacking:
+        known = board_called(lacking[0].strip())
+        name = "BOARD" if known is None else known.name
+        todo = f"mica build --board {name} --with fleet -o FILE, then mica flash --board {name} --image FILE"
+        raise MicaError("this board's firmware has no mica_fleet", todo=todo)
+
+
 def install(board: Link, settings: Mapping[str, Any], models: Mapping[str, bytes]) -> None:
     """Write what a board needs to work for a fleet from its next reset on. Raises MicaError where it cannot."""
-    try:
-        board.exec("import mica.fleet\nimport network")
-    except BoardError as e:
-        if "ImportError" not in str(e):
-            raise
-        what = "has no network" if "network" in str(e) else "has no mica.fleet"
-        todo = "a board at a cable needs no broker: --on fleet:PORT, or --on usb:all"
-        raise MicaError(f"this board {what}", todo=todo) from None
+    _check(board)
     there = (
         board.exec("try:\n print(open('main.py').read(64))\nexcept OSError:\n print()").decode(errors="replace").strip()
     )
     if there and not there.startswith("# Written by mica fleet join."):
-        raise MicaError("the board has a main.py already", todo="call mica.fleet.run() in it, or take it away")
+        raise MicaError("the board has a main.py already", todo="call mica_fleet.run() in it, or take it away")
     files: Sequence[tuple[str, bytes]] = [
         *models.items(),
         ("fleet.json", json.dumps(dict(settings)).encode()),

@@ -1,4 +1,4 @@
-"""The boards of a fleet behind an MQTT broker, as one link. firmware/mica/fleet.py has the topics and what boards say there.
+"""The boards of a fleet behind an MQTT broker, as one link. firmware/mica_fleet has the topics and what boards say there.
 
 Requests and answers go with QoS 0: the answer is the acknowledgement, and the dispatcher asks again. A board's state is retained,
 and "down" is its will, so whoever connects learns at once who is there. Client IDs are secrets: a connection with the ID of another ends it.
@@ -44,9 +44,7 @@ def _client() -> Any:
     try:
         import paho.mqtt.client as mqtt
     except ImportError:
-        raise MicaError(
-            "the Python package paho-mqtt is missing", todo="pip install mica[fleet], or pip install paho-mqtt"
-        ) from None
+        raise MicaError("the Python package paho-mqtt is missing", todo="pip install 'mica[fleet]'") from None
 
     class Client(mqtt.Client):
         def loop_forever(self, *args: Any, **more: Any) -> Any:

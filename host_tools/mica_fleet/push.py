@@ -26,7 +26,7 @@ from mica_fleet.wanted import blob, chunks
 _LISTEN_SECONDS = 1.0  # for what is retained
 _BACK_SECONDS = 60.0  # for boards to take what they had before
 _ROM = "/rom/"
-_LONGEST_NAME = 64  # bytes, as fleet_push.py has it
+_LONGEST_NAME = 64  # bytes, as firmware/mica_fleet/push.py has it
 
 
 @dataclass(frozen=True)

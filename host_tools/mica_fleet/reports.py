@@ -1,8 +1,8 @@
 """Reads what boards report of themselves (state, stat, have), and checks it: a board that is broken, or hostile, can write anything there.
 
 Every field has one row in a table here: its kind, and its bounds. A report with one wrong field is refused as a whole; fields that are not
-in the table are dropped, so a newer board may add some. Who reads a report trusts its types and sizes. firmware/mica/fleet.py writes state
-and stat, firmware/mica/fleet_push.py writes have.
+in the table are dropped, so a newer board may add some. Who reads a report trusts its types and sizes. firmware/mica_fleet writes state
+and stat, firmware/mica_fleet/push.py writes have.
 """
 
 from __future__ import annotations

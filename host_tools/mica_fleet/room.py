@@ -1,6 +1,6 @@
 """Whether models that are to be pushed fit the boards: format, kernels, flash, RAM and the size of a request, before the first byte is sent.
 
-A board says at its birth what it has (firmware/mica/fleet.py): heap that is free while no model is loaded, its static arena, kernels, room in
+A board says at its birth what it has (firmware/mica_fleet): heap that is free while no model is loaded, its static arena, kernels, room in
 the half of its ROMFS or in its file system. What a model takes is known as `mica fit` knows it. Boards that are off are not asked; the
 trial on the board decides in any case.
 """

@@ -32,7 +32,7 @@ class Server:
         except ImportError as e:
             raise MicaError(
                 f"the Python package {(e.name or '').partition('.')[0]} is missing",
-                todo="pip install mica[serve], or pip install starlette uvicorn",
+                todo="pip install 'mica[fleet]'",
             ) from None
         del starlette
         if host not in LOOPBACK and not token:

@@ -5,7 +5,7 @@ import json
 import os
 from binascii import crc32
 
-import mica.fleet_push as fleet_push
+import mica_fleet.push as fleet_push
 import mica.slots as slots
 
 KEY = "3c" * 32

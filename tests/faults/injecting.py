@@ -31,7 +31,7 @@ SCRIPTS = ("board_scenarios.py", "board_text.py", "board_push.py", "board_listen
 def board() -> Iterator[Link]:
     """MicroPython with _faults, models and scenarios; nothing has been tried yet."""
     facts = read_board(HERE / "UNIX_FAULTS")
-    there = UnixBoard(facts, build(facts).image)
+    there = UnixBoard(facts, build(facts, extras=["fleet"]).image)
     try:
         _prepare(there)
         yield there

@@ -13,9 +13,10 @@ import pytest
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.link import child
-from mica.toolchain.build import build
+from mica.link.board import Link
+from mica.link.unix_board import UnixBoard
 from mica_fleet import broker
-from mica_fleet.member import Member
+from mica_fleet.member import Member, firmware
 from mica_fleet.site import Site, new_password, new_site
 
 DEMO = Path(__file__).resolve().parents[2] / "host_tools" / "mica" / "demo"
@@ -27,6 +28,14 @@ def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def unix_board_of_session() -> Iterator[Link]:
+    """With mica_fleet in it."""
+    facts = load_board("UNIX")
+    with UnixBoard(facts, firmware(facts)) as board:
+        yield board
 
 
 @pytest.fixture(scope="session")
@@ -68,7 +77,7 @@ def fleet(site: Site, mosquitto: subprocess.Popen[bytes]) -> Site:
 def join(fleet: Site, digits_file: Path) -> Iterator[Join]:
     """join("b1") starts a board with digits.mica that is b1; more arguments are Member's."""
     board = load_board("UNIX")
-    image = build(board).image
+    image = firmware(board)
     members: list[Member] = []
 
     def start(name: str, models: dict[str, bytes] | None = None, **more: object) -> Member:

@@ -28,9 +28,8 @@ import paho.mqtt.client as mqtt
 from mica.boards import load_board
 from mica.format import codec
 from mica.link import child
-from mica.toolchain.build import build
 from mica_fleet import broker
-from mica_fleet.member import Member
+from mica_fleet.member import Member, firmware
 from mica_fleet.site import Site, new_password, new_site
 
 INFER = "/v2/models/digits/infer"
@@ -187,7 +186,7 @@ def plant(digits: Path, boards: int) -> Iterator[Site]:
         process = broker.start(site)
         stack.callback(child.stop, process)
         board = load_board("UNIX")
-        image = build(board).image
+        image = firmware(board)
         for i in range(1, boards + 1):
             there = {"digits.mica": digits.read_bytes()}
             member = Member(board, image, site.board_settings(f"b{i}"), there, lambda _: None)

@@ -24,7 +24,7 @@ import numpy as np
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.run.host import HostRunner
-from mica.toolchain.build import build
+from mica_fleet.member import firmware
 from mica_fleet.reports import parse_have, parse_state
 from mica_fleet.wanted import board_key, encode_want
 from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
@@ -35,7 +35,7 @@ MOST_KEPT = 8192  # bytes: a want (1.6 kB) and a chunk may be held; of every mes
 _FLEET_KEY = "5a" * 32
 
 _PROGRAM = """
-import gc, json, struct, mica.fleet
+import gc, json, struct, mica_fleet
 messages, said = open("messages", "rb"), open("said", "wb")
 class Wire:
     "In place of a client: the messages of a file, one piece of work at a time."
@@ -74,8 +74,8 @@ class Wire:
             return self.check_msg()
         self.heard((b"mica/plant/to/b1/run", b"mica/plant/to/b1/want", b"x", p._asked or b"y")[kind], memoryview(message))
 with open("fleet.json") as f:
-    agent = mica.fleet.Agent(json.load(f), Wire())
-mica.fleet._STAT_MS = 100  # it tells how it does as it would in a long run
+    agent = mica_fleet.Agent(json.load(f), Wire())
+mica_fleet._STAT_MS = 100  # it tells how it does as it would in a long run
 agent.work()
 """
 
@@ -185,7 +185,7 @@ def kept(free: Sequence[int]) -> int:
 def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
     """n messages to a board that has `data`, digits.mica. Raises AssertionError; figures of what was tried."""
     board = load_board("UNIX")
-    image = build(board).image
+    image = firmware(board)
     plan = _plan(random.Random(seed), data, n)
     settings = {"fleet": "plant", "name": "b1", "host": "-", "key": board_key(_FLEET_KEY, "b1")}
     with tempfile.TemporaryDirectory() as name:

@@ -25,9 +25,8 @@ import numpy as np
 from mica.boards import load_board
 from mica.link import child
 from mica.run.host import HostRunner
-from mica.toolchain.build import build
 from mica_fleet import broker
-from mica_fleet.member import Member
+from mica_fleet.member import Member, firmware
 from mica_fleet.site import Site, new_password, new_site
 
 BOARDS = 6
@@ -36,8 +35,8 @@ HEAD = 400  # bytes of a journal without an answer, at most
 LONGEST_JOB = 300.0  # seconds; the faults go on meanwhile
 # A board that takes 20 ms longer than it needs.
 SLOW = """
-import json, time, mica.fleet
-class Slow(mica.fleet.Agent):
+import json, time, mica_fleet
+class Slow(mica_fleet.Agent):
     def compute(self, model, inputs):
         time.sleep_ms(20)
         return super().compute(model, inputs)
@@ -129,7 +128,7 @@ def one_round(
 
     through: makes the settings of a coordinator that goes through the proxy at that port, too; it then may end by a kill alone."""
     chance = random.Random(seed)
-    image = build(load_board("UNIX")).image
+    image = firmware(load_board("UNIX"))
     x = np.random.default_rng(seed).uniform(0, 1, (samples, 1, 8, 8)).astype(np.float32)
     with HostRunner(model.read_bytes()) as host:
         right = host.predict(x)

@@ -342,8 +342,8 @@ def test_an_answer_of_another_size_is_a_lie() -> None:
 def test_a_liar_does_not_end_a_run(fleet: Site, join: Join, digits_file: Path) -> None:
     """Answers of no bytes after some honest ones, and answers of stages that are not there: run and bench go on."""
     liar = """
-import json, mica.fleet
-class Liar(mica.fleet.Agent):
+import json, mica_fleet
+class Liar(mica_fleet.Agent):
     def compute(self, model, inputs):
         return super().compute(model, inputs) if self.runs < 4 else b""
 with open("fleet.json") as f:

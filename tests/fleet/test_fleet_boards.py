@@ -102,13 +102,3 @@ def test_usb_all(monkeypatch: pytest.MonkeyPatch) -> None:
         targets_of("usb:all")
     monkeypatch.setattr("mica_fleet.open.usb_ports", lambda: ["/dev/ttyACM0", "/dev/ttyACM1"])
     assert list(targets_of("usb:all")) == ["/dev/ttyACM0", "/dev/ttyACM1"]
-
-
-def test_sim(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fleet", "sim", "--boards", "16", "--json"]) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert 155 < result["rate"] <= 160 and result["lost"] == result["wrong"] == 0
-    assert main(["fleet", "sim", "--boards", "8", "--ms", "20", "--requests", "500", "--kill-every", "0.5"]) == 0
-    assert "boards lost 2" in capsys.readouterr().out
-    assert main(["fleet", "sim", "--boards", "0"]) == 1
-    assert "expected 1 to 1,000,000 boards" in capsys.readouterr().err

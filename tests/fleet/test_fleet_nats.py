@@ -79,7 +79,7 @@ def test_a_board_speaks_for_no_other(fleet: Site, join: Join) -> None:
     """One that uses a name that is not its own; what it says as itself comes through."""
     liar = """
 import json
-from mica.mqtt import Client
+from mica_fleet.mqtt import Client
 with open("fleet.json") as f:
     s = json.load(f)
 c = Client("x", s["host"], s["port"], user=s["name"], password=s["password"], keepalive=10)

@@ -1,4 +1,4 @@
-"""host_tools/FLEETS.md and its pictures are what `scripts/fleet_pictures` makes; and what the simulators behind it promise."""
+"""host_tools/mica_fleet/FLEETS.md and its pictures are what `scripts/fleet_pictures` makes; and what the simulators behind it promise."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import pytest
 from conftest import DEMO
 from curves import Curve, Curves, draw
+from fleet_returns import CONNECT, returns
+from fleet_sim import Plan, Simulation
 from rollout_sim import Push, roll_out
 
 from mica_fleet.rollout import Terms
-from mica_fleet.sim import Plan, Simulation
-from mica_fleet.sim_returns import CONNECT, returns
 
 ROOT = DEMO.parents[2]
 

@@ -77,14 +77,14 @@ def watch(fleet: Site) -> Any:
 
 # A board whose trials all fail, as where its flash is worn out.
 BAD = """
-import mica.fleet, mica.slots
+import mica_fleet, mica.slots
 mica.slots.test = lambda path, key=None: "layer 3 gives other bytes than it should"
-mica.fleet.run()
+mica_fleet.run()
 """
 
 # A board that loses power at its n-th operation on a file, which leaves a write half done; and then never again.
 CUT = """
-import json, os, mica.fleet, mica.fleet_push as p
+import json, os, mica_fleet, mica_fleet.push as p
 with open("fleet.json") as f:
     s = json.load(f)
 left = s["cut"]
@@ -126,7 +126,7 @@ def examine(name, sha):
     return said
 p.os, p.examine = Os, examine
 p.open = lambda path, mode="r": File(open(path, mode))
-mica.fleet.Agent(s).work()
+mica_fleet.Agent(s).work()
 """
 
 
@@ -342,8 +342,8 @@ def test_what_is_not_signed_is_refused(fleet: Site, join: Join, watch: Watch, di
 
 
 SMALL = """
-import json, mica.fleet
-class Small(mica.fleet.Agent):
+import json, mica_fleet
+class Small(mica_fleet.Agent):
     def about(self):
         return super().about() | {"heap": 5000}
 with open("fleet.json") as f:

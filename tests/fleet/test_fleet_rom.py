@@ -17,7 +17,7 @@ from test_fleet_push import QUICK, Watch, wait_until
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.images import romfs
-from mica.toolchain.build import build
+from mica_fleet.member import firmware
 from mica_fleet.push import Fleet, push, rollback
 from mica_fleet.site import Site
 from mica_fleet.wanted import blob, board_key, chunks, encode_want
@@ -28,7 +28,7 @@ NOTE = b"what stays" * 50
 
 # A window in RAM, and in a file where there is one, whose flash only clears bits.
 FLASH = """
-import json, os, sys, mica, mica.slots as slots, mica.fleet, mica.fleet_push as p
+import json, os, sys, mica, mica.slots as slots, mica_fleet, mica_fleet.push as p
 class Flash:
     def __init__(self, store, path=None):
         self.store = bytearray(store)
@@ -143,7 +143,7 @@ def live():
     try:
         slots.boot(flash)
         whole.append(crc_of("/rom/digits.mica"))
-        mica.fleet.Agent(settings, Wire()).serve()
+        mica_fleet.Agent(settings, Wire()).serve()
     except PowerCut:
         return False
     except Over:
@@ -194,7 +194,7 @@ with open("flash", "rb") as f:
     flash = Flash(f.read(), "flash")
 slots.window = lambda: flash
 slots.boot(flash)
-mica.fleet.run()
+mica_fleet.run()
 """
 )
 
@@ -226,7 +226,7 @@ def lives(folder: Path, flash: bytes, wants: list[dict[str, bytes | None]], **pl
     settings = {"fleet": "plant", "name": "b1", "host": "", "key": board_key(FLEET_KEY, "b1")}
     told = {"settings": settings, "generations": [5 + k for k in range(len(wants))], "torn": ["none"], "all": False}
     (folder / "plan").write_text(json.dumps(told | {"paths": ["digits.mica", "lib/note.txt", "b.mica"]} | plan))
-    image = build(load_board("UNIX")).image
+    image = firmware(load_board("UNIX"))
     done = subprocess.run([image, "-X", "heapsize=8M", "-c", LIVES], cwd=folder, capture_output=True, timeout=300)
     assert done.returncode == 0, done.stdout[-500:] + done.stderr[-2000:]
     lines = [line[6:] for line in done.stdout.decode().splitlines() if line.startswith("mica: [")]
@@ -299,7 +299,7 @@ def test_a_push_over_mqtt_into_the_halves(
 def test_layouts_are_images_that_the_host_reads(tmp_path: Path) -> None:
     """Files of many sizes and folders, laid out by the board's code in MicroPython."""
     program = """
-import json, mica.fleet_rom as r
+import json, mica_fleet.rom as r
 with open("cases") as f:
     for kept, new in json.load(f):
         pieces, n = r._layout(kept, {k: (v, {"name": k}) for k, v in new.items()})
@@ -313,7 +313,7 @@ with open("cases") as f:
         new = {name: size for name, (_, size) in placed.items() if "/" not in name and len(name) % 2 and size}
         cases.append(({name: p for name, p in placed.items() if name not in new}, new))
     (tmp_path / "cases").write_text(json.dumps(cases))
-    image = build(load_board("UNIX")).image
+    image = firmware(load_board("UNIX"))
     done = subprocess.run([image, "-c", program], cwd=tmp_path, capture_output=True, timeout=60)
     lines = [line[5:] for line in done.stdout.decode().splitlines() if line.startswith("mica:")]
     assert len(lines) == 60, done.stderr

@@ -28,7 +28,7 @@ from mica_fleet.service import Service
 from mica_fleet.site import WATCHER, Site, read_site
 
 # It tells its numbers three times a second.
-CHATTY = "import mica.fleet\nmica.fleet._STAT_MS = 300\nmica.fleet.run()"
+CHATTY = "import mica_fleet\nmica_fleet._STAT_MS = 300\nmica_fleet.run()"
 
 
 class Watcher:

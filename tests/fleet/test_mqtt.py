@@ -13,7 +13,7 @@ import pytest
 from mica.link.board import Link
 from mica_fleet.site import Site
 
-SOURCE = Path(__file__).resolve().parents[2] / "firmware" / "mica" / "mqtt.py"
+SOURCE = Path(__file__).resolve().parents[2] / "firmware" / "mica_fleet" / "mqtt.py"
 CONNACK = b"\x20\x02\x00\x00"
 PINGRESP = b"\xd0\x00"
 
@@ -26,7 +26,7 @@ def on(board: Link, site: Site, code: str, user: str = "b1", password: str | Non
     """Run a program that has a connected client `c` of board b1, which notes messages in `got`."""
     start = f"""
 import time
-from mica.mqtt import Client, MQTTException
+from mica_fleet.mqtt import Client, MQTTException
 got = []
 def client(password={password or site.boards[user]!r}):
     c = Client("x-{user}", "{site.host}", {site.port}, user={user!r}, password=password, keepalive=10)
@@ -132,7 +132,7 @@ def _quietly(talk: Callable[[socket.socket], None], connection: socket.socket) -
 def against(board: Link, port: int, code: str) -> str:
     start = f"""
 import time
-from mica.mqtt import Client, MQTTException
+from mica_fleet.mqtt import Client, MQTTException
 got = []
 c = Client("x", "127.0.0.1", {port}, keepalive=10, largest=1000)
 c.timeout_ms = 400

@@ -78,7 +78,7 @@ class Boards:
         elif phase is not None and self.cut.get(board) == phase:
             del self.cut[board]
             self.is_up[board] = False
-            if phase == "trying":  # as slots.py and fleet_push.py have it
+            if phase == "trying":  # as slots.py and the board's push.py have it
                 self.answered[board] = "rejected"
             self.do(now, self.rollout.up(now, board, False))
             self.later(now, 60.0, board, "back")

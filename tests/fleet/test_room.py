@@ -16,9 +16,9 @@ from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import KERNELS
-from mica.toolchain.build import build
 from mica_fleet import room
 from mica_fleet.machines import board_called
+from mica_fleet.member import firmware
 from mica_fleet.reports import State
 
 
@@ -105,19 +105,17 @@ def test_boards_are_known_by_what_they_call_themselves() -> None:
 def test_what_a_board_says_of_itself(tmp_path: Path, data: bytes) -> None:
     """The agent's own words, of a MicroPython process."""
     program = """
-import json, mica.fleet
+import json, mica_fleet
 class None_:
     def __getattr__(self, name):
         return lambda *a, **k: None
-a = mica.fleet.Agent({"fleet": "plant", "name": "b1"}, None_())
+a = mica_fleet.Agent({"fleet": "plant", "name": "b1"}, None_())
 a._paths = a._find()
 print("mica: " + json.dumps(a.about()))
 """
     (tmp_path / "d.mica").write_bytes(data)
     (tmp_path / "e.mica.part").write_bytes(bytes(1000))
-    done = subprocess.run(
-        [build(load_board("UNIX")).image, "-c", program], cwd=tmp_path, capture_output=True, timeout=60
-    )
+    done = subprocess.run([firmware(load_board("UNIX")), "-c", program], cwd=tmp_path, capture_output=True, timeout=60)
     (line,) = [line[6:] for line in done.stdout.decode().splitlines() if line.startswith("mica: ")]
     about = json.loads(line)
     assert about["models"] == {"d.mica": f"{zlib.crc32(data):08x}"} and about["sizes"] == {"d.mica": len(data)}

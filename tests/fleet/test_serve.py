@@ -272,7 +272,7 @@ def test_boards_without_a_broker_and_errors(serve: Serve, digits_file: Path, dig
 
 
 def test_what_is_too_large_and_what_takes_too_long(fleet: Site, join: Join, serve: Serve, digits_file: Path) -> None:
-    join("b2", program="import json, mica.fleet\nmica.fleet.LARGEST = 10\nmica.fleet.run()")
+    join("b2", program="import json, mica_fleet\nmica_fleet.LARGEST = 10\nmica_fleet.run()")
     ask = serve(str(fleet.path), str(digits_file), "--timeout", "500ms")
     wait_until(lambda: ask("GET", "/v2/health/ready")[0] == 200)
     name = ask("GET", "/v2/models/digits")[1]["inputs"][0]["name"]

@@ -8,10 +8,10 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from fleet_sim import Plan, Simulation
 
 from mica_fleet.dispatch import Settings
 from mica_fleet.rollout import Rollout, Tell, Terms
-from mica_fleet.sim import Plan, Simulation
 
 
 @pytest.mark.parametrize(("boards", "measured"), [(1, 10.0), (4, 39.7), (8, 79.7), (16, 159.5)])
@@ -85,7 +85,7 @@ def _lines(rooms: tuple[str, ...], call: Any) -> int:
 
 def test_what_an_event_costs_does_not_grow_with_the_fleet() -> None:
     def each(boards: int) -> float:
-        rooms = ("fleet/dispatch.py", "fleet/pool.py", "fleet/sim.py")
+        rooms = ("fleet/dispatch.py", "fleet/pool.py", "scripts/fleet_sim.py")
         return _lines(rooms, Simulation(Plan([0.1] * boards, 2 * boards)).run) / boards
 
     assert each(800) < 1.05 * each(200)

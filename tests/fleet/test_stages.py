@@ -199,9 +199,9 @@ def test_the_commands_of_a_model_in_parts(
 
 # It calls itself a Pico, takes 10 ms longer than it needs, and tells its numbers three times a second.
 PICO = """
-import json, time, mica.fleet
-mica.fleet._STAT_MS = 300
-class Pico(mica.fleet.Agent):
+import json, time, mica_fleet
+mica_fleet._STAT_MS = 300
+class Pico(mica_fleet.Agent):
     def about(self):
         return super().about() | {"board": "Raspberry Pi Pico with RP2040"}
     def compute(self, model, inputs):

@@ -157,7 +157,7 @@ def test_what_cannot_be_cut(digits: bytes, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_board_takes_what_the_host_counts_on() -> None:
-    text = (ROOT / "firmware" / "mica" / "fleet.py").read_text()
+    text = (ROOT / "firmware" / "mica_fleet" / "__init__.py").read_text()
     assert re.search(rf"^LARGEST = {cutting.LARGEST}\b", text, re.MULTILINE)
 
 

@@ -11,9 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "host_tools" / "mica"
 RUNTIME = ROOT / "firmware" / "mica"
+BESIDE = "mica_fleet"  # a package that may import mica, and of which mica knows nothing
 
 # Everybody may: errors, where files lie, and switches for who works on mica.
 LEAVES = {"errors", "resources", "notes", "printable", "__version__"}
@@ -200,6 +203,37 @@ def test_scripts_import_no_tests_and_not_in_a_circle(tmp_path: Path) -> None:
     (tmp_path / "b.py").write_text("def f():\n    from a import x\n")
     arrows, back = _script_arrows(tmp_path.glob("*.py"))
     assert back == ["a.py imports nets", "a.py: sys.path.append(ROOT / 'tests')"] and _circle(arrows) == ["a", "b", "a"]
+
+
+def _named(tree: ast.AST) -> bool:
+    """Whether code names the package beside: an import, a name, or a text that could be imported. Docstrings may."""
+    said = {n.value for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)}
+    return any(
+        (isinstance(n, ast.Constant) and n not in said and BESIDE in str(n.value))
+        or (isinstance(n, ast.alias) and n.name.split(".")[0] == BESIDE)
+        or (isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[0] == BESIDE)
+        or (isinstance(n, ast.Name) and n.id == BESIDE)
+        for n in ast.walk(tree)
+    )
+
+
+@pytest.mark.parametrize("package", [PACKAGE, RUNTIME], ids=["host", "runtime"])
+def test_mica_knows_nothing_of_the_package_beside(package: Path) -> None:
+    files = sorted(package.rglob("*.py"))
+    assert files and not [str(path) for path in files if _named(ast.parse(path.read_text("utf-8")))]
+
+
+@pytest.mark.parametrize(
+    "code", ["import mica_fleet", "from mica_fleet.open import x", "f('mica_fleet.open')", "import mica_fleet.cli as c"]
+)
+def test_the_check_finds_the_package_beside(code: str) -> None:
+    assert _named(ast.parse(code)) and not _named(ast.parse('"""As mica_fleet does."""\nfrom mica.errors import x'))
+
+
+@pytest.mark.parametrize("folder", ["host_tools", "firmware"])
+def test_the_package_beside_imports_in_no_circle(folder: str) -> None:
+    arrows = _arrows(ROOT / folder / BESIDE, BESIDE)
+    assert arrows and _circle(arrows) == []
 
 
 def test_the_check_finds_a_circle() -> None:

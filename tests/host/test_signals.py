@@ -24,7 +24,7 @@ def run(args):
         x @ x  # minutes in one step of Python's: integers have no BLAS
         print("the product is there", flush=True)
 
-main._command = lambda name: types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
+main.find_command = lambda name: types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
 sys.exit(main.main(["pack"]))
 """
 
@@ -60,7 +60,7 @@ def run(args):
         time.sleep(3)
         print("tidy", flush=True)
 
-main._command = lambda name: types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
+main.find_command = lambda name: types.SimpleNamespace(add_arguments=lambda parser: None, run=run)
 sys.exit(main.main(["pack"]))
 """
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 # Where, and the tests of named.SETS that should see it. Each area gets as many as the others.
 AREAS: dict[str, tuple[tuple[str, str], ...]] = {
-    "runtime": (("usermod_c/runtime/*.c", "load"), ("firmware/mica/*.py", "board")),
+    "runtime": (("usermod_c/runtime/*.c", "load"), ("firmware/mica/*.py", "board"), ("firmware/mica_fleet/*.py", "fleet")),
     "kernels": (("usermod_c/kernels/*.c", "kernels"), ("usermod_c/kernels/ref/*.c", "kernels"), ("usermod_c/kernels/isa/c32/*.c", "c32")),
     "slots": (("firmware/mica/slots.py", "slots"), ("firmware/mica/remote_push.py", "push")),
     "push": (("host_tools/mica/link/push.py", "push"), ("host_tools/mica/images/romfs.py", "push")),
@@ -22,7 +22,6 @@ OTHERS = {
     "usermod_c/kernels/picture.c": "pictures",
     "usermod_c/runtime/encode.c": "tokens",
     "usermod_c/runtime/tokens.c": "tokens",
-    **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("fleet", "fleet_push", "fleet_rom", "mqtt")), "fleet"),
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),
     "firmware/mica/pio_i2s.py": "microphone",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("motion", "analog")), "motion"),

@@ -64,7 +64,7 @@ class BoardSpec:
     clock: int = 0
     flash: int = 0
     storage: int = 0
-    network: bool = False  # it can reach a broker: what a board of a fleet runs is frozen in
+    network: bool = False  # it has sockets, as a board of a fleet needs
     submodules: tuple[str, ...] = ()  # of MicroPython's git repository, that its source package lacks
     romfs: Romfs | None = None
     uf2: Uf2 | None = None

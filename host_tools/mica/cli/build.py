@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--manifest", metavar="FILE", action="append", default=[], help="freeze what this manifest names, too"
     )
+    add_with(parser)
     add_for(parser)
     parser.add_argument(
         "--no-fallback",
@@ -52,6 +53,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
+
+
+def add_with(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--with",
+        dest="extras",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="put this package in, too, such as fleet, which a board needs to join a fleet",
+    )
 
 
 def add_for(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +105,14 @@ def run(args: argparse.Namespace) -> int:
 
     manifests = [Path(path) for path in args.manifest]
     build = partial(
-        builder.build, board, arena=arena, manifests=manifests, micropython=mp, jobs=args.jobs, progress=say
+        builder.build,
+        board,
+        arena=arena,
+        manifests=manifests,
+        extras=args.extras,
+        micropython=mp,
+        jobs=args.jobs,
+        progress=say,
     )
     smaller = kernels is not None or args.no_fallback
     before = build() if smaller else None

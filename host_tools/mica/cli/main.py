@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import mica
 from mica.cli import signals
@@ -127,8 +127,7 @@ def _run(words: list[str]) -> int:
         if name != typed:
             subparsers.add_parser(name, help=line)
             continue
-        module = _command(name)
-        add_command(subparsers, name, module)
+        add_command(subparsers, name, find_command(name))
     if not words:
         parser.print_help()
         return 0
@@ -158,7 +157,12 @@ def add_command(subparsers: Any, name: str, module: ModuleType) -> argparse.Argu
     return sub
 
 
-def _command(name: str) -> ModuleType:
+def find_command(name: str) -> ModuleType:
+    """Its module, of this folder or of another package. Raises MicaError."""
+    if name == "fleet":
+        from mica.cli import plugins  # here, since it takes time
+
+        return cast(ModuleType, plugins.load("mica.commands", name))
     try:
         return importlib.import_module(f"{__package__}.{name}")
     except ModuleNotFoundError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.cli import outputs, text
-from mica.cli.build import add_for, add_micropython, kernels_of
+from mica.cli.build import add_for, add_micropython, add_with, kernels_of
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.toolchain import mip_package, natmod
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--package", metavar="DIR", help="make a folder that mpremote installs from (default: all --arch but xtensawin)"
     )
+    add_with(parser)
     add_for(parser)
     add_micropython(parser)
     parser.add_argument("-j", "--jobs", metavar="N", type=int, help="compilers at a time (default: one for each core)")
@@ -49,9 +50,13 @@ def run(args: argparse.Namespace) -> int:
             raise MicaError("give either --package or -o: a package has its own place for each file")
         folder = Path(args.package)
         outputs.check_folder("--package", folder)
-        modules = mip_package.write(folder, archs, kernels=kernels, micropython=mp, jobs=jobs, progress=say)
+        modules = mip_package.write(
+            folder, archs, kernels=kernels, extras=args.extras, micropython=mp, jobs=jobs, progress=say
+        )
         files = [folder / module.arch.name / "_mica.mpy" for module in modules]
     else:
+        if args.extras:
+            raise MicaError("--with needs --package")
         if len(archs) != 1:
             raise MicaError("give one --arch, or --package for several", todo=f"known are {', '.join(natmod.ARCHS)}")
         folder = Path(args.output or ".")

@@ -6,7 +6,7 @@ import argparse
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mica.cli.say import say
 from mica.cli.text import Progress
@@ -118,6 +118,16 @@ def whole_model(path: str) -> ModelFile:
     return parts.chain([codec.decode(data) for data in read_parts(path)]).whole
 
 
+def _beside(target: str) -> Callable[..., Runner] | None:
+    """The function of another package that opens a model there, if it is a target of such a one. Raises MicaError."""
+    kind, colon, _ = target.partition(":")
+    if not colon:
+        return None
+    from mica.cli import plugins
+
+    return cast("Callable[..., Runner] | None", plugins.load("mica.targets", kind))
+
+
 def open_model(
     path: str,
     target: str,
@@ -131,16 +141,12 @@ def open_model(
     check: raises MicaError where what the model is to be given does not fit it. A board may have to be built first, for minutes.
     """
     from mica.format.codec import FormatError
-    from mica.run.open import open_runner
-    from mica_fleet.open import (  # here, so that pack and info need not wait for what talks to boards
-        is_fleet,
-        open_fleet,
-    )
+    from mica.run.open import open_runner  # here, so that pack and info need not wait for what talks to boards
 
-    if is_fleet(target):
+    if open_beside := _beside(target):
         data, *others = read_parts(path)
         try:
-            return open_fleet(data, target, say, custom=custom, others=others)
+            return open_beside(data, target, say, custom=custom, others=others)
         except FormatError as e:
             raise e.at(path) from None
     data = read_model(path)

@@ -60,6 +60,7 @@ class Settings(TypedDict, total=False):
     manifests: Sequence[Path]  # of MicroPython, to freeze as well
     kernels: Collection[str] | None  # the only ones that go in, by their names in `mica.kernels`; None: all
     fallback: bool  # False: no kernels in MicroPython, so a model that needs one that was left out is refused
+    extras: Collection[str]  # of known_extras(), to freeze as well
     usermod: bool  # False: no mica in it at all, as in a firmware from elsewhere
 
 
@@ -139,6 +140,7 @@ def _make_job(
     manifests: Sequence[Path] = (),
     kernels: Collection[str] | None = None,
     fallback: bool = True,
+    extras: Collection[str] = (),
     usermod: bool = True,
 ) -> Job:
     """Choose the folder: one for each board and setting, and for each checkout of the project."""
@@ -157,14 +159,31 @@ def _make_job(
     unknown = set(kernels or ()) - set(PARTS)
     if unknown:
         raise MicaError(f"{sorted(unknown)[0]} is no kernel")
+    check_extras(extras)
+    if extras and not board.network:
+        raise MicaError(f"{board.name} has no network, which {', '.join(extras)} needs")
+    more = tuple(sorted(set(extras)))
     without = tuple(name for name in PARTS if kernels is not None and name not in kernels)
     places = (str(board.folder), str(data_dir("firmware")), str(data_dir("usermod_c")))
     key = repr((*places, size, paths, without, fallback, mp.key))
+    if more:
+        key += f" with {more}"
     if not usermod:
         key += " without mica"
     name = f"{board.name}-{mp.version}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
     port = BUILDS[board.port.name]
-    return Job(board, port, size, paths, without, fallback, cache_dir() / "build" / name, mp, usermod)
+    return Job(board, port, size, paths, without, fallback, more, cache_dir() / "build" / name, mp, usermod)
+
+
+def known_extras() -> list[str]:
+    """Packages of MicroPython that a firmware has only where they are asked for: "fleet" is firmware/mica_fleet."""
+    return sorted(p.name.removeprefix("mica_") for p in data_dir("firmware").glob("mica_*") if p.is_dir())
+
+
+def check_extras(extras: Collection[str]) -> None:
+    """Raises MicaError where one of them is not known."""
+    if unknown := set(extras) - set(known := known_extras()):
+        raise MicaError(f"--with {min(unknown)}", todo=f"known are {', '.join(known)}")
 
 
 def _fingerprints(job: Job) -> tuple[str, str]:
@@ -214,7 +233,8 @@ def _prepare(job: Job) -> None:
     runtime = data_dir("firmware") / "manifest.py"
     own, common = job.board.folder / "manifest.py", job.port.common / "manifest.py"
     included = [own if own.is_file() else common, *([runtime] if job.usermod else []), *job.manifests]
-    options = {runtime: f", fallback={job.fallback}, network={job.board.network}", own: f", port={str(common)!r}"}
+    extras = f", fallback={job.fallback}, extras={','.join(job.extras)!r}"
+    options = {runtime: extras, own: f", port={str(common)!r}"}
     text = "".join(f"include({str(path)!r}{options.get(path, '')})\n" for path in included)
     if not job.manifest.exists() or job.manifest.read_text(encoding="utf-8") != text:
         job.manifest.write_text(text, encoding="utf-8")

@@ -19,14 +19,21 @@ import mica
 from mica.errors import MicaError
 from mica.resources import data_dir
 from mica.toolchain import sources
+from mica.toolchain.build import check_extras
 from mica.toolchain.cache import Progress, cache_dir, quiet
 from mica.toolchain.micropython import MicroPython, choose
 from mica.toolchain.natmod import NativeModule, build
 from mica.toolchain.process import run_logged
 
 
-def runtime(*, micropython: MicroPython | None = None, jobs: int = 2, progress: Progress = quiet) -> dict[str, bytes]:
-    """The runtime package compiled, by its path on the board ("mica/model.mpy"): bytecode, alike for all boards."""
+def runtime(
+    *,
+    extras: Collection[str] = (),
+    micropython: MicroPython | None = None,
+    jobs: int = 2,
+    progress: Progress = quiet,
+) -> dict[str, bytes]:
+    """The runtime package, and `extras`, compiled, by paths on the board ("mica/model.mpy"): bytecode, alike for all boards."""
     mp = micropython or choose()
     sources.fetch(mp, jobs=jobs, progress=progress)
     root = data_dir("firmware")
@@ -34,11 +41,16 @@ def runtime(*, micropython: MicroPython | None = None, jobs: int = 2, progress: 
     compiled = {}
     with tempfile.TemporaryDirectory(prefix="mica-") as folder:
         made = Path(folder) / "module.mpy"
-        for source in sorted((root / "mica").rglob("*.py")):
+        for source in [path for name in _packages(extras) for path in sorted((root / name).rglob("*.py"))]:
             name = source.relative_to(root)
             run_logged([mp.mpy_cross, "-s", name.as_posix(), "-o", made, source], f"compiling {name}", log)
             compiled[name.with_suffix(".mpy").as_posix()] = made.read_bytes()
     return compiled
+
+
+def _packages(extras: Collection[str]) -> list[str]:
+    """Folders of firmware/ that go onto the board."""
+    return ["mica", *(f"mica_{name}" for name in sorted(set(extras)))]
 
 
 def _refuse_sources(replaced: Path) -> None:
@@ -53,6 +65,7 @@ def write(
     archs: Sequence[str],
     *,
     kernels: Collection[str] | None = None,
+    extras: Collection[str] = (),
     micropython: MicroPython | None = None,
     jobs: int = 2,
     progress: Progress = quiet,
@@ -62,12 +75,15 @@ def write(
     Files of an earlier package are replaced; a folder "mica" that no package made is refused. What a package.json names was written before it, so none names a file that
     is not there. Raises MicaError where something cannot be built or written.
     """
-    _refuse_sources(folder / "mica")
+    check_extras(extras)
+    for name in _packages(extras):
+        _refuse_sources(folder / name)
     modules = [build(arch, kernels=kernels, micropython=micropython, jobs=jobs, progress=progress) for arch in archs]
-    files = runtime(micropython=micropython, jobs=jobs, progress=progress)
+    files = runtime(extras=extras, micropython=micropython, jobs=jobs, progress=progress)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(folder / "mica", ignore_errors=True)
+        for name in _packages(extras):
+            shutil.rmtree(folder / name, ignore_errors=True)
         shutil.copyfile(data_dir("firmware") / "mica" / "install.py", folder / "install.py")
         for name, data in files.items():
             path = folder / name

@@ -25,13 +25,12 @@ from mica.format import codec
 from mica.format.names import printable
 from mica.link.targets import open_board
 from mica.run import accuracy, evaluation
-from mica.toolchain.build import build
 from mica_fleet import broker, departure
 from mica_fleet import push as rollout
 from mica_fleet.coordinator import FleetRunner
 from mica_fleet.inventory import Inventory, examine
 from mica_fleet.journal import Journal
-from mica_fleet.member import Member, install
+from mica_fleet.member import Member, firmware, install
 from mica_fleet.mqtt_link import await_entry
 from mica_fleet.open import open_fleet, targets_of
 from mica_fleet.push import Fleet, Outcome
@@ -39,7 +38,7 @@ from mica_fleet.rollout import Terms
 from mica_fleet.site import Site, check_name, new_site, read_site
 from mica_fleet.store import Store
 
-_BACK_SECONDS = 16  # firmware/mica/fleet.py: the longest pause before a board connects again
+_BACK_SECONDS = 16  # firmware/mica_fleet: the longest pause before a board connects again
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -131,7 +130,7 @@ def leave(args: argparse.Namespace) -> int:
 
 def _run_members(args: argparse.Namespace, site: Site, names: dict[str, str], models: dict[str, bytes]) -> int:
     emulated = emulated_boards()
-    images = {one: build(emulated[one], progress=say).image for one in dict.fromkeys(names.values())}
+    images = {one: firmware(emulated[one], say) for one in dict.fromkeys(names.values())}
     over = _orphaned()
     await_entry(site, list(names))
     with contextlib.ExitStack() as stack:

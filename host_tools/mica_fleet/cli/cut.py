@@ -23,34 +23,47 @@ def add_link(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=("slowest", "ram", "flash"),
         default="slowest",
-        help="of parts, what is to be least: the time of the slowest with what it is sent and sends (default), or the most RAM or flash of any",
+        help="which is to be least: the time of the slowest with what it is sent and sends (default), or the most RAM or flash of any",
     )
     parser.add_argument(
         "--link-rate",
         metavar="N[K|M]",
-        help=f"of parts: bytes a second between boards and this computer (default {RATE})",
+        help=f"bytes a second between boards and this computer (default {RATE})",
     )
     parser.add_argument(
         "--link-delay",
         metavar="MS",
         type=float,
-        help=f"of parts: what a message takes beside its bytes (default {DELAY_MS:g})",
+        help=f"time that a message takes beside its bytes (default {DELAY_MS:g})",
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """mica fleet cut"""
     from mica.boards import load_board
+    from mica_fleet.cutting import MOST, cut
 
     board = load_board(args.board or BOARD)
     link, measured = _link(args)
+    if args.parts != "auto" and not (args.parts.isdecimal() and 2 <= int(args.parts) <= MOST):
+        raise MicaError(f"--parts {args.parts}: expected 2 to {MOST}, or auto")
+    n = None if args.parts == "auto" else int(args.parts)
     model_options.refuse_options(args, args.model)
     data = model_options.file_bytes(args, args.model, scratch=board.scratch)
     given = Path(args.model)
+    must_fit = args.board is not None or n is None
+    try:
+        found = cut(data, n, board, link, args.objective, must_fit, target.custom_of(args))
+    except MicaError as e:
+        raise e.at(str(given)) from None
     name = given.name.removesuffix(".mica") if given.suffix == ".mica" else given.stem
     stem = Path(args.output) if args.output else given.with_name(name)
-    found = cut(data, args.parts, board.name, link, args, str(given))
-    files = write(found, stem, [("the model", given)])
+    of = len(found.stages)
+    files = [stem.with_name(f"{stem.name}.{k}of{of}.mica") for k in range(1, of + 1)]
+    for file in files:
+        outputs.check("-o", file, [("the model", given)])
+    for file, stage in zip(files, found.stages, strict=True):
+        outputs.write(file, stage.data)
     result = facts(found, files, board.name, link, measured)
     if args.json:
         text.emit_json(result)
@@ -59,60 +72,18 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def cut(data: bytes, number: str, board: str, link: LinkSpeed, args: argparse.Namespace, name: str) -> Cut:
-    """`number`: of parts, or auto. Raises MicaError with the name of the file."""
-    from mica.boards import load_board
-    from mica_fleet import cutting
-
-    n = number_of(number)
-    must_fit = args.board is not None or n is None
-    try:
-        return cutting.cut(data, n, load_board(board), link, args.objective, must_fit, target.custom_of(args))
-    except MicaError as e:
-        raise e.at(name) from None
-
-
-def number_of(text_: str) -> int | None:
-    """What --parts says; None for auto. Raises MicaError."""
-    from mica_fleet.cutting import MOST
-
-    if text_ != "auto" and not (text_.isdecimal() and 2 <= int(text_) <= MOST):
-        raise MicaError(f"--parts {text_}: expected 2 to {MOST}, or auto")
-    return None if text_ == "auto" else int(text_)
-
-
-def file_names(stem: Path, n: int) -> list[Path]:
-    return [stem.with_name(f"{stem.name}.{k}of{n}.mica") for k in range(1, n + 1)]
-
-
-def write(found: Cut, stem: Path, read: outputs.Read) -> list[Path]:
-    files = file_names(stem, len(found.stages))
-    for file in files:
-        outputs.check("-o", file, read)
-    for file, stage in zip(files, found.stages, strict=True):
-        outputs.write(file, stage.data)
-    return files
-
-
 def _link(args: argparse.Namespace) -> tuple[LinkSpeed, str]:
     """And the board that it was measured at, of `--fleet`; "" where it was given or assumed. Raises MicaError."""
-    if getattr(args, "fleet", None) is None:
-        return link_of(args), ""
     from mica_fleet.cutting import LinkSpeed
     from mica_fleet.measure import link_speeds
     from mica_fleet.site import read_site
 
-    if args.link_rate is not None or args.link_delay is not None:
-        raise MicaError("--fleet measures the links", todo="leave --link-rate and --link-delay out")
-    speeds = link_speeds(read_site(args.fleet))
-    slowest = max(speeds, key=lambda b: speeds[b][1] + 1000 / speeds[b][0])
-    return LinkSpeed(*speeds[slowest]), slowest
-
-
-def link_of(args: argparse.Namespace) -> LinkSpeed:
-    """What was given, or assumed. Raises MicaError."""
-    from mica_fleet.cutting import LinkSpeed
-
+    if args.fleet is not None:
+        if args.link_rate is not None or args.link_delay is not None:
+            raise MicaError("--fleet measures the links", todo="leave --link-rate and --link-delay out")
+        speeds = link_speeds(read_site(args.fleet))
+        slowest = max(speeds, key=lambda b: speeds[b][1] + 1000 / speeds[b][0])
+        return LinkSpeed(*speeds[slowest]), slowest
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmM]?)", args.link_rate or RATE)
     rate = float(match[1]) * {"": 1, "k": 1e3, "m": 1e6}[match[2].lower()] if match else 0.0
     if not rate:
@@ -120,7 +91,7 @@ def link_of(args: argparse.Namespace) -> LinkSpeed:
     delay = DELAY_MS if args.link_delay is None else args.link_delay
     if not 0 <= delay <= 60_000:
         raise MicaError(f"--link-delay {delay:g}", todo="expected milliseconds, 0 to 60000")
-    return LinkSpeed(rate, delay / 1000)
+    return LinkSpeed(rate, delay / 1000), ""
 
 
 def facts(found: Cut, files: list[Path], board: str, link: LinkSpeed, measured: str) -> dict[str, Any]:

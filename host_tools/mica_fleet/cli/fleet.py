@@ -3,24 +3,18 @@
 A fleet is a target: `mica eval M.mica D.npz --on usb:all` shares the samples out over every board that is plugged in, and
 `--on fleet:UNIX*3,MPS2_AN385` over these. Boards with a network meet at an MQTT broker: `mica fleet init plant` makes the
 settings file plant.toml, and `--on fleet:plant` are the boards that have joined. `mica fleet push` gives them other models, in
-waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue. `mica fleet sim` says beforehand what so many
-boards would do.
+waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from mica.cli import model_options, target, text
-from mica.errors import MicaError
+from mica.cli import model_options, target
 from mica_fleet.cli import cut as fleet_cut
 
-_MOST_BOARDS = 1_000_000
-_MOST_REQUESTS = 12_000  # unless more are asked for, or 2 for each board are more
-
 JSON_KEYS = (
-    "sim: boards, requests, rate, of_ideal, p50_ms, p99_ms, longest_ms, lost, wrong, counts; ls: fleet, broker, boards[] (board, "
+    "ls: fleet, broker, boards[] (board, "
     "state, machine, core, mica, heap, models, session, runs, errors, ms, times[] (path, part, ms, predicted_ms), problem); doctor: findings[] (found, ok, todo); "
     "eval: as mica eval; run: target, samples, seconds, output; init: fleet, file, broker; broker: broker, pid; join, leave: boards; "
     "push, rollback: fleet, reason, seconds, boards[] (board, state, reason); serve: url, queue, models; bench: target, samples, seconds, "
@@ -173,82 +167,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model_options.add_arguments(cut, board=False)
     doctor = action("doctor", "what is wrong with the fleet, and what to do")
     doctor.add_argument("--seconds", metavar="S", type=float, default=1.0, help="how long to listen (default 1)")
-    sim = action("sim", "the real dispatcher with simulated boards, on a virtual clock", fleet=False)
-    sim.add_argument("--boards", type=int, default=8, metavar="N", help="how many (default 8)")
-    sim.add_argument(
-        "--ms", type=float, default=100.0, metavar="MS", help="what one run takes on a board (default 100)"
-    )
-    sim.add_argument(
-        "--requests", type=int, metavar="N", help="how many (default: 60 for each board, for many boards fewer)"
-    )
-    sim.add_argument(
-        "--kill-every", type=float, default=0.0, metavar="S", help="a random board loses power so often, in seconds"
-    )
-    sim.add_argument("--seed", type=int, default=0, help="of what is random")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.action != "sim":
-        from mica_fleet.cli import bench as fleet_bench
-        from mica_fleet.cli import boards as fleet_boards
-        from mica_fleet.cli import serve as fleet_serve
+    from mica_fleet.cli import bench as fleet_bench  # here, so that help need not wait for them
+    from mica_fleet.cli import boards as fleet_boards
+    from mica_fleet.cli import serve as fleet_serve
 
-        actions = {
-            "init": fleet_boards.init,
-            "broker": fleet_boards.run_broker,
-            "join": fleet_boards.join,
-            "leave": fleet_boards.leave,
-            "ls": fleet_boards.ls,
-            "run": fleet_boards.run,
-            "eval": fleet_boards.evaluate,
-            "doctor": fleet_boards.doctor,
-            "push": fleet_boards.push,
-            "rollback": fleet_boards.rollback,
-            "serve": fleet_serve.serve,
-            "cut": fleet_cut.run,
-            "bench": fleet_bench.bench,
-        }
-        return actions[args.action](args)
-    result = simulate(args.boards, args.ms, args.requests, args.kill_every, args.seed)
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
-    return 0 if not result["lost"] and not result["wrong"] else 1
-
-
-def simulate(boards: int, ms: float, requests: int | None, kill_every: float, seed: int) -> dict[str, Any]:
-    """The keys of `mica fleet sim --json`. Raises MicaError."""
-    from mica_fleet.sim import Plan, Simulation
-
-    n = min(60 * boards, max(_MOST_REQUESTS, 2 * boards)) if requests is None else requests
-    if not 1 <= boards <= _MOST_BOARDS or not 0 < ms <= 3_600_000 or n < 1 or kill_every < 0:
-        raise MicaError(
-            f"fleet sim: {boards} boards of {ms:g} ms, {n} requests, a kill every {kill_every:g} s",
-            todo=f"expected 1 to {_MOST_BOARDS:,} boards, more than 0 ms, 1 request or more, and 0 s or more",
-        )
-    r = Simulation(Plan([ms / 1000] * boards, n, kill_every=kill_every, seed=seed)).run()
-    ideal = boards / (ms / 1000)
-    return {
-        "boards": boards,
-        "requests": n,
-        "rate": r.rate,
-        "of_ideal": r.rate / ideal,
-        "p50_ms": 1000 * r.p50,
-        "p99_ms": 1000 * r.p99,
-        "longest_ms": 1000 * r.longest,
-        "lost": r.lost + r.failed,
-        "wrong": r.wrong,
-        "counts": r.counts,
+    actions = {
+        "init": fleet_boards.init,
+        "broker": fleet_boards.run_broker,
+        "join": fleet_boards.join,
+        "leave": fleet_boards.leave,
+        "ls": fleet_boards.ls,
+        "run": fleet_boards.run,
+        "eval": fleet_boards.evaluate,
+        "doctor": fleet_boards.doctor,
+        "push": fleet_boards.push,
+        "rollback": fleet_boards.rollback,
+        "serve": fleet_serve.serve,
+        "cut": fleet_cut.run,
+        "bench": fleet_bench.bench,
     }
-
-
-def report(r: dict[str, Any]) -> str:
-    """What people read."""
-    counts = r["counts"]
-    return (
-        f"{r['boards']:,} boards answer {r['rate']:,.1f} requests a second, {text.percent(r['of_ideal'])} of what they could without "
-        f"a coordinator\n"
-        f"an answer takes {r['p50_ms']:.0f} ms (half of them), {r['p99_ms']:.0f} ms (99 of 100), {r['longest_ms']:.0f} ms (the longest)\n"
-        f"boards lost {counts.get('lost_boards', 0)}, requests asked again {counts.get('asked_again', 0)}, lost {r['lost']}, wrong {r['wrong']}"
-    )
+    return actions[args.action](args)

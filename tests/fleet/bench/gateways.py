@@ -22,9 +22,8 @@ from agent import SLOW
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.link import child
-from mica.toolchain.build import build
 from mica_fleet import broker
-from mica_fleet.member import Member
+from mica_fleet.member import Member, firmware
 from mica_fleet.site import Site, new_password, new_site
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -78,7 +77,7 @@ def run(digits: Path, folder: Path, requests: int = 2000) -> dict[str, Any]:
     if program is None:
         raise MicaError("nats-server is missing", todo="apt install nats-server")
     data, board = digits.read_bytes(), load_board("UNIX")
-    image = build(board).image
+    image = firmware(board)
     port = _free_port()
     url = f"nats://127.0.0.1:{port}"
     closing: list[Any] = []

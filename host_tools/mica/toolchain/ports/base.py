@@ -32,6 +32,7 @@ class Job:
     manifests: tuple[Path, ...]
     without: tuple[str, ...]  # kernels that are left out
     fallback: bool  # whether the kernels in MicroPython are frozen in
+    extras: tuple[str, ...]  # packages beside mica
     folder: Path
     micropython: MicroPython
     usermod: bool = True

@@ -1,14 +1,14 @@
 """A board at work for a fleet (`mica fleet`): it connects to the broker, says who it is, and answers requests, for ever.
 
-    import mica.fleet
-    mica.fleet.run()  # as fleet.json says, which `mica fleet join` writes
+    import mica_fleet
+    mica_fleet.run()  # as fleet.json says, which `mica fleet join` writes
 
 fleet.json: fleet, name, host; and port, password, wifi ([network, password]), models (paths; all .mica files by default),
-keepalive (seconds), key (what a push is signed with; fleet_push.py takes none without). The user at the broker has the board's
+keepalive (seconds), key (what a push is signed with; push.py takes none without). The user at the broker has the board's
 name. Another MQTT client, with umqtt.simple's methods, is taken by Agent(settings, client).
 
     mica/F/from/B/state   retained, and the will: up or down, boot, session; with up, JSON about the board
-    mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica/fleet/wire.py)
+    mica/F/to/B/run       a request: 24 bytes and the inputs (host_tools/mica_fleet/wire.py)
     mica/F/from/B/out     an answer: 32 bytes and the outputs, or a text
     mica/F/from/B/stat    retained, every 30 s, and after work: JSON: runs, errors, ms of the last runs, us of each model's last, heap
 
@@ -124,7 +124,7 @@ class Agent:
         self.name: str = settings["name"]
         self.keepalive: int = settings.get("keepalive", 10)
         if client is None:
-            from mica.mqtt import Client
+            from .mqtt import Client
 
             client = Client(
                 client_id(settings),
@@ -151,7 +151,7 @@ class Agent:
         self._said = None
         self._pusher = None
         if settings.get("key"):
-            from mica.fleet_push import Pusher
+            from .push import Pusher
 
             self._pusher = Pusher(self, settings["key"])
 
@@ -211,7 +211,7 @@ class Agent:
             self._beat(not busy)
 
     def about(self) -> dict[str, Any]:
-        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
+        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica_fleet/room.py)."""
         import _mica
 
         import mica

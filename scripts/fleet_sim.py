@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fleet_returns import returns
+
 from mica_fleet.dispatch import Action, Audit, Dispatcher, Done, Failed, Quarantined, Send, Settings, Withdrawn
-from mica_fleet.sim_returns import returns
 from mica_fleet.stages import UNDER_WAY
 from mica_fleet.wire import Answer, Key, Request, Status
 

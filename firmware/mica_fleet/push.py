@@ -9,7 +9,7 @@ The HMAC is over the JSON, with the key in fleet.json. A want that is not signed
 one is refused. Chunks are asked for one at a time and checked one by one; those that are there after a reset are not fetched again. A file
 has its name only after its trial (slots.py), and all files of a want get theirs after the last one's, so whenever power fails
 there is a whole model: the old one, or the new. A reset in the midst of a trial is the model's fault, as it is in slots.py.
-On a board with a ROMFS window of halves the files go into the idle half, and are used in place (fleet_rom.py).
+On a board with a ROMFS window of halves the files go into the idle half, and are used in place (rom.py).
 """
 
 import hashlib
@@ -91,10 +91,10 @@ class Pusher:
         self._tried = {}  # SHA-256 -> what its trial said
         self.rom: Any = None
         if getattr(sys.modules["mica"], "_boots", False):
-            import mica.fleet_rom
+            from . import rom
 
-            if mica.fleet_rom.flash() is not None:
-                self.rom = mica.fleet_rom
+            if rom.flash() is not None:
+                self.rom = rom
         self.have: dict[str, Any] = {"generation": 0, "verdict": "", "reason": "", "names": []}
         try:
             with open(HAVE) as f:
