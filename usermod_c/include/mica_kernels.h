@@ -964,7 +964,7 @@ typedef struct {
 } mica_narrow_s8_t;
 
 // ---- what every kernel has
-#define MICA_DECLARE(op, name) \
+#define MICA_DECLARE(op, name, NAME) \
     mica_status_t mica_##name##_check(const mica_##name##_t *p, const char **what); \
     uint32_t mica_##name##_rows(const mica_##name##_t *p); \
     void mica_##name##_ref(const mica_##name##_t *p, MICA_KERNEL_ARGS);

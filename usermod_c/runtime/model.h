@@ -61,7 +61,7 @@ typedef struct mica_step mica_step_t;
 struct mica_step {
     uint32_t (*run)(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes);  // op.h
     union {
-        #define MICA_PARAMETERS(op, name) mica_##name##_t op;
+        #define MICA_PARAMETERS(op, name, NAME) mica_##name##_t op;
         MICA_OPERATORS(MICA_PARAMETERS)
         #undef MICA_PARAMETERS
     } p;

@@ -55,7 +55,7 @@ uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);
 void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);
 void mica_load_sound_tables(mica_step_record_t *r, mica_log_mel_s8_t *p);
 
-#define MICA_LOADER(op, name) mica_status_t mica_load_##op(mica_step_record_t *r, mica_step_t *s);
+#define MICA_LOADER(op, name, NAME) mica_status_t mica_load_##op(mica_step_record_t *r, mica_step_t *s);
 MICA_OPERATORS(MICA_LOADER)
 #undef MICA_LOADER
 
