@@ -83,9 +83,6 @@ typedef struct {
 
 mica_status_t mica_matmul_s8_shapes(mica_matmul_s8_t *p, const uint32_t *a_dims, uint32_t a_rank, const uint32_t *b_dims,
     uint32_t b_rank, const uint32_t *y_dims, uint32_t y_rank, const char **what);
-size_t mica_matmul_s8_a_bytes(const mica_matmul_s8_t *p);
-size_t mica_matmul_s8_b_bytes(const mica_matmul_s8_t *p);
-size_t mica_matmul_s8_y_bytes(const mica_matmul_s8_t *p);
 
 // ---- div_s8: y = clamp(y_zero + (a - a_zero) * factor / ((b - b_zero) * 2^shift)), with numpy broadcasting
 //   rounded once, halves away from 0; where b is b_zero, y_zero or the bound on the side of a's sign

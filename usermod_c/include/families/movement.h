@@ -42,7 +42,6 @@ typedef struct {
     uint32_t rows;
 } mica_concat_s8_t;
 
-size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p);
 
 // ---- pad_s8: x with begin[i] elements before it along dimension i, and some behind it
 //   x int8 [x_dims]; y int8 [y_dims]; modes 2 and 3 pad with no more than x has; rows: product of the dimensions before the
@@ -57,8 +56,6 @@ typedef struct {
     uint16_t x_dims[MICA_MAX_RANK], y_dims[MICA_MAX_RANK], begin[MICA_MAX_RANK];
 } mica_pad_s8_t;
 
-size_t mica_pad_s8_x_bytes(const mica_pad_s8_t *p);
-size_t mica_pad_s8_y_bytes(const mica_pad_s8_t *p);
 
 // ---- gather_s8: y[r,j] = x[r,indices[j]]
 //   x int8 [rows, x_n, inner]; y int8 [rows, y_n, inner]; indices int32 [y_n], each in [0, x_n); rows: rows
@@ -70,8 +67,6 @@ typedef struct {
     uint16_t x_n, y_n;
 } mica_gather_s8_t;
 
-size_t mica_gather_s8_x_bytes(const mica_gather_s8_t *p);
-size_t mica_gather_s8_y_bytes(const mica_gather_s8_t *p);
 mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what);
 
 // ---- scatter_s8: y = x, but y[r,(i + j) mod x_n] = rows_of[r,j] for j < r_n, i = index[r / per_index]
@@ -86,7 +81,6 @@ typedef struct {
     uint16_t x_n, r_n;
 } mica_scatter_s8_t;
 
-size_t mica_scatter_s8_y_bytes(const mica_scatter_s8_t *p);
 
 // ---- resize_linear_s8: y[i,j,c] = clamp((2^21 + sum over a, b of row_weights[i,a] * column_weights[j,b]
 //                                          * x[rows[i] + a, columns[j] + b, c]) >> 22)
@@ -101,8 +95,6 @@ typedef struct {
     uint16_t in_h, in_w, in_c, out_h, out_w;
 } mica_resize_linear_s8_t;
 
-size_t mica_resize_linear_s8_x_bytes(const mica_resize_linear_s8_t *p);
-size_t mica_resize_linear_s8_y_bytes(const mica_resize_linear_s8_t *p);
 mica_status_t mica_resize_linear_s8_check_constants(const mica_resize_linear_s8_t *p, const char **what);
 
 // ---- embedding_s8: y[r] = table[i], i = x[r], plus vocabulary where negative, then clamped to [0, vocabulary)
@@ -115,8 +107,6 @@ typedef struct {
     uint16_t width;
 } mica_embedding_s8_t;
 
-size_t mica_embedding_s8_x_bytes(const mica_embedding_s8_t *p);
-size_t mica_embedding_s8_y_bytes(const mica_embedding_s8_t *p);
 size_t mica_embedding_s8_table_bytes(const mica_embedding_s8_t *p);
 
 #endif

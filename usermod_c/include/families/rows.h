@@ -42,7 +42,6 @@ typedef struct {
     int32_t mult, bias;
 } mica_reduce_s8_t;
 
-size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p);
 
 // ---- argmax_s8: where the largest (smallest) of the n numbers along an axis is, the first or last of equal ones
 //   x int8 [outer, n, inner]; y int32 [outer, inner]; rows: outer * inner
@@ -53,7 +52,6 @@ typedef struct {
     uint32_t outer, n, inner;
 } mica_argmax_s8_t;
 
-size_t mica_argmax_s8_x_bytes(const mica_argmax_s8_t *p);
 size_t mica_argmax_s8_y_bytes(const mica_argmax_s8_t *p);
 
 // ---- top_k_s8: where the k largest (smallest) of the n numbers along an axis are, the best first, of equal ones the first
@@ -65,8 +63,6 @@ typedef struct {
     uint32_t outer, n, inner, k;
 } mica_top_k_s8_t;
 
-size_t mica_top_k_s8_x_bytes(const mica_top_k_s8_t *p);
-size_t mica_top_k_s8_y_bytes(const mica_top_k_s8_t *p);
 
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
 //   x int8 [outer, n, inner]; places int32 [outer, k, inner]; y int8 [outer, k, inner]; rows: outer * k
@@ -77,8 +73,6 @@ typedef struct {
     uint32_t outer, n, inner, k;
 } mica_pick_s8_t;
 
-size_t mica_pick_s8_x_bytes(const mica_pick_s8_t *p);
-size_t mica_pick_s8_y_bytes(const mica_pick_s8_t *p);
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
@@ -100,7 +94,6 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_layer_norm_s8_t;
 
-size_t mica_layer_norm_s8_x_bytes(const mica_layer_norm_s8_t *p);  // and of y
 mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
 void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constants: sets gamma_most and beta_most
 
@@ -125,7 +118,6 @@ typedef struct {
     uint32_t rows;
 } mica_norm_s8_t;
 
-size_t mica_norm_s8_x_bytes(const mica_norm_s8_t *p);  // and of y
 mica_status_t mica_norm_s8_check_constants(const mica_norm_s8_t *p, const char **what);
 
 // ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
@@ -144,7 +136,6 @@ typedef struct {
     uint16_t axis;
 } mica_log_softmax_s8_t;
 
-size_t mica_log_softmax_s8_x_bytes(const mica_log_softmax_s8_t *p);
 size_t mica_log_softmax_s8_y_bytes(const mica_log_softmax_s8_t *p);
 mica_status_t mica_log_softmax_s8_check_constants(const mica_log_softmax_s8_t *p, const char **what);
 

@@ -34,9 +34,6 @@ typedef struct {
     int32_t in_mult, out_mult;  // c0 to the cell state, and back to y
 } mica_recurrent_s8_t;
 
-size_t mica_recurrent_s8_x_bytes(const mica_recurrent_s8_t *p);
-size_t mica_recurrent_s8_state_bytes(const mica_recurrent_s8_t *p);  // of h0 and of c0
-size_t mica_recurrent_s8_y_bytes(const mica_recurrent_s8_t *p);
 size_t mica_recurrent_s8_weights_bytes(const mica_recurrent_s8_t *p);
 uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts

@@ -39,8 +39,6 @@ typedef struct {
     uint16_t bin_begin, bin_end;  // those bins that a filter holds
 } mica_log_mel_s8_t;
 
-size_t mica_log_mel_s8_x_bytes(const mica_log_mel_s8_t *p);
-size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p);
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
 mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);

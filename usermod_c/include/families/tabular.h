@@ -18,8 +18,6 @@ typedef struct {
     uint16_t n;
 } mica_features_s8_t;
 
-size_t mica_features_s8_x_bytes(const mica_features_s8_t *p);
-size_t mica_features_s8_y_bytes(const mica_features_s8_t *p);
 mica_status_t mica_features_s8_check_constants(const mica_features_s8_t *p, const char **what);
 
 // ---- ranks_s8: y[r,c] = -128 + how many of the thresholds first[c] to first[c + 1] - 1 are less than x[r,source[c]]
@@ -36,8 +34,6 @@ typedef struct {
     uint16_t in_n, out_n;
 } mica_ranks_s8_t;
 
-size_t mica_ranks_s8_x_bytes(const mica_ranks_s8_t *p);
-size_t mica_ranks_s8_y_bytes(const mica_ranks_s8_t *p);
 mica_status_t mica_ranks_s8_check_constants(const mica_ranks_s8_t *p, const char **what);
 
 // ---- trees_s8: y[r,n] = clamp(y_zero + requant(bias[n] + what the leaves that x[r] reaches add to n))
@@ -62,8 +58,6 @@ typedef struct {
     int32_t mult;
 } mica_trees_s8_t;
 
-size_t mica_trees_s8_x_bytes(const mica_trees_s8_t *p);
-size_t mica_trees_s8_y_bytes(const mica_trees_s8_t *p);
 mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
 
 // ---- forest_s8: as trees_s8, for trees of up to 255 columns whose nodes are words of 32 bits
@@ -91,8 +85,6 @@ typedef struct {
     int32_t mult;
 } mica_forest_s8_t;
 
-size_t mica_forest_s8_x_bytes(const mica_forest_s8_t *p);
-size_t mica_forest_s8_y_bytes(const mica_forest_s8_t *p);
 mica_status_t mica_forest_s8_check_constants(const mica_forest_s8_t *p, const char **what);
 
 // ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
@@ -115,8 +107,6 @@ typedef struct {
     int16_t bound;
 } mica_distances_s8_t;
 
-size_t mica_distances_s8_x_bytes(const mica_distances_s8_t *p);
-size_t mica_distances_s8_y_bytes(const mica_distances_s8_t *p);
 mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, const char **what);
 
 // ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * the weighted mean of the values of the k nearest whose target is n))
@@ -139,8 +129,6 @@ typedef struct {
     int32_t mult;
 } mica_nearest_s8_t;
 
-size_t mica_nearest_s8_x_bytes(const mica_nearest_s8_t *p);
-size_t mica_nearest_s8_y_bytes(const mica_nearest_s8_t *p);
 mica_status_t mica_nearest_s8_check_constants(const mica_nearest_s8_t *p, const char **what);
 
 // ---- machine_s8: y[r,n] = clamp(y_zero + requant(bias[n] + (the sum over s of f(x[r,s]) * factors[s,n] >> down)))
@@ -162,8 +150,6 @@ typedef struct {
     int32_t in_mult, in_offset, mult;
 } mica_machine_s8_t;
 
-size_t mica_machine_s8_x_bytes(const mica_machine_s8_t *p);
-size_t mica_machine_s8_y_bytes(const mica_machine_s8_t *p);
 mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const char **what);
 
 #endif

@@ -77,8 +77,6 @@ typedef struct {
     uint16_t groups;
 } mica_conv_transpose2d_s8_t;
 
-size_t mica_conv_transpose2d_s8_x_bytes(const mica_conv_transpose2d_s8_t *p);
-size_t mica_conv_transpose2d_s8_y_bytes(const mica_conv_transpose2d_s8_t *p);
 size_t mica_conv_transpose2d_s8_weights_bytes(const mica_conv_transpose2d_s8_t *p);
 uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
 mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);

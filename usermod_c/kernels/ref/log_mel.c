@@ -54,14 +54,6 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
     return numbers_fit(p) ? MICA_OK : MICA_ERR_RANGE;
 }
 
-size_t mica_log_mel_s8_x_bytes(const mica_log_mel_s8_t *p) {
-    return (size_t)p->samples * 2;
-}
-
-size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p) {
-    return (size_t)p->frames * p->out_n;
-}
-
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p) {
     return p->flags & MICA_LOG_MEL_DCT ? (size_t)p->bands * p->out_n * 2 : 0;
 }
