@@ -35,6 +35,7 @@
 // ---- what every kernel has
 #define MICA_DECLARE(op, name, NAME) \
     mica_status_t mica_##name##_check(const mica_##name##_t *p, const char **what); \
+    mica_status_t mica_##name##_check_constants(const mica_##name##_t *p, const char **what); /* of those that have some */ \
     uint32_t mica_##name##_rows(const mica_##name##_t *p); \
     void mica_##name##_ref(const mica_##name##_t *p, MICA_KERNEL_ARGS);
 MICA_OPERATORS(MICA_DECLARE)

@@ -9,6 +9,8 @@ uint32_t mica_product(uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 
 // Whether a window's numbers agree with each other: every size and address of its x and y then fits an int32.
 mica_status_t mica_window_check(const mica_window_t *w, const char **what);
+// The same, and that the groups of a convolution fit its channels.
+mica_status_t mica_groups_check(const mica_window_t *w, uint32_t groups, const char **what);
 
 static inline size_t mica_window_x_bytes(const mica_window_t *w) {
     return (size_t)w->in_h * w->in_w * w->in_c;

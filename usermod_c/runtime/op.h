@@ -39,6 +39,11 @@
         return rows; \
     }
 
+// What most loaders begin with: the step's function, its output and its first input.
+#define MICA_LOAD_BEGIN(r, s, p) ((s)->run = run, (p)->y = (r)->y.data, (void)((p)->x = (r)->x[0].data))
+// What a loader ends with: a last check, where all went well so far.
+#define MICA_LOAD_END(r, check) ((void)(mica_load_ok(r) && mica_load_checked(r, check)), (r)->err->status)
+
 // Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high and
 // every window begins inside the image or before it.
 uint32_t mica_window_cuts(const mica_window_t *w);

@@ -42,7 +42,6 @@ typedef struct {
     uint32_t rows;
 } mica_concat_s8_t;
 
-
 // ---- pad_s8: x with begin[i] elements before it along dimension i, and some behind it
 //   x int8 [x_dims]; y int8 [y_dims]; modes 2 and 3 pad with no more than x has; rows: product of the dimensions before the
 //   last padded one
@@ -56,7 +55,6 @@ typedef struct {
     uint16_t x_dims[MICA_MAX_RANK], y_dims[MICA_MAX_RANK], begin[MICA_MAX_RANK];
 } mica_pad_s8_t;
 
-
 // ---- gather_s8: y[r,j] = x[r,indices[j]]
 //   x int8 [rows, x_n, inner]; y int8 [rows, y_n, inner]; indices int32 [y_n], each in [0, x_n); rows: rows
 typedef struct {
@@ -66,8 +64,6 @@ typedef struct {
     uint32_t rows, inner;
     uint16_t x_n, y_n;
 } mica_gather_s8_t;
-
-mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what);
 
 // ---- scatter_s8: y = x, but y[r,(i + j) mod x_n] = rows_of[r,j] for j < r_n, i = index[r / per_index]
 //   x int8 [rows, x_n, inner]; y the same, and may be the same bytes; rows_of int8 [rows, r_n, inner], r_n < x_n
@@ -81,7 +77,6 @@ typedef struct {
     uint16_t x_n, r_n;
 } mica_scatter_s8_t;
 
-
 // ---- resize_linear_s8: y[i,j,c] = clamp((2^21 + sum over a, b of row_weights[i,a] * column_weights[j,b]
 //                                          * x[rows[i] + a, columns[j] + b, c]) >> 22)
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows [OH], row_weights [OH, row_taps], and likewise columns of W and OW
@@ -94,8 +89,6 @@ typedef struct {
     const int16_t *row_weights, *column_weights;
     uint16_t in_h, in_w, in_c, out_h, out_w;
 } mica_resize_linear_s8_t;
-
-mica_status_t mica_resize_linear_s8_check_constants(const mica_resize_linear_s8_t *p, const char **what);
 
 // ---- embedding_s8: y[r] = table[i], i = x[r], plus vocabulary where negative, then clamped to [0, vocabulary)
 //   x int32 [rows]; y int8 [rows, width]; table int8 [vocabulary, width]; rows: rows

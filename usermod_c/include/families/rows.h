@@ -18,7 +18,6 @@ typedef struct {
 } mica_softmax_s8_t;
 
 size_t mica_softmax_s8_x_bytes(const mica_softmax_s8_t *p);  // and of y
-mica_status_t mica_softmax_s8_check_constants(const mica_softmax_s8_t *p, const char **what);
 static inline uint32_t mica_softmax_s8_rows(const mica_softmax_s8_t *p) {
     return p->rows;  // here, because calling it would be a seventh of what two classes cost
 }
@@ -42,7 +41,6 @@ typedef struct {
     int32_t mult, bias;
 } mica_reduce_s8_t;
 
-
 // ---- argmax_s8: where the largest (smallest) of the n numbers along an axis is, the first or last of equal ones
 //   x int8 [outer, n, inner]; y int32 [outer, inner]; rows: outer * inner
 typedef struct {
@@ -63,7 +61,6 @@ typedef struct {
     uint32_t outer, n, inner, k;
 } mica_top_k_s8_t;
 
-
 // ---- pick_s8: y[o,j,i] = x[o,place,i], place = places[o,j,i], plus n where negative, then clamped to [0, n)
 //   x int8 [outer, n, inner]; places int32 [outer, k, inner]; y int8 [outer, k, inner]; rows: outer * k
 typedef struct {
@@ -72,7 +69,6 @@ typedef struct {
     int8_t *y;
     uint32_t outer, n, inner, k;
 } mica_pick_s8_t;
-
 
 // ---- layer_norm_s8: y = clamp(y_zero + ((normal(x) * gamma[c] + beta[c] + 2^(shift-1)) >> shift)), row by row
 //   DEVIATION normal = (x - mean) / sqrt(variance + epsilon / (2^14 n^2)); with d = x - x_zero,
@@ -94,7 +90,6 @@ typedef struct {
     int8_t act_min, act_max;
 } mica_layer_norm_s8_t;
 
-mica_status_t mica_layer_norm_s8_check_constants(const mica_layer_norm_s8_t *p, const char **what);
 void mica_layer_norm_s8_measure(mica_layer_norm_s8_t *p);  // of checked constants: sets gamma_most and beta_most
 
 // ---- norm_s8: the same of modes DEVIATION and SQUARES in 32 bits, y = clamp(((t * gamma[i] + offset[i]) >> 20) - 128), row by row;
@@ -118,8 +113,6 @@ typedef struct {
     uint32_t rows;
 } mica_norm_s8_t;
 
-mica_status_t mica_norm_s8_check_constants(const mica_norm_s8_t *p, const char **what);
-
 // ---- log_softmax_s8: y[i] = clamp(y_zero + (((x[i] - max(x)) * mult + ((log * mult_log) >> 16) + offset) >> shift)),
 //   log = 2^16 * log2(sum over i of table[max(x) - x[i]]); with `sum`, max(x) itself in the place of x[i] - max(x)
 //   x int8 [rows, axis]; y int8 [rows, axis], with `sum` [rows]; table as for softmax_s8; rows: rows
@@ -137,6 +130,5 @@ typedef struct {
 } mica_log_softmax_s8_t;
 
 size_t mica_log_softmax_s8_y_bytes(const mica_log_softmax_s8_t *p);
-mica_status_t mica_log_softmax_s8_check_constants(const mica_log_softmax_s8_t *p, const char **what);
 
 #endif

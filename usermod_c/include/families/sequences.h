@@ -37,7 +37,6 @@ typedef struct {
 size_t mica_recurrent_s8_weights_bytes(const mica_recurrent_s8_t *p);
 uint32_t mica_recurrent_s8_terms(const mica_recurrent_s8_t *p);      // elements
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p);   // elements of shifts
-mica_status_t mica_recurrent_s8_check_constants(const mica_recurrent_s8_t *p, const char **what);
 
 // ---- attend_s8: rows of queries, of which heads share keys and values; formula: SPEC.md, kernel 48
 //   q int8 [heads, m, d]; k int8 [heads, t, d]; v int8 [heads, t, e]; length int32 [1], length + more limited to [1, t]; y int8 [heads, m, e]
@@ -63,7 +62,6 @@ static inline uint32_t mica_attend_s8_seen(const mica_attend_s8_t *p) {
     return asked < 1 - more ? 1 : asked > p->t - more ? p->t : (uint32_t)(asked + more);
 }
 
-mica_status_t mica_attend_s8_check_constants(const mica_attend_s8_t *p, const char **what);
 uint32_t mica_attend_s8_scratch_bytes(const mica_attend_s8_t *p);
 
 // ---- rotate_s8: rows of two halves, turned against each other; formula: SPEC.md, kernel 49

@@ -41,7 +41,6 @@ typedef struct {
 
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p);
 uint32_t mica_log_mel_s8_scratch_bytes(const mica_log_mel_s8_t *p);
-mica_status_t mica_log_mel_s8_check_constants(const mica_log_mel_s8_t *p, const char **what);
 // Of constants that are checked: which bins are needed, and the flag circle.
 void mica_log_mel_s8_prepare(mica_log_mel_s8_t *p);
 
@@ -71,7 +70,6 @@ typedef struct {
 } mica_pcan_s8_t;
 
 uint32_t mica_pcan_s8_scratch_bytes(const mica_pcan_s8_t *p);
-mica_status_t mica_pcan_s8_check_constants(const mica_pcan_s8_t *p, const char **what);
 
 // ---- pcen_s8: bands of sound, each divided by a power of what it was before: per-channel energy normalisation; formula: SPEC.md, kernel 57
 //   sound: as of log_mel_s8, of its flags power and before alone; its floor, its DCT, bias and requantisation are not looked at
@@ -92,7 +90,6 @@ typedef struct {
 } mica_pcen_s8_t;
 
 uint32_t mica_pcen_s8_scratch_bytes(const mica_pcen_s8_t *p);
-mica_status_t mica_pcen_s8_check_constants(const mica_pcen_s8_t *p, const char **what);
 void mica_pcen_s8_prepare(mica_pcen_s8_t *p);  // as of log_mel_s8
 
 // ---- axes_s8: features of the axes of a window; formula: SPEC.md, kernel 56
@@ -126,7 +123,6 @@ typedef struct {
 } mica_axes_s8_t;
 
 uint32_t mica_axes_s8_scratch_bytes(const mica_axes_s8_t *p);
-mica_status_t mica_axes_s8_check_constants(const mica_axes_s8_t *p, const char **what);
 // Of constants that are checked: which bins are needed, and the flag circle.
 void mica_axes_s8_prepare(mica_axes_s8_t *p);
 

@@ -18,8 +18,6 @@ typedef struct {
     uint16_t n;
 } mica_features_s8_t;
 
-mica_status_t mica_features_s8_check_constants(const mica_features_s8_t *p, const char **what);
-
 // ---- ranks_s8: y[r,c] = -128 + how many of the thresholds first[c] to first[c + 1] - 1 are less than x[r,source[c]]
 //   x float32 [rows, in_n] as bit patterns; y int8 [rows, out_n]; a NaN gives missing[c]; first [out_n + 1]
 //   thresholds: float32 as integers of the same order, ascending in each column (SPEC.md); rows: rows
@@ -33,8 +31,6 @@ typedef struct {
     uint32_t rows, n_thresholds;
     uint16_t in_n, out_n;
 } mica_ranks_s8_t;
-
-mica_status_t mica_ranks_s8_check_constants(const mica_ranks_s8_t *p, const char **what);
 
 // ---- trees_s8: y[r,n] = clamp(y_zero + requant(bias[n] + what the leaves that x[r] reaches add to n))
 //   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes uint16 [words], a tree begins at each of roots [trees]
@@ -57,8 +53,6 @@ typedef struct {
     uint16_t in_n, out_n;
     int32_t mult;
 } mica_trees_s8_t;
-
-mica_status_t mica_trees_s8_check_constants(const mica_trees_s8_t *p, const char **what);
 
 // ---- forest_s8: as trees_s8, for trees of up to 255 columns whose nodes are words of 32 bits
 //   x int8 [rows, in_n]; y int8 [rows, out_n]; nodes int32 [words], the last MICA_FOREST_SPARE of them leaves that no tree reaches,
@@ -85,8 +79,6 @@ typedef struct {
     int32_t mult;
 } mica_forest_s8_t;
 
-mica_status_t mica_forest_s8_check_constants(const mica_forest_s8_t *p, const char **what);
-
 // ---- distances_s8: y[r,s] = the sum over f of |g[f] - points[f,s]|, of its square, or of g[f] * points[f,s]
 //   x float32 [rows, in_n] as bit patterns; y int32 [rows, out_n]; points int16 [in_n, out_n], within +-bound as missing is
 //   g[f] = x[r,f] on its grid (kernels/place.h), limited to +-bound; missing[f] for a NaN; rows: rows
@@ -106,8 +98,6 @@ typedef struct {
     uint16_t in_n, out_n;
     int16_t bound;
 } mica_distances_s8_t;
-
-mica_status_t mica_distances_s8_check_constants(const mica_distances_s8_t *p, const char **what);
 
 // ---- nearest_s8: y[r,n] = clamp(y_zero + requant(2^8 * the weighted mean of the values of the k nearest whose target is n))
 //   x int32 [rows, in_n]; y int8 [rows, out_n]; target uint16, value int16 [in_n]; weights by kind (SPEC.md)
@@ -129,8 +119,6 @@ typedef struct {
     int32_t mult;
 } mica_nearest_s8_t;
 
-mica_status_t mica_nearest_s8_check_constants(const mica_nearest_s8_t *p, const char **what);
-
 // ---- machine_s8: y[r,n] = clamp(y_zero + requant(bias[n] + (the sum over s of f(x[r,s]) * factors[s,n] >> down)))
 //   x int32 [rows, in_n]; y int8 [rows, out_n]; factors int16 [in_n, out_n]; f by in_mult, in_shift, in_offset and table (SPEC.md)
 //   scratch: mica_scratch_min, 8 bytes for each of out_n, and 4; rows: rows
@@ -149,7 +137,5 @@ typedef struct {
     uint16_t in_n, out_n;
     int32_t in_mult, in_offset, mult;
 } mica_machine_s8_t;
-
-mica_status_t mica_machine_s8_check_constants(const mica_machine_s8_t *p, const char **what);
 
 #endif

@@ -47,7 +47,6 @@ size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p);
 size_t mica_conv2d_s8_y_bytes(const mica_conv2d_s8_t *p);
 size_t mica_conv2d_s8_weights_bytes(const mica_conv2d_s8_t *p);
 uint32_t mica_conv2d_s8_channels(const mica_conv2d_s8_t *p);  // elements of bias, mult and shift
-mica_status_t mica_conv2d_s8_check_constants(const mica_conv2d_s8_t *p, const char **what);
 
 // ---- depthwise_conv2d_s8: as conv2d_s8, but output channel o reads input channel o / m only, m = Cout / C
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C * m]; weights int8 [C * m, KH, KW]; rows: OH
@@ -63,7 +62,6 @@ size_t mica_depthwise_conv2d_s8_x_bytes(const mica_depthwise_conv2d_s8_t *p);
 size_t mica_depthwise_conv2d_s8_y_bytes(const mica_depthwise_conv2d_s8_t *p);
 size_t mica_depthwise_conv2d_s8_weights_bytes(const mica_depthwise_conv2d_s8_t *p);
 uint32_t mica_depthwise_conv2d_s8_channels(const mica_depthwise_conv2d_s8_t *p);
-mica_status_t mica_depthwise_conv2d_s8_check_constants(const mica_depthwise_conv2d_s8_t *p, const char **what);
 
 // ---- conv_transpose2d_s8: y[oy,ox,o] = out(bias[o] + sum over all ky,kx,i of v * w[o,ky,kx,i]), where v = x[iy,ix,i] with
 //      iy * sh + ky * dh = oy + pt and ix * sw + kx * dw = ox + pl, or x_zero where there is no such iy and ix inside x
@@ -79,7 +77,6 @@ typedef struct {
 
 size_t mica_conv_transpose2d_s8_weights_bytes(const mica_conv_transpose2d_s8_t *p);
 uint32_t mica_conv_transpose2d_s8_channels(const mica_conv_transpose2d_s8_t *p);
-mica_status_t mica_conv_transpose2d_s8_check_constants(const mica_conv_transpose2d_s8_t *p, const char **what);
 
 // ---- fully_connected_s8 (a GEMM with weights transposed): y[r,n] = out(bias[n] + sum over k of x[r,k] * w[n,k])
 //   x int8 [rows, K]; y int8 [rows, N]; weights int8 [N, K], layout PLAIN, OFFSET_ROWS or CODES4; rows: rows
@@ -95,7 +92,6 @@ size_t mica_fully_connected_s8_x_bytes(const mica_fully_connected_s8_t *p);
 size_t mica_fully_connected_s8_y_bytes(const mica_fully_connected_s8_t *p);
 size_t mica_fully_connected_s8_weights_bytes(const mica_fully_connected_s8_t *p);
 uint32_t mica_fully_connected_s8_channels(const mica_fully_connected_s8_t *p);
-mica_status_t mica_fully_connected_s8_check_constants(const mica_fully_connected_s8_t *p, const char **what);
 
 // ---- max_pool2d_s8: y = clamp(largest x of the window); taps outside the image do not count, a window of none gives -128
 //   x int8 [1, H, W, C]; y int8 [1, OH, OW, C]; rows: OH
@@ -126,6 +122,5 @@ typedef struct {
 
 size_t mica_average_pool2d_s8_x_bytes(const mica_average_pool2d_s8_t *p);
 size_t mica_average_pool2d_s8_y_bytes(const mica_average_pool2d_s8_t *p);
-mica_status_t mica_average_pool2d_s8_check_constants(const mica_average_pool2d_s8_t *p, const char **what);
 
 #endif

@@ -22,7 +22,6 @@ typedef struct {
 } mica_conv2d_s16_t;
 
 uint32_t mica_conv2d_s16_reduction(const mica_conv2d_s16_t *p);  // weights of one output channel
-mica_status_t mica_conv2d_s16_check_constants(const mica_conv2d_s16_t *p, const char **what);
 
 // pool_s16: y = clamp(requant(|sum of x|, mult[e], shift[e]), with the sign of the sum), e = n - 1, or 0 with one entry;
 //   with `largest` y = clamp(largest x)
@@ -37,8 +36,6 @@ typedef struct {
     int16_t act_min, act_max;
     uint8_t largest;
 } mica_pool_s16_t;
-
-mica_status_t mica_pool_s16_check_constants(const mica_pool_s16_t *p, const char **what);
 
 // binary_s16: y = clamp((a * mult_a + b * mult_b + a * b * mult_ab + 2^(shift - 1)) >> shift), with numpy broadcasting
 //   mica_broadcast_shapes fills shape; rows: elements of y
@@ -73,8 +70,6 @@ typedef struct {
     uint32_t rows;
     uint16_t axis;
 } mica_softmax_s16_t;
-
-mica_status_t mica_softmax_s16_check_constants(const mica_softmax_s16_t *p, const char **what);
 
 // widen_s16: y = clamp(requant(x - x_zero)); narrow_s8: y = clamp(y_zero + requant(x)); elements: n, rows: n
 typedef struct {
