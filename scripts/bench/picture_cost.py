@@ -60,7 +60,7 @@ def build(core: Core, folder: Path) -> Path:
     command = [
         need_program(f"{prefix}gcc", package), *core.flags, *FLAGS, f"-DBENCH_JOBS={core.jobs:#x}", "-DBENCH_ARENA_BYTES=65536",
         *(f"-I{USERMOD / i}" for i in ("include", "kernels")), f"-I{own}", f"-I{BARE}", *(f"-Wl,--defsym={k}={v:#x}" for k, v in symbols.items()),
-        "-T", str(BARE / "bench.ld"), *map(str, (BARE / "see.c", BARE / core.start, USERMOD / "kernels" / "picture.c")), *map(str, own.glob("picture.S")),
+        "-T", str(BARE / "bench.ld"), *map(str, (BARE / "see.c", BARE / core.start, *(USERMOD / "kernels").glob("picture*.c"))), *map(str, own.glob("picture.S")),
         "-lc", "-lgcc", "-o", str(program),
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True)

@@ -19,7 +19,7 @@ AREAS: dict[str, tuple[tuple[str, str], ...]] = {
 }  # fmt: skip
 # Files of an area that other tests are about.
 OTHERS = {
-    "usermod_c/kernels/picture.c": "pictures",
+    **dict.fromkeys((f"usermod_c/kernels/{name}.c" for name in ("picture", "picture_area")), "pictures"),
     "usermod_c/runtime/encode.c": "tokens",
     "usermod_c/runtime/tokens.c": "tokens",
     **dict.fromkeys((f"firmware/mica/{name}.py" for name in ("audio", "wav")), "sound"),

@@ -10,6 +10,7 @@
 #include "py/obj.h"
 #include "py/runtime.h"
 
+#include "heap.h"
 #include "mica.h"
 
 // Bytes of RAM for activations that every firmware sets aside; a board overrides it (DESIGN 1.8).
@@ -100,10 +101,6 @@ MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_add_obj);
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_softmax_obj);
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_lut_obj);
 MP_DECLARE_CONST_FUN_OBJ_KW(mp_mica_raw_transpose_obj);
-
-// heap.c; a native module has these in natmod/native.c
-bool mp_mica_on_heap(const void *p);
-void *mp_mica_block_of(mp_obj_t obj, void *head); // `head`, where that is the start of a heap block that obj owns, or null
 
 // text.c
 NORETURN void mp_mica_raise(const mica_error_t *err, const void *base, size_t len); // the one place

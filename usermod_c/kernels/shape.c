@@ -32,6 +32,22 @@ mica_status_t mica_window_check(const mica_window_t *w, const char **what) {
     return MICA_OK;
 }
 
+mica_status_t mica_groups_check(const mica_window_t *w, uint32_t groups, const char **what) {
+    const mica_status_t status = mica_window_check(w, what);
+    if (status != MICA_OK) {
+        return status;
+    }
+    if (!groups || w->in_c % groups || w->out_c % groups) {
+        *what = "groups do not divide the channels";
+        return MICA_ERR_SHAPE;
+    }
+    if (mica_product(w->out_c, w->kernel_h, w->kernel_w, w->in_c / groups) > MICA_MAX_BYTES) {
+        *what = "too many weights";
+        return MICA_ERR_SHAPE;
+    }
+    return MICA_OK;
+}
+
 mica_status_t mica_act_check(int8_t act_min, int8_t act_max, const char **what) {
     if (act_min > act_max) {
         *what = "act_min is above act_max";

@@ -9,6 +9,8 @@ uint32_t mica_product(uint32_t a, uint32_t b, uint32_t c, uint32_t d);
 
 // Whether a window's numbers agree with each other: every size and address of its x and y then fits an int32.
 mica_status_t mica_window_check(const mica_window_t *w, const char **what);
+// The same, and that the groups of a convolution fit its channels.
+mica_status_t mica_groups_check(const mica_window_t *w, uint32_t groups, const char **what);
 
 static inline size_t mica_window_x_bytes(const mica_window_t *w) {
     return (size_t)w->in_h * w->in_w * w->in_c;
@@ -81,6 +83,18 @@ static inline int32_t mica_sum(const int8_t *w, int32_t n) {
         sum += *w;
     }
     return sum;
+}
+
+// Whether a window has 3x3 taps, dilation 1 and one stride in both directions, up to `most`.
+static inline bool mica_window_is_3x3(const mica_window_t *w, uint32_t most) {
+    return w->kernel_h == 3 && w->kernel_w == 3 && w->stride_h == w->stride_w && w->stride_w <= most && w->dilation_h == 1
+        && w->dilation_w == 1;
+}
+
+// Whether all taps of all windows lie inside the image.
+static inline bool mica_window_is_inside(const mica_window_t *w) {
+    return w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
+        && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
 }
 
 #endif

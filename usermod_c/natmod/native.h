@@ -2,7 +2,7 @@
 // ../binding when those are compiled for a native .mpy.
 //
 // MicroPython gives such a module a table of functions (py/nativeglue.h), and py/dynruntime.h writes its API in terms of
-// the table. The binding uses more: what is missing comes here as macros over functions of native.c.
+// the table. The binding uses more: what is missing comes here as macros over functions of native.c; start.c makes the module.
 //
 // Names. A name's number (qstr) is known when the module has been loaded, so no constant table can hold it. Here MP_QSTR_x
 // is a constant of our own, NATIVE_NAMES plus x's place in the module's list of names (qstrs.h, written by the build);
@@ -77,6 +77,10 @@ extern const uint16_t *mp_native_at_names;
 
 #define NATIVE_NAMES (0x4000) // above every qstr that is a constant
 
+// Where the numbers of our names lead: place + 1 in the module's list, 0 for none. start.c fills it.
+#define NATIVE_SLOTS (256)
+extern uint8_t mp_native_slots[NATIVE_SLOTS];
+
 #define MP_OBJ_QSTR_VALUE_OF(o) ((qstr)((mp_uint_t)(o) >> 3))
 #undef MP_ROM_QSTR
 #define MP_ROM_QSTR(q) ((mp_const_obj_t)((((mp_uint_t)(q)) << 3) | 2)) // until mp_native_relocate() has seen it
@@ -132,6 +136,7 @@ const char *mp_native_get_str(mp_obj_t obj); // of a str or bytes; raises TypeEr
 
 // ---- Calls ----
 
+extern mp_obj_t mp_native_callable; // the built-in function, which looks into instances, too
 bool mp_native_is_callable(mp_obj_t obj);
 
 #define mp_obj_is_callable mp_native_is_callable
@@ -152,6 +157,7 @@ NORETURN void mp_native_raise_msg_varg(const mp_obj_type_t *type, const char *fo
 
 // ---- Memory ----
 
+extern uintptr_t mp_native_heap_start, mp_native_heap_end;
 void *mp_native_malloc0(size_t n);
 
 #define m_malloc0 mp_native_malloc0

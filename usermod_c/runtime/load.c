@@ -112,6 +112,22 @@ bool mica_step_has_kernel(const mica_model_t *m, uint32_t i) {
 
 static const char by_rows[] = "a tensor that is kept by rows, outside of a strip";
 
+// Of a step outside of strips: no input is kept by rows, or shares bytes with the output, but for one that the kernel may overwrite.
+static mica_status_t check_inputs(mica_step_record_t *r, bool in_place) {
+    const uint8_t *y = r->y.data;
+    for (uint32_t k = 0; k < r->n_inputs; ++k) {
+        const uint8_t *x = r->x[k].data;
+        if (r->x[k].space == MICA_SPACE_ROWS) {
+            return mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_INPUTS, 0, 0);
+        }
+        bool exactly = x == y && r->x[k].bytes == r->y.bytes && r->x[k].dtype == r->y.dtype;
+        if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(in_place && exactly)) {
+            return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
+        }
+    }
+    return MICA_OK;
+}
+
 static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_kernels, mica_step_t *s, mica_error_t *err) {
     const uint8_t *record = mica_record(&m->file, MICA_KIND_STEPS, i);
     mica_step_record_t rec = { .m = m, .record = record, .err = err }, *r = &rec;
@@ -138,16 +154,8 @@ static mica_status_t load_step(const mica_model_t *m, uint32_t i, bool missing_k
     if (strip ? mica_load_strip_step(r, i) != MICA_OK : r->y.space == MICA_SPACE_ROWS) {
         return strip ? err->status : mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_OUTPUTS, 0, 0);
     }
-    const uint8_t *y = r->y.data;
-    for (uint32_t k = 0; k < r->n_inputs && !strip; ++k) {
-        const uint8_t *x = r->x[k].data;
-        if (r->x[k].space == MICA_SPACE_ROWS) {
-            return mica_record_fail(r, MICA_ERR_STEP, by_rows, MICA_STEP_INPUTS, 0, 0);
-        }
-        bool exactly = x == y && r->x[k].bytes == r->y.bytes && r->x[k].dtype == r->y.dtype;
-        if (x < y + r->y.bytes && y < x + r->x[k].bytes && !(facts.in_place && exactly)) {
-            return mica_record_fail(r, MICA_ERR_OVERLAP, "input and output share bytes", MICA_STEP_INPUTS, 0, 0);
-        }
+    if (!strip && check_inputs(r, facts.in_place) != MICA_OK) {
+        return err->status;
     }
     uint32_t scratch = mica_u32(record + MICA_STEP_SCRATCH_MIN), want = mica_u32(record + MICA_STEP_SCRATCH_WANT);
     uint32_t least = mica_scratch_min(kernel, r->y.rank ? r->y.dims[r->y.rank - 1] : 1, 0);
@@ -209,6 +217,63 @@ static mica_status_t check_memory(const mica_info_t *info, range_t mem, range_t 
     return MICA_OK;
 }
 
+// Whether one of the first n records of IO is r.
+static bool is_listed(const mica_file_t *f, uint32_t n, const uint8_t *r) {
+    uint32_t k = 0;
+    while (k < n && mica_u32(mica_record(f, MICA_KIND_IO, k)) != mica_u32(r)) {
+        ++k;
+    }
+    return k < n;
+}
+
+// IO. *golden: bytes of one vector; held at MICA_MAX_BYTES, which no section reaches.
+static mica_status_t check_io(const mica_model_t *m, uint32_t *golden, mica_error_t *err) {
+    const mica_file_t *f = &m->file;
+    uint32_t n_io = mica_count(f, MICA_KIND_IO);
+    const bool feeds = (mica_u32(f->base + MICA_HEADER_FEATURES) & MICA_FEATURE_FED) != 0;
+    uint32_t fed = 0, sum = 0;  // inputs that are; the bytes of those before
+    for (uint32_t i = 0; i < n_io; ++i) {
+        const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
+        uint32_t id = mica_u16(r + MICA_IO_TENSOR), role = mica_u16(r + MICA_IO_ROLE);
+        mica_tensor_t t;
+        if (role > 1) {
+            return mica_fail(err, MICA_ERR_BOUNDS, "role of a model input or output", mica_at(f, r), role, 1);
+        }
+        if (id >= m->info.n_tensors) {
+            return mica_fail(err, MICA_ERR_TENSOR, "tensor of a model input or output", mica_at(f, r), id, m->info.n_tensors - 1);
+        }
+        err->tensor = (int32_t)id;
+        if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
+            return err->status;
+        }
+        fed += t.space == MICA_SPACE_ROWS;
+        const char *wrong = NULL;
+        uint32_t found = t.space;
+        if (t.space == MICA_SPACE_ROWS && (role != 0 || !feeds || fed != 1)) {
+            wrong = "a model input or output is kept by rows";
+        } else if (t.space == MICA_SPACE_DATA) {
+            wrong = "a model input or output is a constant";
+        } else if (is_listed(f, i, r)) {
+            wrong = "a model input or output is listed twice";
+            found = id;
+        }
+        if (wrong != NULL) {
+            return mica_fail(err, MICA_ERR_TENSOR, wrong, mica_at(f, r), found, 0);
+        }
+        sum += (t.bytes + 3) & ~(uint32_t)3;  // at most 2^31 - 1 and 2^31: the sum fits
+        sum = sum < MICA_MAX_BYTES ? sum : MICA_MAX_BYTES;
+    }
+    err->tensor = -1;
+    if (feeds && fed == 0) {
+        return mica_fail(err, MICA_ERR_FEATURE, "the feature FED, and no input is fed", MICA_HEADER_FEATURES, 0, 1);
+    }
+    if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
+        return mica_fail(err, MICA_ERR_BOUNDS, "the model has no input or no output", f->s[MICA_KIND_IO].offset, 0, 1);
+    }
+    *golden = sum;
+    return MICA_OK;
+}
+
 // STRINGS, TENSORS, IO, METADATA, GOLDEN and LAYER_CRCS.
 static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
     const mica_file_t *f = &m->file;
@@ -233,46 +298,10 @@ static mica_status_t check_tables(const mica_model_t *m, mica_error_t *err) {
         }
         err->tensor = -1;
     }
-    uint32_t n_io = mica_count(f, MICA_KIND_IO);
-    const bool feeds = (mica_u32(f->base + MICA_HEADER_FEATURES) & MICA_FEATURE_FED) != 0;
-    uint32_t fed = 0;     // inputs that are
-    uint32_t golden = 0;  // bytes of one vector; held at MICA_MAX_BYTES, which no section reaches
-    for (uint32_t i = 0; i < n_io; ++i) {
-        const uint8_t *r = mica_record(f, MICA_KIND_IO, i);
-        uint32_t id = mica_u16(r + MICA_IO_TENSOR), role = mica_u16(r + MICA_IO_ROLE);
-        mica_tensor_t t;
-        if (role > 1) {
-            return mica_fail(err, MICA_ERR_BOUNDS, "role of a model input or output", mica_at(f, r), role, 1);
-        }
-        if (id >= m->info.n_tensors) {
-            return mica_fail(err, MICA_ERR_TENSOR, "tensor of a model input or output", mica_at(f, r), id, m->info.n_tensors - 1);
-        }
-        err->tensor = (int32_t)id;
-        if (mica_read_tensor(m, id, &t, err) != MICA_OK) {
-            return err->status;
-        }
-        fed += t.space == MICA_SPACE_ROWS;
-        if (t.space == MICA_SPACE_ROWS && (role != 0 || !feeds || fed != 1)) {
-            return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is kept by rows", mica_at(f, r), t.space, 0);
-        }
-        if (t.space == MICA_SPACE_DATA) {
-            return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is a constant", mica_at(f, r), t.space, 0);
-        }
-        for (uint32_t k = 0; k < i; ++k) {
-            const uint8_t *other = mica_record(f, MICA_KIND_IO, k);
-            if (mica_u32(other) == mica_u32(r)) {
-                return mica_fail(err, MICA_ERR_TENSOR, "a model input or output is listed twice", mica_at(f, r), id, 0);
-            }
-        }
-        golden += (t.bytes + 3) & ~(uint32_t)3;  // at most 2^31 - 1 and 2^31: the sum fits
-        golden = golden < MICA_MAX_BYTES ? golden : MICA_MAX_BYTES;
-    }
-    err->tensor = -1;
-    if (feeds && fed == 0) {
-        return mica_fail(err, MICA_ERR_FEATURE, "the feature FED, and no input is fed", MICA_HEADER_FEATURES, 0, 1);
-    }
-    if (m->info.n_inputs == 0 || m->info.n_outputs == 0) {
-        return mica_fail(err, MICA_ERR_BOUNDS, "the model has no input or no output", f->s[MICA_KIND_IO].offset, 0, 1);
+    uint32_t golden = 0;
+    const mica_status_t io = check_io(m, &golden, err);
+    if (io != MICA_OK) {
+        return io;
     }
     for (uint32_t i = 0; i < mica_count(f, MICA_KIND_METADATA); ++i) {
         const uint8_t *r = mica_record(f, MICA_KIND_METADATA, i);

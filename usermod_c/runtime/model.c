@@ -41,6 +41,11 @@ uint32_t mica_element_bytes(uint32_t dtype) {
     }
 }
 
+// May a tensor be kept by rows? Of a file with strips, a picture may.
+static bool has_rows(const mica_model_t *m, const mica_tensor_t *t) {
+    return m->file.s[MICA_KIND_ORDER].offset != 0 && t->rank == 4 && t->dims[0] == 1;
+}
+
 mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t *t, mica_error_t *err) {
     const uint8_t *r = mica_record(&m->file, MICA_KIND_TENSORS, id);
     uint32_t at = mica_at(&m->file, r), scale = mica_u32(r + MICA_TENSOR_SCALE), offset = mica_u32(r + MICA_TENSOR_OFFSET);
@@ -95,7 +100,7 @@ mica_status_t mica_read_tensor(const mica_model_t *m, uint32_t id, mica_tensor_t
     } else if (t->space == MICA_SPACE_DATA) {
         space = (uint8_t *)(uintptr_t)m->file.base + m->file.s[MICA_KIND_DATA].offset;  // read only, says mica.h
         space_bytes = m->file.s[MICA_KIND_DATA].bytes;
-    } else if (t->space == MICA_SPACE_ROWS && m->file.s[MICA_KIND_ORDER].offset != 0 && t->rank == 4 && t->dims[0] == 1) {
+    } else if (t->space == MICA_SPACE_ROWS && has_rows(m, t)) {
         space = m->arena;
         space_bytes = m->info.arena_bytes;
     } else {

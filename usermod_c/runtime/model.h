@@ -61,7 +61,7 @@ typedef struct mica_step mica_step_t;
 struct mica_step {
     uint32_t (*run)(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes);  // op.h
     union {
-        #define MICA_PARAMETERS(op, name) mica_##name##_t op;
+        #define MICA_PARAMETERS(op, name, NAME) mica_##name##_t op;
         MICA_OPERATORS(MICA_PARAMETERS)
         #undef MICA_PARAMETERS
     } p;
@@ -112,8 +112,12 @@ bool mica_load_checked(mica_step_record_t *r, mica_status_t status);
 bool mica_load_require(mica_step_record_t *r, bool sound, mica_status_t status, const char *reason);
 // Parameter i, which has to be in [low, high].
 int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t high);
+// Shapes of two inputs and the output.
+void mica_load_broadcast(mica_step_record_t *r, mica_broadcast_t *shape);
 // Shapes of the first input and the output, [1, H, W, C] each, and the parameters 0 to 7.
 void mica_load_window(mica_step_record_t *r, mica_window_t *w);
+// The factor of a requantisation, at i, and its shift behind it.
+void mica_load_requant(mica_step_record_t *r, uint32_t i, int32_t *mult, int8_t *shift);
 // The parameters act_min, at i, and act_max behind it.
 void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max);
 // The same of int16, act_min at most act_max; and that the zero points of int16 tensors are 0. act_min and act_max may be null.

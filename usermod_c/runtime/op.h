@@ -39,6 +39,11 @@
         return rows; \
     }
 
+// What most loaders begin with: the step's function, its output and its first input.
+#define MICA_LOAD_BEGIN(r, s, p) ((s)->run = run, (p)->y = (r)->y.data, (void)((p)->x = (r)->x[0].data))
+// What a loader ends with: a last check, where all went well so far.
+#define MICA_LOAD_END(r, check) ((void)(mica_load_ok(r) && mica_load_checked(r, check)), (r)->err->status)
+
 // Into how many pieces a window's output can be cut: its rows; or its columns, where image and output are one row high and
 // every window begins inside the image or before it.
 uint32_t mica_window_cuts(const mica_window_t *w);
@@ -55,7 +60,7 @@ uint32_t mica_average_pool2d_by_channels(const mica_step_t *s, mica_step_t *to);
 void mica_load_sound_params(mica_step_record_t *r, mica_log_mel_s8_t *p);
 void mica_load_sound_tables(mica_step_record_t *r, mica_log_mel_s8_t *p);
 
-#define MICA_LOADER(op, name) mica_status_t mica_load_##op(mica_step_record_t *r, mica_step_t *s);
+#define MICA_LOADER(op, name, NAME) mica_status_t mica_load_##op(mica_step_record_t *r, mica_step_t *s);
 MICA_OPERATORS(MICA_LOADER)
 #undef MICA_LOADER
 

@@ -5,9 +5,7 @@ MICA_RUN_ROWS(argmax, ARGMAX)
 
 mica_status_t mica_load_argmax(mica_step_record_t *r, mica_step_t *s) {
     mica_argmax_s8_t *p = &s->p.argmax;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     int32_t axis = mica_load_param(r, MICA_ARGMAX_S8_PARAM_AXIS, 0, r->x[0].rank - 1);
     p->minimum = (uint8_t)mica_load_param(r, MICA_ARGMAX_S8_PARAM_MINIMUM, 0, 1);
     p->select_last = (uint8_t)mica_load_param(r, MICA_ARGMAX_S8_PARAM_SELECT_LAST, 0, 1);

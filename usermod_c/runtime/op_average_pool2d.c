@@ -5,9 +5,7 @@ MICA_RUN_WINDOW(average_pool2d, AVERAGE_POOL2D)
 
 mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
     mica_average_pool2d_s8_t *p = &s->p.average_pool2d;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->x_zero = (int8_t)r->x[0].zero_point;
     p->y_zero = (int8_t)r->y.zero_point;
     mica_load_window(r, &p->win);
@@ -20,10 +18,7 @@ mica_status_t mica_load_average_pool2d(mica_step_record_t *r, mica_step_t *s) {
         p->mult = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_MULT, (size_t)p->entries * 4, MICA_BLOB_ALIGN);
         p->shift = mica_load_blob(r, MICA_AVERAGE_POOL2D_S8_BLOB_SHIFT, p->entries, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_average_pool2d_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_average_pool2d_s8_check_constants(p, &r->what));
 }
 
 static uint32_t run_channels(const mica_step_t *s, uint32_t begin, uint32_t end, void *scratch, size_t scratch_bytes) {

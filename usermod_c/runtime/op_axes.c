@@ -30,9 +30,7 @@ static bool load_shapes(mica_step_record_t *r, mica_axes_s8_t *p) {
 
 mica_status_t mica_load_axes(mica_step_record_t *r, mica_step_t *s) {
     mica_axes_s8_t *p = &s->p.axes;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->y_zero = (int8_t)r->y.zero_point;
     p->rows = (uint16_t)mica_load_param(r, MICA_AXES_S8_PARAM_ROWS, 2, MICA_AXES_MOST_ROWS);
     p->axes = (uint16_t)mica_load_param(r, MICA_AXES_S8_PARAM_AXES, 1, MICA_MAX_DIM);

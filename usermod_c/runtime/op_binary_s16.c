@@ -15,11 +15,8 @@ mica_status_t mica_load_binary_s16(mica_step_record_t *r, mica_step_t *s) {
     p->mult_ab = mica_load_param(r, MICA_BINARY_S16_PARAM_MULT_AB, INT32_MIN, INT32_MAX);
     p->shift = (uint8_t)mica_load_param(r, MICA_BINARY_S16_PARAM_SHIFT, 1, 62);
     mica_load_wide(r, MICA_BINARY_S16_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    mica_status_t shapes = mica_broadcast_shapes(&p->shape, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what);
-    if (mica_load_checked(r, shapes)) {
-        mica_load_checked(r, mica_binary_s16_check(p, &r->what));
-    }
-    return r->err->status;
+    mica_load_broadcast(r, &p->shape);
+    return MICA_LOAD_END(r, mica_binary_s16_check(p, &r->what));
 }
 
 #endif

@@ -5,9 +5,7 @@ MICA_RUN_ROWS(conv_transpose2d, CONV_TRANSPOSE2D)
 
 mica_status_t mica_load_conv_transpose2d(mica_step_record_t *r, mica_step_t *s) {
     mica_conv_transpose2d_s8_t *p = &s->p.conv_transpose2d;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->x_zero = (int8_t)r->x[0].zero_point;
     mica_load_window(r, &p->win);
     p->groups = (uint16_t)mica_load_param(r, MICA_CONV_TRANSPOSE2D_S8_PARAM_GROUPS, 1, MICA_MAX_DIM);
@@ -15,10 +13,7 @@ mica_status_t mica_load_conv_transpose2d(mica_step_record_t *r, mica_step_t *s) 
     if (mica_load_ok(r) && mica_load_checked(r, mica_conv_transpose2d_s8_check(p, &r->what))) {
         mica_load_channels(r, &p->ch, mica_conv_transpose2d_s8_weights_bytes(p), mica_conv_transpose2d_s8_channels(p));
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_conv_transpose2d_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_conv_transpose2d_s8_check_constants(p, &r->what));
 }
 
 #endif

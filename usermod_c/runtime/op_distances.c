@@ -5,9 +5,7 @@ MICA_RUN_ROWS(distances, DISTANCES)
 
 mica_status_t mica_load_distances(mica_step_record_t *r, mica_step_t *s) {
     mica_distances_s8_t *p = &s->p.distances;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
@@ -20,10 +18,7 @@ mica_status_t mica_load_distances(mica_step_record_t *r, mica_step_t *s) {
         p->offset = mica_load_blob(r, MICA_DISTANCES_S8_BLOB_OFFSET, (size_t)p->in_n * 4, MICA_BLOB_ALIGN);
         p->missing = mica_load_blob(r, MICA_DISTANCES_S8_BLOB_MISSING, (size_t)p->in_n * 2, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_distances_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_distances_s8_check_constants(p, &r->what));
 }
 
 #endif

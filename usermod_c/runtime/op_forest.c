@@ -5,9 +5,7 @@ MICA_RUN_ROWS(forest, FOREST)
 
 mica_status_t mica_load_forest(mica_step_record_t *r, mica_step_t *s) {
     mica_forest_s8_t *p = &s->p.forest;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
@@ -15,8 +13,7 @@ mica_status_t mica_load_forest(mica_step_record_t *r, mica_step_t *s) {
     p->words = (uint32_t)mica_load_param(r, MICA_FOREST_S8_PARAM_WORDS, MICA_FOREST_SPARE + 1, MICA_MAX_BYTES / 4);
     p->units = (uint32_t)mica_load_param(r, MICA_FOREST_S8_PARAM_UNITS, 1, MICA_FOREST_FIELD + 1);
     p->trees = (uint32_t)mica_load_param(r, MICA_FOREST_S8_PARAM_TREES, 1, 0xffff);
-    p->mult = mica_load_param(r, MICA_FOREST_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_FOREST_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_FOREST_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_FOREST_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_forest_s8_check(p, &r->what))) {
         p->nodes = mica_load_blob(r, MICA_FOREST_S8_BLOB_NODES, (size_t)p->words * 4, MICA_BLOB_ALIGN);
@@ -24,10 +21,7 @@ mica_status_t mica_load_forest(mica_step_record_t *r, mica_step_t *s) {
         p->leaves = mica_load_blob(r, MICA_FOREST_S8_BLOB_LEAVES, (size_t)p->units * 4, MICA_BLOB_ALIGN);
         p->bias = mica_load_blob(r, MICA_FOREST_S8_BLOB_BIAS, (size_t)p->out_n * 4, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_forest_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_forest_s8_check_constants(p, &r->what));
 }
 
 #endif

@@ -31,9 +31,7 @@ static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *sc
 
 mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     mica_fully_connected_s8_t *p = &s->p.fully_connected;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     if (!mica_load_rows(r, &p->rows, &p->in_k, &p->out_n)) {
         return r->err->status;
     }
@@ -42,10 +40,7 @@ mica_status_t mica_load_fully_connected(mica_step_record_t *r, mica_step_t *s) {
     if (mica_load_checked(r, mica_fully_connected_s8_check(p, &r->what))) {
         mica_load_channels(r, &p->ch, mica_fully_connected_s8_weights_bytes(p), mica_fully_connected_s8_channels(p));
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_fully_connected_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_fully_connected_s8_check_constants(p, &r->what));
 }
 
 #endif

@@ -5,9 +5,7 @@ MICA_RUN_ROWS(layer_norm, LAYER_NORM)
 
 mica_status_t mica_load_layer_norm(mica_step_record_t *r, mica_step_t *s) {
     mica_layer_norm_s8_t *p = &s->p.layer_norm;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->x_zero = (int8_t)r->x[0].zero_point;
     p->y_zero = (int8_t)r->y.zero_point;
     int32_t axis = mica_load_param(r, MICA_LAYER_NORM_S8_PARAM_AXIS, 0, r->x[0].rank);

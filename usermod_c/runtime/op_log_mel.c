@@ -32,9 +32,7 @@ static void load_constants(mica_step_record_t *r, mica_log_mel_s8_t *p) {
 
 mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     mica_log_mel_s8_t *p = &s->p.log_mel;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->samples = (uint16_t)mica_load_sound(r, &r->x[0], 1);
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
@@ -46,8 +44,7 @@ mica_status_t mica_load_log_mel(mica_step_record_t *r, mica_step_t *s) {
     p->pad = (uint16_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_PAD, 0, MICA_MAX_DIM);
     p->floor = mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLOOR, 0, INT32_MAX);
     p->floor_exponent = (int8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_FLOOR_EXPONENT, -64, 63);
-    p->mult = mica_load_param(r, MICA_LOG_MEL_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_LOG_MEL_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_LOG_MEL_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_LOG_MEL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_log_mel_s8_check(p, &r->what)) && mica_load_scratch(r, mica_log_mel_s8_scratch_bytes(p))) {
         load_constants(r, p);

@@ -5,9 +5,7 @@ MICA_RUN_ROWS(log_softmax, LOG_SOFTMAX)
 
 mica_status_t mica_load_log_softmax(mica_step_record_t *r, mica_step_t *s) {
     mica_log_softmax_s8_t *p = &s->p.log_softmax;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->y_zero = (int8_t)r->y.zero_point;
     p->sum = (uint8_t)mica_load_param(r, MICA_LOG_SOFTMAX_S8_PARAM_SUM, 0, 1);
     p->mult = mica_load_param(r, MICA_LOG_SOFTMAX_S8_PARAM_MULT, INT32_MIN, INT32_MAX);

@@ -5,9 +5,7 @@ MICA_RUN_ROWS_OF(lut_s16, mica_lut_s16_rows, MICA_LUT_S16)
 
 mica_status_t mica_load_lut_s16(mica_step_record_t *r, mica_step_t *s) {
     mica_lut_s16_t *p = &s->p.lut_s16;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->n = r->y.bytes / 2;
     p->bits = (uint8_t)mica_load_param(r, MICA_LUT_S16_PARAM_BITS, 1, MICA_LUT_S16_MOST_BITS);
     mica_load_wide(r, 0, NULL, NULL);

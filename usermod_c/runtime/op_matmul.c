@@ -14,8 +14,7 @@ mica_status_t mica_load_matmul(mica_step_record_t *r, mica_step_t *s) {
     p->b_zero = (int8_t)b->zero_point;
     p->y_zero = (int8_t)y->zero_point;
     p->transpose_b = (uint8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_TRANSPOSE_B, 0, 1);
-    p->mult = mica_load_param(r, MICA_MATMUL_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_MATMUL_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_MATMUL_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_MATMUL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     mica_status_t shapes = mica_matmul_s8_shapes(p, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what);
     if (mica_load_checked(r, shapes)) {

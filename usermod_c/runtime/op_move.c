@@ -5,9 +5,7 @@ MICA_RUN_ROWS(move, MOVE)
 
 mica_status_t mica_load_move(mica_step_record_t *r, mica_step_t *s) {
     mica_move_s8_t *p = &s->p.move;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->x_n = r->x[0].bytes;
     p->begin = mica_load_param(r, MICA_MOVE_S8_PARAM_BEGIN, 0, MICA_MAX_BYTES);
     p->rank = (uint8_t)mica_load_param(r, MICA_MOVE_S8_PARAM_RANK, 1, MICA_MAX_RANK);

@@ -7,20 +7,16 @@ mica_status_t mica_load_mul(mica_step_record_t *r, mica_step_t *s) {
     mica_mul_s8_t *p = &s->p.mul;
     s->run = run;
     p->y = r->y.data;
-    const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
+    const mica_tensor_t *a = &r->x[0], *b = &r->x[1];
     p->a = a->data;
     p->b = b->data;
     p->a_zero = (int8_t)a->zero_point;
     p->b_zero = (int8_t)b->zero_point;
-    p->y_zero = (int8_t)y->zero_point;
-    p->mult = mica_load_param(r, MICA_MUL_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_MUL_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    p->y_zero = (int8_t)r->y.zero_point;
+    mica_load_requant(r, MICA_MUL_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_MUL_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    mica_status_t shapes = mica_broadcast_shapes(&p->shape, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what);
-    if (mica_load_checked(r, shapes)) {
-        mica_load_checked(r, mica_mul_s8_check(p, &r->what));
-    }
-    return r->err->status;
+    mica_load_broadcast(r, &p->shape);
+    return MICA_LOAD_END(r, mica_mul_s8_check(p, &r->what));
 }
 
 #endif

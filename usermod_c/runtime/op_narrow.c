@@ -5,13 +5,10 @@ MICA_RUN_ROWS(narrow, NARROW)
 
 mica_status_t mica_load_narrow(mica_step_record_t *r, mica_step_t *s) {
     mica_narrow_s8_t *p = &s->p.narrow;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->n = r->y.bytes;
     p->y_zero = (int8_t)r->y.zero_point;
-    p->mult = mica_load_param(r, MICA_NARROW_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_NARROW_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_NARROW_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_NARROW_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     mica_load_wide(r, 0, NULL, NULL);
     const bool sound = p->n == r->x[0].bytes / 2 && p->act_min <= p->act_max;

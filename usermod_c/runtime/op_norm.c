@@ -13,9 +13,7 @@ static uint32_t run(const mica_step_t *s, uint32_t begin, uint32_t end, void *sc
 
 mica_status_t mica_load_norm(mica_step_record_t *r, mica_step_t *s) {
     mica_norm_s8_t *p = &s->p.norm;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->x_zero = (int8_t)r->x[0].zero_point;
     const int32_t axis = mica_load_param(r, MICA_NORM_S8_PARAM_AXIS, 0, r->x[0].rank);
     p->mode = (uint8_t)mica_load_param(r, MICA_NORM_S8_PARAM_MODE, 0, MICA_NORM_SQUARES);

@@ -14,9 +14,7 @@ static void load_constants(mica_step_record_t *r, mica_pcan_s8_t *p) {
 
 mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     mica_pcan_s8_t *p = &s->p.pcan;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     p->samples = mica_load_sound(r, &r->x[0], 1);
     if (!mica_load_ok(r) || mica_load_sound(r, &r->y, 2) == 0) {
         return r->err->status;
@@ -39,16 +37,12 @@ mica_status_t mica_load_pcan(mica_step_record_t *r, mica_step_t *s) {
     p->snr_shift = (uint8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_SNR_SHIFT, 0, 31);
     p->correction = (int8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_CORRECTION, -31, 31);
     p->log_places = (uint8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_LOG_PLACES, 0, 10);
-    p->mult = mica_load_param(r, MICA_PCAN_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_PCAN_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_PCAN_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_PCAN_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_pcan_s8_check(p, &r->what)) && mica_load_scratch(r, mica_pcan_s8_scratch_bytes(p))) {
         load_constants(r, p);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_pcan_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_pcan_s8_check_constants(p, &r->what));
 }
 
 #endif

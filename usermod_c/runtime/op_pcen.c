@@ -3,8 +3,8 @@
 
 MICA_RUN_ROWS(pcen, PCEN)
 
-_Static_assert(MICA_PCEN_S8_PARAM_PREEMPHASIS == MICA_LOG_MEL_S8_PARAM_PREEMPHASIS, "mica_load_sound_params reads others");
-_Static_assert(MICA_PCEN_S8_BLOB_GAINS == MICA_LOG_MEL_S8_BLOB_GAINS, "mica_load_sound_tables reads others");
+_Static_assert((int)MICA_PCEN_S8_PARAM_PREEMPHASIS == (int)MICA_LOG_MEL_S8_PARAM_PREEMPHASIS, "mica_load_sound_params reads others");
+_Static_assert((int)MICA_PCEN_S8_BLOB_GAINS == (int)MICA_LOG_MEL_S8_BLOB_GAINS, "mica_load_sound_tables reads others");
 
 static void load_params(mica_step_record_t *r, mica_pcen_s8_t *p) {
     mica_load_sound_params(r, &p->sound);

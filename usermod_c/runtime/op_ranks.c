@@ -5,9 +5,7 @@ MICA_RUN_ROWS(ranks, RANKS)
 
 mica_status_t mica_load_ranks(mica_step_record_t *r, mica_step_t *s) {
     mica_ranks_s8_t *p = &s->p.ranks;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
@@ -18,10 +16,7 @@ mica_status_t mica_load_ranks(mica_step_record_t *r, mica_step_t *s) {
         p->source = mica_load_blob(r, MICA_RANKS_S8_BLOB_SOURCE, (size_t)p->out_n * 2, MICA_BLOB_ALIGN);
         p->missing = mica_load_blob(r, MICA_RANKS_S8_BLOB_MISSING, p->out_n, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_ranks_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_ranks_s8_check_constants(p, &r->what));
 }
 
 #endif

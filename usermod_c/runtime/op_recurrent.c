@@ -60,10 +60,7 @@ mica_status_t mica_load_recurrent(mica_step_record_t *r, mica_step_t *s) {
         p->candidate = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_CANDIDATE, 2 * MICA_TABLE_S16, MICA_BLOB_ALIGN);
         p->output = mica_load_blob(r, MICA_RECURRENT_S8_BLOB_OUTPUT, output, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_recurrent_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_recurrent_s8_check_constants(p, &r->what));
 }
 
 #endif

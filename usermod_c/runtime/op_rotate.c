@@ -40,10 +40,7 @@ mica_status_t mica_load_rotate(mica_step_record_t *r, mica_step_t *s) {
     p->mult_s = mica_load_param(r, MICA_ROTATE_S8_PARAM_MULT_S, 0, INT32_MAX);
     p->shift = (uint8_t)mica_load_param(r, MICA_ROTATE_S8_PARAM_SHIFT, 1, 30);
     mica_load_act(r, MICA_ROTATE_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_rotate_s8_check(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_rotate_s8_check(p, &r->what));
 }
 
 #endif

@@ -5,9 +5,7 @@ MICA_RUN_ROWS(softmax, SOFTMAX)
 
 mica_status_t mica_load_softmax(mica_step_record_t *r, mica_step_t *s) {
     mica_softmax_s8_t *p = &s->p.softmax;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     const mica_tensor_t *y = &r->y;
     if (!mica_load_same_shape(r)
         || !mica_load_require(r, y->rank >= 1, MICA_ERR_SHAPE, "softmax of a single element")) {

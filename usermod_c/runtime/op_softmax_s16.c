@@ -5,9 +5,7 @@ MICA_RUN_ROWS_OF(softmax_s16, mica_softmax_s16_rows, MICA_SOFTMAX_S16)
 
 mica_status_t mica_load_softmax_s16(mica_step_record_t *r, mica_step_t *s) {
     mica_softmax_s16_t *p = &s->p.softmax_s16;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     const mica_tensor_t *y = &r->y;
     mica_load_wide(r, 0, NULL, NULL);
     const bool sound = y->rank >= 1 && y->scale >= 1.0f / 32768 && y->scale <= 1.0f / 32768;

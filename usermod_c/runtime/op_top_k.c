@@ -5,9 +5,7 @@ MICA_RUN_ROWS(top_k, TOP_K)
 
 mica_status_t mica_load_top_k(mica_step_record_t *r, mica_step_t *s) {
     mica_top_k_s8_t *p = &s->p.top_k;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     uint32_t axis = (uint32_t)mica_load_param(r, MICA_TOP_K_S8_PARAM_AXIS, 0, r->x[0].rank - 1);
     p->smallest = (uint8_t)mica_load_param(r, MICA_TOP_K_S8_PARAM_SMALLEST, 0, 1);
     bool alike = r->x[0].rank == r->y.rank;

@@ -5,27 +5,21 @@ MICA_RUN_ROWS(trees, TREES)
 
 mica_status_t mica_load_trees(mica_step_record_t *r, mica_step_t *s) {
     mica_trees_s8_t *p = &s->p.trees;
-    s->run = run;
-    p->y = r->y.data;
-    p->x = r->x[0].data;
+    MICA_LOAD_BEGIN(r, s, p);
     if (!mica_load_rows(r, &p->rows, &p->in_n, &p->out_n)) {
         return r->err->status;
     }
     p->y_zero = (int8_t)r->y.zero_point;
     p->words = (uint32_t)mica_load_param(r, MICA_TREES_S8_PARAM_WORDS, 1, MICA_MAX_BYTES / 2);
     p->trees = (uint32_t)mica_load_param(r, MICA_TREES_S8_PARAM_TREES, 1, 0xffff);
-    p->mult = mica_load_param(r, MICA_TREES_S8_PARAM_MULT, MICA_MULT_MIN, MICA_MULT_MAX);
-    p->shift = (int8_t)mica_load_param(r, MICA_TREES_S8_PARAM_SHIFT, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+    mica_load_requant(r, MICA_TREES_S8_PARAM_MULT, &p->mult, &p->shift);
     mica_load_act(r, MICA_TREES_S8_PARAM_ACT_MIN, &p->act_min, &p->act_max);
     if (mica_load_ok(r) && mica_load_checked(r, mica_trees_s8_check(p, &r->what))) {
         p->nodes = mica_load_blob(r, MICA_TREES_S8_BLOB_NODES, (size_t)p->words * 2, MICA_BLOB_ALIGN);
         p->roots = mica_load_blob(r, MICA_TREES_S8_BLOB_ROOTS, (size_t)p->trees * 4, MICA_BLOB_ALIGN);
         p->bias = mica_load_blob(r, MICA_TREES_S8_BLOB_BIAS, (size_t)p->out_n * 4, MICA_BLOB_ALIGN);
     }
-    if (mica_load_ok(r)) {
-        mica_load_checked(r, mica_trees_s8_check_constants(p, &r->what));
-    }
-    return r->err->status;
+    return MICA_LOAD_END(r, mica_trees_s8_check_constants(p, &r->what));
 }
 
 #endif

@@ -29,6 +29,11 @@ int32_t mica_load_param(mica_step_record_t *r, uint32_t i, int32_t low, int32_t 
     return mica_load_ok(r) ? v : 0;
 }
 
+void mica_load_requant(mica_step_record_t *r, uint32_t i, int32_t *mult, int8_t *shift) {
+    *mult = mica_load_param(r, i, MICA_MULT_MIN, MICA_MULT_MAX);
+    *shift = (int8_t)mica_load_param(r, i + 1, MICA_SHIFT_MIN, MICA_SHIFT_MAX);
+}
+
 void mica_load_act(mica_step_record_t *r, uint32_t i, int8_t *act_min, int8_t *act_max) {
     *act_min = (int8_t)mica_load_param(r, i, -128, 127);
     *act_max = (int8_t)mica_load_param(r, i + 1, -128, 127);
@@ -44,6 +49,11 @@ void mica_load_wide(mica_step_record_t *r, uint32_t i, int16_t *act_min, int16_t
         sound = sound && (r->x[k].dtype != MICA_DTYPE_INT16 || r->x[k].zero_point == 0);
     }
     mica_load_require(r, sound, MICA_ERR_RANGE, "a zero point of int16 that is not 0");
+}
+
+void mica_load_broadcast(mica_step_record_t *r, mica_broadcast_t *shape) {
+    const mica_tensor_t *a = &r->x[0], *b = &r->x[1], *y = &r->y;
+    mica_load_checked(r, mica_broadcast_shapes(shape, a->dims, a->rank, b->dims, b->rank, y->dims, y->rank, &r->what));
 }
 
 void mica_load_window(mica_step_record_t *r, mica_window_t *w) {

@@ -177,8 +177,7 @@ static const char *place(const mica_model_t *m, const mica_rows_t *y, uint32_t r
         return "a call drops rows that are not there";
     }
     const uint32_t begin = y->have, end = begin + rows, first = y->first + drop;
-    const uint64_t y_end = (uint64_t)(end - first) * y->row_bytes;
-    if (y->some && y_end > (uint64_t)(m->arena + m->info.arena_bytes - y->data)) {
+    if (y->some && (uint64_t)(end - first) * y->row_bytes > (uint64_t)(m->arena + m->info.arena_bytes - y->data)) {
         return "a call writes behind the end of the arena";
     }
     cut->y = y->data + (size_t)(begin - first) * y->row_bytes;
@@ -381,10 +380,9 @@ static void next_call(const mica_model_t *m) {
     mica_order_t *o = m->order;
     o->row = o->rows = 0;
     const uint8_t *r = next_record(m);
-    const mica_strip_step_t *head = &o->steps[o->head];
     mica_step_t *piece = &m->steps[m->info.n_steps];
     const uint32_t step = r == NULL ? MICA_NEW_STRIP : mica_u16(r + MICA_ORDER_STEP);
-    if (step < o->head || step >= o->head + head->steps) {
+    if (step < o->head || step >= o->head + o->steps[o->head].steps) {
         return;  // the end, or a file that changed
     }
     const mica_strip_step_t *s = &o->steps[step];

@@ -140,10 +140,7 @@ static PyObject *model_run_step(PyObject *self, PyObject *args) {
 
 static PyObject *model_step_rows(PyObject *self, PyObject *args) {
     unsigned i;
-    if (!PyArg_ParseTuple(args, "I", &i) || !step_exists(self, i)) {
-        return NULL;
-    }
-    return PyLong_FromUnsignedLong(mica_step_rows(model_of(self), i));
+    return PyArg_ParseTuple(args, "I", &i) && step_exists(self, i) ? PyLong_FromUnsignedLong(mica_step_rows(model_of(self), i)) : NULL;
 }
 
 static PyObject *model_run_rows(PyObject *self, PyObject *args) {
@@ -161,10 +158,7 @@ static PyObject *model_run_rows(PyObject *self, PyObject *args) {
 
 static PyObject *model_strip_steps(PyObject *self, PyObject *args) {
     unsigned i;
-    if (!PyArg_ParseTuple(args, "I", &i) || !step_exists(self, i)) {
-        return NULL;
-    }
-    return PyLong_FromUnsignedLong(mica_strip_steps(model_of(self), i));
+    return PyArg_ParseTuple(args, "I", &i) && step_exists(self, i) ? PyLong_FromUnsignedLong(mica_strip_steps(model_of(self), i)) : NULL;
 }
 
 // (step, rows): the call in which row `at` of strip i lies, and how many rows of it are still to be made; None at the end.
@@ -228,10 +222,7 @@ static PyObject *model_tensor_info(PyObject *self, PyObject *args) {
 static PyObject *model_read(PyObject *self, PyObject *args) {
     unsigned id;
     mica_tensor_t t;
-    if (!PyArg_ParseTuple(args, "I", &id) || !find_tensor(self, id, &t)) {
-        return NULL;
-    }
-    return PyBytes_FromStringAndSize(t.data, t.bytes);
+    return PyArg_ParseTuple(args, "I", &id) && find_tensor(self, id, &t) ? PyBytes_FromStringAndSize(t.data, t.bytes) : NULL;
 }
 
 // The rows of a tensor that the last call has made.

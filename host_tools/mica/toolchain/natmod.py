@@ -53,7 +53,7 @@ _FIXED = (
     "-Wl,-q,--gc-sections,-e,mp_native_at_start,-T,fixed.ld",
     "-Wl,--unresolved-symbols=ignore-all",  # those of MicroPython, which native_image.py knows
 )
-_APART = ("libc.c", "fdiv.c", "l2f.c", "native.c")
+_APART = ("libc.c", "fdiv.c", "l2f.c", "native.c", "start.c")
 _WARNINGS = ("-Wall", "-Wextra", "-Werror")
 
 
@@ -171,7 +171,7 @@ def _listed(name: str) -> list[Path]:
 
 def _binding() -> list[Path]:
     """The files that see MicroPython. What asks the heap itself has its likeness in natmod/native.c."""
-    own = [data_dir("usermod_c") / "natmod" / name for name in ("native.c", "libc.c")]
+    own = [data_dir("usermod_c") / "natmod" / name for name in ("native.c", "start.c", "libc.c")]
     return [path for path in _listed("sources-micropython.txt") if path.name != "heap.c"] + own
 
 

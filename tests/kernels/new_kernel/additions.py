@@ -107,7 +107,7 @@ INSERTED: dict[str, list[tuple[str, str]]] = {
     "host_tools/mica/quantise/kernels/softmax.py": [
         ('STEPS = {"Softmax": _softmax}', _STEP),
     ],
-    "usermod_c/include/mica_kernels.h": [("// ---- what every kernel has", _CONTRACT)],
+    "usermod_c/include/families/rows.h": [("// ---- reduce_s8: ", _CONTRACT)],
     "firmware/mica/fallback/softmax.py": [("def log_softmax_s8(step):", _FALLBACK)],
 }
 # file -> (what stands there once, what takes its place)

@@ -31,10 +31,6 @@ static uint32_t row_of(const mica_concat_s8_t *p) {
     return row;
 }
 
-size_t mica_concat_s8_y_bytes(const mica_concat_s8_t *p) {
-    return (size_t)row_of(p) * p->rows;
-}
-
 uint32_t mica_concat_s8_rows(const mica_concat_s8_t *p) {
     return p->rows;
 }

@@ -6,20 +6,8 @@
 #include "shape.h"
 
 mica_status_t mica_conv2d_s8_check(const mica_conv2d_s8_t *p, const char **what) {
-    const mica_window_t *w = &p->win;
-    mica_status_t status = mica_window_check(w, what);
-    if (status != MICA_OK) {
-        return status;
-    }
-    if (!p->groups || w->in_c % p->groups || w->out_c % p->groups) {
-        *what = "groups do not divide the channels";
-        return MICA_ERR_SHAPE;
-    }
-    if (mica_product(w->out_c, w->kernel_h, w->kernel_w, w->in_c / p->groups) > MICA_MAX_BYTES) {
-        *what = "too many weights";
-        return MICA_ERR_SHAPE;
-    }
-    return mica_act_check(p->ch.act_min, p->ch.act_max, what);
+    const mica_status_t status = mica_groups_check(&p->win, p->groups, what);
+    return status != MICA_OK ? status : mica_act_check(p->ch.act_min, p->ch.act_max, what);
 }
 
 size_t mica_conv2d_s8_x_bytes(const mica_conv2d_s8_t *p) {

@@ -8,20 +8,7 @@
 #define MOST_PRODUCTS 256  // of an int16 and an int8 that an int32 holds: 256 * 2^15 * 2^7 = 2^30
 
 mica_status_t mica_conv2d_s16_check(const mica_conv2d_s16_t *p, const char **what) {
-    const mica_window_t *w = &p->win;
-    mica_status_t status = mica_window_check(w, what);
-    if (status != MICA_OK) {
-        return status;
-    }
-    if (!p->groups || w->in_c % p->groups || w->out_c % p->groups) {
-        *what = "groups do not divide the channels";
-        return MICA_ERR_SHAPE;
-    }
-    if (mica_product(w->out_c, w->kernel_h, w->kernel_w, w->in_c / p->groups) > MICA_MAX_BYTES) {
-        *what = "too many weights";
-        return MICA_ERR_SHAPE;
-    }
-    return MICA_OK;
+    return mica_groups_check(&p->win, p->groups, what);
 }
 
 uint32_t mica_conv2d_s16_reduction(const mica_conv2d_s16_t *p) {

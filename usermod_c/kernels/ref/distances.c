@@ -16,14 +16,6 @@ mica_status_t mica_distances_s8_check(const mica_distances_s8_t *p, const char *
     return bound >= 1 && bound <= 32767 && most < (uint64_t)1 << 31 ? MICA_OK : MICA_ERR_RANGE;
 }
 
-size_t mica_distances_s8_x_bytes(const mica_distances_s8_t *p) {
-    return (size_t)p->rows * p->in_n * 4;
-}
-
-size_t mica_distances_s8_y_bytes(const mica_distances_s8_t *p) {
-    return (size_t)p->rows * p->out_n * 4;
-}
-
 uint32_t mica_distances_s8_rows(const mica_distances_s8_t *p) {
     return p->rows;
 }

@@ -11,14 +11,6 @@ mica_status_t mica_embedding_s8_check(const mica_embedding_s8_t *p, const char *
     return fits ? MICA_OK : MICA_ERR_SHAPE;
 }
 
-size_t mica_embedding_s8_x_bytes(const mica_embedding_s8_t *p) {
-    return (size_t)p->rows * 4;
-}
-
-size_t mica_embedding_s8_y_bytes(const mica_embedding_s8_t *p) {
-    return (size_t)p->rows * p->width;
-}
-
 size_t mica_embedding_s8_table_bytes(const mica_embedding_s8_t *p) {
     return (size_t)p->vocabulary * p->width;
 }

@@ -13,14 +13,6 @@ mica_status_t mica_features_s8_check(const mica_features_s8_t *p, const char **w
     return p->act_min <= p->act_max ? MICA_OK : MICA_ERR_RANGE;
 }
 
-size_t mica_features_s8_x_bytes(const mica_features_s8_t *p) {
-    return (size_t)p->rows * p->n * 4;
-}
-
-size_t mica_features_s8_y_bytes(const mica_features_s8_t *p) {
-    return (size_t)p->rows * p->n;
-}
-
 uint32_t mica_features_s8_rows(const mica_features_s8_t *p) {
     return p->rows;
 }

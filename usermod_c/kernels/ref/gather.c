@@ -16,14 +16,6 @@ mica_status_t mica_gather_s8_check(const mica_gather_s8_t *p, const char **what)
     return fits ? MICA_OK : MICA_ERR_SHAPE;
 }
 
-size_t mica_gather_s8_x_bytes(const mica_gather_s8_t *p) {
-    return (size_t)p->rows * p->inner * p->x_n;
-}
-
-size_t mica_gather_s8_y_bytes(const mica_gather_s8_t *p) {
-    return (size_t)p->rows * p->inner * p->y_n;
-}
-
 mica_status_t mica_gather_s8_check_constants(const mica_gather_s8_t *p, const char **what) {
     if (!mica_aligned4(p->indices)) {
         *what = "indices are not aligned to 4";

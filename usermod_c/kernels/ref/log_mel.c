@@ -15,23 +15,34 @@ static uint32_t first_sample(const mica_log_mel_s8_t *p) {
     return p->flags & MICA_LOG_MEL_BEFORE ? 1 : 0;
 }
 
+// Whether the frames are those of the samples.
+static bool frames_fit(const mica_log_mel_s8_t *p) {
+    const uint32_t first = first_sample(p);
+    if (!p->hop || !p->frames || !p->samples) {
+        return false;
+    }
+    if (p->flags & MICA_LOG_MEL_PAD) {
+        // Where it ends behind the first sample; at most one sample less than all may lie before them, and behind them.
+        const uint64_t end = (uint64_t)(p->frames - 1) * p->hop + p->frame;
+        return p->pad < p->samples && end < (uint64_t)p->pad + 2 * (uint64_t)p->samples;
+    }
+    return p->samples >= first + p->frame && p->frames == 1 + (p->samples - first - p->frame) / p->hop;
+}
+
+static bool numbers_fit(const mica_log_mel_s8_t *p) {
+    return p->flags < 2 * MICA_LOG_MEL_MIRROR && p->preemphasis <= 1 << 15 && p->floor >= 0
+        && (p->flags & MICA_LOG_MEL_PAD ? !p->preemphasis && !first_sample(p) : !p->pad && !(p->flags & MICA_LOG_MEL_MIRROR))
+        && p->floor_exponent >= -64 && p->floor_exponent < 64 && p->act_min <= p->act_max
+        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
+}
+
 mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **what) {
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
     if (!is_power_of_two(p->fft) || p->fft < 32 || p->fft > MICA_LOG_MEL_MOST_POINTS || !p->frame || p->frame > p->fft) {
         return MICA_ERR_SHAPE;
     }
     *what = "the frames are not those of the samples";
-    const uint32_t first = first_sample(p);
-    if (!p->hop || !p->frames || !p->samples) {
-        return MICA_ERR_SHAPE;
-    }
-    if (p->flags & MICA_LOG_MEL_PAD) {
-        // Where it ends behind the first sample; at most one sample less than all may lie before them, and behind them.
-        const uint64_t end = (uint64_t)(p->frames - 1) * p->hop + p->frame;
-        if (p->pad >= p->samples || end >= (uint64_t)p->pad + 2 * (uint64_t)p->samples) {
-            return MICA_ERR_SHAPE;
-        }
-    } else if (p->samples < first + p->frame || p->frames != 1 + (p->samples - first - p->frame) / p->hop) {
+    if (!frames_fit(p)) {
         return MICA_ERR_SHAPE;
     }
     *what = "a dimension is 0 or too large, or there are other columns than bands";
@@ -40,19 +51,7 @@ mica_status_t mica_log_mel_s8_check(const mica_log_mel_s8_t *p, const char **wha
         return MICA_ERR_SHAPE;
     }
     *what = "flags, pad, pre-emphasis, floor, or a factor of requantisation is out of its range";
-    bool sound = p->flags < 2 * MICA_LOG_MEL_MIRROR && p->preemphasis <= 1 << 15 && p->floor >= 0
-        && (p->flags & MICA_LOG_MEL_PAD ? !p->preemphasis && !first : !p->pad && !(p->flags & MICA_LOG_MEL_MIRROR))
-        && p->floor_exponent >= -64 && p->floor_exponent < 64 && p->act_min <= p->act_max
-        && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN && p->shift <= MICA_SHIFT_MAX;
-    return sound ? MICA_OK : MICA_ERR_RANGE;
-}
-
-size_t mica_log_mel_s8_x_bytes(const mica_log_mel_s8_t *p) {
-    return (size_t)p->samples * 2;
-}
-
-size_t mica_log_mel_s8_y_bytes(const mica_log_mel_s8_t *p) {
-    return (size_t)p->frames * p->out_n;
+    return numbers_fit(p) ? MICA_OK : MICA_ERR_RANGE;
 }
 
 size_t mica_log_mel_s8_dct_bytes(const mica_log_mel_s8_t *p) {

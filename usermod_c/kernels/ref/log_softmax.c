@@ -22,10 +22,6 @@ mica_status_t mica_log_softmax_s8_check(const mica_log_softmax_s8_t *p, const ch
     return mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_log_softmax_s8_x_bytes(const mica_log_softmax_s8_t *p) {
-    return (size_t)p->rows * p->axis;
-}
-
 size_t mica_log_softmax_s8_y_bytes(const mica_log_softmax_s8_t *p) {
     return (size_t)p->rows * (p->sum ? 1u : p->axis);
 }

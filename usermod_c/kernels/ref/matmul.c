@@ -45,18 +45,6 @@ mica_status_t mica_matmul_s8_check(const mica_matmul_s8_t *p, const char **what)
     return status != MICA_OK ? status : mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_matmul_s8_a_bytes(const mica_matmul_s8_t *p) {
-    return (size_t)mica_broadcast_a_size(&p->batch) * p->m * p->k;
-}
-
-size_t mica_matmul_s8_b_bytes(const mica_matmul_s8_t *p) {
-    return (size_t)mica_broadcast_b_size(&p->batch) * p->n * p->k;
-}
-
-size_t mica_matmul_s8_y_bytes(const mica_matmul_s8_t *p) {
-    return (size_t)mica_matmul_s8_rows(p) * p->n;
-}
-
 uint32_t mica_matmul_s8_rows(const mica_matmul_s8_t *p) {
     return mica_broadcast_y_size(&p->batch) * p->m;
 }

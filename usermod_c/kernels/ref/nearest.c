@@ -20,14 +20,6 @@ mica_status_t mica_nearest_s8_check(const mica_nearest_s8_t *p, const char **wha
     return sound ? MICA_OK : MICA_ERR_RANGE;
 }
 
-size_t mica_nearest_s8_x_bytes(const mica_nearest_s8_t *p) {
-    return (size_t)p->rows * p->in_n * 4;
-}
-
-size_t mica_nearest_s8_y_bytes(const mica_nearest_s8_t *p) {
-    return (size_t)p->rows * p->out_n;
-}
-
 uint32_t mica_nearest_s8_rows(const mica_nearest_s8_t *p) {
     return p->rows;
 }

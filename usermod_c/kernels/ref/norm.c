@@ -34,10 +34,6 @@ mica_status_t mica_norm_s8_check(const mica_norm_s8_t *p, const char **what) {
     return mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_norm_s8_x_bytes(const mica_norm_s8_t *p) {
-    return (size_t)p->rows * p->n;
-}
-
 mica_status_t mica_norm_s8_check_constants(const mica_norm_s8_t *p, const char **what) {
     if (!mica_aligned4(p->terms)) {
         *what = "the terms are not aligned to 4";

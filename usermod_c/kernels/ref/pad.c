@@ -38,14 +38,6 @@ static size_t elements_of(const uint16_t *dims, uint32_t n) {
     return elements;
 }
 
-size_t mica_pad_s8_x_bytes(const mica_pad_s8_t *p) {
-    return elements_of(p->x_dims, p->rank);
-}
-
-size_t mica_pad_s8_y_bytes(const mica_pad_s8_t *p) {
-    return elements_of(p->y_dims, p->rank);
-}
-
 // The last dimension that is padded; what lies inside it is copied in one piece. Without any, the first.
 static uint32_t last_padded(const mica_pad_s8_t *p) {
     uint32_t i = p->rank ? p->rank - 1u : 0;

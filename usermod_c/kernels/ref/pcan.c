@@ -2,6 +2,13 @@
 #include "pcan.h"
 #ifndef MICA_WITHOUT_PCAN_S8
 
+static bool numbers_fit(const mica_pcan_s8_t *p) {
+    const uint32_t one = 1 << MICA_PCAN_BITS;
+    return p->even <= one && p->odd <= one && p->least <= one && p->places <= 16 && p->snr_shift <= 31 && p->correction >= -31
+        && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
+        && p->shift <= MICA_SHIFT_MAX;
+}
+
 mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
     *what = "the FFT is no power of two from 32 to 2048, or shorter than a frame";
     if (p->fft < 32 || p->fft > MICA_PCAN_MOST_POINTS || (p->fft & (p->fft - 1)) || !p->frame || p->frame > p->fft) {
@@ -17,11 +24,7 @@ mica_status_t mica_pcan_s8_check(const mica_pcan_s8_t *p, const char **what) {
         return MICA_ERR_SHAPE;
     }
     *what = "a factor or shift is out of its range";
-    const uint32_t one = 1 << MICA_PCAN_BITS;
-    bool sound = p->even <= one && p->odd <= one && p->least <= one && p->places <= 16 && p->snr_shift <= 31 && p->correction >= -31
-        && p->correction <= 31 && p->log_places <= 10 && p->act_min <= p->act_max && p->mult >= MICA_MULT_MIN && p->shift >= MICA_SHIFT_MIN
-        && p->shift <= MICA_SHIFT_MAX;
-    return sound ? MICA_OK : MICA_ERR_RANGE;
+    return numbers_fit(p) ? MICA_OK : MICA_ERR_RANGE;
 }
 
 uint32_t mica_pcan_s8_rows(const mica_pcan_s8_t *p) {

@@ -45,18 +45,6 @@ mica_status_t mica_recurrent_s8_check(const mica_recurrent_s8_t *p, const char *
     return MICA_OK;
 }
 
-size_t mica_recurrent_s8_x_bytes(const mica_recurrent_s8_t *p) {
-    return (size_t)p->time * p->batch * p->in_n;
-}
-
-size_t mica_recurrent_s8_state_bytes(const mica_recurrent_s8_t *p) {
-    return (size_t)p->batch * p->units;
-}
-
-size_t mica_recurrent_s8_y_bytes(const mica_recurrent_s8_t *p) {
-    return (p->every ? (size_t)p->time : 1) * p->batch * p->units;
-}
-
 uint32_t mica_recurrent_s8_channels(const mica_recurrent_s8_t *p) {
     return gates(p) * p->units;
 }

@@ -29,10 +29,6 @@ mica_status_t mica_reduce_s8_check(const mica_reduce_s8_t *p, const char **what)
     return status != MICA_OK ? status : mica_act_check(p->act_min, p->act_max, what);
 }
 
-size_t mica_reduce_s8_x_bytes(const mica_reduce_s8_t *p) {
-    return (size_t)p->outer * p->n * p->inner;
-}
-
 uint32_t mica_reduce_s8_rows(const mica_reduce_s8_t *p) {
     return p->outer * p->inner;
 }

@@ -23,14 +23,6 @@ mica_status_t mica_resize_linear_s8_check(const mica_resize_linear_s8_t *p, cons
     return MICA_OK;
 }
 
-size_t mica_resize_linear_s8_x_bytes(const mica_resize_linear_s8_t *p) {
-    return (size_t)p->in_h * p->in_w * p->in_c;
-}
-
-size_t mica_resize_linear_s8_y_bytes(const mica_resize_linear_s8_t *p) {
-    return (size_t)p->out_h * p->out_w * p->in_c;
-}
-
 // n entries of an axis of `size` elements.
 static mica_status_t check_axis(const uint16_t *first, const int16_t *weights, uint32_t n, uint32_t taps, uint32_t size,
     const char **what) {

@@ -17,10 +17,6 @@ mica_status_t mica_scatter_s8_check(const mica_scatter_s8_t *p, const char **wha
     return p->r_n < p->x_n && p->per_index && p->rows % p->per_index == 0 ? MICA_OK : MICA_ERR_SHAPE;
 }
 
-size_t mica_scatter_s8_y_bytes(const mica_scatter_s8_t *p) {
-    return (size_t)p->rows * p->inner * p->x_n;
-}
-
 uint32_t mica_scatter_s8_rows(const mica_scatter_s8_t *p) {
     return p->rows;
 }

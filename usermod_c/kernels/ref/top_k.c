@@ -17,14 +17,6 @@ mica_status_t mica_top_k_s8_check(const mica_top_k_s8_t *p, const char **what) {
     return p->k <= p->n ? MICA_OK : MICA_ERR_SHAPE;
 }
 
-size_t mica_top_k_s8_x_bytes(const mica_top_k_s8_t *p) {
-    return (size_t)p->outer * p->n * p->inner;
-}
-
-size_t mica_top_k_s8_y_bytes(const mica_top_k_s8_t *p) {
-    return (size_t)p->outer * p->k * p->inner * 4;
-}
-
 uint32_t mica_top_k_s8_rows(const mica_top_k_s8_t *p) {
     return p->outer;
 }

@@ -327,6 +327,66 @@ static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t word
 }
 #endif
 
+// Bytes as they lie, word by word: where that is enough no patch is copied first.
+static bool reads_words(const mica_conv2d_s8_t *p) {
+    return p->win.in_c % 4 == 0 && mica_aligned4(p->x) && (p->win.dilation_w == 1 || p->win.kernel_w == 1);
+}
+
+static bool takes(const mica_conv2d_s8_t *p) {
+    return p->ch.fast && p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights);
+}
+
+#ifndef MICA_WITHOUT_TWINS
+static bool twins_take(const mica_window_t *w) {
+    return w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1;
+}
+#endif
+
+// All tiles; `narrow`: words of a part, 0 where all of a patch is one.
+static void run_tiles(tile_t *t, uint32_t row_begin, uint32_t total, uint32_t tiles, uint32_t patch_bytes, uint32_t narrow, bool aligned) {
+    const mica_conv2d_s8_t *p = t->p;
+    const mica_window_t *w = &p->win;
+    const uint32_t words = t->words;
+    for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
+        ((int8_t *)t->patch)[i] = aligned ? p->x_zero : 0;
+    }
+    int32_t oy = (int32_t)row_begin, ox = 0;
+    int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
+    for (uint32_t tile = 0, left = total; tile < tiles; ++tile) {
+        t->groups = ((left + 3) / 4 + tiles - tile - 1) / (tiles - tile);
+        // A last tile of fewer than four pixels would have nothing to overlap.
+        uint32_t pixels = 4 * t->groups < left ? 4 * t->groups : left;
+        if (pixels < 4) {
+            uint32_t back = 4 - pixels;
+            y -= (size_t)back * w->out_c;
+            for (; back; --back, ++pixels, ++left) {
+                if (ox == 0) {
+                    ox = w->out_w;
+                    --oy;
+                }
+                --ox;
+            }
+        }
+        int32_t *sums = (int32_t *)(t->stream + 8 * words * t->groups);
+        if (narrow) {
+            const int32_t oy0 = oy, ox0 = ox;
+            sums = (int32_t *)(t->stream + 8 * t->part_words * t->groups);
+            for (t->from = 0; t->from < words; t->from = t->to) {
+                t->to = words - t->from < t->part_words ? words : t->from + t->part_words;
+                oy = oy0;
+                ox = ox0;
+                fill(t, pixels, &oy, &ox, aligned);
+                run_tile(t, pixels, y, sums);
+            }
+        } else {
+            fill(t, pixels, &oy, &ox, aligned);
+            run_tile(t, pixels, y, sums);
+        }
+        y += (size_t)pixels * w->out_c;
+        left -= pixels;
+    }
+}
+
 void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c;
@@ -336,13 +396,10 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const bool codes = p->ch.layout == MICA_LAYOUT_CODES4;
     uint32_t table = codes ? 4 * MICA_CODE_PAIRS : 0;  // bytes
     uint32_t room = scratch_bytes > table ? (scratch_bytes - table) / 4 * 4 : 0;
-    // Bytes as they lie, word by word: where that is enough no patch is copied first.
-    bool aligned = w->in_c % 4 == 0 && ((uintptr_t)p->x & 3) == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
-    bool whole = aligned && w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
-        && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
+    bool aligned = reads_words(p);
+    bool whole = aligned && mica_window_is_inside(w);
     uint32_t patch_bytes = whole ? 0 : aligned ? 4 * words : PATCHES * 4 * words;
-    if (!p->ch.fast || p->groups != 1 || p->ch.layout == MICA_LAYOUT_PLAIN || ((uintptr_t)p->ch.weights & 3) || total == 0
-        || room < 12 * words + (codes ? 8 : 0)) {
+    if (!takes(p) || total == 0 || room < 12 * words + (codes ? 8 : 0)) {
         mica_conv2d_s8_ref(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
@@ -355,7 +412,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
     uint64_t takes = 0;
 #ifndef MICA_WITHOUT_TWINS
-    const bool twins = w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1 && total >= 4;
+    const bool twins = total >= 4 && twins_take(w);
 #else
     const bool twins = false;
 #endif
@@ -394,44 +451,7 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     if (codes && parts > 1 && !narrow) {
         t.part_words += t.part_words % 2;
     }
-    for (uint32_t i = 0; i < patch_bytes; ++i) {  // what lies outside, or the end of a patch, which no copy touches
-        ((int8_t *)t.patch)[i] = aligned ? p->x_zero : 0;
-    }
-    int32_t oy = (int32_t)row_begin, ox = 0;
-    int8_t *y = p->y + (size_t)row_begin * w->out_w * w->out_c;
-    for (uint32_t tile = 0, left = total; tile < tiles; ++tile) {
-        t.groups = ((left + 3) / 4 + tiles - tile - 1) / (tiles - tile);
-        // A last tile of fewer than four pixels would have nothing to overlap.
-        uint32_t pixels = 4 * t.groups < left ? 4 * t.groups : left;
-        if (pixels < 4) {
-            uint32_t back = 4 - pixels;
-            y -= (size_t)back * w->out_c;
-            for (; back; --back, ++pixels, ++left) {
-                if (ox == 0) {
-                    ox = w->out_w;
-                    --oy;
-                }
-                --ox;
-            }
-        }
-        int32_t *sums = (int32_t *)(t.stream + 8 * words * t.groups);
-        if (narrow) {
-            const int32_t oy0 = oy, ox0 = ox;
-            sums = (int32_t *)(t.stream + 8 * t.part_words * t.groups);
-            for (t.from = 0; t.from < words; t.from = t.to) {
-                t.to = words - t.from < t.part_words ? words : t.from + t.part_words;
-                oy = oy0;
-                ox = ox0;
-                fill(&t, pixels, &oy, &ox, aligned);
-                run_tile(&t, pixels, y, sums);
-            }
-        } else {
-            fill(&t, pixels, &oy, &ox, aligned);
-            run_tile(&t, pixels, y, sums);
-        }
-        y += (size_t)pixels * w->out_c;
-        left -= pixels;
-    }
+    run_tiles(&t, row_begin, total, tiles, patch_bytes, narrow, aligned);
 }
 
 #endif

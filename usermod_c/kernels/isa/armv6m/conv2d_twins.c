@@ -147,6 +147,53 @@ static void find(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32
     *ox = x + 2 <= w->out_w ? x : w->out_w - 2u;
 }
 
+// Of n lanes from `at` on.
+static void find_places(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32_t at, uint32_t n, int8_t *y,
+    mica_twins_places_t *places) {
+    const int8_t *before = y;
+    for (uint32_t i = 0; i < n; ++i) {
+        uint32_t oy, ox;
+        find(cut, w, rows, at + i, &oy, &ox);
+        int8_t *place = y + (size_t)(oy * w->out_w + ox) * w->out_c;
+        if (i % 4 == 0) {
+            places[i / 4].y = place;
+        } else {
+            places[i / 4].lanes[i % 4 - 1] = (int32_t)(place - before) + (int32_t)(2u * w->out_c);
+        }
+        before = place;
+    }
+}
+
+// Pairs of codes as mica_armv6m_decode wants them.
+static void turn(uint32_t *pairs) {
+    for (uint32_t i = 0; i < MICA_CODE_PAIRS; ++i) {
+        const uint32_t v = pairs[i] + 0x8000;  // the second + the first * 2^16, without a borrow
+        pairs[i] = (v >> 16 & 0xff) | (v & 0xff) << 16;
+    }
+}
+
+static weights_t how_coded(const mica_window_t *w) {
+    return w->in_c % 4 == 0 && w->kernel_h <= MICA_TWINS_WORDS / 4 ? LOOKED_UP : DECODED;
+}
+
+// Channels `from` to `to` of lane i, of n groups.
+static void put_lane(const mica_conv2d_s8_t *p, const cut_t *cut, uint32_t *x, uint32_t n, uint32_t i, uint32_t oy, uint32_t ox, uint32_t from,
+    uint32_t to, const int8_t *outside) {
+    const uint32_t plane_rows = 4 * cut->in_rows;  // words of a channel
+    const int32_t iy = (int32_t)oy * p->win.stride_h - p->win.pad_top, ix = (int32_t)ox - p->win.pad_left;
+    for (uint32_t c = from; c < to; c += cut->part) {
+        const uint32_t channels = to - c < cut->part ? to - c : cut->part;
+        uint32_t *words = x + n * 2 * plane_rows * (c - from) + i / 4 * 2 * plane_rows * channels + i % 4;
+        put(p, words, plane_rows * channels, outside, iy, ix, cut->in_rows, c, channels);
+    }
+}
+
+static bool takes(const mica_conv2d_s8_t *p) {
+    const mica_window_t *w = &p->win;
+    return w->kernel_w == 3 && w->stride_w == 1 && w->dilation_h == 1 && w->dilation_w == 1 && w->kernel_h >= 2
+        && w->kernel_h <= MICA_TWINS_WORDS && p->groups == 1 && w->out_w >= 2 && p->ch.fast;
+}
+
 bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs) {
     const mica_window_t *w = &p->win;
@@ -155,12 +202,10 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
     direct = UINT32_MAX;
 #endif
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, outside_bytes = (in_c + 3) & ~3u;
-    if (direct < LEAST || w->kernel_w != 3 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1 || w->kernel_h < 2
-        || w->kernel_h > MICA_TWINS_WORDS || p->groups != 1 || w->out_w < 2 || !ch->fast
-        || (pairs == NULL && ch->layout != MICA_LAYOUT_ROWS)) {
+    if (direct < LEAST || !takes(p) || (pairs == NULL && ch->layout != MICA_LAYOUT_ROWS)) {
         return false;
     }
-    const weights_t weights = pairs == NULL ? BYTES : in_c % 4 == 0 && w->kernel_h <= MICA_TWINS_WORDS / 4 ? LOOKED_UP : DECODED;
+    const weights_t weights = pairs == NULL ? BYTES : how_coded(w);
     const uint32_t file_row = mica_row_bytes(ch->layout, 3u * w->kernel_h * in_c), decoded_bytes = weights == DECODED ? 2 * file_row : 0;
     if (scratch_bytes <= outside_bytes + decoded_bytes) {
         return false;
@@ -173,9 +218,8 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
     uint32_t groups = cut.groups, tiles = (groups + cut.most - 1) / cut.most;
     uint32_t *const decoded = (uint32_t *)scratch + room / 4;
     int8_t *outside = (int8_t *)scratch + room + decoded_bytes;
-    for (uint32_t i = 0; weights == DECODED && i < MICA_CODE_PAIRS; ++i) {
-        const uint32_t v = pairs[i] + 0x8000;  // the second + the first * 2^16, without a borrow
-        pairs[i] = (v >> 16 & 0xff) | (v & 0xff) << 16;
+    if (weights == DECODED) {
+        turn(pairs);
     }
     mica_fill(outside, p->x_zero, in_c);
     const uint32_t half = weights == LOOKED_UP ? 1 : 0;  // of a byte, a weight
@@ -202,29 +246,13 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
         mica_twins_places_t *places = (mica_twins_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
         args.groups = n;
         args.places = places;
-        const int8_t *before = y;
-        for (uint32_t i = 0; i < 4 * n; ++i) {
-            uint32_t oy, ox;
-            find(&cut, w, rows, at + i, &oy, &ox);
-            int8_t *place = y + (size_t)(oy * w->out_w + ox) * out_c;
-            if (i % 4 == 0) {
-                places[i / 4].y = place;
-            } else {
-                places[i / 4].lanes[i % 4 - 1] = (int32_t)(place - before) + (int32_t)(2 * out_c);
-            }
-            before = place;
-        }
+        find_places(&cut, w, rows, at, 4 * n, y, places);
         for (uint32_t from = 0; from < in_c; from += cut.filled) {
             const uint32_t to = in_c - from < cut.filled ? in_c : from + cut.filled;
             for (uint32_t i = 0; i < 4 * n; ++i) {
                 uint32_t oy, ox;
                 find(&cut, w, rows, at + i, &oy, &ox);
-                const int32_t iy = (int32_t)(row_begin + oy) * w->stride_h - w->pad_top, ix = (int32_t)ox - w->pad_left;
-                for (uint32_t c = from; c < to; c += cut.part) {
-                    const uint32_t channels = to - c < cut.part ? to - c : cut.part;
-                    uint32_t *words = (uint32_t *)scratch + n * 2 * plane_rows * (c - from) + i / 4 * 2 * plane_rows * channels + i % 4;
-                    put(p, words, plane_rows * channels, outside, iy, ix, cut.in_rows, c, channels);
-                }
+                put_lane(p, &cut, scratch, n, i, row_begin + oy, ox, from, to, outside);
             }
             args.sums = first_sums;
             for (uint32_t o = 0; o < out_c; ++o) {

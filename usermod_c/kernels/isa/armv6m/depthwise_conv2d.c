@@ -78,8 +78,7 @@ void mica_depthwise_conv2d_s8_armv6m(const mica_depthwise_conv2d_s8_t *p, MICA_K
     uint32_t columns = (w->out_w - 1u) * stride + 3;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2
-        || w->dilation_h != 1 || w->dilation_w != 1 || w->in_c != w->out_c || rows == 0 || inside == 0
+    if (!ch->fast || ch->layout != MICA_LAYOUT_PLAIN || !mica_window_is_3x3(w, 2) || w->in_c != w->out_c || rows == 0 || inside == 0
         || (uint64_t)12 * columns + (uint64_t)sizeof(mica_strip_t) * strips > scratch_bytes) {
         #ifndef MICA_WITHOUT_LINES
         line_t done = {row_begin, row_begin};

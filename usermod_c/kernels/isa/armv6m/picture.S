@@ -20,26 +20,36 @@
     .endif
 .endm
 
-.macro SUM_WORDS name, swapped, code
-    FUNCTION \name
-    PUSH_ALL
+// r9 = stride, r10 = to_end, r8 = from behind the last row to the next word.
+.macro ROWS
     mov r9, r1
     ldr r4, [sp, #36]
-    mov r10, r4                 // to_end
+    mov r10, r4
     movs r4, r1
     muls r4, r2, r4
     movs r5, #4
     subs r5, r5, r4
-    mov r8, r5                  // from behind the last row to the next word
-    movs r1, r3                 // to
+    mov r8, r5
+.endm
+
+// r11 = the code at 2 behind that of the rows that are not there. Destroys r2 and r4.
+.macro SKIP_ROWS code
     movs r4, #MOST_ROWS
-    subs r4, r4, r2             // rows that are not there
+    subs r4, r4, r2
     movs r2, #\code
     muls r4, r2, r4
     adr r2, 2f
     adds r4, r4, r2
     adds r4, #1
     mov r11, r4
+.endm
+
+.macro SUM_WORDS name, swapped, code
+    FUNCTION \name
+    PUSH_ALL
+    ROWS
+    movs r1, r3                 // to
+    SKIP_ROWS \code
     ldr r6, 3f
     ldr r7, 4f
 1:  WORD \swapped
@@ -86,22 +96,8 @@
     FUNCTION mica_armv6m_picture_bytes
     PUSH_ALL
     movs r7, r3                 // to
-    mov r9, r1
-    ldr r4, [sp, #36]
-    mov r10, r4                 // to_end
-    movs r4, r1
-    muls r4, r2, r4
-    movs r5, #4
-    subs r5, r5, r4
-    mov r8, r5                  // from behind the last row to the next word
-    movs r4, #MOST_ROWS
-    subs r4, r4, r2             // rows that are not there
-    movs r2, #BYTES_CODE
-    muls r4, r2, r4
-    adr r2, 2f
-    adds r4, r4, r2
-    adds r4, #1
-    mov r11, r4
+    ROWS
+    SKIP_ROWS BYTES_CODE
     ldr r6, 3f
 1:  WORD 0
     lsrs r3, r4, #8
@@ -196,6 +192,48 @@
     lsrs \v, \v, #19
 .endm
 
+// r3, r4, r5 = the means of red, green and blue
+.macro MEANS_565
+    lsls r3, r2, #11
+    lsrs r3, r3, #22
+    lsrs r4, r2, #21
+    lsls r5, r2, #21
+    lsrs r5, r5, #21
+    MEAN r3
+    MEAN r4
+    MEAN r5
+.endm
+
+// And these as bytes. The carry of a shift is the rounding bit.
+.macro SCALE_565 red_blue, green
+    ldr r7, \red_blue
+    muls r3, r7, r3
+    muls r5, r7, r5
+    ldr r7, \green
+    muls r4, r7, r4
+    movs r7, #0
+    lsrs r3, r3, #16
+    adcs r3, r7
+    lsrs r4, r4, #16
+    adcs r4, r7
+    lsrs r5, r5, #16
+    adcs r5, r7
+.endm
+
+// r3 = their grey; r7 = the weight of red.
+.macro GREY_565 green, blue
+    muls r3, r7, r3
+    ldr r7, \green
+    muls r4, r7, r4
+    adds r3, r3, r4
+    ldr r7, \blue
+    muls r5, r7, r5
+    adds r3, r3, r5
+    movs r7, #0
+    lsrs r3, r3, #16
+    adcs r3, r7
+.endm
+
 .macro STORE v, k
     ldr r2, [sp, #F_TABLES + 4 * \k]
     ldrsb \v, [r2, \v]
@@ -284,27 +322,9 @@
     ldm r0!, {r4}
     adds r2, r2, r4
     .endr
-    lsls r3, r2, #11            // red
-    lsrs r3, r3, #22
-    lsrs r4, r2, #21            // green
-    lsls r5, r2, #21            // blue
-    lsrs r5, r5, #21
-    MEAN r3
-    MEAN r4
-    MEAN r5
+    MEANS_565
     .if \colour
-    ldr r7, 7f
-    muls r3, r7, r3
-    muls r5, r7, r5
-    ldr r7, 8f
-    muls r4, r7, r4
-    movs r7, #0
-    lsrs r3, r3, #16            // the carry is the rounding bit
-    adcs r3, r7
-    lsrs r4, r4, #16
-    adcs r4, r7
-    lsrs r5, r5, #16
-    adcs r5, r7
+    SCALE_565 7f, 8f
     STORE r3, 0
     STORE r4, 1
     STORE r5, 2
@@ -312,16 +332,7 @@
     adds r1, r1, r2
     .else
     mov r7, lr
-    muls r3, r7, r3
-    ldr r7, 8f
-    muls r4, r7, r4
-    adds r3, r3, r4
-    ldr r7, 9f
-    muls r5, r7, r5
-    adds r3, r3, r5
-    movs r7, #0
-    lsrs r3, r3, #16
-    adcs r3, r7
+    GREY_565 8f, 9f
     ldrsb r3, [r6, r3]
     strb r3, [r1]
     adds r1, #1
@@ -663,32 +674,9 @@
     ldr r4, 15f                 // a pixel twice
 .endm
 
-// r3, r4, r5 = the means of red, green and blue
-.macro MEANS_565
-    lsls r3, r2, #11
-    lsrs r3, r3, #22
-    lsrs r4, r2, #21
-    lsls r5, r2, #21
-    lsrs r5, r5, #21
-    MEAN r3
-    MEAN r4
-    MEAN r5
-.endm
-
 .macro COLOURS_565 first, last
     MEANS_565
-    ldr r7, 16f
-    muls r3, r7, r3
-    muls r5, r7, r5
-    ldr r7, 17f
-    muls r4, r7, r4
-    movs r7, #0
-    lsrs r3, r3, #16
-    adcs r3, r7
-    lsrs r4, r4, #16
-    adcs r4, r7
-    lsrs r5, r5, #16
-    adcs r5, r7
+    SCALE_565 16f, 17f
     ldr r2, [sp, #D_TABLES]
     ldrsb r3, [r2, r3]
     strb r3, [r1, #\first]
@@ -712,16 +700,7 @@
     .balign 4
 3:  MEANS_565
     ldr r7, 18f
-    muls r3, r7, r3
-    ldr r7, 19f
-    muls r4, r7, r4
-    adds r3, r3, r4
-    ldr r7, 20f
-    muls r5, r7, r5
-    adds r3, r3, r5
-    movs r7, #0
-    lsrs r3, r3, #16
-    adcs r3, r7
+    GREY_565 19f, 20f
     ldr r5, [sp, #D_TABLES]
     ldrsb r3, [r5, r3]
     strb r3, [r1]

@@ -327,6 +327,38 @@ static void thin(const source_t *s, uint32_t first, uint32_t total, uint32_t *st
     }
 }
 
+// All channels of a stream of pixels.
+static void run_pixels(const source_t *s, const uint32_t *stream, uint32_t pixels, int8_t *y, uint32_t *weight, uint32_t *weight_end,
+    const uint32_t *pairs) {
+    const mica_channels_t *ch = &s->p->ch;
+    const uint32_t words = s->words, out_c = s->p->win.out_c;
+    mica_dsp_gemm_t args = { .x = stream, .w = weight, .w_end = weight_end, .words = words, .step = out_c };
+    for (uint32_t o = 0;;) {
+        weights(ch, o, words, weight, weight_end, pairs);
+        args.x = stream;
+        args.x_end = stream + pixels / 2 * 4 * words;
+        args.y = y + o;
+        if (pixels > 1) {
+            mica_dsp_gemm(&args);
+        }
+        if (pixels % 2) {
+            args.x = args.x_end;
+            args.x_end += 4 * words;
+            args.y = y + o + (size_t)(pixels - 1) * out_c;
+            mica_dsp_gemm1(&args);
+        }
+        if (o + 4 == out_c) {
+            break;
+        }
+        o = o + 8 <= out_c ? o + 4 : out_c - 4;  // the last four may overlap those before
+    }
+    mica_dsp_clamp(ch, y, pixels * out_c);
+}
+
+static bool takes(const mica_conv2d_s8_t *p) {
+    return p->ch.fast && p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights) && p->win.out_c >= 4;
+}
+
 void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
 #if !defined(MICA_WITHOUT_WINOGRAD) && !defined(__ARM_FEATURE_MVE)
     if (mica_conv2d_winograd_armv7em(p, row_begin, row_end, scratch, scratch_bytes)) {
@@ -339,13 +371,12 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     uint32_t total = (row_end - row_begin) * w->out_w, out_c = w->out_c;
     source_t s = { .p = p, .words = words, .row_bytes = (uint32_t)w->kernel_w * w->in_c };
     s.direct = s.row_bytes % 4 == 0 && (w->dilation_w == 1 || w->kernel_w == 1);
-    bool inside = w->pad_top == 0 && w->pad_left == 0 && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h
-        && (w->out_w - 1) * w->stride_w + w->kernel_w <= w->in_w;
+    bool inside = mica_window_is_inside(w);
     // In bytes; K is at most 2^31 / 4 where there are four channels.
     const bool coded = ch->layout == MICA_LAYOUT_CODES4;
     const uint32_t table = coded ? 4 * MICA_CODE_PAIRS : 0;
     uint64_t fixed = (uint64_t)64 + 32 * words + (!s.direct ? 4 * PATCHES * words : inside ? 0 : 8 * words), pair_bytes = (uint64_t)16 * words;
-    if (!ch->fast || p->groups != 1 || ch->layout == MICA_LAYOUT_PLAIN || !mica_aligned4(ch->weights) || out_c < 4 || total == 0
+    if (!takes(p) || total == 0
         || (coded ? table + fixed + pair_bytes : (uint64_t)8 * words) > scratch_bytes) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
@@ -383,28 +414,7 @@ void mica_conv2d_s8_armv7em(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         uint32_t pixels = total - at < 2 * tile_pairs ? total - at : 2 * tile_pairs;
         uint32_t first = row_begin * w->out_w + at;
         unpack(&s, (int32_t)(first / w->out_w), (int32_t)(first % w->out_w), pixels, stream);
-        mica_dsp_gemm_t args = { .x = stream, .w = weight, .w_end = weight_end, .words = words };
-        for (uint32_t o = 0;;) {
-            weights(ch, o, words, weight, weight_end, pairs_of_codes);
-            args.x = stream;
-            args.x_end = stream + pixels / 2 * 4 * words;
-            args.y = y + o;
-            args.step = out_c;
-            if (pixels > 1) {
-                mica_dsp_gemm(&args);
-            }
-            if (pixels % 2) {
-                args.x = args.x_end;
-                args.x_end += 4 * words;
-                args.y = y + o + (size_t)(pixels - 1) * out_c;
-                mica_dsp_gemm1(&args);
-            }
-            if (o + 4 == out_c) {
-                break;
-            }
-            o = o + 8 <= out_c ? o + 4 : out_c - 4;  // the last four may overlap those before
-        }
-        mica_dsp_clamp(ch, y, pixels * out_c);
+        run_pixels(&s, stream, pixels, y, weight, weight_end, pairs_of_codes);
         y += (size_t)pixels * out_c;
         at += pixels;
     }

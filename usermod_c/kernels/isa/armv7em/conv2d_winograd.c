@@ -79,13 +79,17 @@ static bool pays(const mica_window_t *w, uint32_t rows, uint32_t pairs, uint32_t
     return here < direct;
 }
 
+static bool takes(const mica_conv2d_s8_t *p) {
+    const mica_window_t *w = &p->win;
+    return mica_window_is_3x3(w, 1) && p->groups == 1 && w->in_c >= 16 && w->in_c % 4 == 0 && w->out_c >= 4 && w->out_w >= 2 && p->ch.fast
+        && p->ch.layout == MICA_LAYOUT_ROWS;
+}
+
 bool mica_conv2d_winograd_armv7em(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, words = in_c / 4;
-    if (w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != 1 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1
-        || p->groups != 1 || in_c < 16 || in_c % 4 != 0 || out_c < 4 || rows < 2 || w->out_w < 2 || !ch->fast
-        || ch->layout != MICA_LAYOUT_ROWS) {
+    if (!takes(p) || rows < 2) {
         return false;
     }
     // A window sees one image; its sizes fit an int32.

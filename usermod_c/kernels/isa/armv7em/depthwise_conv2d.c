@@ -30,6 +30,10 @@ static void copy(uint32_t *to, const uint32_t *from, uint32_t blocks) {
     }
 }
 
+static bool takes(const mica_depthwise_conv2d_s8_t *p) {
+    return p->ch.fast && mica_window_is_3x3(&p->win, 2) && p->win.in_c == p->win.out_c && p->win.in_c >= 4;
+}
+
 void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
@@ -37,8 +41,7 @@ void mica_depthwise_conv2d_s8_armv7em(const mica_depthwise_conv2d_s8_t *p, MICA_
     uint32_t columns = (w->out_w - 1u) * stride + 3, blocks = (columns + 1) / 2;
     uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (!ch->fast || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2 || w->dilation_h != 1
-        || w->dilation_w != 1 || channels != w->out_c || channels < 4 || rows == 0 || inside == 0
+    if (!takes(p) || rows == 0 || inside == 0
         || (uint64_t)64 * blocks + 4 * sizeof(mica_dsp_taps_t) > scratch_bytes) {
         mica_depthwise_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;

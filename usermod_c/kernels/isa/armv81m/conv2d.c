@@ -136,22 +136,33 @@ static void decode(int8_t *to, const int8_t *codes, uint32_t k, const int8_t *ta
     }
 }
 
-void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+static source_t source_of(const mica_conv2d_s8_t *p, uint32_t k) {
     const mica_window_t *w = &p->win;
-    const mica_channels_t *ch = &p->ch;
-    const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k), out_c = w->out_c;
-    const uint32_t total = (row_end - row_begin) * w->out_w;
-    const bool coded = ch->layout == MICA_LAYOUT_CODES4, dense = w->dilation_w == 1 || w->kernel_w == 1;
+    const bool dense = w->dilation_w == 1 || w->kernel_w == 1;
     source_t s = { .p = p, .bytes = (k + 15) & ~15u, .row_bytes = (uint32_t)w->kernel_w * w->in_c };
     s.blocks = dense && (s.row_bytes % 16 == 0 || w->kernel_h == 1);
     const int32_t reach = w->in_w - 1 - (w->kernel_w - 1) * w->dilation_w + w->pad_left;
     s.left = dense ? (w->pad_left + w->stride_w - 1) / w->stride_w : w->out_w;
     s.right = reach < 0 ? 0 : reach / w->stride_w + 1;
     s.right = s.right < w->out_w ? s.right : w->out_w;
+    return s;
+}
+
+static bool takes(const mica_conv2d_s8_t *p) {
+    return p->ch.fast && p->groups == 1 && p->win.out_c >= 4 && (p->ch.layout != MICA_LAYOUT_CODES4 || mica_aligned4(p->ch.weights));
+}
+
+void mica_conv2d_s8_armv81m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
+    const mica_window_t *w = &p->win;
+    const mica_channels_t *ch = &p->ch;
+    const uint32_t k = (uint32_t)w->kernel_h * w->kernel_w * w->in_c, row = mica_row_bytes(ch->layout, k), out_c = w->out_c;
+    const uint32_t total = (row_end - row_begin) * w->out_w;
+    const bool coded = ch->layout == MICA_LAYOUT_CODES4;
+    source_t s = source_of(p, k);
     const bool inside = s.left == 0 && s.right == w->out_w && w->pad_top == 0
         && (w->out_h - 1) * w->stride_h + (w->kernel_h - 1) * w->dilation_h < w->in_h;
     const uint64_t fixed = (coded ? (uint64_t)4 * s.bytes : 0) + (s.blocks && inside ? 0 : s.bytes + 16), pair_bytes = (uint64_t)2 * s.bytes;
-    if (!ch->fast || p->groups != 1 || out_c < 4 || (coded && !mica_aligned4(ch->weights)) || total == 0 || fixed + pair_bytes > scratch_bytes) {
+    if (!takes(p) || total == 0 || fixed + pair_bytes > scratch_bytes) {
         mica_conv2d_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }

@@ -63,14 +63,40 @@ static void fill(uint32_t *to, uint32_t keep, uint32_t value, uint32_t n) {
     }
 }
 
+// Channels c to c + n - 1 of ROWS rows from `top` on, a word for each of `inside` columns and channel.
+static void gather(const mica_depthwise_conv2d_s8_t *p, int32_t top, uint32_t c, uint32_t n, uint32_t inside, uint32_t *words) {
+    const mica_window_t *w = &p->win;
+    const uint32_t channels = w->in_c;
+    const int8_t *rows[ROWS];
+    for (int32_t i = 0; i < ROWS; ++i) {
+        const int32_t row = top + i < 0 ? 0 : top + i < w->in_h ? top + i : w->in_h - 1;
+        rows[i] = p->x + (uint32_t)row * w->in_w * channels + c;
+    }
+    uint32_t *to = words;
+    if (n == channels) {
+        weave(rows, inside * n, to);
+    } else {
+        for (uint32_t left = inside; left; --left, to += n) {
+            weave(rows, n, to);
+            for (uint32_t i = 0; i < ROWS; ++i) {
+                rows[i] += channels;
+            }
+        }
+    }
+    for (int32_t i = 0; i < ROWS; ++i) {
+        if (top + i < 0 || top + i >= w->in_h) {
+            fill(words, ~(0xffu << 8 * i), (uint32_t)(uint8_t)p->x_zero << 8 * i, inside * n);
+        }
+    }
+}
+
 void mica_depthwise_conv2d_s8_armv81m(const mica_depthwise_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t stride = w->stride_w, channels = w->in_c, columns = (w->out_w - 1u) * stride + 3, each = 4 * columns + 21;
     const uint32_t first = w->pad_left < columns ? w->pad_left : columns;
     const uint32_t inside = columns - first < w->in_w ? columns - first : w->in_w;
-    if (!ch->fast || w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != stride || stride > 2 || w->dilation_h != 1
-        || w->dilation_w != 1 || channels != w->out_c || channels < 4 || row_begin == row_end || inside == 0 || 4 * each > scratch_bytes) {
+    if (!ch->fast || !mica_window_is_3x3(w, 2) || channels != w->out_c || channels < 4 || row_begin == row_end || inside == 0 || 4 * each > scratch_bytes) {
         mica_depthwise_conv2d_s8_armv7em(p, row_begin, row_end, scratch, scratch_bytes);
         return;
     }
@@ -101,28 +127,7 @@ void mica_depthwise_conv2d_s8_armv81m(const mica_depthwise_conv2d_s8_t *p, MICA_
         };
         for (uint32_t oy = row_begin, count; oy < row_end; oy += count) {
             count = stride == 1 && oy + 1 < row_end ? 2 : 1;
-            const int32_t top = (int32_t)(oy * stride) - w->pad_top;
-            const int8_t *rows[ROWS];
-            for (int32_t i = 0; i < ROWS; ++i) {
-                const int32_t row = top + i < 0 ? 0 : top + i < w->in_h ? top + i : w->in_h - 1;
-                rows[i] = p->x + (uint32_t)row * w->in_w * channels + c;
-            }
-            uint32_t *to = words + first * n;
-            if (n == channels) {
-                weave(rows, inside * n, to);
-            } else {
-                for (uint32_t left = inside; left; --left, to += n) {
-                    weave(rows, n, to);
-                    for (uint32_t i = 0; i < ROWS; ++i) {
-                        rows[i] += channels;
-                    }
-                }
-            }
-            for (int32_t i = 0; i < ROWS; ++i) {
-                if (top + i < 0 || top + i >= w->in_h) {
-                    fill(words + first * n, ~(0xffu << 8 * i), (uint32_t)(uint8_t)p->x_zero << 8 * i, inside * n);
-                }
-            }
+            gather(p, (int32_t)(oy * stride) - w->pad_top, c, n, inside, words + first * n);
             // All fours of channels; then the last four once more, where there are others.
             for (uint32_t o = 0;;) {
                 args.fours = o == 0 ? n / 4 : 1;

@@ -142,6 +142,29 @@ static void codes(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint3
     }
 }
 
+// The constants and weights of channels o to o + 3.
+static void four_channels(const mica_channels_t *ch, uint32_t o, uint32_t words_n, uint32_t *weight, uint32_t *weight_end) {
+    mica_rv32_bias_t *bias = (mica_rv32_bias_t *)(void *)weight;
+    mica_rv32_requant_t *requant = (mica_rv32_requant_t *)(void *)weight_end;
+    for (uint32_t i = 0; i < 2; ++i) {
+        uint32_t lower = (uint32_t)ch->bias[o + 2 * i], upper = (uint32_t)ch->bias[o + 2 * i + 1];
+        bias[i].both = lower + (upper << 16);
+        bias[i].upper = upper;
+    }
+    for (uint32_t i = 0; i < 4; ++i) {
+        mica_rv32_requant(ch, o + i, requant + i);
+    }
+    if (ch->layout == MICA_LAYOUT_CODES4) {
+        codes(ch, o, words_n, weight + 4);
+    } else {
+        mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);
+    }
+}
+
+static bool takes(const mica_conv2d_s8_t *p) {
+    return p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights) && p->win.out_c >= 4;
+}
+
 void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
 #ifndef MICA_WITHOUT_WINOGRAD
     if (mica_conv2d_winograd_rv32imc(p, row_begin, row_end, scratch, scratch_bytes)) {
@@ -155,7 +178,7 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     source_t s = { .p = p, .words = words_n };
     s.direct = w->in_c % 4 == 0 && mica_aligned4(p->x) && (w->dilation_w == 1 || w->kernel_w == 1);
     uint64_t fixed = (uint64_t)64 + 32 * words_n + (s.direct ? 0 : 4 * words_n), group_bytes = (uint64_t)16 * words_n;
-    if (p->groups != 1 || ch->layout == MICA_LAYOUT_PLAIN || !mica_aligned4(ch->weights) || out_c < 4 || total < 4
+    if (!takes(p) || total < 4
         || fixed + group_bytes > scratch_bytes || !mica_rv32_takes(ch, out_c)) {
         mica_conv2d_s8_c32(p, row_begin, row_end, scratch, scratch_bytes);
         return;
@@ -181,21 +204,7 @@ void mica_conv2d_s8_rv32imc(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
         int8_t *y = p->y + (size_t)first * out_c;
         mica_rv32_gemm_t args = { .w = weight, .w_end = weight_end, .step = out_c };
         for (uint32_t o = 0;;) {
-            mica_rv32_bias_t *bias = (mica_rv32_bias_t *)(void *)weight;
-            mica_rv32_requant_t *requant = (mica_rv32_requant_t *)(void *)weight_end;
-            for (uint32_t i = 0; i < 2; ++i) {
-                uint32_t lower = (uint32_t)ch->bias[o + 2 * i], upper = (uint32_t)ch->bias[o + 2 * i + 1];
-                bias[i].both = lower + (upper << 16);
-                bias[i].upper = upper;
-            }
-            for (uint32_t i = 0; i < 4; ++i) {
-                mica_rv32_requant(ch, o + i, requant + i);
-            }
-            if (ch->layout == MICA_LAYOUT_CODES4) {
-                codes(ch, o, words_n, weight + 4);
-            } else {
-                mica_rv32_weights(ch->weights + o * 4 * words_n, 4 * words_n, words_n, weight + 4);
-            }
+            four_channels(ch, o, words_n, weight, weight_end);
             args.x = stream;
             args.x_end = stream + even * words_n;
             args.y = y + o;

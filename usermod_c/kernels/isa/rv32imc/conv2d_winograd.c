@@ -96,13 +96,15 @@ static bool pays(const mica_window_t *w, uint32_t rows, uint32_t groups, uint32_
     return here < direct;
 }
 
+static bool sizes_fit(const mica_conv2d_s8_t *p) {
+    return p->groups == 1 && p->win.in_c >= 16 && p->win.in_c % 4 == 0 && p->win.out_c >= 4 && p->win.out_w >= 2 && p->ch.layout == MICA_LAYOUT_ROWS;
+}
+
 bool mica_conv2d_winograd_rv32imc(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, group_bytes = 2 * PITCH * in_c;
-    if (w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != 1 || w->stride_w != 1 || w->dilation_h != 1 || w->dilation_w != 1
-        || p->groups != 1 || in_c < 16 || in_c % 4 != 0 || out_c < 4 || rows < 2 || w->out_w < 2
-        || ch->layout != MICA_LAYOUT_ROWS) {
+    if (!mica_window_is_3x3(w, 1) || !sizes_fit(p) || rows < 2) {
         return false;
     }
     const uint32_t fixed = group_bytes + 1024 + 4 * sizeof(mica_rv32_winograd_constants_t) + 16 * in_c;

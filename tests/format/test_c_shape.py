@@ -1,0 +1,148 @@
+"""Files and functions of the C are short, and none needs one that needs it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import c_build
+import lizard  # type: ignore[import-untyped]
+import pytest
+from c_arrows import Arrows, circles
+
+from mica.toolchain.source_lists import listed
+
+MOST_LINES = 500
+GENERATED = ("include/mica_format.h",)
+MOST_COMPLEX = 25
+# Function -> why it may be above it.
+COMPLEX = {
+    "mica_conv2d_s8_armv6m": "each further part takes 50 to 140 bytes of code on a Cortex-M0+",
+}
+HOST = c_build.ROOT / "host_tools"
+# Who may need whom: only what comes after it. Of natmod, start.c makes the module; the others stand in for MicroPython and its C library.
+LAYERS = (
+    "natmod/start.c natmod/entry.c",
+    "binding",
+    "natmod/native.c natmod/libc.c natmod/native.h natmod/mphalport.h binding/heap.h",
+    "runtime",
+    "kernels natmod",
+    "include",
+)
+NAME = re.compile(r"\b(?:mp_)?mica_\w+")
+FUNCTION = re.compile(r"^(?!static|typedef|extern|return)\w[\w *]*?((?:mp_)?mica_\w+)\([^;{}]*\) \{", re.MULTILINE)
+OBJECT = re.compile(
+    r"^(?:const )?\w[\w *]*?(mp_mica_\w+|mica_\w+)(?:\[[^\]]*\])?(?: =|;)|^MP_DEFINE_CONST_\w+\(\s*(mp_mica_\w+)",
+    re.MULTILINE,
+)
+LABEL = re.compile(r"^\s*(?:FUNCTION|\.glob[a]?l)\s+(mica_\w+)|^ +[A-Z_0-9]+ (mica_\w+)", re.MULTILINE)
+
+
+def _text(path: Path) -> str:
+    """A file without comments and strings."""
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', "", path.read_text(), flags=re.DOTALL)
+
+
+def _files(*kinds: str) -> dict[str, Path]:
+    return {p.relative_to(c_build.USERMOD).as_posix(): p for p in c_build.USERMOD.rglob("*") if p.suffix in kinds}
+
+
+def _defined(path: Path, text: str) -> set[str]:
+    patterns = (LABEL,) if path.suffix == ".S" else (FUNCTION, OBJECT)
+    found = (match for pattern in patterns for match in pattern.finditer(text))
+    return {name for match in found for name in match.groups() if name}
+
+
+def calls(files: Mapping[str, Path]) -> Arrows:
+    """File -> the files that define what it names. Files that define the same stand in for one another, in other builds."""
+    texts = {name: _text(path) for name, path in files.items()}
+    homes: defaultdict[str, set[str]] = defaultdict(set)
+    for name, path in files.items():
+        for symbol in _defined(path, texts[name]):
+            homes[symbol].add(name)
+    used = {name: set(NAME.findall(text)) & set(homes) for name, text in texts.items()}
+    return {name: {h for s in used[name] if name not in homes[s] for h in homes[s]} for name in files}
+
+
+def includes(files: Mapping[str, Path]) -> Arrows:
+    """File -> the files of ours that it includes."""
+    arrows: Arrows = {}
+    for name, path in files.items():
+        asked = re.findall(r'^\s*#include "([^"]+)"', path.read_text(), re.MULTILINE)
+        folders = (path.parent, c_build.USERMOD / "include", c_build.USERMOD / "kernels")
+        found = ((folder / one).resolve() for one in asked for folder in folders)
+        arrows[name] = {p.relative_to(c_build.USERMOD).as_posix() for p in found if p in files.values()}
+    return arrows
+
+
+def layer(name: str) -> int:
+    """Place in LAYERS, by the longest entry that the name begins with."""
+    parts = [(i, part) for i, parts in enumerate(LAYERS) for part in parts.split() if f"{name}/".startswith(f"{part}/")]
+    return max(parts, key=lambda p: len(p[1]))[0]
+
+
+def back(arrows: Arrows) -> list[str]:
+    return [f"{a} -> {b}" for a in arrows for b in sorted(arrows[a]) if layer(b) < layer(a)]
+
+
+@pytest.mark.parametrize(
+    "arrows", (calls(_files(".c", ".S")), includes(_files(".c", ".h", ".S", ".inc"))), ids=("calls", "includes")
+)
+def test_no_circles(arrows: Arrows) -> None:
+    assert len(arrows) > 200 and sum(map(len, arrows.values())) > 300
+    assert arrows["runtime/load.c"] and arrows["binding/model.c"] and arrows["kernels/isa/armv6m/conv2d.c"]
+    assert circles(arrows) == []
+    assert back(arrows) == []
+
+
+def test_the_checks_find_them() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": set()}) == []
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [{"b", "c"}]
+    assert back(
+        {
+            "runtime/load.c": {"binding/model.c"},
+            "binding/model.c": {"natmod/native.c"},
+            "kernels/wide.c": {"natmod/fdiv.c"},
+        }
+    ) == ["runtime/load.c -> binding/model.c"]
+
+
+def test_what_a_file_defines(tmp_path: Path) -> None:
+    c = tmp_path / "a.c"
+    c.write_text(
+        "int mica_a(int x) {\n}\nstatic int mica_b(void) {\n}\n// mica_c\nconst int mica_d[] = { 1 };\nint mica_e(void);\n"
+    )
+    assert _defined(c, _text(c)) == {"mica_a", "mica_d"}
+    s = tmp_path / "a.S"
+    s.write_text("    FUNCTION mica_a\n    SUM_WORDS mica_b, 0, 14\n")
+    assert _defined(s, _text(s)) == {"mica_a", "mica_b"}
+
+
+def _complex(files: Iterable[Path]) -> dict[str, int]:
+    """Functions above MOST_COMPLEX."""
+    found = [f for path in files for f in lizard.analyze_file(str(path)).function_list]
+    return {f.name: f.cyclomatic_complexity for f in found if f.cyclomatic_complexity > MOST_COMPLEX}
+
+
+def test_functions_are_simple(tmp_path: Path) -> None:
+    files = [*_files(".c", ".h").values(), *HOST.rglob("*.c")]
+    assert len(files) > 200
+    assert set(_complex(files)) == set(COMPLEX)
+    probe = tmp_path / "probe.c"
+    probe.write_text("int probe(int x) {\n" + "    if (x) { x--; }\n" * MOST_COMPLEX + "    return x;\n}\n")
+    assert _complex([probe]) == {"probe": MOST_COMPLEX + 1}
+
+
+def test_files_are_short() -> None:
+    files = {n: p for n, p in _files(".c", ".h", ".inc").items() if n not in GENERATED}
+    files |= {str(p): p for p in HOST.rglob("*.c")}
+    assert {n for n, p in files.items() if len(p.read_text().splitlines()) > MOST_LINES} == set()
+
+
+def test_all_files_are_in_a_list() -> None:
+    """No C file is forgotten: each is in a list of sources, or in natmod, which toolchain/natmod.py knows."""
+    lists = list(c_build.USERMOD.rglob("sources*.txt"))
+    named = {path for one in lists for path in listed(one)}
+    assert {n for n, p in _files(".c", ".S").items() if p not in named and not n.startswith("natmod/")} == set()
