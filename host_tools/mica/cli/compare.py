@@ -6,8 +6,6 @@ DATA is labelled data as for mica eval, or samples as for mica pack --calib. Wit
 network; without, those of B beside A. Time is predicted for --board.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

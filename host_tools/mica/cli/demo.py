@@ -1,7 +1,5 @@
 """mica demo: handwritten digits, from ONNX to answers at a board's REPL; or sentences to a house (talk.py)."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

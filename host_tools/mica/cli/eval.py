@@ -1,7 +1,5 @@
 """mica eval: the metric of a model over labelled data, on any target."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

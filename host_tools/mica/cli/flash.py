@@ -5,8 +5,6 @@ port. Files on the board are kept: where the new firmware would format them they
 put back afterwards.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """mica info: what a .mica file holds; with --ops, what mica can import."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

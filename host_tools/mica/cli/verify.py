@@ -1,7 +1,5 @@
 """mica verify: a target against the host, layer by layer, byte by byte."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

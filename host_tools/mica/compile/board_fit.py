@@ -1,7 +1,5 @@
 """A compiled model for a board: planned again for less memory, and what makes it fit where it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

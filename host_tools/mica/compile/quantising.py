@@ -1,7 +1,5 @@
 """Stages from the source's operators to integers: core operators, samples, ranges, bits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -11,8 +11,6 @@ Nothing is guessed from statistics; these rules hold, and `note` prints what the
     windows           rows, one behind the other, where the model takes several at once
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import math

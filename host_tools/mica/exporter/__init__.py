@@ -6,8 +6,6 @@ name, its parameters and constants as attributes, which no other program runs. I
 that was packed; a state is an input and an output more, of integers. What a caller knows of a step's cost goes into its node's metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import onnx

@@ -1,7 +1,5 @@
 """Convolutions: weights and biases in integers, dequantised by channel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One or two tensors, element by element."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

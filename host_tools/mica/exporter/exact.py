@@ -5,8 +5,6 @@ kernels' integers: two of a million values, and a network may double that at eac
 2**24 are exact in float32, and a double holds a sum times a multiplier to 2**-53. Halves go up, as in the kernels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

@@ -5,8 +5,6 @@ whole, int16 the bytes that were moved. So a tensor that no step wrote under its
 it lies.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper

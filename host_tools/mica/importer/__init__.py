@@ -1,7 +1,5 @@
 """Model file -> Graph: ONNX or TensorFlow Lite. The only package that imports onnx, but for `exporter`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One ONNX node on constants, through ONNX's own reference evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -9,8 +9,6 @@ Nodes keep their ONNX operator names and semantics (NCHW, attributes as in ONNX 
 turn them into the core operators.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass

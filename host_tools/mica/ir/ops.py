@@ -8,8 +8,6 @@ weights [Cout, KH, KW, Cin/groups], depthwise weights [C*m, KH, KW], dense weigh
     clip                (low, high) real numbers the output is clamped to, None where open
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.ir import shapes

@@ -1,7 +1,5 @@
 """What a step of each kernel is: one row a kernel (`base.Kernel`), one file a family, and here the only list of them."""
 
-from __future__ import annotations
-
 from mica.kernels import (
     attention,
     audio,

@@ -1,7 +1,5 @@
 """Attention of queries over the rows of a cache that are filled, and rotations that say at which place a row stands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

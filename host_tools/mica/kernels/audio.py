@@ -1,7 +1,5 @@
 """From sound to features: rows of logarithms of band energies, and their cosine transform."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache

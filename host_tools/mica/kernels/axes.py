@@ -1,7 +1,5 @@
 """From a window of samples of several axes to features of each axis: statistics, crossings, energies of bands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@ depends on. The rows stand in the files of this folder, one file a family, as in
 `mica.format.schema`, `mica.format.weights` and each other; the codec and all that reads or writes models imports them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A step that no engine computes by itself: an operator of the user's own. It is in no firmware, and in no list of kernels."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

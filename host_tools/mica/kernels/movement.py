@@ -1,7 +1,5 @@
 """Elements that change their place."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Normalisation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

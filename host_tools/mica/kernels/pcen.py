@@ -3,8 +3,6 @@
 Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

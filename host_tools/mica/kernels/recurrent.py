@@ -1,7 +1,5 @@
 """Recurrent layers over whole sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rules that kernels share: what was found, what was expected, as Broken."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN

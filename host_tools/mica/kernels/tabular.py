@@ -1,7 +1,5 @@
 """Rows of features, each in a unit of its own: float32 features into integers, and ensembles of decision trees."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

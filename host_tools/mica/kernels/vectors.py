@@ -1,7 +1,5 @@
 """Rows of features against constant vectors: nearest neighbours, and machines of support vectors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Kernels whose activations are int16 with the zero point 0, and those that come from int8 and go back to it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

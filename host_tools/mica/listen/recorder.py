@@ -5,8 +5,6 @@ on its way it is fetched again. Files are numbered; a clip is written whole or n
 where it ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

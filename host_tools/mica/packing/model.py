@@ -1,7 +1,5 @@
 """Lays an integer graph and its plan out as a file. No decision is taken here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Small helpers for passes that write new nodes: each emits one core node and returns the name of its output."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

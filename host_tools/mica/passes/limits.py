@@ -1,7 +1,5 @@
 """What a .mica file can hold, whatever the numbers: a check that changes nothing."""
 
-from __future__ import annotations
-
 from mica.format import schema
 from mica.ir.graph import Graph, Node, Value
 from mica.passes.refusal import Refusals

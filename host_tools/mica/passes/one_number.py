@@ -6,8 +6,6 @@ x -> FullyConnected -> clip -> FullyConnected -> y, x an input of the model of o
 follow one input, whose roundings add up. Quantised models keep their layers, whose integers are those of their file.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -5,8 +5,6 @@
 where row n of the table leaves out all but the first n places, or all but place n and those before it: more = 1. So the scores stay int32, and rows that are left out cost nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -11,8 +11,6 @@
 What is int16 was int16 in the model's file. Where an output is not negative, as behind a Relu, its int8 begin with 0.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

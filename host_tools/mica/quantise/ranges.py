@@ -13,8 +13,6 @@ times a scale) keeps that grid, so that rounding it costs nothing. A range that 
 because nothing beyond is ever seen.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 

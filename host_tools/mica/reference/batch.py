@@ -5,8 +5,6 @@ still stay in a processor's cache. Graphs that hold other operators than TOGETHE
 memory, go one by one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Layouts as in `ir/ops.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 

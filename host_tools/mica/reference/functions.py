@@ -5,8 +5,6 @@ multiplications, divisions, square roots and powers of two alone, which IEEE 754
 few units in the last place, of sine and cosine below 2**20 in absolute value; tests/host/test_exact.py has them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

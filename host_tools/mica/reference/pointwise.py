@@ -3,8 +3,6 @@
 `function(attrs, arrays)`; `float_ops` calls them on float32 arrays, `unary.composed` on float64 ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

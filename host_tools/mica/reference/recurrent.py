@@ -4,8 +4,6 @@ Formulas and names are those of ONNX's RNN, LSTM and GRU. Gates stand in its ord
 GRU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Where a function has no finite value it gives infinity or NaN, as floats do; `finite` says what becomes of those.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

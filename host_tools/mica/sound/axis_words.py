@@ -3,8 +3,6 @@
 What the words mean is in KEYS; host_tools/GUIDE.md has a table of them, and the same features in numpy.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping

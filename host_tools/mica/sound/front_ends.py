@@ -4,8 +4,6 @@
 KEYS; host_tools/GUIDE.md has a table of the presets and examples for other programs' features.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

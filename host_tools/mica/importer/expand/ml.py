@@ -18,8 +18,6 @@ y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that i
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -11,8 +11,6 @@ What they mean is what ONNX Runtime documents (docs/ContribOperators.md there). 
 over caches of a fixed length that it writes in place, as ONNX Runtime does where past and present share their buffer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise

@@ -3,8 +3,6 @@
 `tests/host/test_tflite_schema.py` compares them with the code that LiteRT generates from schema.fbs.
 """
 
-from __future__ import annotations
-
 IDENTIFIER = b"TFL3"  # at byte 4
 VERSION = 3
 

@@ -7,8 +7,6 @@ The kernel of LogMel computes with the same integers (`kernels/speech.py`), so t
 parameter for is refused by the operator's name. The noise goes on from run to run.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

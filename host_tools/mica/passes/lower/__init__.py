@@ -4,8 +4,6 @@ The transposes that a rule writes round its operator are removed again by `trans
 keeps each rule local. A rule that cannot take its node raises ValueError with the reason.
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME, NOT_SUPPORTED
 from mica.passes.builder import Builder

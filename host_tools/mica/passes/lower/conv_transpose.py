@@ -5,8 +5,6 @@ y = ConvTranspose(x, w, b)    =>   y = Transpose(ConvTranspose2d(Transpose(x, to
 1-D forms as 2-D of height 1. What is cropped behind, or added there by output_padding, stands in the output's shape.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -4,8 +4,6 @@ y = Conv(x, w, b)    =>   y = Transpose(Conv2d(Transpose(x, to NHWC), w as OHWI,
 depthwise            =>   likewise with DepthwiseConv2d; 1-D forms as 2-D of height 1
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

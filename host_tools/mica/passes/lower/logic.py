@@ -7,8 +7,6 @@ y = And(a, b), Or, Xor            =>   y = MinMax(a, b); Xor: y = |a - b|
 y = Where(c, a, b)                =>   y = Where(c, a, b); a constant c only moves elements (`movement`)
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import Builder
 from mica.passes.lower.arithmetic import CLIP, finite_constants, number, of_number

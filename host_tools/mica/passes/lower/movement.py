@@ -13,8 +13,6 @@ y = GatherND(x, constant), GatherElements, ReverseSequence, Trilu, Where and Sca
                                            =>   y = StridedCopy or Gather of the flattened operands
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

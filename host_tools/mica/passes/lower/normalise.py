@@ -8,8 +8,6 @@ y = RMSNormalization(x), LpNormalization   =>   y = LayerNorm(x) by the root of 
 y = MeanVarianceNormalization(x, axes)     =>   y = LayerNorm(x), the axes brought to the end
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

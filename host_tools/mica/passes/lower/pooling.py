@@ -3,8 +3,6 @@
 y = MaxPool(x)                =>   y = Transpose(MaxPool2d(Transpose(x, to NHWC)), to NCHW)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -6,8 +6,6 @@ bidirectional                          =>   y = Concat(Recurrent(x, ...), Recurr
 GRU, RNN                               =>   likewise; layout 1 (batch first) with transposes, idle for batch 1
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

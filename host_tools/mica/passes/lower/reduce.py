@@ -11,8 +11,6 @@ v, i = TopK(x, k)                                         =>   i = TopK(x); v = 
 y = GlobalLpPool(x)                                       =>   y = Reduce(x) over all but batch and channels
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -5,8 +5,6 @@ nearest, otherwise            =>   y = Gather(Gather(x)), one axis each
 linear, cubic                 =>   y = Transpose(ResizeLinear(Transpose(x))), two axes at a time, x as [1, H, W, rest]
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

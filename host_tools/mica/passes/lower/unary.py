@@ -5,8 +5,6 @@ y = Clip(x, low, high), computed bounds       =>   y = MinMax(MinMax(x, low), hi
 y = Cast(x) to a boolean, to whole numbers    =>   y = Unary(x, not_zero), Unary(x, truncate)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

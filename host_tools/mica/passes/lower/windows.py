@@ -1,7 +1,5 @@
 """What convolutions and pools share: windows, and the way from NCHW to NHWC and back."""
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import TO_NCHW, TO_NHWC, Builder
 

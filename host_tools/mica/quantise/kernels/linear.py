@@ -1,7 +1,5 @@
 """Convolutions and matrix products: int8 weights per output channel, the input's zero point folded into the bias."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

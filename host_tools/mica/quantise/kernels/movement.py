@@ -1,7 +1,5 @@
 """Operators that move, join or rename elements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import MAX_RANK

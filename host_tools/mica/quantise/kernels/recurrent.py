@@ -5,8 +5,6 @@ flat, or where the calibration saw no more. The state is in a power of two, so t
 that of an LSTM comes room for half as much again as the calibration saw.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

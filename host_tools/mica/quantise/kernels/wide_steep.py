@@ -9,8 +9,6 @@ alone is not close to the function. y is the rounded function within windows, el
 roundings. A function that rises by more than int16 within a window keeps its one table.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

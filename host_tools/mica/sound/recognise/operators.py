@@ -1,7 +1,5 @@
 """What each ONNX operator makes of values that are heard (`values`); None where it makes none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The operators of TensorFlow Lite that mica takes, one family a file: each becomes ONNX nodes."""
 
-from __future__ import annotations
-
 from mica.importer.tflite.operators import (
     arithmetic,
     constants,

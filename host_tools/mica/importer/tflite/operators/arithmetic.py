@@ -6,8 +6,6 @@ FLOOR_DIV, FLOOR_MOD (x, y)   =>   q = Floor(Div(x, y)); Sub(x, Mul(q, y)); of i
 NOT_EQUAL(x, y)               =>   Not(Equal(x, y))
 """
 
-from __future__ import annotations
-
 from mica.importer.tflite import schema
 from mica.importer.tflite.net import Grid8, Net
 from mica.importer.tflite.operators.form import Form, Op

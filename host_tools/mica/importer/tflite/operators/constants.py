@@ -3,8 +3,6 @@
 SHAPE(x), FILL(shape, value), ZEROS_LIKE(x), BROADCAST_ARGS(a, b)   =>   a constant
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.importer.tflite.net import Net

@@ -1,7 +1,5 @@
 """Functions of one tensor, element by element."""
 
-from __future__ import annotations
-
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
 

@@ -4,8 +4,6 @@ SOFTMAX(x, beta)   =>   Softmax(x * beta); the product has the integers of x, on
 LOG_SOFTMAX(x)     =>   LogSoftmax(x)
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
