@@ -91,15 +91,11 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.array([math.erf(v) for v in x])
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
-
-
 # ONNX's functions of one variable without attributes, the plainest first.
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "": lambda x: x,
     "Relu": lambda x: np.maximum(x, 0),
-    "Sigmoid": _sigmoid,
+    "Sigmoid": lambda x: np.asarray(0.5 * (1 + np.tanh(0.5 * x))),
     "Tanh": np.tanh,
     "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
     "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),

@@ -90,11 +90,6 @@ def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-def _attend_scratch(p: Params) -> int:
-    """A score for each row, and a query without its zero point."""
-    return 4 * (p["rows"] + p["width"])
-
-
 ATTEND = Kernel(
     id=48,
     name="attend_s8",
@@ -115,7 +110,7 @@ ATTEND = Kernel(
     rules=_attend_rules,
     constants=_attend_constants,
     oracle=attend_s8,
-    scratch_of=_attend_scratch,
+    scratch_of=lambda p: 4 * (p["rows"] + p["width"]),  # a score for each row, and a query without its zero point
     macs=_attend_macs,
     counts=_attend_counts,
 )

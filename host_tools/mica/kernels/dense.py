@@ -113,11 +113,6 @@ def _matmul_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return kind, {"row": elements(y) / y.dims[-1], "out": float(elements(y)), "mac": float(elements(y) * k)}
 
 
-def _matmul_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """As many for each result as a row of the first matrix is long."""
-    return math.prod(y) * xs[0][-1]
-
-
 MATMUL = Kernel(
     id=18,
     name="matmul_s8",
@@ -131,7 +126,7 @@ MATMUL = Kernel(
     group="matmul",
     rules=_matmul_rules,
     oracle=matmul_s8,
-    macs=_matmul_macs,
+    macs=lambda xs, y, blobs: math.prod(y) * xs[0][-1],  # as many for each result as a row of the first matrix is long
     counts=_matmul_counts,
 )
 

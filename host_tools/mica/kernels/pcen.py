@@ -133,11 +133,6 @@ def pcen_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return y.reshape(q.dims)
 
 
-def _scratch(p: Params) -> int:
-    """The transform of a frame, and the noise of each band."""
-    return 4 * (p["fft"] + p["bands"])
-
-
 def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     frames, points = frames_of(len(xs), y.dims), p["fft"]
@@ -174,7 +169,7 @@ PCEN = Kernel(
     rules=_rules,
     constants=_constants,
     oracle=pcen_s8,
-    scratch_of=_scratch,
+    scratch_of=lambda p: 4 * (p["fft"] + p["bands"]),  # the transform of a frame, and the noise of each band
     counts=_counts,
 )
 

@@ -140,11 +140,6 @@ def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     return int(blobs["matrix"].size) * xs[0][0] * xs[0][1]
 
 
-def _recurrent_scratch_min(out_channels: int) -> int:
-    """Three states of each unit, 16 bits each."""
-    return 6 * out_channels
-
-
 def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     time, batch, size = xs[0].dims
     gates_hidden, width = step.blobs["matrix"].shape
@@ -186,7 +181,7 @@ RECURRENT = Kernel(
     constants=_recurrent_constants,
     oracle=recurrent_s8,
     macs=_recurrent_macs,
-    scratch_min=_recurrent_scratch_min,
+    scratch_min=lambda out_channels: 6 * out_channels,  # three states of each unit, 16 bits each
     counts=_recurrent_counts,
 )
 

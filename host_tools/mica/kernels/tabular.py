@@ -227,11 +227,6 @@ def trees_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + requantise(int32(total), p["mult"], p["shift"]), p).reshape(q.dims)
 
 
-def _trees_scratch_min(out_channels: int) -> int:
-    """A sum for each number of a result."""
-    return 4 * out_channels
-
-
 def _trees_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     starts = step.blobs["nodes"][step.blobs["nodes"] < INSIDE]
     leaves = int(((starts & LEAF) != 0).sum())
@@ -256,7 +251,7 @@ TREES = Kernel(
     rules=_trees_rules,
     constants=_trees_constants,
     oracle=trees_s8,
-    scratch_min=_trees_scratch_min,
+    scratch_min=lambda out_channels: 4 * out_channels,  # a sum for each number of a result
     counts=_trees_counts,
 )
 

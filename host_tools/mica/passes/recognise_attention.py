@@ -21,7 +21,7 @@ def run(g: Graph) -> Graph:
         return node if node is not None and node.op == op and g.sole_consumer(name, consumers) is not None else None
 
     for node in g.nodes:
-        if node.op != "MatMul" or node.attrs["transpose_b"] or not _plain(node):
+        if node.op != "MatMul" or node.attrs["transpose_b"] or not (node.attrs["factor"] == 1.0 and _open(node)):
             continue
         softmax = maker(node.inputs[0], "Softmax")
         mask = softmax and maker(softmax.inputs[0], "Mask")
@@ -43,10 +43,6 @@ def run(g: Graph) -> Graph:
 
 def _open(node: Node) -> bool:
     return all(bound is None for bound in node.attrs["clip"])
-
-
-def _plain(node: Node) -> bool:
-    return node.attrs["factor"] == 1.0 and _open(node)
 
 
 def _length(g: Graph, producers: dict[str, Node], mask: str, rows: int) -> tuple[str, int] | None:

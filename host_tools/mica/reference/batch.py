@@ -18,14 +18,6 @@ Arrays = list[np.ndarray]
 OfMany = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray | None]
 
 
-def _reshape(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    return a[0].reshape(len(a[0]), *shape)
-
-
-def _transpose(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    return a[0].transpose(0, *(axis + 1 for axis in node.attrs["perm"]))
-
-
 def _unary(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
     return _if_finite(unary.apply(node.attrs["function"], a[0], node.attrs["arguments"]))
 
@@ -48,8 +40,8 @@ _MANY: dict[str, OfMany] = {
     "Conv2d": products.conv2d,
     "DepthwiseConv2d": products.depthwise,
     "FullyConnected": products.fully_connected,
-    "Reshape": _reshape,
-    "Transpose": _transpose,
+    "Reshape": lambda node, a, shape: a[0].reshape(len(a[0]), *shape),
+    "Transpose": lambda node, a, shape: a[0].transpose(0, *(axis + 1 for axis in node.attrs["perm"])),
     "Softmax": lambda node, a, shape: float_ops.softmax(a[0]),
     "Unary": _unary,
     **dict.fromkeys(pointwise.FUNCTIONS, _pointwise),

@@ -20,10 +20,6 @@ KIND = "features"
 MOST_AXES = 64
 
 
-def _none_or_whole(text: str) -> int:
-    return 0 if text == "0" else whole(text)
-
-
 def _stats(text: str) -> tuple[int, ...]:
     names = [] if text == "none" else text.split("+")
     if len(set(names)) != len(names) or not set(names) <= set(STATS):
@@ -45,7 +41,7 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "stats": (_stats, f"some of {'+'.join(STATS)}, or none"),
     "unit": (_sizes, "a number such as 1/16384, or with + between them one for each axis"),  # what a step is worth
     "order": (one_of("axis", "feature"), "axis or feature"),  # what lies together in the model's input
-    "bands": (_none_or_whole, "0, or a whole number up to 65535"),
+    "bands": (lambda text: 0 if text == "0" else whole(text), "0, or a whole number up to 65535"),
     "fmin": (size, SIZE),  # Hz
     "fmax": (size, SIZE),  # Hz
     "edges": (_sizes, "numbers in Hz with + between them, one more than bands"),

@@ -61,14 +61,6 @@ def _error_gelu(n: Writer, x: str) -> None:
     n.emit("Mul", [n.emit("Mul", [x, n.emit("Add", [inner, _number(n, 1)])]), _number(n, 0.5)], n.output(0))
 
 
-def _gelu(n: Writer) -> None:
-    _error_gelu(n, n.i[0])
-
-
-def _bias_gelu(n: Writer) -> None:
-    _error_gelu(n, n.emit("Add", n.i[:2]))
-
-
 def _fast_gelu(n: Writer) -> None:
     x = n.emit("Add", n.i[:2]) if n.i[1] else n.i[0]
     cubed = n.emit("Mul", [n.emit("Mul", [n.emit("Mul", [x, x]), x]), _number(n, 0.044715)])
@@ -252,10 +244,10 @@ def _grouped(n: Writer) -> None:
 
 
 FORMS: dict[str, Callable[[Writer], None]] = {
-    "BiasGelu": _bias_gelu,
+    "BiasGelu": lambda n: _error_gelu(n, n.emit("Add", n.i[:2])),
     "FastGelu": _fast_gelu,
     "FusedMatMul": _matmul,
-    "Gelu": _gelu,
+    "Gelu": lambda n: _error_gelu(n, n.i[0]),
     "GroupQueryAttention": _grouped,
     "QuickGelu": _quick_gelu,
     "RotaryEmbedding": _rotary,

@@ -127,10 +127,6 @@ def _instance(g: Graph, node: Node, b: Builder) -> None:
     _by_channel(g, node, b, groups)
 
 
-def _group(g: Graph, node: Node, b: Builder) -> None:
-    _by_channel(g, node, b, int(node.attrs["num_groups"]))
-
-
 def _by_channel(g: Graph, node: Node, b: Builder, groups: int) -> None:
     x, out = node.inputs[0], node.outputs[0]
     batch, c, *spatial = b.shape(x)
@@ -194,7 +190,7 @@ def _plain(g: Graph, node: Node, b: Builder, axes: list[int], mode: str) -> None
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "GroupNormalization": _group,
+    "GroupNormalization": lambda g, node, b: _by_channel(g, node, b, int(node.attrs["num_groups"])),
     "InstanceNormalization": _instance,
     "LayerNormalization": _layer,
     "LpNormalization": _lp,

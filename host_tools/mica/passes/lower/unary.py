@@ -61,10 +61,6 @@ def _constant(function: str, *arguments: float) -> Lowering:
     return lower
 
 
-def _relu(g: Graph, node: Node, b: Builder) -> None:
-    b.emit_to(node.outputs[0], "Unary", node.inputs[:1], _clip(0.0, None))
-
-
 def _gelu(g: Graph, node: Node, b: Builder) -> None:
     function = "gelu_tanh" if node.attrs.get("approximate", "none") == "tanh" else "gelu"
     b.emit_to(node.outputs[0], "Unary", node.inputs[:1], {"function": function, "arguments": ()})
@@ -108,7 +104,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Log": _unary("log"),
     "Mish": _unary("mish"),
     "Reciprocal": _constant("reciprocal", 1.0),
-    "Relu": _relu,
+    "Relu": lambda g, node, b: b.emit_to(node.outputs[0], "Unary", node.inputs[:1], _clip(0.0, None)),
     "Round": _unary("round"),
     "Selu": _unary("selu", ("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)),
     "Shrink": _unary("shrink", ("bias", 0.0), ("lambd", 0.5)),
