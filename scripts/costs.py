@@ -68,11 +68,11 @@ from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.format.values import quantise_input  # noqa: E402
 from mica.kernels import attention, audio, norm, pcen, tabular, vectors, wide  # noqa: E402
-from mica.kernels.axes import AXES  # noqa: E402
+from mica.kernels.axes import axes_s8  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
 from mica.kernels.integers import Output  # noqa: E402
-from mica.kernels.movement import PICK, SCATTER  # noqa: E402
-from mica.kernels.reduce import TOP_K  # noqa: E402
+from mica.kernels.movement import pick_s8, scatter_s8  # noqa: E402
+from mica.kernels.reduce import top_k_s8  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -799,10 +799,10 @@ PARTS = {
     "classic": Part(classic, _of(tabular.KERNELS, vectors.KERNELS)),
     "sound": Part(sounds, _of(audio.KERNELS)),
     "pcen": Part(lambda: sounds(("pcen",)), _of(pcen.KERNELS)),
-    "axes": Part(axis_windows, _of((AXES,))),
-    "decoder": Part(decoder, _of(attention.KERNELS, (SCATTER,))),
+    "axes": Part(axis_windows, _of((axes_s8,))),
+    "decoder": Part(decoder, _of(attention.KERNELS, (scatter_s8,))),
     "norms": Part(norms, _of(norm.KERNELS)),
-    "places": Part(places, _of((TOP_K, PICK))),
+    "places": Part(places, _of((top_k_s8, pick_s8))),
     "wide": Part(wide_steps, _of(wide.KERNELS)),
     "windows": Part(windowed, lambda kind: kind in WINDOWS),
     "codes": Part(coded, lambda kind: kind.endswith(features.CODED)),

@@ -103,24 +103,15 @@ def _norm(n: Writer, x: str, gamma: str, beta: str, epsilon: float, simple: bool
         n.emit("Add", [y, beta], n.output(0))
 
 
-def _skip_norm(n: Writer) -> None:
+def _skip_norm(n: Writer, simple: bool = False) -> None:
     if n.output(1) or n.output(2):
         raise ValueError("mean and deviation as outputs; the norm and the sum are supported")
-    x, skip, gamma, beta, bias = n.i[:5]
+    x, skip, gamma = n.i[:3]
+    beta, bias = ("", n.i[3]) if simple else n.i[3:5]
     total = n.emit("Add", [x, skip], "" if bias else n.output(3))
     if bias:
         total = n.emit("Add", [total, bias], n.output(3))
-    _norm(n, total, gamma, beta, _float(n, "epsilon", 1e-12), False)
-
-
-def _skip_simple_norm(n: Writer) -> None:
-    if n.output(1) or n.output(2):
-        raise ValueError("mean and deviation as outputs; the norm and the sum are supported")
-    x, skip, gamma, bias = n.i[:4]
-    total = n.emit("Add", [x, skip], "" if bias else n.output(3))
-    if bias:
-        total = n.emit("Add", [total, bias], n.output(3))
-    _norm(n, total, gamma, "", _float(n, "epsilon", 1e-12), True)
+    _norm(n, total, gamma, beta, _float(n, "epsilon", 1e-12), simple)
 
 
 def _simple_norm(n: Writer) -> None:
@@ -253,7 +244,7 @@ FORMS: dict[str, Callable[[Writer], None]] = {
     "RotaryEmbedding": _rotary,
     _SIMPLE_NORM: _simple_norm,
     "SkipLayerNormalization": _skip_norm,
-    "SkipSimplifiedLayerNormalization": _skip_simple_norm,
+    "SkipSimplifiedLayerNormalization": lambda n: _skip_norm(n, simple=True),
 }
 
 

@@ -72,13 +72,8 @@ def where(g: Graph, node: Node, b: Builder) -> None:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "And": _both,
-    "Equal": _compare,
-    "Greater": _compare,
-    "GreaterOrEqual": _compare,
-    "Less": _compare,
-    "LessOrEqual": _compare,
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _compare),
+    **dict.fromkeys(("And", "Or"), _both),
     "Not": _not,
-    "Or": _both,
     "Xor": _xor,
 }
