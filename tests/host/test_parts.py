@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import mica_backend
 import numpy as np
 import pytest
 from detectors import boxes_and_scores, fomo, ultralytics, yolo5
 from nets import Net, truth
 
-from mica import backend
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
@@ -170,7 +170,7 @@ def test_joins_that_are_not_those_of_the_outputs(tmp_path: Path, text: str) -> N
 
 
 def test_the_command_and_the_backend_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`mica run --json` has the one array as values and the integers of its parts; mica.backend gives the one array."""
+    """`mica run --json` has the one array as values and the integers of its parts; ONNX's backend interface gives the one array."""
     net = boxes_and_scores()
     compiled = packed(net, tmp_path)
     (tmp_path / "net.mica").write_bytes(compiled.data)
@@ -186,7 +186,7 @@ def test_the_command_and_the_backend_join(tmp_path: Path, capsys: pytest.Capture
     assert main(["run", str(tmp_path / "net.mica"), str(tmp_path / "x.npy")]) == 0
     assert capsys.readouterr().out.startswith("out 1x7x64\n  [")
 
-    rep = backend.prepare(net.model(), calibration={"images": pictures(net, N_CALIB, 1)[:, 0]})
+    rep = mica_backend.prepare(net.model(), calibration={"images": pictures(net, N_CALIB, 1)[:, 0]})
     (y,) = rep.run([x])
     assert y.shape == (1, 7, 64)
     np.testing.assert_allclose(y, found, atol=2)

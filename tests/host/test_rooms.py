@@ -62,7 +62,6 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "report": _BYTES | {"boards", "cost"},
     # doors
     "demo": set(),
-    "backend": _BYTES | {"compile", "run"},
     "cli": {"*"},
     "__main__": {"cli"},
 }

@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 import onnx
+from mica_backend import MicaRep, as_stored
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import RuntimeImplementationError
 
-from mica.backend import MicaRep, as_stored
 from mica.errors import MicaError, Unsupported
 from mica.format.values import dequantise_output
 from mica.ir.ops import DEFINED_BY_ONNX

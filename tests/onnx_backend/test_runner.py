@@ -10,12 +10,11 @@ import io
 import unittest
 import warnings
 
+import mica_backend
 import numpy as np
 import onnx.backend.test
 import pytest
 from onnx import TensorProto, helper
-
-import mica.backend
 
 EXACT = (
     r"^test_(and|or|xor)(\d|_bcast)",
@@ -33,7 +32,7 @@ EXACT = (
 def runner() -> onnx.backend.test.BackendTest:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return onnx.backend.test.BackendTest(mica.backend, __name__)
+        return onnx.backend.test.BackendTest(mica_backend, __name__)
 
 
 def test_exact_cases_through_onnx_runner(runner: onnx.backend.test.BackendTest) -> None:
@@ -59,7 +58,7 @@ def test_no_input_is_kept_as_a_state() -> None:
     ]
     graph = helper.make_graph(nodes, "g", [infos["x"], infos["past_state"]], [infos["y"], infos["present_state"]])
     x, past = np.array([[1, -2, 3, -4]], np.float32), np.array([[4, 3, -2, -1]], np.float32)
-    rep = mica.backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    rep = mica_backend.prepare(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
     for _ in range(2):
         y, present = rep.run([x, past])
         assert np.allclose(present, x + past, atol=0.1)

@@ -1,7 +1,7 @@
-"""ONNX's backend interface over the compiler and the engine: `prepare(model).run(inputs)`.
+"""ONNX's backend interface over the compiler and the engine, for ONNX's own tests: `prepare(model).run(inputs)`.
 
-    import mica.backend
-    y, = mica.backend.prepare(onnx.load("net.onnx")).run([x])
+    import mica_backend
+    (y,) = mica_backend.prepare(onnx.load("net.onnx")).run([x])
 
 A quantiser needs to know the range of every tensor. `prepare` takes samples of the inputs as `calibration`; without
 them the model is compiled at its first run, whose inputs then are the calibration. Inputs and outputs are float (or
