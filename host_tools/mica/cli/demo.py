@@ -28,12 +28,7 @@ DEFAULT_TARGET = "MPS2_AN385"
 # One picture of each digit, and one that even the float model reads wrong.
 SHOWN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)
 
-REPL_LINES = (
-    "import mica",
-    'm = mica.Model("digits.mica")',
-    "m",
-    "m.predict([{pixels}])[0]",
-)
+REPL_LINES = ("import mica", 'm = mica.Model("digits.mica")', "m", "m.predict([{pixels}])[0]")
 
 JSON_KEYS = (
     "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "

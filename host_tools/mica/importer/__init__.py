@@ -14,10 +14,7 @@ __all__ = ["import_model", "import_onnx", "import_tflite"]
 
 
 def import_model(
-    path: str | Path,
-    shapes: Mapping[str, int] | None = None,
-    custom: CustomOps = NO_CUSTOM,
-    front_end: bool = False,
+    path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM, front_end: bool = False
 ) -> Graph:
     """Reads a file of any kind that mica packs. Raises MicaError.
 

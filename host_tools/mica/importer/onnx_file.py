@@ -50,10 +50,7 @@ INTEGER_OPS = MOVES.union(
 
 
 def import_onnx(
-    path: str | Path,
-    shapes: Mapping[str, int] | None = None,
-    custom: CustomOps = NO_CUSTOM,
-    front_end: bool = False,
+    path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM, front_end: bool = False
 ) -> Graph:
     """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
     front_end: one will make the input.

@@ -355,21 +355,8 @@ PCAN = Kernel(
         ("logs", "u16"),
     ),
     params=(
-        *(
-            "frame",
-            "hop",
-            "fft",
-            "bands",
-            "gains",
-            "even",
-            "odd",
-            "places",
-            "least",
-            "snr_shift",
-            "correction",
-            "log_places",
-        ),
-        *("mult", "shift", *ACT),
+        *("frame", "hop", "fft", "bands", "gains", "even", "odd", "places", "least", "snr_shift", "correction"),
+        *("log_places", "mult", "shift", *ACT),
     ),
     doc=(
         "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop "

@@ -266,11 +266,7 @@ def _pick_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """A row is what lies behind the axis."""
     axis = step.params["axis"]
     row = elements(y) / math.prod(y.dims[axis + 1 :])
-    return "", {
-        "out": float(elements(y)),
-        "row": row,
-        "divided": quotient_bits(math.prod(y.dims[:axis]), y.dims[axis]),
-    }
+    return "", {"out": float(elements(y)), "row": row, "divided": quotient_bits(math.prod(y.dims[:axis]), y.dims[axis])}
 
 
 @Kernel(id=54, n_inputs=2, params=("axis",), last_type="int32", group="shape", rules=_pick_rules, counts=_pick_counts)

@@ -45,9 +45,7 @@ def i2s(text: str) -> Sensor:
     """`sck=16,ws=17,sd=18`. Raises MicaError."""
     m = Microphone.read(text)
     return Sensor(
-        "microphone",
-        "record_i2s",
-        lambda n, rate: (m.id, m.sck, m.ws, m.sd, m.bits, rate, n, rate * WAKE_MS // 1000),
+        "microphone", "record_i2s", lambda n, rate: (m.id, m.sck, m.ws, m.sd, m.bits, rate, n, rate * WAKE_MS // 1000)
     )
 
 

@@ -55,11 +55,7 @@ _SATURATING: dict[str, tuple[tuple[str, Candidate], ...]] = {
 
 
 def choose(
-    g: Graph,
-    fit: Mapping[str, Histogram],
-    held: Mapping[str, Histogram],
-    samples: Samples,
-    runs: Runs | None = None,
+    g: Graph, fit: Mapping[str, Histogram], held: Mapping[str, Histogram], samples: Samples, runs: Runs | None = None
 ) -> tuple[dict[str, Range], dict[str, str]]:
     """(range of every activation, method that gave it).
 

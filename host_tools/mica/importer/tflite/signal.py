@@ -22,15 +22,8 @@ from mica.printable import printable
 from mica.reference import speech
 
 KINDS = (
-    "SignalWindow",
-    "SignalFftAutoScale",
-    "SignalRfft",
-    "SignalEnergy",
-    "SignalFilterBank",
-    "SignalFilterBankSquareRoot",
-    "SignalFilterBankSpectralSubtraction",
-    "SignalPCAN",
-    "SignalFilterBankLog",
+    *("SignalWindow", "SignalFftAutoScale", "SignalRfft", "SignalEnergy", "SignalFilterBank"),
+    *("SignalFilterBankSquareRoot", "SignalFilterBankSpectralSubtraction", "SignalPCAN", "SignalFilterBankLog"),
 )
 WINDOW_SHIFT = 12
 MOST_GAINS = 1 << 16

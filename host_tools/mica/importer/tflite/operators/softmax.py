@@ -25,7 +25,4 @@ def _softmax(net: Net, op: Op) -> None:
     net.done(op.y, y, positive=op.kind == "SOFTMAX")
 
 
-FORMS = {
-    "LOG_SOFTMAX": Form(_softmax),
-    "SOFTMAX": Form(_softmax, "SoftmaxOptions"),
-}
+FORMS = {"LOG_SOFTMAX": Form(_softmax), "SOFTMAX": Form(_softmax, "SoftmaxOptions")}
