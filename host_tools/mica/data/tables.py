@@ -28,8 +28,10 @@ from mica.notes import note
 ENDINGS = (".csv", ".tsv")
 MOST_BYTES = 256 << 20
 LABELS = ("label", "labels", "class", "target", "y")
-COUNTERS = ("id", "index", "no", "nr", "row", "time", "timestamp", "date", "datetime", "t", "ms", "seconds")
-COUNTERS += ("unnamed: 0",)
+COUNTERS = (
+    *("id", "index", "no", "nr", "row", "unnamed: 0"),
+    *("time", "timestamp", "date", "datetime", "t", "ms", "seconds"),
+)
 _MISSING = ("", "na", "nan", "n/a", "null", "none", "?")
 _WORDS = {"true": 1.0, "false": 0.0}
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.I)

@@ -181,28 +181,18 @@ def _lstm(g: Graph, node: Node) -> bool:
     )
 
 
-def _always(g: Graph, node: Node) -> bool:
-    return True
-
-
 CHECKS = {
     **dict.fromkeys(MOVES, byte_pairs.fits),
-    "Add": _always,
+    # Reshape moves nothing.
+    **dict.fromkeys(("Add", "Greater", "MaxPool2d", "Mul", "PRelu", "Reshape"), lambda g, node: True),
+    **dict.fromkeys(("Conv2d", "DepthwiseConv2d", "FullyConnected"), _product),
     "AveragePool2d": _mean,
-    "Conv2d": _product,
     "ConvTranspose2d": _turned,
-    "DepthwiseConv2d": _product,
     "Extreme": _extreme,
-    "FullyConnected": _product,
-    "Greater": _always,
-    "MaxPool2d": _always,
     "MinMax": lambda g, node: max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM,
-    "Mul": _always,
-    "PRelu": _always,
     "Recurrent": _lstm,
     "Reduce": lambda g, node: node.attrs["mode"] == "sum" and _extreme(g, node),
     "ResizeLinear": _few_taps,
-    "Reshape": _always,  # which moves nothing
     "Softmax": lambda g, node: g.value(node.outputs[0]).quant == Quant(SOFTMAX_SCALE, 0, 16),
     "Unary": lambda g, node: not is_wide(g, node.outputs[0]) or node.attrs["function"] not in TRUTH_FUNCTIONS,
     "Where": lambda g, node: not g.is_const(node.inputs[0]) and not is_wide(g, node.inputs[0]),
