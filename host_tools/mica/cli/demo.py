@@ -78,10 +78,7 @@ def run(args: argparse.Namespace) -> int:
                 _show(board, data)
             result = compare(host, board, data, FloatModel(folder / "digits.onnx"))
     result = {**result, **packed_facts}
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0 if result["equal"] else 1
 
 

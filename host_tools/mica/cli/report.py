@@ -54,8 +54,5 @@ def run(args: argparse.Namespace) -> int:
             found["evaluation"] = accuracy.compare(data, runner, None, watch.progress, watch.warn)
     page = Report(found, model).html().encode()
     outputs.write(output, page)
-    if args.json:
-        text.emit_json(found)
-    else:
-        print(f"{output}: {len(page):,} bytes; open it in a browser")
+    text.show(args, found, f"{output}: {len(page):,} bytes; open it in a browser")
     return 0

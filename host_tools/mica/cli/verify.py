@@ -42,10 +42,7 @@ def run(args: argparse.Namespace) -> int:
             text.Progress("verifying", "samples") as progress,
         ):
             result = verify(host, board, samples, progress)
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0 if result["equal"] else 1
 
 

@@ -16,10 +16,6 @@ def plain(s: Step) -> bool:
     return same and s.values.as_nchw(*s.record.inputs)
 
 
-def _scaled(s: Step, i: int, factor: float, nchw: bool) -> str:
-    return s.times(s.real(i, nchw), factor)
-
-
 def add(s: Step) -> None:
     p, nchw = s.p, plain(s)
     unit = math.ldexp(s.y.scale, -p["shift"])  # of one in the sum, as a real number
@@ -31,7 +27,7 @@ def add(s: Step) -> None:
 
     def side(i: int, factor: float, multiplier: int) -> str:
         less = alike(factor, -1.0) and not both
-        x = s.real(i, nchw) if less else _scaled(s, i, factor, nchw)
+        x = s.real(i, nchw) if less else s.times(s.real(i, nchw), factor)
         return s.settled(x, (abs(multiplier) if less else multiplier) * unit) if exact else x
 
     sides = [side(0, a, p["mult_a"]), side(1, b, p["mult_b"])]
@@ -71,7 +67,7 @@ def minmax(s: Step) -> None:
     sides = []
     for i, (k, x) in enumerate(zip("ab", s.x, strict=True)):
         rest = p[f"offset_{k}"] - rounding + x.zero_point * p[f"mult_{k}"]
-        sides.append(_plus(s, _scaled(s, i, p[f"mult_{k}"] * unit / x.scale, nchw), rest * unit))
+        sides.append(_plus(s, s.times(s.real(i, nchw), p[f"mult_{k}"] * unit / x.scale), rest * unit))
     s.put(s.node("Max" if p["larger"] else "Min", *sides), nchw)
 
 
