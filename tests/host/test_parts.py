@@ -170,7 +170,7 @@ def test_joins_that_are_not_those_of_the_outputs(tmp_path: Path, text: str) -> N
 
 
 def test_the_command_and_the_backend_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`mica run --json` has the one array as values and the integers of its parts; ONNX's backend interface gives the one array."""
+    """`mica run --json` has the one array as values and the integers of its parts; the backend gives the one array."""
     net = boxes_and_scores()
     compiled = packed(net, tmp_path)
     (tmp_path / "net.mica").write_bytes(compiled.data)

@@ -97,7 +97,7 @@ def no_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One kernel id: what a step with this id means, and how it is computed. A row stands over its oracle, as a decorator.
+    """One kernel id: what a step with this id means, and how it is computed. A row decorates its oracle.
 
     rules(x, y, p) -> shapes of the constants. Raises Broken where a shape or parameter is not what it may be. The same rules
       stand in C, in `mica_<kernel>_check` (`usermod_c/kernels/ref/`).
