@@ -49,10 +49,10 @@ from mica.cost.table import PATH, Table  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.format import codec  # noqa: E402
 from mica.kernels import attention, audio, norm, pcen, tabular, vectors, wide  # noqa: E402
-from mica.kernels.axes import AXES  # noqa: E402
+from mica.kernels.axes import axes_s8  # noqa: E402
 from mica.kernels.base import Kernel  # noqa: E402
-from mica.kernels.movement import PICK, SCATTER  # noqa: E402
-from mica.kernels.reduce import TOP_K  # noqa: E402
+from mica.kernels.movement import pick_s8, scatter_s8  # noqa: E402
+from mica.kernels.reduce import top_k_s8  # noqa: E402
 from mica.link.targets import open_board  # noqa: E402
 from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
@@ -206,14 +206,14 @@ PARTS = {
     ),
     "sound": Part("front ends of sound", sounds, _of(audio.KERNELS)),
     "pcen": Part("front ends with per-channel energy normalisation", lambda: sounds(("pcen",)), _of(pcen.KERNELS)),
-    "axes": Part("front ends of windows of several axes", axis_windows, _of((AXES,))),
+    "axes": Part("front ends of windows of several axes", axis_windows, _of((axes_s8,))),
     "decoder": Part(
         "what decoders have beside dense layers: attention, rotations, rows of caches",
         decoder,
-        _of(attention.KERNELS, (SCATTER,)),
+        _of(attention.KERNELS, (scatter_s8,)),
     ),
     "norms": Part("normalisations of rows", norms, _of(norm.KERNELS)),
-    "places": Part("the best of an axis, and elements at places that are computed", places, _of((TOP_K, PICK))),
+    "places": Part("the best of an axis, and elements at places that are computed", places, _of((top_k_s8, pick_s8))),
     "wide": Part("kernels of int16", wide_steps, _of(wide.KERNELS)),
     "windows": Part("convolutions that fast kernels take", windowed, lambda kind: kind in WINDOWS),
     "codes": Part("steps whose weights are codes of four bits", coded, lambda kind: kind.endswith(features.CODED)),

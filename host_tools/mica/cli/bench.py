@@ -1,7 +1,5 @@
 """mica bench: what a model costs on a target, layer by layer."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

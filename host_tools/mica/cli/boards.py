@@ -1,7 +1,5 @@
 """mica boards: the boards that mica knows, real and emulated."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """mica build: MicroPython firmware for a board, with mica in it."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from collections.abc import Sequence

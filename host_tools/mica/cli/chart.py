@@ -1,7 +1,5 @@
 """The options --chart and --chart-file of `mica pack` and `mica info`."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -6,8 +6,6 @@ DATA is labelled data as for mica eval, or samples as for mica pack --calib. Wit
 network; without, those of B beside A. Time is predicted for --board.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
@@ -109,10 +107,7 @@ def run(args: argparse.Namespace) -> int:
         "same_file": runners[0].data == runners[1].data,
         "layers": [vars(layer) for layer in found.layers[0]] if exact is None else None,
     }
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0
 
 

@@ -1,7 +1,5 @@
 """mica demo: handwritten digits, from ONNX to answers at a board's REPL; or sentences to a house (talk.py)."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io
@@ -30,12 +28,7 @@ DEFAULT_TARGET = "MPS2_AN385"
 # One picture of each digit, and one that even the float model reads wrong.
 SHOWN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)
 
-REPL_LINES = (
-    "import mica",
-    'm = mica.Model("digits.mica")',
-    "m",
-    "m.predict([{pixels}])[0]",
-)
+REPL_LINES = ("import mica", 'm = mica.Model("digits.mica")', "m", "m.predict([{pixels}])[0]")
 
 JSON_KEYS = (
     "float_value, host_value, board_value, equal, size, arena_bytes, samples; of command: target, "
@@ -85,10 +78,7 @@ def run(args: argparse.Namespace) -> int:
                 _show(board, data)
             result = compare(host, board, data, FloatModel(folder / "digits.onnx"))
     result = {**result, **packed_facts}
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0 if result["equal"] else 1
 
 

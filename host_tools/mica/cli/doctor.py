@@ -5,8 +5,6 @@ its firmware was built for, kernels, arena, heap, ROMFS and the models in it. A 
 code 0: all is well (a warning is no illness); 1: something is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 

@@ -3,8 +3,6 @@
 It runs in the foreground until Ctrl-C, and ends with the program that started it.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import time

@@ -1,7 +1,5 @@
 """mica eval: the metric of a model over labelled data, on any target."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any
@@ -69,10 +67,7 @@ def run(args: argparse.Namespace) -> int:
             data = pictures.read_folder(args.data, runner.model)
         with text.watch() as watch:
             result = accuracy.compare(data.first(args.samples), runner, float_model, watch.progress, watch.warn, seen)
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0
 
 
@@ -85,10 +80,7 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
     told = hearing.read(paths, target.whole_model(args.model), hearing.settings(args))  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
         result = hearing.evaluate(told, runner, hearing.settings(args))
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(hearing.report(result))
+    text.show(args, result, hearing.report)
     return 0
 
 

@@ -44,10 +44,9 @@ def run(args: argparse.Namespace) -> int:
     prediction = predict(model, data, board, Table.read())
     if proposed is not None:
         prediction.notes.append(proposed.text(args.model, board))
-    if args.json:
-        text.emit_json({"file": args.model, **dataclasses.asdict(prediction)})
-    else:
-        print(report(args.model, prediction, board, args.layers))
+    text.show(
+        args, {"file": args.model, **dataclasses.asdict(prediction)}, report(args.model, prediction, board, args.layers)
+    )
     return 0 if prediction.fits else Unsupported.exit_code
 
 

@@ -5,8 +5,6 @@ port. Files on the board are kept: where the new firmware would format them they
 put back afterwards.
 """
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 from pathlib import Path

@@ -1,7 +1,5 @@
 """mica generate: text from a language model, on any target."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """What `mica listen` and `mica eval` of recordings share: the arguments, and the report of words heard."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """mica info: what a .mica file holds; with --ops, what mica can import."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any
@@ -44,10 +42,7 @@ def run(args: argparse.Namespace) -> int:
         ops += sorted(f"{ml.DOMAIN}.{op}" for op in ml.FORMS)
         ops += sorted(f"{transformers.DOMAIN}.{op}" for op in (*MICROSOFT_OPS, *transformers.FORMS))
         tflite = sorted([*OPERATORS, *signal.KINDS])
-        if args.json:
-            text.emit_json({"ops": ops, "tflite_ops": tflite})
-        else:
-            print("\n".join([*ops, "", "of TensorFlow Lite:", *tflite]))
+        text.show(args, {"ops": ops, "tflite_ops": tflite}, "\n".join([*ops, "", "of TensorFlow Lite:", *tflite]))
         return 0
     if not args.model:
         raise MicaError("info: give a .mica file, or --ops")

@@ -1,7 +1,5 @@
 """mica listen: what a model recognises in a sound file, or at a board's microphone, as it happens."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """mica ls: the models and files that a board keeps, and what became of the last push."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

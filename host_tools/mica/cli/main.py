@@ -5,8 +5,6 @@ JSON_KEYS, what `--json` prints, for its help and for COMMANDS.md. Only the modu
 `mica boards` need not wait for onnx.
 """
 
-from __future__ import annotations
-
 import argparse
 import gc
 import importlib

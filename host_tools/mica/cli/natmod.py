@@ -8,8 +8,6 @@ A native module, _mica.mpy, that a stock MicroPython of 1.25 or later loads; wit
 puts mica onto the board at USB, whichever it is. `mpremote mip install FOLDER/armv6m.json` does the same for one architecture.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that commands write: whole or not at all, and never over what the command itself reads."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A model is on trial until it has given its golden vectors' outputs on this board
 resets the board, is dropped, and what was there before is used. A transfer that broke off goes on where it was.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """mica record: what a board's microphone, analogue pin or motion sensor gives, into files by label."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """mica repl: type into the MicroPython of a board, real or emulated."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

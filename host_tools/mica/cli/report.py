@@ -3,8 +3,6 @@
 MODEL is a .mica file, or an .onnx or .tflite file, which is quantised as by `mica pack` with the same options.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -56,8 +54,5 @@ def run(args: argparse.Namespace) -> int:
             found["evaluation"] = accuracy.compare(data, runner, None, watch.progress, watch.warn)
     page = Report(found, model).html().encode()
     outputs.write(output, page)
-    if args.json:
-        text.emit_json(found)
-    else:
-        print(f"{output}: {len(page):,} bytes; open it in a browser")
+    text.show(args, found, f"{output}: {len(page):,} bytes; open it in a browser")
     return 0

@@ -1,7 +1,5 @@
 """mica rm: take a model off a board."""
 
-from __future__ import annotations
-
 import argparse
 
 from mica.cli import push as push_command

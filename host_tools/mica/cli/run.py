@@ -1,7 +1,5 @@
 """mica run: one input through a model, on any target."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Sequence
 from pathlib import Path

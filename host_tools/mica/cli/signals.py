@@ -1,7 +1,5 @@
 """Being told to end, from outside: Ctrl-C, SIGTERM, a closed terminal."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """mica demo command: sentences to a board that has a language model, and a house that obeys."""
 
-from __future__ import annotations
-
 import sys
 import time
 import unicodedata

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from mica.printable import printable
@@ -55,6 +56,14 @@ def emit_json(result: dict[str, Any]) -> None:
     json.dump(result, sys.stdout, indent=2)
     sys.stdout.write("\n")
     sys.stdout.flush()  # a command may go on for hours: mica emu
+
+
+def show(args: argparse.Namespace, result: dict[str, Any], lines: str | Callable[[dict[str, Any]], str]) -> None:
+    """The result: with --json as one object, else as a text, or by a function that makes one of it."""
+    if args.json:
+        emit_json(result)
+    else:
+        print(lines if isinstance(lines, str) else lines(result))
 
 
 class Progress:

@@ -1,7 +1,5 @@
 """mica verify: a target against the host, layer by layer, byte by byte."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any
@@ -44,10 +42,7 @@ def run(args: argparse.Namespace) -> int:
             text.Progress("verifying", "samples") as progress,
         ):
             result = verify(host, board, samples, progress)
-    if args.json:
-        text.emit_json(result)
-    else:
-        print(report(result))
+    text.show(args, result, report)
     return 0 if result["equal"] else 1
 
 

@@ -1,7 +1,5 @@
 """A compiled model for a board: planned again for less memory, and what makes it fit where it does not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 from mica.boards import BoardSpec
 from mica.compile.job import Ram
 from mica.compile.state import Compiled, InStrips, State
-from mica.cost.prediction import Prediction, predict, room, unhindered
+from mica.cost.prediction import predict, room, unhindered
 from mica.cost.table import Table
 from mica.errors import MicaError, Unsupported
 from mica.format.codec import encode
@@ -104,7 +102,7 @@ def proposal(s: State, in_four_bits: Callable[[], State], board: BoardSpec) -> P
     before = predict(s.compiled.model, s.compiled.data, board, table)
     if before.fits and s.strips is None:
         return None
-    if _short_of(before, "flash"):
+    if any(reason.startswith("flash") for reason in before.reasons):
         if len(s.compiled.data) - _most_saved(s.compiled) > max(board.romfs.size if board.romfs else 0, board.storage):
             return None
         s, options, words = in_four_bits(), ("--weights", "4"), ["weights of four bits"]
@@ -118,10 +116,6 @@ def proposal(s: State, in_four_bits: Callable[[], State], board: BoardSpec) -> P
         return None
     words.append("layers in strips and its input fed")
     return found(fed.compiled, "--feed", "--ram", str(fed.bytes))
-
-
-def _short_of(p: Prediction, what: str) -> bool:
-    return any(reason.startswith(what) for reason in p.reasons)
 
 
 def _most_saved(compiled: Compiled) -> int:

@@ -3,8 +3,6 @@
 Samples change the size of a file by little, and its arena not at all. So a model with made-up samples tells.
 """
 
-from __future__ import annotations
-
 import copy
 from dataclasses import replace
 

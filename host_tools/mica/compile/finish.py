@@ -1,7 +1,5 @@
 """The last stages: what the file says of itself, vectors for self-tests, accuracy, signature."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path

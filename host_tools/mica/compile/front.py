@@ -1,7 +1,5 @@
 """Stages that find out how the model meets its data: its front end, its states, and inputs that slide."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mica.compile.job import PlacedFrontEnd

@@ -5,8 +5,6 @@ of all samples, in dB; mean: of the channel. 6 dB are one bit. `sqnr_db` contain
 layer alone, fed with the rounded output of the float layers before it, and tells which layer hurts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

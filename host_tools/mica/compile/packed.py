@@ -1,7 +1,5 @@
 """The packed model as a Python object, and the options of `mica.pack`."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Mapping, Sequence

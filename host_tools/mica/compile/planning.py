@@ -1,7 +1,5 @@
 """Stages from the graph of kernels to the packed model: states, memory, bytes, and less memory where a board needs it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mica.compile import board_fit

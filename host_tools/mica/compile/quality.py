@@ -6,8 +6,6 @@ says of the method holds for the model, which has seen a little more. It is the 
 tuner's simulation does not know are in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Stages from the source's operators to integers: core operators, samples, ranges, bits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -92,13 +90,7 @@ def choose_bits(s: State) -> State:
     measured = given and not (s.unknown and s.job.plain)
     handed_on = s.ties if s.job.step is None else []
     s.tuned = with_bits(
-        s.tuned,
-        s.samples,
-        bits,
-        lambda t: _file_bytes(s, t, handed_on),
-        measured,
-        s.progress("four bits"),
-        s.ties,
+        s.tuned, s.samples, bits, lambda t: _file_bytes(s, t, handed_on), measured, s.progress("four bits"), s.ties
     )
     return s
 

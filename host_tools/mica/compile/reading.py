@@ -1,7 +1,5 @@
 """The first stages: the model file becomes a graph, and files of samples become arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -5,8 +5,6 @@
 After each stage the graphs are checked, and MICA_DUMP=1 prints them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The value that the stages of a compile hand on, and the packed model at its end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -4,8 +4,6 @@ RAM and flash are sums of what the file says and what the board's table says. Ti
 measured in an emulator also what the interpreter's loop adds. Nothing here opens a port.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -4,8 +4,6 @@ Headers are compared with the bytes that are there, and what an archive unpacks 
 list, which zipfile never reads beyond.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 from pathlib import Path

@@ -11,8 +11,6 @@ Pictures become the input's size, its number of channels (1 grey, 3 RGB, 4 RGBA)
 camera do on a board; the input is pixel * scale + offset, by default pixel / 255: 0 to 1. `Pixels` says otherwise.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 import zlib

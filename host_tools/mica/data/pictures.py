@@ -1,7 +1,5 @@
 """Picture files as a board's camera would give them: decoded by Pillow, then resized by the engine, to the same bytes everywhere."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sound files as int16 samples of one channel: .wav, .flac and .ogg by the packages soundfile and soxr, plain .wav without them."""
 
-from __future__ import annotations
-
 import io
 import struct
 import wave

@@ -11,8 +11,6 @@ Nothing is guessed from statistics; these rules hold, and `note` prints what the
     windows           rows, one behind the other, where the model takes several at once
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import math
@@ -31,19 +29,8 @@ ENDINGS = (".csv", ".tsv")
 MOST_BYTES = 256 << 20
 LABELS = ("label", "labels", "class", "target", "y")
 COUNTERS = (
-    "id",
-    "index",
-    "no",
-    "nr",
-    "row",
-    "time",
-    "timestamp",
-    "date",
-    "datetime",
-    "t",
-    "ms",
-    "seconds",
-    "unnamed: 0",
+    *("id", "index", "no", "nr", "row", "unnamed: 0"),
+    *("time", "timestamp", "date", "datetime", "t", "ms", "seconds"),
 )
 _MISSING = ("", "na", "nan", "n/a", "null", "none", "?")
 _WORDS = {"true": 1.0, "false": 0.0}

@@ -1,7 +1,5 @@
 """A house in the terminal: what the calls of the model `command` do to its lamps, blinds, doors and timers."""
 
-from __future__ import annotations
-
 ROOMS = ("kitchen", "bedroom", "bathroom", "garage", "garden", "hall", "office", "living", "attic", "cellar")
 _SWITCHED = ("fan", "heater", "pump")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}

@@ -11,8 +11,6 @@ Three styles, chosen by `pick_style` from what the output can do:
     ascii    two characters a pixel, denser ones for more ink: the output's encoding has no half blocks
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -6,8 +6,6 @@ model.run()            # or model.run_step(i) for i in range(model.steps)
 y = model.output(0)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import astuple
 from typing import Any, Protocol

@@ -6,8 +6,6 @@ name, its parameters and constants as attributes, which no other program runs. I
 that was packed; a state is an input and an output more, of integers. What a caller knows of a step's cost goes into its node's metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import onnx
@@ -28,30 +26,11 @@ DOMAIN = "mica"
 _TYPES = {"i8": TensorProto.INT8, "u8": TensorProto.UINT8, "i16": TensorProto.INT16, "u16": TensorProto.UINT16}
 _TYPES |= {"i32": TensorProto.INT32, "u32": TensorProto.UINT32}
 
-FORMS: dict[str, Form] = {
-    **conv.FORMS,
-    **dense.FORMS,
-    **pool.FORMS,
-    **elementwise.FORMS,
-    **softmax.FORMS,
-    **movement.FORMS,
-    **resize.FORMS,
-    **reduce.FORMS,
-    **norm.FORMS,
-}
+FAMILIES = (conv, dense, pool, elementwise, softmax, movement, resize, reduce, norm)
+FORMS: dict[str, Form] = {kernel: form for family in FAMILIES for kernel, form in family.FORMS.items()}
 # What is not what a step does: its cost is noted at another node, where it has one.
-_AROUND = (
-    "DequantizeLinear",
-    "QuantizeLinear",
-    "Transpose",
-    "Reshape",
-    "Clip",
-    "Relu",
-    "Slice",
-    "Identity",
-    "Cast",
-    settle.NAME,
-)
+_AROUND = {"DequantizeLinear", "QuantizeLinear", "Transpose", "Reshape", "Clip", "Relu", "Slice", "Identity", "Cast"}
+_AROUND |= {settle.NAME}
 
 
 def export(

@@ -1,7 +1,5 @@
 """The ONNX graph under construction: nodes and constants under names of their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

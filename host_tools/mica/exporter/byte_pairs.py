@@ -1,7 +1,5 @@
 """int16 as bytes, and bytes as int16, in ONNX's operators: on tensors of one dimension, the lower byte first."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

@@ -1,7 +1,5 @@
 """Convolutions: weights and biases in integers, dequantised by channel."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -72,16 +70,18 @@ def window(s: Step) -> dict[str, list[int]]:
     }
 
 
+def filters(s: Step) -> tuple[np.ndarray, int]:
+    """int8 [Cout, Cin / groups, KH, KW], and the number of groups."""
+    if s.record.kernel == "conv2d_s8":
+        return s.blobs["weights"].transpose(0, 3, 1, 2), s.p["groups"]
+    return s.blobs["weights"][:, None], s.x[0].dims[3]
+
+
 def conv2d(s: Step) -> None:
-    w, bias = constants(s, s.blobs["weights"].transpose(0, 3, 1, 2))
+    weights, groups = filters(s)
+    w, bias = constants(s, weights)
     x, pads = picture(s)
-    put(s, s.node("Conv", x, w, bias, pads=pads, group=s.p["groups"], **window(s)), nchw=True)
-
-
-def depthwise_conv2d(s: Step) -> None:
-    w, bias = constants(s, s.blobs["weights"][:, None])
-    x, pads = picture(s)
-    put(s, s.node("Conv", x, w, bias, pads=pads, group=s.x[0].dims[3], **window(s)), nchw=True)
+    put(s, s.node("Conv", x, w, bias, pads=pads, group=groups, **window(s)), nchw=True)
 
 
 def conv_transpose2d(s: Step) -> None:
@@ -94,8 +94,8 @@ def conv_transpose2d(s: Step) -> None:
             raise NoForm  # the output is larger than ONNX allows
         pads.append(max(end, 0))
         extra.append(max(-end, 0))
-    w, bias = constants(s, s.blobs["weights"].transpose(0, 3, 1, 2))  # [Cout, Cin / groups, KH, KW]
-    cout, cin, kh, kw = s.blobs["weights"].transpose(0, 3, 1, 2).shape
+    weights = s.blobs["weights"].transpose(0, 3, 1, 2)  # [Cout, Cin / groups, KH, KW]
+    (w, bias), (cout, cin, kh, kw) = constants(s, weights), weights.shape
     if groups > 1:
         w = s.node("Reshape", w, s.shape((groups, cout // groups, cin, kh, kw)))
         w = s.node("Transpose", w, perm=[0, 2, 1, 3, 4])
@@ -108,7 +108,6 @@ def conv_transpose2d(s: Step) -> None:
 
 
 FORMS: dict[str, Form] = {
-    "conv2d_s8": conv2d,
-    "depthwise_conv2d_s8": depthwise_conv2d,
+    **dict.fromkeys(("conv2d_s8", "depthwise_conv2d_s8"), conv2d),
     "conv_transpose2d_s8": conv_transpose2d,
 }

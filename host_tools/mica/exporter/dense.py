@@ -1,7 +1,5 @@
 """Matrix products."""
 
-from __future__ import annotations
-
 from mica.exporter.conv import constants, put
 from mica.exporter.step import Form, Step
 

@@ -1,7 +1,5 @@
 """One or two tensors, element by element."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -18,10 +16,6 @@ def plain(s: Step) -> bool:
     return same and s.values.as_nchw(*s.record.inputs)
 
 
-def _scaled(s: Step, i: int, factor: float, nchw: bool) -> str:
-    return s.times(s.real(i, nchw), factor)
-
-
 def add(s: Step) -> None:
     p, nchw = s.p, plain(s)
     unit = math.ldexp(s.y.scale, -p["shift"])  # of one in the sum, as a real number
@@ -33,7 +27,7 @@ def add(s: Step) -> None:
 
     def side(i: int, factor: float, multiplier: int) -> str:
         less = alike(factor, -1.0) and not both
-        x = s.real(i, nchw) if less else _scaled(s, i, factor, nchw)
+        x = s.real(i, nchw) if less else s.times(s.real(i, nchw), factor)
         return s.settled(x, (abs(multiplier) if less else multiplier) * unit) if exact else x
 
     sides = [side(0, a, p["mult_a"]), side(1, b, p["mult_b"])]
@@ -73,7 +67,7 @@ def minmax(s: Step) -> None:
     sides = []
     for i, (k, x) in enumerate(zip("ab", s.x, strict=True)):
         rest = p[f"offset_{k}"] - rounding + x.zero_point * p[f"mult_{k}"]
-        sides.append(_plus(s, _scaled(s, i, p[f"mult_{k}"] * unit / x.scale, nchw), rest * unit))
+        sides.append(_plus(s, s.times(s.real(i, nchw), p[f"mult_{k}"] * unit / x.scale), rest * unit))
     s.put(s.node("Max" if p["larger"] else "Min", *sides), nchw)
 
 
@@ -93,15 +87,11 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.array([math.erf(v) for v in x])
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))
-
-
 # ONNX's functions of one variable without attributes, the plainest first.
 _FUNCTIONS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "": lambda x: x,
     "Relu": lambda x: np.maximum(x, 0),
-    "Sigmoid": _sigmoid,
+    "Sigmoid": lambda x: np.asarray(0.5 * (1 + np.tanh(0.5 * x))),
     "Tanh": np.tanh,
     "HardSigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
     "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),

@@ -5,12 +5,10 @@ kernels' integers: two of a million values, and a network may double that at eac
 2**24 are exact in float32, and a double holds a sum times a multiplier to 2**-53. Halves go up, as in the kernels.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 
-from mica.exporter.conv import picture, window
+from mica.exporter.conv import filters, picture, window
 from mica.exporter.elementwise import plain
 from mica.exporter.step import Form, Step, factors
 
@@ -49,17 +47,10 @@ def _finish(s: Step, name: str, nchw: bool) -> None:
     s.put_integers(s.node("QuantizeLinear", y, s.const(1.0, "y_one"), zero), nchw)
 
 
-def _conv(s: Step, weights: np.ndarray, groups: int) -> None:
+def conv2d(s: Step) -> None:
+    weights, groups = filters(s)
     x, pads = picture(s, _whole)
     _put(s, s.node("Conv", x, _weights(s, weights), pads=pads, group=groups, **window(s)), nchw=True)
-
-
-def conv2d(s: Step) -> None:
-    _conv(s, s.blobs["weights"].transpose(0, 3, 1, 2), s.p["groups"])
-
-
-def depthwise_conv2d(s: Step) -> None:
-    _conv(s, s.blobs["weights"][:, None], s.x[0].dims[3])
 
 
 def fully_connected(s: Step) -> None:
@@ -90,7 +81,6 @@ def mul(s: Step) -> None:
 FORMS: dict[str, Form] = {
     "add_s8": add,
     "mul_s8": mul,
-    "conv2d_s8": conv2d,
-    "depthwise_conv2d_s8": depthwise_conv2d,
+    **dict.fromkeys(("conv2d_s8", "depthwise_conv2d_s8"), conv2d),
     "fully_connected_s8": fully_connected,
 }

@@ -1,7 +1,5 @@
 """Elements that change their place: on integers, which stay what they are."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

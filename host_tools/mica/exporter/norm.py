@@ -1,7 +1,5 @@
 """Normalisation."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -38,14 +36,8 @@ def _rows(s: Step, mode: int, gamma: np.ndarray, beta: np.ndarray, epsilon: floa
     x = s.node("Reshape", s.real(), s.shape((rows, n)))
     last = s.const(np.array([-1], np.int64))
     if mode == 0 and len(gamma) == 1:
-        y = s.node(
-            "LayerNormalization",
-            x,
-            s.const(gamma[0], "gamma"),
-            s.const(beta[0], "beta"),
-            axis=-1,
-            epsilon=epsilon / n**2,
-        )
+        constants = (s.const(gamma[0], "gamma"), s.const(beta[0], "beta"))
+        y = s.node("LayerNormalization", x, *constants, axis=-1, epsilon=epsilon / n**2)
     else:
         if mode == 0:
             ones = s.const(np.ones(n, np.float32), "ones")

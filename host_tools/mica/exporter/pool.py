@@ -1,7 +1,5 @@
 """Pooling."""
 
-from __future__ import annotations
-
 from mica.exporter.conv import picture, window
 from mica.exporter.step import Form, NoForm, Step, alike, factors
 

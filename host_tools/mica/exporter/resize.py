@@ -1,7 +1,5 @@
 """Resizing, as products with the weights of rows and of columns."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Softmax and its logarithm."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

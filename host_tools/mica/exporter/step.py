@@ -1,7 +1,5 @@
 """What the forms of all families write with: one step, its inputs as real numbers or integers, and where its result goes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

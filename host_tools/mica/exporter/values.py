@@ -5,8 +5,6 @@ whole, int16 the bytes that were moved. So a tensor that no step wrote under its
 it lies.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
@@ -133,21 +131,20 @@ class Values:
         if t in self._states:
             return self._states[t]
         pieces = self._pieces(record)
+        source = pieces[0][0] if len(pieces) == 1 else None
         if record.space == "state" and any(k is None for k, _, _ in pieces):
             name = self._states[t] = self.b.fresh(record.name)
             self._written = [t, *self._written]
             return name
-        if len(pieces) == 1:
-            source = pieces[0][0]
-            if source is not None and _alike(self.model.tensors[source], record):
-                for layout in (False, True):
-                    if (source, layout) in self._integers:
-                        self._set(self._integers, (t, layout), self._integers[source, layout])
-                return self.integers(source)
+        made = None if source is None else self.model.tensors[source]
+        if source is not None and made is not None and (made.dims, made.dtype) == (record.dims, record.dtype):
+            for layout in (False, True):
+                if (source, layout) in self._integers:
+                    self._set(self._integers, (t, layout), self._integers[source, layout])
+            return self.integers(source)
         shape = self.b.const(np.array(record.dims, np.int64))
         flat = [self._flat(k, first, last, record) for k, first, last in pieces]
-        source = pieces[0][0] if len(pieces) == 1 else None
-        if source is not None and _same_bytes(self.model.tensors[source], record):
+        if source is not None and made is not None and (made.bytes, made.dtype) == (record.bytes, record.dtype):
             return self.b.node("Reshape", self.integers(source), shape, base=self._base(t))
         whole = flat[0] if len(flat) == 1 else self.b.node("Concat", *flat, base=self._base(t), axis=0)
         return self.b.node("Reshape", whole, shape, base=self._base(t))
@@ -187,11 +184,3 @@ class Values:
             ends = (self.b.const(np.array([v], np.int64)) for v in (first, last, 0))
             name = self.b.node("Slice", name, *ends, base=self._base(k))
         return name
-
-
-def _same_bytes(a: TensorRecord, b: TensorRecord) -> bool:
-    return a.bytes == b.bytes and a.dtype == b.dtype
-
-
-def _alike(a: TensorRecord, b: TensorRecord) -> bool:
-    return a.dims == b.dims and a.dtype == b.dtype

@@ -4,8 +4,6 @@ The same rules stand in C, in `mica_<kernel>_check` and `mica_<kernel>_check_con
 test feeds both with thousands of damaged files and wants one verdict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@
 refuses.  `decode` validates everything, as `usermod_c/runtime/load.c` does.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, NoReturn

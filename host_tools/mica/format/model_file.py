@@ -1,7 +1,5 @@
 """A .mica file in memory: what `codec.decode` returns and `codec.encode` takes, and the error that both raise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

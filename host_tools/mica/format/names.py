@@ -4,8 +4,6 @@ It is one line: no control characters, no white space but single blanks between 
 The rule for files stands in SPEC.md; `usermod_c/runtime/load.c` has the same.
 """
 
-from __future__ import annotations
-
 import re
 
 from mica.format.schema import MAX_NAME

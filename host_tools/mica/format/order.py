@@ -3,8 +3,6 @@
 The same rules stand in C, in `usermod_c/runtime/strip.c`; a test feeds both with thousands of damaged files and wants one verdict.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol

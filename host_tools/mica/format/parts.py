@@ -6,8 +6,6 @@ What crosses a boundary keeps its scale, so the parts give the bytes of the whol
 under names that begin with "whole.".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ SPEC.md, "Pictures", defines both. `grey 1052688,-133169152`: the colours, and f
 the resized picture becomes (p * factor + addend) >> 20, limited to int8.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Records of a .mica file as bytes, by the fields of `schema`, and the checksum of a file."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterable

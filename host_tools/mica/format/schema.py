@@ -8,8 +8,6 @@ A table's record size stands in the section table, so a later minor version may 
 reader steps over them; a reader that meets a *smaller* record than it knows refuses the file.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 MAGIC = b"MICA"

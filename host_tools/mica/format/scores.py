@@ -5,8 +5,6 @@ output that is no int32: an int32 is the number of a class itself, as a label or
 reads it likewise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 The board's half is `firmware/mica/signature.py`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import struct

@@ -12,8 +12,6 @@ where real numbers turn into integers, because a number near the middle of two i
 Rounding in integers (requantisation) is a kernel's own affair: `mica.kernels.integers`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

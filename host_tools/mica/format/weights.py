@@ -4,8 +4,6 @@ A row is the weights of one output channel. A step names its layout by a code; a
 that it reads.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Writes the sections of a .mica file, from a ModelFile. `codec.encode` reads the result again, as any loader does."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import struct

@@ -1,7 +1,5 @@
 """Model file -> Graph: ONNX or TensorFlow Lite. The only package that imports onnx, but for `exporter`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,10 +14,7 @@ __all__ = ["import_model", "import_onnx", "import_tflite"]
 
 
 def import_model(
-    path: str | Path,
-    shapes: Mapping[str, int] | None = None,
-    custom: CustomOps = NO_CUSTOM,
-    front_end: bool = False,
+    path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM, front_end: bool = False
 ) -> Graph:
     """Reads a file of any kind that mica packs. Raises MicaError.
 

@@ -3,8 +3,6 @@
 A file of 200 bytes can ask for a constant of 8 GB (ConstantOfShape, Tile, Range) or an input of 2**93 elements.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Nodes whose inputs are all constant become constants, of a size that is known before they are made."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Output shapes of one node, by ONNX's shape inference."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

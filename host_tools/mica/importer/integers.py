@@ -4,8 +4,6 @@ DequantizeLinear(int8 w, s, z)              =>   constant (w - z) * s with weigh
 Transpose, Reshape ... of such a constant   =>   constant with its weight scale moved alike
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

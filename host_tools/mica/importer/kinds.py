@@ -3,8 +3,6 @@
 `read_as` gives "onnx" or "tflite" for what mica reads. Another kind is refused with the line that converts it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

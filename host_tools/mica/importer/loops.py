@@ -7,8 +7,6 @@ The importer adds each run's nodes as those of a file, so counters and condition
 become ONNX (tf2onnx).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What ONNX's checker refuses and ONNX Runtime loads: small omissions of tools and of people who edit graphs."""
 
-from __future__ import annotations
-
 import onnx
 from onnx import helper
 from onnx.shape_inference import infer_shapes

@@ -8,8 +8,6 @@ A class's sum, and what divides it by the sum of all, become its share: only the
 distance multiply the terms by Reciprocal(Max(v, least)). (The exporter takes -v for v, of which all are the least.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

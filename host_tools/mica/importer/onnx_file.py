@@ -9,8 +9,6 @@ Nodes keep their ONNX operator names and semantics (NCHW, attributes as in ONNX 
 turn them into the core operators.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -52,10 +50,7 @@ INTEGER_OPS = MOVES.union(
 
 
 def import_onnx(
-    path: str | Path,
-    shapes: Mapping[str, int] | None = None,
-    custom: CustomOps = NO_CUSTOM,
-    front_end: bool = False,
+    path: str | Path, shapes: Mapping[str, int] | None = None, custom: CustomOps = NO_CUSTOM, front_end: bool = False
 ) -> Graph:
     """Reads `path`; batch dimensions become 1, other symbolic dimensions are looked up in `shapes`. custom: the user's operators.
     front_end: one will make the input.

@@ -4,8 +4,6 @@ constant, input, attribute of float16, bfloat16, float64    =>   the same of flo
 y = Cast(x, to=float16), ConstantOfShape ...                =>   y = Cast(x, to=float32), ConstantOfShape ...
 """
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 from onnx import TensorProto, numpy_helper

@@ -1,7 +1,5 @@
 """ONNX's nodes and types as plain Python values, and how errors call them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

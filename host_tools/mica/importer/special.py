@@ -1,7 +1,5 @@
 """ONNX's operators that the importer does not take as they are: those of `REWRITTEN`, and those that ONNX defines by others."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

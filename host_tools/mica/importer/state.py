@@ -1,7 +1,5 @@
 """The graph of one import as far as it has grown, and the problems that were found on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

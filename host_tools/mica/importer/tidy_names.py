@@ -1,7 +1,5 @@
 """Gives the values of an ONNX graph names that a .mica file may have, before anything is made of the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import onnx

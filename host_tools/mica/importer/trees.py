@@ -6,8 +6,6 @@ x == t, != t  =>   x <= t, then x <= the float32 before t
 x in {a, b}   =>   x == a, else x == b
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

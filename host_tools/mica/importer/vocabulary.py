@@ -7,8 +7,6 @@
 What such a file asks of text before it is taken apart is refused where boards do not do it, by name.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A front end for sensors: what turns a window of samples of several axes into the features that a network was trained on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

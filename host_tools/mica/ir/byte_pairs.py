@@ -1,7 +1,5 @@
 """int16 tensors as bytes, for kernels of int8 that only move elements: which shapes, and which moves they can do."""
 
-from __future__ import annotations
-
 import math
 
 from mica.format.schema import MAX_DIM, MAX_RANK

@@ -1,7 +1,5 @@
 """What is legal in a graph, checked between passes. A failure here is a bug of a pass, never of a user's model."""
 
-from __future__ import annotations
-
 from mica.format.schema import MAX_INPUTS
 from mica.ir.graph import Graph
 from mica.ir.ops import CORE_BY_NAME, UNARY_FUNCTIONS

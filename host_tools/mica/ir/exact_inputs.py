@@ -1,7 +1,5 @@
 """Inputs of a model that are not quantised: features in units of their own stay float32 in its file, samples of sound int16."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """An ensemble of decision trees: what ONNX-ML's TreeEnsemble operators mean, with one kind of question."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A front end: what turns samples of sound into the features that a network was trained on."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ A `Value` is one tensor: an activation, or a constant when `data` is set. A `Nod
 take a graph and return one; they may change it in place, the caller no longer uses the old one.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Environment variables that change what mica does, all in one place."""
 
-from __future__ import annotations
-
 import os
 import sys
 

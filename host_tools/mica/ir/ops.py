@@ -8,8 +8,6 @@ weights [Cout, KH, KW, Cin/groups], depthwise weights [C*m, KH, KW], dense weigh
     clip                (low, high) real numbers the output is clamped to, None where open
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.ir import shapes
@@ -171,58 +169,25 @@ CORE_BY_NAME = {op.name: op for op in CORE}
 FRONT_ENDS = ("LogMel", "AxisFeatures")
 
 # Functions that Unary can stand for: name -> number of arguments. `reference/unary.py` computes them.
+_OF_ONE = """
+abs acos acosh asin asinh atan atanh ceil cos cosh erf exp floor gelu gelu_tanh hard_swish log mish not_zero round
+sigmoid sign sin sinh softplus softsign sqrt tan tanh truncate
+"""
 UNARY_FUNCTIONS = {
-    "abs": 0,
-    "acos": 0,
-    "acosh": 0,
+    **dict.fromkeys(_OF_ONE.split(), 0),
+    **dict.fromkeys(("celu", "elu", "greater", "leaky_relu", "less", "swish", "thresholded_relu"), 1),
+    **dict.fromkeys(("hard_sigmoid", "selu", "shrink"), 2),
     "affine": 2,  # scale, shift
-    "asin": 0,
-    "asinh": 0,
-    "atan": 0,
-    "atanh": 0,
-    "ceil": 0,
-    "celu": 1,
     "clip": 2,  # low, high; either may be None
     "composed": 1,  # several pointwise operators, without rounding between them: a program of reference/unary.py
-    "cos": 0,
-    "cosh": 0,
-    "elu": 1,
     "equal": 1,  # value: 1 where x is it, else 0
-    "erf": 0,
-    "exp": 0,
-    "floor": 0,
-    "gelu": 0,
-    "gelu_tanh": 0,
-    "greater": 1,
-    "hard_sigmoid": 2,
-    "hard_swish": 0,
-    "leaky_relu": 1,
-    "less": 1,
-    "log": 0,
-    "mish": 0,
     "network": 1,  # a function that a pass made of several layers (passes/one_number.py)
     "not": 0,  # of 0 and 1
-    "not_zero": 0,
     "power": 1,  # exponent
     "power_of": 1,  # base
     "quantise": 2,  # scale, zero point: rounds to what int8 can hold; where a quantised model says so
     "quantise16": 1,  # scale: likewise to int16
     "reciprocal": 1,  # numerator
-    "round": 0,
-    "selu": 2,
-    "shrink": 2,
-    "sigmoid": 0,
-    "sign": 0,
-    "sin": 0,
-    "sinh": 0,
-    "softplus": 0,
-    "softsign": 0,
-    "sqrt": 0,
-    "swish": 1,
-    "tan": 0,
-    "tanh": 0,
-    "thresholded_relu": 1,
-    "truncate": 0,
 }
 
 # Operators whose elements each depend on one element of each input: they fit into one table where there is one input.
@@ -236,60 +201,22 @@ TRUTH_FUNCTIONS = ("equal", "greater", "less", "not", "not_zero")
 NOT_SUPPORTED = "operator not supported (`mica info --ops` lists the supported ones)"
 
 # ONNX operators that the importer spells out as others, by ONNX's own definition (`importer/expand/definitions.py`).
-DEFINED_BY_ONNX = frozenset(
-    (
-        "Attention",
-        "CausalConvWithState",
-        "CenterCropPad",
-        "NegativeLogLikelihoodLoss",
-        "RotaryEmbedding",
-        "SoftmaxCrossEntropyLoss",
-        "SwiGLU",
-    )
-)
+_DEFINED_BY_ONNX = """
+Attention CausalConvWithState CenterCropPad NegativeLogLikelihoodLoss RotaryEmbedding SoftmaxCrossEntropyLoss SwiGLU
+"""
+DEFINED_BY_ONNX = frozenset(_DEFINED_BY_ONNX.split())
 
 # Operators of the domain com.microsoft that ONNX Runtime's quantiser writes. The importer spells them out.
-MICROSOFT_OPS = frozenset(
-    (
-        "DequantizeLinear",
-        "QGemm",
-        "QLinearAdd",
-        "QLinearAveragePool",
-        "QLinearConcat",
-        "QLinearGlobalAveragePool",
-        "QLinearLeakyRelu",
-        "QLinearMul",
-        "QLinearReduceMean",
-        "QLinearSigmoid",
-        "QLinearSoftmax",
-        "QuantizeLinear",
-    )
-)
+_MICROSOFT_OPS = """
+DequantizeLinear QGemm QLinearAdd QLinearAveragePool QLinearConcat QLinearGlobalAveragePool QLinearLeakyRelu QLinearMul
+QLinearReduceMean QLinearSigmoid QLinearSoftmax QuantizeLinear
+"""
+MICROSOFT_OPS = frozenset(_MICROSOFT_OPS.split())
 
 # ONNX operators whose results are elements of their first input, unchanged: they mean the same on the integers of a
 # quantised tensor as on the real numbers that these stand for.
-MOVES = frozenset(
-    (
-        "DepthToSpace",
-        "Dropout",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "GlobalMaxPool",
-        "Identity",
-        "MaxPool",
-        "ReduceMax",
-        "ReduceMin",
-        "Reshape",
-        "ReverseSequence",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    )
-)
+_MOVES = """
+DepthToSpace Dropout Expand Flatten Gather GatherElements GatherND GlobalMaxPool Identity MaxPool ReduceMax ReduceMin
+Reshape ReverseSequence Slice SpaceToDepth Split Squeeze Tile Transpose Unsqueeze
+"""
+MOVES = frozenset(_MOVES.split())

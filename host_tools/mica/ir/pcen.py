@@ -1,7 +1,5 @@
 """Per-channel energy normalisation: what becomes of the energies of a front end's bands in the place of their logarithm."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

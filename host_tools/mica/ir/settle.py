@@ -6,8 +6,6 @@ x is a sum as real numbers, unit what one is worth in it, factor how many steps 
 hundredth of a step at most. So y is x but for the rounding that QuantizeLinear is going to do anyway, and the importer reads it as `Identity`.
 """
 
-from __future__ import annotations
-
 import onnx
 from onnx import TensorProto, helper
 

@@ -4,8 +4,6 @@ Each takes the graph and the node. () stands for inputs that do not fit together
 round up or down, and a user's own operator gives any shape.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

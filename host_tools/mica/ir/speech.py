@@ -1,7 +1,5 @@
 """What the kernel of features of speech is given: integers throughout, as TensorFlow Lite Micro's front end has them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ count in the bases n_j, the last one fastest. Two of them in a row are one again
 first's digits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Models that hold a row of features against vectors of their training data: nearest neighbours, machines of support vectors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import TypeVar
 

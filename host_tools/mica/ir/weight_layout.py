@@ -1,7 +1,5 @@
 """How the weights of an integer graph's node lie in a file."""
 
-from __future__ import annotations
-
 from mica.format.weights import Layout
 from mica.ir.graph import Graph, Node
 from mica.kernels import KERNEL_BY_NAME

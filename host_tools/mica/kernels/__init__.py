@@ -1,7 +1,5 @@
 """What a step of each kernel is: one row a kernel (`base.Kernel`), one file a family, and here the only list of them."""
 
-from __future__ import annotations
-
 from mica.kernels import (
     attention,
     audio,
@@ -26,23 +24,11 @@ from mica.kernels.base import Kernel
 
 # The files of `firmware/mica/fallback` have these names too.
 FAMILIES: dict[str, tuple[Kernel, ...]] = {
-    "conv": conv.KERNELS,
-    "dense": dense.KERNELS,
-    "pool": pool.KERNELS,
-    "elementwise": elementwise.KERNELS,
-    "softmax": softmax.KERNELS,
-    "movement": movement.KERNELS,
-    "resize": resize.KERNELS,
-    "reduce": reduce.KERNELS,
-    "norm": norm.KERNELS,
-    "recurrent": recurrent.KERNELS,
-    "tabular": tabular.KERNELS,
-    "vectors": vectors.KERNELS,
-    "audio": audio.KERNELS,
-    "pcen": pcen.KERNELS,
-    "axes": axes.KERNELS,
-    "attention": attention.KERNELS,
-    "wide": wide.KERNELS,
+    family.__name__.rpartition(".")[2]: family.KERNELS
+    for family in (
+        *(conv, dense, pool, elementwise, softmax, movement, resize, reduce, norm, recurrent, tabular, vectors),
+        *(audio, pcen, axes, attention, wide),
+    )
 }
 KERNELS = tuple(sorted((k for rows in FAMILIES.values() for k in rows), key=lambda k: k.id))
 CUSTOM = custom.CUSTOM

@@ -1,7 +1,5 @@
 """Attention of queries over the rows of a cache that are filled, and rotations that say at which place a row stands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -55,24 +53,6 @@ def _attend_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(255 * int(table[0]) * p["rows"] < INT32_LIMIT, f"sums of {p['rows']} weights of {table[0]} can reach 2**31")
 
 
-def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Scores, weights that fall with their distance to the largest, their mean of the values."""
-    a = xs[0].astype(np.int64) - q.x_zero
-    n = int(np.clip(int(xs[3].reshape(-1)[0]) + p.get("more", 0), 1, p["rows"]))
-    k = xs[1][..., :n, :].astype(np.int64) - p["k_zero"]
-    v = xs[2][..., :n, :].astype(np.int64) - p["v_zero"]
-    scores = int32(a @ np.swapaxes(k, -1, -2))
-    apart = np.minimum(scores.max(axis=-1, keepdims=True) - scores, p["limit"])
-    u = apart * p["fall"] >> p["fall_shift"]
-    i, f, table = u >> 8, u & 255, blobs["table"].astype(np.int64)
-    w = table[i] - ((table[i] - table[i + 1]) * f >> 8)
-    total = w.sum(axis=-1, keepdims=True)
-    acc = int32(w @ v)
-    z = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)  # zeros before the first bit of 32
-    inverse = np.minimum((1 << 62) // (total << z), INT32_LIMIT - 1)
-    return clamp(q.y_zero + requantise(acc, inverse * p["mult"] >> 31, 31 - z + p["shift"]), p)
-
-
 def _attend_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
     """Of a length that is the whole cache: each query with each key, each weight with each value."""
     q, k = xs[:2]
@@ -92,35 +72,43 @@ def _attend_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-def _attend_scratch(p: Params) -> int:
-    """A score for each row, and a query without its zero point."""
-    return 4 * (p["rows"] + p["width"])
-
-
-ATTEND = Kernel(
+@Kernel(
     id=48,
-    name="attend_s8",
     n_inputs=4,
     blobs=(("table", "u16"),),
     params=("rows", "width", "k_zero", "v_zero", "limit", "fall", "fall_shift", "mult", "shift", *ACT, "more"),
-    doc=(
-        "Attention. q [...,M,D], k [...,T,D], v [...,T,E], y [...,M,E], length one number, n = length + more limited to 1..T. For each row of "
-        "q: s[t] = sum of (q - zq) * (k[t] - zk), t < n; u = min(max(s) - s[t], limit) * fall >> fall_shift; w[t] = table[u >> 8] - "
-        "((table[u >> 8] - table[(u >> 8) + 1]) * (u & 255) >> 8); W = sum of w; z = the zero bits before W's first of 32; R = "
-        "min(2**62 / (W * 2**z) rounded down, 2**31 - 1); y = clamp(zy + requant(sum of w[t] * (v[t] - zv))) by R * mult >> 31 and 31 - "
-        "z + shift, which is 2 to 31. rows is T, width D; k_zero and v_zero are the "
-        "tensors' zero points; more is 0, or 1 where the number is the place of the last row. limit * fall < 2**32, (limit * fall) >> fall_shift <= 65535, -6 <= shift <= 8, D <= 32768. table "
-        "falls from 256 or more, 255 * table[0] * T < 2**31. Needs scratch: 4 * (T + D) bytes."
-    ),
     last_type="int32",
     group="activation",
     rules=_attend_rules,
     constants=_attend_constants,
-    oracle=attend_s8,
-    scratch_of=_attend_scratch,
+    scratch_of=lambda p: 4 * (p["rows"] + p["width"]),  # a score for each row, and a query without its zero point
     macs=_attend_macs,
     counts=_attend_counts,
 )
+def attend_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Attention. q [...,M,D], k [...,T,D], v [...,T,E], y [...,M,E], length one number, n = length + more limited to
+    1..T. For each row of q: s[t] = sum of (q - zq) * (k[t] - zk), t < n; u = min(max(s) - s[t], limit) * fall >>
+    fall_shift; w[t] = table[u >> 8] - ((table[u >> 8] - table[(u >> 8) + 1]) * (u & 255) >> 8); W = sum of w; z = the
+    zero bits before W's first of 32; R = min(2**62 / (W * 2**z) rounded down, 2**31 - 1); y = clamp(zy + requant(sum of
+    w[t] * (v[t] - zv))) by R * mult >> 31 and 31 - z + shift, which is 2 to 31. rows is T, width D; k_zero and v_zero
+    are the tensors' zero points; more is 0, or 1 where the number is the place of the last row. limit * fall < 2**32,
+    (limit * fall) >> fall_shift <= 65535, -6 <= shift <= 8, D <= 32768. table falls from 256 or more, 255 * table[0] *
+    T < 2**31. Needs scratch: 4 * (T + D) bytes."""
+    a = xs[0].astype(np.int64) - q.x_zero
+    n = int(np.clip(int(xs[3].reshape(-1)[0]) + p.get("more", 0), 1, p["rows"]))
+    k = xs[1][..., :n, :].astype(np.int64) - p["k_zero"]
+    v = xs[2][..., :n, :].astype(np.int64) - p["v_zero"]
+    scores = int32(a @ np.swapaxes(k, -1, -2))
+    apart = np.minimum(scores.max(axis=-1, keepdims=True) - scores, p["limit"])
+    u = apart * p["fall"] >> p["fall_shift"]
+    i, f, table = u >> 8, u & 255, blobs["table"].astype(np.int64)
+    w = table[i] - ((table[i] - table[i + 1]) * f >> 8)
+    total = w.sum(axis=-1, keepdims=True)
+    acc = int32(w @ v)
+    z = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)  # zeros before the first bit of 32
+    inverse = np.minimum((1 << 62) // (total << z), INT32_LIMIT - 1)
+    return clamp(q.y_zero + requantise(acc, inverse * p["mult"] >> 31, 31 - z + p["shift"]), p)
+
 
 LARGEST = 255 * 255  # a product of two numbers without their zero points
 
@@ -148,17 +136,6 @@ def _rotate_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def rotate_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Rows of two halves, turned by angles of which cosines and sines are given."""
-    half = xs[1].shape[-1]
-    c = (xs[1].reshape(-1, 1, half).astype(np.int64) - p["c_zero"]) * p["mult_c"]
-    s = (xs[2].reshape(-1, 1, half).astype(np.int64) - p["s_zero"]) * p["mult_s"]
-    x = xs[0].reshape(-1, len(c), p["inner"], 2 * half).astype(np.int64) - q.x_zero
-    a, b = x[..., :half], x[..., half:]
-    total = int32(np.concatenate([a * c - b * s, a * s + b * c], axis=-1) + (1 << (p["shift"] - 1)))
-    return clamp(q.y_zero + (total >> p["shift"]), p).reshape(q.dims)
-
-
 def _rotate_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     half = xs[1].dims[-1]
     return "", {
@@ -168,24 +145,28 @@ def _rotate_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-ROTATE = Kernel(
+@Kernel(
     id=49,
-    name="rotate_s8",
     n_inputs=3,
-    blobs=(),
     params=("inner", "c_zero", "s_zero", "mult_c", "mult_s", "shift", *ACT),
-    doc=(
-        "Rotary embedding. x and y [...,2*H]; cosines and sines [...,H], for one row after the other, each for `inner` rows of x, and then "
-        "from the first on again. Of a row a = its first half - zx, b = the second - zx, c = (cosine - c_zero) * mult_c, s = (sine - "
-        "s_zero) * mult_s: the first half of y = clamp(zy + ((a * c - b * s + 2**(shift-1)) >> shift)), the second clamp(zy + ((a * s + b "
-        "* c + 2**(shift-1)) >> shift)). c_zero and s_zero are the tensors' zero points. mult_c, mult_s >= 0, 65025 * (mult_c + mult_s) + "
-        "2**(shift-1) < 2**31, 1 <= shift <= 30."
-    ),
     group="arithmetic",
     in_place=True,
     rules=_rotate_rules,
-    oracle=rotate_s8,
     counts=_rotate_counts,
 )
+def rotate_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Rotary embedding. x and y [...,2*H]; cosines and sines [...,H], for one row after the other, each for `inner`
+    rows of x, and then from the first on again. Of a row a = its first half - zx, b = the second - zx, c = (cosine -
+    c_zero) * mult_c, s = (sine - s_zero) * mult_s: the first half of y = clamp(zy + ((a * c - b * s + 2**(shift-1)) >>
+    shift)), the second clamp(zy + ((a * s + b * c + 2**(shift-1)) >> shift)). c_zero and s_zero are the tensors' zero
+    points. mult_c, mult_s >= 0, 65025 * (mult_c + mult_s) + 2**(shift-1) < 2**31, 1 <= shift <= 30."""
+    half = xs[1].shape[-1]
+    c = (xs[1].reshape(-1, 1, half).astype(np.int64) - p["c_zero"]) * p["mult_c"]
+    s = (xs[2].reshape(-1, 1, half).astype(np.int64) - p["s_zero"]) * p["mult_s"]
+    x = xs[0].reshape(-1, len(c), p["inner"], 2 * half).astype(np.int64) - q.x_zero
+    a, b = x[..., :half], x[..., half:]
+    total = int32(np.concatenate([a * c - b * s, a * s + b * c], axis=-1) + (1 << (p["shift"] - 1)))
+    return clamp(q.y_zero + (total >> p["shift"]), p).reshape(q.dims)
 
-KERNELS = (ATTEND, ROTATE)
+
+KERNELS = (attend_s8, rotate_s8)

@@ -1,7 +1,5 @@
 """From sound to features: rows of logarithms of band energies, and their cosine transform."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import cache
@@ -278,12 +276,6 @@ def features(x: Array, blobs: Blobs, p: Params, rows: int) -> Array:
     return int32((log[:, None, :] * dct).sum(axis=-1) >> DCT_CUT)
 
 
-def log_mel_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Some seconds of sound, a row for each frame."""
-    acc = int32(features(xs[0], blobs, p, q.dims[-2]) + blobs["bias"].astype(np.int64))
-    return clamp(q.y_zero + requantise(acc, p["mult"], p["shift"]), p).reshape(q.dims)
-
-
 def _log_mel_scratch(p: Params) -> int:
     """The transform of a frame; after it bins and logarithms lie there."""
     copy = (p["frame"] + 1) // 2 if p["flags"] & PAD else 0
@@ -316,10 +308,8 @@ def _log_mel_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-LOG_MEL = Kernel(
+@Kernel(
     id=46,
-    name="log_mel_s8",
-    n_inputs=1,
     blobs=(
         ("window", "i16"),
         ("twiddles", "i16"),
@@ -332,23 +322,24 @@ LOG_MEL = Kernel(
         *("frame", "hop", "fft", "bands", "gains", "flags", "preemphasis", "floor", "floor_exponent"),
         *("mult", "shift", *ACT, "pad"),
     ),
-    doc=(
-        "Sound to features. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r "
-        "comes of the samples from r * hop on; with flag before one further, with flag pad `pad` earlier. y[r,c] = clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of "
-        "dct [C,bands] times the logarithms of all bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct, 16 before (S - 1 in place of S), 32 pad (any F with pad < S and (F - 1) * hop + frame - pad < 2 * S; no preemphasis, "
-        "no before), 64 mirror, with pad only. fft a power of "
-        "two, 32 to 2048, frame <= fft; twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15; filters [bands,2]; for each row "
-        "sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * max(fft + with flag "
-        "pad (frame + 1) / 2, fft / 2 + 1 + bands) bytes."
-    ),
     x_type="int16",
     group="features",
     rules=_log_mel_rules,
     constants=_log_mel_constants,
-    oracle=log_mel_s8,
     scratch_of=_log_mel_scratch,
     counts=_log_mel_counts,
 )
+def log_mel_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Sound to features. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop rounded down:
+    row r comes of the samples from r * hop on; with flag before one further, with flag pad `pad` earlier. y[r,c] =
+    clamp(zy + requant(v + bias[c])), v the logarithm of band c, or row c of dct [C,bands] times the logarithms of all
+    bands; see the notes. flags: 1 power, 2 peak, 4 limit, 8 dct, 16 before (S - 1 in place of S), 32 pad (any F with
+    pad < S and (F - 1) * hop + frame - pad < 2 * S; no preemphasis, no before), 64 mirror, with pad only. fft a power
+    of two, 32 to 2048, frame <= fft; twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15; filters [bands,2]; for
+    each row sum|dct| <= 2**18; |bias| < 2**29; window, twiddles > -2**15. Needs scratch: 4 * max(fft + with flag pad
+    (frame + 1) / 2, fft / 2 + 1 + bands) bytes."""
+    acc = int32(features(xs[0], blobs, p, q.dims[-2]) + blobs["bias"].astype(np.int64))
+    return clamp(q.y_zero + requantise(acc, p["mult"], p["shift"]), p).reshape(q.dims)
 
 
 PCAN = Kernel(
@@ -364,21 +355,8 @@ PCAN = Kernel(
         ("logs", "u16"),
     ),
     params=(
-        *(
-            "frame",
-            "hop",
-            "fft",
-            "bands",
-            "gains",
-            "even",
-            "odd",
-            "places",
-            "least",
-            "snr_shift",
-            "correction",
-            "log_places",
-        ),
-        *("mult", "shift", *ACT),
+        *("frame", "hop", "fft", "bands", "gains", "even", "odd", "places", "least", "snr_shift", "correction"),
+        *("log_places", "mult", "shift", *ACT),
     ),
     doc=(
         "Sound to features of speech, a gain for each band that follows its noise. x int16 [...,S], y [...,F,C], all other dimensions 1, F = 1 + (S - frame) / hop "
@@ -398,4 +376,4 @@ PCAN = Kernel(
     counts=speech.counts,
 )
 
-KERNELS = (LOG_MEL, PCAN)
+KERNELS = (log_mel_s8, PCAN)

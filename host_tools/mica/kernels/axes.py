@@ -1,7 +1,5 @@
 """From a window of samples of several axes to features of each axis: statistics, crossings, energies of bands."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -150,14 +148,6 @@ def values(x: Array, blobs: Blobs, p: Params) -> Array:
     return np.concatenate([stats, energies(rows, blobs, p)], axis=1) if p["bands"] else stats
 
 
-def axes_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """The features of a window."""
-    v = values(xs[0], blobs, p)
-    v = (v.T if p["flags"] & ACROSS else v).reshape(-1)
-    acc = int32(v + blobs["bias"].astype(np.int64))
-    return clamp(q.y_zero + requantise(acc, blobs["mult"], blobs["shift"]), p).reshape(q.dims)
-
-
 def _scratch(p: Params) -> int:
     """The transform, and the samples of an axis less their mean."""
     return 4 * (p["fft"] + (p["rows"] + 1) // 2) if p["bands"] else 0
@@ -185,32 +175,31 @@ def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-AXES = Kernel(
+@Kernel(
     id=56,
-    name="axes_s8",
-    n_inputs=1,
-    blobs=(
-        ("tables", "i16"),
-        ("filters", "u16"),
-        ("least", "i32"),
-        *REQUANT,
-    ),
+    blobs=(("tables", "i16"), ("filters", "u16"), ("least", "i32"), *REQUANT),
     params=("rows", "axes", "stats", "bands", "fft", "energy", "places", "flags", *ACT),
-    doc=(
-        "A window of samples of some axes to features of each. x int16 [...,N,A], for A = 1 also [...,N], y [...,A,F], with flag 1 (across) [...,F,A], all other dimensions 1; N = rows, A = axes. "
-        "y[a,f] = clamp(zy + requant(v + bias)), each y with a bias, mult and shift of its own; see the notes. v is a statistic of the axis: digit f of stats, 4 bits each from the lowest on, for f < F - bands, at most 8, is "
-        "0 mean, 1 deviation, 2 root of the mean square, 3 least, 4 most, 5 their difference, 6 crossings of the mean, 7 of zero; then the energies of the bands: energy 0 sum of "
-        "squares, 1 its root, 2 its logarithm. rows 2 to 2048; bands 0 to F; fft a power of two, 32 to 2048, rows <= fft, without bands 0; places -96 to 96; "
-        "with bands: tables twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15, then window [rows], filters [bands,2], least [A], |least| <= 2**30; window, twiddles > -2**15; |bias| < 2**30. "
-        "Needs scratch: with bands 4 * (fft + (rows + 1) / 2) bytes."
-    ),
     x_type="int16",
     group="features",
     rules=_rules,
     constants=_constants,
-    oracle=axes_s8,
     scratch_of=_scratch,
     counts=_counts,
 )
+def axes_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """A window of samples of some axes to features of each. x int16 [...,N,A], for A = 1 also [...,N], y [...,A,F],
+    with flag 1 (across) [...,F,A], all other dimensions 1; N = rows, A = axes. y[a,f] = clamp(zy + requant(v + bias)),
+    each y with a bias, mult and shift of its own; see the notes. v is a statistic of the axis: digit f of stats, 4 bits
+    each from the lowest on, for f < F - bands, at most 8, is 0 mean, 1 deviation, 2 root of the mean square, 3 least, 4
+    most, 5 their difference, 6 crossings of the mean, 7 of zero; then the energies of the bands: energy 0 sum of
+    squares, 1 its root, 2 its logarithm. rows 2 to 2048; bands 0 to F; fft a power of two, 32 to 2048, rows <= fft,
+    without bands 0; places -96 to 96; with bands: tables twiddles [fft/2+1,2], cos**2 + sin**2 <= 2**28 + 2**15, then
+    window [rows], filters [bands,2], least [A], |least| <= 2**30; window, twiddles > -2**15; |bias| < 2**30. Needs
+    scratch: with bands 4 * (fft + (rows + 1) / 2) bytes."""
+    v = values(xs[0], blobs, p)
+    v = (v.T if p["flags"] & ACROSS else v).reshape(-1)
+    acc = int32(v + blobs["bias"].astype(np.int64))
+    return clamp(q.y_zero + requantise(acc, blobs["mult"], blobs["shift"]), p).reshape(q.dims)
 
-KERNELS = (AXES,)
+
+KERNELS = (axes_s8,)

@@ -5,11 +5,9 @@ depends on. The rows stand in the files of this folder, one file a family, as in
 `mica.format.schema`, `mica.format.weights` and each other; the codec and all that reads or writes models imports them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from mica.format.weights import PLAIN, Layout
@@ -19,6 +17,7 @@ Counts = dict[str, float]
 Cost = tuple[str, Counts]  # a kind of step, and how much of what its cost is the sum of
 Dims = tuple[int, ...]
 Shapes = dict[str, Dims]  # of the constants; a length of -n stands for "1 or n", rules.ANY_LENGTH for any
+Oracle = Callable[[Sequence[Array], Blobs, Params, Output], Array]
 Scratch = tuple[int, int]  # bytes: with which a step runs fastest; of its smallest tile
 
 # Columns that many rows share.
@@ -98,7 +97,7 @@ def no_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """One kernel id: what a step with this id means, and how it is computed.
+    """One kernel id: what a step with this id means, and how it is computed. A row decorates its oracle.
 
     rules(x, y, p) -> shapes of the constants. Raises Broken where a shape or parameter is not what it may be. The same rules
       stand in C, in `mica_<kernel>_check` (`usermod_c/kernels/ref/`).
@@ -113,13 +112,13 @@ class Kernel:
     """
 
     id: int
-    name: str
-    n_inputs: int
-    blobs: tuple[tuple[str, str], ...]  # (name, element type)
-    params: tuple[str, ...]  # int32
-    doc: str
+    name: str = ""
+    n_inputs: int = 1
+    blobs: tuple[tuple[str, str], ...] = ()  # (name, element type)
+    params: tuple[str, ...] = ()  # int32
+    doc: str = ""
     rules: Callable[[Tensors, Tensor, Params], Shapes]
-    oracle: Callable[[Sequence[Array], Blobs, Params, Output], Array] = no_oracle
+    oracle: Oracle = no_oracle
     group: str = ""  # of the board's hooks: what belongs together for a user
     min_inputs: int = 0  # where fewer than n_inputs will do; 0: all are needed
     x_type: str = "int8"  # element type of the inputs
@@ -134,6 +133,10 @@ class Kernel:
     scratch_of: Callable[[Params], int] = no_scratch_of
     counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
     ways: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_ways
+
+    def __call__(self, oracle: Oracle) -> "Kernel":
+        """The row with what the oracle says of it: its name, and its docstring as `doc`."""
+        return replace(self, name=oracle.__name__, doc=" ".join((oracle.__doc__ or "").split()), oracle=oracle)
 
     @property
     def least_inputs(self) -> int:

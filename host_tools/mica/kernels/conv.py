@@ -1,7 +1,5 @@
 """Convolutions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,20 +41,6 @@ def _conv2d_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
         f"{groups} groups do not divide {cin} -> {cout} channels",
     )
     return {"weights": (cout, p["kernel_h"], p["kernel_w"], cin // groups)} | per_channel(cout)
-
-
-def conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> [1,OH,OW,Cout]."""
-    weights, groups = blobs["weights"], p["groups"]
-    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
-    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
-    n_in, n_out = xs[0].shape[3] // groups, q.dims[3] // groups
-    for g in range(groups):
-        i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
-        for ky, row in enumerate(taps):
-            for kx, tap in enumerate(row):
-                acc[..., o] += dot(tap[..., i], weights[o, ky, kx])
-    return finish(acc, blobs, p, q)[None]
 
 
 def _conv2d_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
@@ -139,26 +123,32 @@ def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
     }
 
 
-CONV2D = Kernel(
+@Kernel(
     id=1,
-    name="conv2d_s8",
-    n_inputs=1,
     blobs=(("weights", "i8"), *REQUANT),
     params=(*WINDOW, "groups", *ACT),
-    doc=(
-        "2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups], one bias, mult, shift "
-        "per output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias "
-        "already holds -zx * sum(w)."
-    ),
     layouts=(ROWS, CODES4, PLAIN),
     group="conv",
     rules=_conv2d_rules,
-    oracle=conv2d_s8,
     macs=weights_macs,
     scratch=_conv2d_scratch,
     counts=_conv2d_counts,
     ways=conv2d_ways,
 )
+def conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups], one bias, mult, shift per
+    output channel. y = clamp(zy + requant(bias + sum(x * w))), where a tap outside x reads zx and the bias already
+    holds -zx * sum(w)."""
+    weights, groups = blobs["weights"], p["groups"]
+    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
+    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
+    n_in, n_out = xs[0].shape[3] // groups, q.dims[3] // groups
+    for g in range(groups):
+        i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
+        for ky, row in enumerate(taps):
+            for kx, tap in enumerate(row):
+                acc[..., o] += dot(tap[..., i], weights[o, ky, kx])
+    return finish(acc, blobs, p, q)[None]
 
 
 def _depthwise_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -168,18 +158,6 @@ def _depthwise_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     act(p)
     require(cout % cin == 0, f"{cout} output channels are no multiple of {cin} input channels")
     return {"weights": (cout, p["kernel_h"], p["kernel_w"])} | per_channel(cout)
-
-
-def depthwise_conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,C], weights [C*m,KH,KW] -> [1,OH,OW,C*m]."""
-    weights = blobs["weights"].astype(np.int64)
-    multiplier = q.dims[3] // xs[0].shape[3]
-    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
-    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
-    for ky, row in enumerate(taps):
-        for kx, tap in enumerate(row):
-            acc += np.repeat(tap, multiplier, axis=2) * weights[:, ky, kx]
-    return finish(acc, blobs, p, q)[None]
 
 
 def _depthwise_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
@@ -260,39 +238,27 @@ def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequenc
     return (("line", counts),)
 
 
-DEPTHWISE_CONV2D = Kernel(
+@Kernel(
     id=2,
-    name="depthwise_conv2d_s8",
-    n_inputs=1,
     blobs=(("weights", "i8"), *REQUANT),
     params=(*WINDOW, *ACT),
-    doc=(
-        "Depthwise convolution. x [1,H,W,C], y [1,OH,OW,C*m], weights [C*m,KH,KW]; output channel o reads input "
-        "channel o / m. Otherwise as conv2d_s8."
-    ),
     group="conv",
     rules=_depthwise_rules,
-    oracle=depthwise_conv2d_s8,
     macs=weights_macs,
     scratch=_depthwise_scratch,
     counts=_depthwise_counts,
     ways=_depthwise_ways,
 )
-
-
-def conv_transpose2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> [1,OH,OW,Cout]: each input adds its taps to what they reach."""
-    weights, groups, x = blobs["weights"], p["groups"], xs[0][0].astype(np.int64) - q.x_zero
-    start = blobs["bias"] + q.x_zero * weights.astype(np.int64).sum(axis=(1, 2, 3))
-    acc = np.broadcast_to(start, q.dims[1:]).copy()
-    n_in, n_out = x.shape[2] // groups, q.dims[3] // groups
-    for ky, kx in np.ndindex(p["kernel_h"], p["kernel_w"]):
-        oy = np.arange(x.shape[0]) * p["stride_h"] + ky * p["dilation_h"] - p["pad_top"]
-        ox = np.arange(x.shape[1]) * p["stride_w"] + kx * p["dilation_w"] - p["pad_left"]
-        iy, ix = np.flatnonzero((oy >= 0) & (oy < q.dims[1])), np.flatnonzero((ox >= 0) & (ox < q.dims[2]))
-        for g in range(groups):
-            i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
-            acc[oy[iy, None], ox[ix], o] += dot(x[iy[:, None], ix, i], weights[o, ky, kx])
+def depthwise_conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Depthwise convolution. x [1,H,W,C], y [1,OH,OW,C*m], weights [C*m,KH,KW]; output channel o reads input channel o
+    / m. Otherwise as conv2d_s8."""
+    weights = blobs["weights"].astype(np.int64)
+    multiplier = q.dims[3] // xs[0].shape[3]
+    taps = taps_of(canvas(xs[0][0], p, q, q.x_zero), p, q)
+    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
+    for ky, row in enumerate(taps):
+        for kx, tap in enumerate(row):
+            acc += np.repeat(tap, multiplier, axis=2) * weights[:, ky, kx]
     return finish(acc, blobs, p, q)[None]
 
 
@@ -312,27 +278,32 @@ def _conv_transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> 
     }
 
 
-CONV_TRANSPOSE2D = Kernel(
+@Kernel(
     id=23,
-    name="conv_transpose2d_s8",
-    n_inputs=1,
     blobs=(("weights", "i8"), *REQUANT),
     params=(*WINDOW, "groups", *ACT),
-    doc=(
-        "Transposed 2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups]; output (oy, ox) "
-        "is reached by tap (ky, kx) from input (iy, ix) where iy * stride_h + ky * dilation_h = oy + pad_top, and "
-        "likewise along the width. y = clamp(zy + requant(bias + sum over all taps of v * w)), where v is x, or zx for "
-        "a tap that no input reaches, and the bias already holds -zx * sum(w)."
-    ),
     group="conv",
     rules=_conv2d_rules,
-    oracle=conv_transpose2d_s8,
     macs=_conv_transpose_macs,
     counts=_conv_transpose_counts,
 )
+def conv_transpose2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Transposed 2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups]; output (oy, ox) is
+    reached by tap (ky, kx) from input (iy, ix) where iy * stride_h + ky * dilation_h = oy + pad_top, and likewise along
+    the width. y = clamp(zy + requant(bias + sum over all taps of v * w)), where v is x, or zx for a tap that no input
+    reaches, and the bias already holds -zx * sum(w)."""
+    weights, groups, x = blobs["weights"], p["groups"], xs[0][0].astype(np.int64) - q.x_zero
+    start = blobs["bias"] + q.x_zero * weights.astype(np.int64).sum(axis=(1, 2, 3))
+    acc = np.broadcast_to(start, q.dims[1:]).copy()
+    n_in, n_out = x.shape[2] // groups, q.dims[3] // groups
+    for ky, kx in np.ndindex(p["kernel_h"], p["kernel_w"]):
+        oy = np.arange(x.shape[0]) * p["stride_h"] + ky * p["dilation_h"] - p["pad_top"]
+        ox = np.arange(x.shape[1]) * p["stride_w"] + kx * p["dilation_w"] - p["pad_left"]
+        iy, ix = np.flatnonzero((oy >= 0) & (oy < q.dims[1])), np.flatnonzero((ox >= 0) & (ox < q.dims[2]))
+        for g in range(groups):
+            i, o = slice(g * n_in, (g + 1) * n_in), slice(g * n_out, (g + 1) * n_out)
+            acc[oy[iy, None], ox[ix], o] += dot(x[iy[:, None], ix, i], weights[o, ky, kx])
+    return finish(acc, blobs, p, q)[None]
 
-KERNELS = (
-    CONV2D,
-    DEPTHWISE_CONV2D,
-    CONV_TRANSPOSE2D,
-)
+
+KERNELS = (conv2d_s8, depthwise_conv2d_s8, conv_transpose2d_s8)

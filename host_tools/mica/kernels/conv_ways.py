@@ -1,7 +1,5 @@
 """Ways of a convolution that some cores have beside the one of all, and what each of them depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

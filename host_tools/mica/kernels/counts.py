@@ -1,7 +1,5 @@
 """Counts that kernels share: what the cost of a step depends on, from its shapes alone."""
 
-from __future__ import annotations
-
 import math
 
 from mica.format.schema import STEP_FLAGS

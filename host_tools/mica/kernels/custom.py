@@ -1,17 +1,11 @@
 """A step that no engine computes by itself: an operator of the user's own. It is in no firmware, and in no list of kernels."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
 from mica.format.schema import MAX_KERNEL_ID
-from mica.kernels.base import Blobs, Kernel, Params, Shapes, Tensor, Tensors
+from mica.kernels.base import Blobs, Kernel, Params, Tensor, Tensors
 from mica.kernels.rules import ANY_LENGTH, Broken
-
-
-def _custom_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
-    return {"definition": (ANY_LENGTH,)}
 
 
 def custom_definition(definition: bytes) -> tuple[str, dict[str, Any]]:
@@ -42,6 +36,6 @@ CUSTOM = Kernel(
         "board without such a function refuses the file."
     ),
     min_inputs=1,
-    rules=_custom_rules,
+    rules=lambda x, y, p: {"definition": (ANY_LENGTH,)},
     constants=_custom_constants,
 )

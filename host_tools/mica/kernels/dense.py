@@ -1,7 +1,5 @@
 """Matrix products."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -40,11 +38,6 @@ def _fully_connected_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"weights": (b[-1], a[-1])} | per_channel(b[-1])
 
 
-def fully_connected_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [...,K], weights [N,K] -> [...,N]."""
-    return finish(blobs["bias"].astype(np.int64) + dot(xs[0], blobs["weights"]), blobs, p, q)
-
-
 def _fully_connected_scratch(x: Dims, y: Dims, p: Params) -> Scratch:
     """One unpacked row of x."""
     tile = 2 * OFFSET_ROWS.row_bytes(x[-1])
@@ -66,24 +59,21 @@ def _fully_connected_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) ->
     }
 
 
-FULLY_CONNECTED = Kernel(
+@Kernel(
     id=3,
-    name="fully_connected_s8",
-    n_inputs=1,
     blobs=(("weights", "i8"), *REQUANT),
     params=ACT,
-    doc=(
-        "Matrix product with constant weights. x [...,K], y [...,N] with the same leading dimensions, weights [N,K]. "
-        "y = clamp(zy + requant(bias + sum(x * w))); the bias already holds -zx * sum(w)."
-    ),
     layouts=(OFFSET_ROWS, CODES4, PLAIN),
     group="matmul",
     rules=_fully_connected_rules,
-    oracle=fully_connected_s8,
     macs=weights_macs,
     scratch=_fully_connected_scratch,
     counts=_fully_connected_counts,
 )
+def fully_connected_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Matrix product with constant weights. x [...,K], y [...,N] with the same leading dimensions, weights [N,K]. y =
+    clamp(zy + requant(bias + sum(x * w))); the bias already holds -zx * sum(w)."""
+    return finish(blobs["bias"].astype(np.int64) + dot(xs[0], blobs["weights"]), blobs, p, q)
 
 
 MATMUL_MOST = 33025  # products that can be summed: 255 * 255 * 33025 < 2**31
@@ -102,42 +92,27 @@ def _matmul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def matmul_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a [...,M,K], b [...,K,N] or [...,N,K] -> [...,M,N]."""
-    a, b = (x.astype(np.float64) for x in both(xs, q))  # float64 holds these sums exactly
-    acc = (a @ (b.swapaxes(-1, -2) if p["transpose_b"] else b)).astype(np.int64)
-    return clamp(q.y_zero + requantise(int32(acc), p["mult"], p["shift"]), p)
-
-
 def _matmul_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     k = xs[0].dims[-1]
     kind = "transposed" if step.params["transpose_b"] else ""
     return kind, {"row": elements(y) / y.dims[-1], "out": float(elements(y)), "mac": float(elements(y) * k)}
 
 
-def _matmul_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """As many for each result as a row of the first matrix is long."""
-    return math.prod(y) * xs[0][-1]
-
-
-MATMUL = Kernel(
+@Kernel(
     id=18,
-    name="matmul_s8",
     n_inputs=2,
-    blobs=(),
     params=("transpose_b", "mult", "shift", *ACT),
-    doc=(
-        "Matrix product of two tensors. a [...,M,K], b [...,K,N], or [...,N,K] with transpose_b = 1, y [...,M,N]; the "
-        "leading dimensions broadcast as in numpy. y = clamp(zy + requant(sum((a - za) * (b - zb)))). K <= 33025."
-    ),
     group="matmul",
     rules=_matmul_rules,
-    oracle=matmul_s8,
-    macs=_matmul_macs,
+    macs=lambda xs, y, blobs: math.prod(y) * xs[0][-1],  # as many for each result as a row of the first matrix is long
     counts=_matmul_counts,
 )
+def matmul_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Matrix product of two tensors. a [...,M,K], b [...,K,N], or [...,N,K] with transpose_b = 1, y [...,M,N]; the
+    leading dimensions broadcast as in numpy. y = clamp(zy + requant(sum((a - za) * (b - zb)))). K <= 33025."""
+    a, b = (x.astype(np.float64) for x in both(xs, q))  # float64 holds these sums exactly
+    acc = (a @ (b.swapaxes(-1, -2) if p["transpose_b"] else b)).astype(np.int64)
+    return clamp(q.y_zero + requantise(int32(acc), p["mult"], p["shift"]), p)
 
-KERNELS = (
-    FULLY_CONNECTED,
-    MATMUL,
-)
+
+KERNELS = (fully_connected_s8, matmul_s8)

@@ -1,7 +1,5 @@
 """One or two tensors, element by element."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -46,29 +44,21 @@ def _add_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def add_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a, b -> their broadcast sum."""
-    total = xs[0].astype(np.int64) * p["mult_a"] + xs[1].astype(np.int64) * p["mult_b"] + p["offset"]
-    return clamp(q.y_zero + (int32(total) >> p["shift"]), p).reshape(q.dims)
-
-
-ADD = Kernel(
+@Kernel(
     id=6,
-    name="add_s8",
     n_inputs=2,
-    blobs=(),
     params=("mult_a", "mult_b", "offset", "shift", *ACT),
-    doc=(
-        "Sum or difference of two tensors with numpy broadcasting. "
-        "y = clamp(zy + ((a * mult_a + b * mult_b + offset) >> shift)); the offset holds the rounding constant and "
-        "both zero points. 128 * (|mult_a| + |mult_b|) + |offset| < 2**31, 0 <= shift <= 30."
-    ),
     group="arithmetic",
     in_place=True,
     rules=_add_rules,
-    oracle=add_s8,
     counts=_pair_counts,
 )
+def add_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Sum or difference of two tensors with numpy broadcasting. y = clamp(zy + ((a * mult_a + b * mult_b + offset) >>
+    shift)); the offset holds the rounding constant and both zero points. 128 * (|mult_a| + |mult_b|) + |offset| <
+    2**31, 0 <= shift <= 30."""
+    total = xs[0].astype(np.int64) * p["mult_a"] + xs[1].astype(np.int64) * p["mult_b"] + p["offset"]
+    return clamp(q.y_zero + (int32(total) >> p["shift"]), p).reshape(q.dims)
 
 
 def _mul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -78,25 +68,19 @@ def _mul_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def mul_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a, b -> their broadcast product."""
-    a, b = both(xs, q)
-    return clamp(q.y_zero + requantise(a * b, p["mult"], p["shift"]), p).reshape(q.dims)
-
-
-MUL = Kernel(
+@Kernel(
     id=16,
-    name="mul_s8",
     n_inputs=2,
-    blobs=(),
     params=("mult", "shift", *ACT),
-    doc="Product of two tensors with numpy broadcasting. y = clamp(zy + requant((a - za) * (b - zb))).",
     group="arithmetic",
     in_place=True,
     rules=_mul_rules,
-    oracle=mul_s8,
     counts=_pair_counts,
 )
+def mul_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Product of two tensors with numpy broadcasting. y = clamp(zy + requant((a - za) * (b - zb)))."""
+    a, b = both(xs, q)
+    return clamp(q.y_zero + requantise(a * b, p["mult"], p["shift"]), p).reshape(q.dims)
 
 
 def _minmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -110,30 +94,22 @@ def _minmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def minmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a, b -> the larger or smaller of the two."""
-    a, b = (int32(x.astype(np.int64) * p[f"mult_{s}"] + p[f"offset_{s}"]) for x, s in zip(xs, "ab", strict=True))
-    chosen = np.maximum(a, b) if p["larger"] else np.minimum(a, b)
-    return clamp(q.y_zero + (chosen >> p["shift"]), p).reshape(q.dims)
-
-
-MINMAX = Kernel(
+@Kernel(
     id=17,
-    name="minmax_s8",
     n_inputs=2,
-    blobs=(),
     params=("mult_a", "offset_a", "mult_b", "offset_b", "shift", "larger", *ACT),
-    doc=(
-        "The larger of two tensors, or with larger = 0 the smaller, with numpy broadcasting. y = clamp(zy + "
-        "(max(a * mult_a + offset_a, b * mult_b + offset_b) >> shift)); an offset holds the rounding constant and a zero "
-        "point. 128 * |mult| + |offset| < 2**31 for each, 0 <= shift <= 30."
-    ),
     group="arithmetic",
     in_place=True,
     rules=_minmax_rules,
-    oracle=minmax_s8,
     counts=_pair_counts,
 )
+def minmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """The larger of two tensors, or with larger = 0 the smaller, with numpy broadcasting. y = clamp(zy + (max(a *
+    mult_a + offset_a, b * mult_b + offset_b) >> shift)); an offset holds the rounding constant and a zero point. 128 *
+    |mult| + |offset| < 2**31 for each, 0 <= shift <= 30."""
+    a, b = (int32(x.astype(np.int64) * p[f"mult_{s}"] + p[f"offset_{s}"]) for x, s in zip(xs, "ab", strict=True))
+    chosen = np.maximum(a, b) if p["larger"] else np.minimum(a, b)
+    return clamp(q.y_zero + (chosen >> p["shift"]), p).reshape(q.dims)
 
 
 def _div_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -144,8 +120,19 @@ def _div_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
+@Kernel(
+    id=21,
+    n_inputs=2,
+    params=("factor", "shift", *ACT),
+    group="arithmetic",
+    in_place=True,
+    rules=_div_rules,
+    counts=_pair_counts,
+)
 def div_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a, b -> their broadcast quotient."""
+    """Quotient of two tensors with numpy broadcasting. y = clamp(zy + (a - za) * factor / ((b - zb) * 2**shift)),
+    rounded once, halves away from zero; where b = zb, zy where a = za, else the bound on the side of a's sign. 0 <=
+    factor <= 2**21, 0 <= shift <= 22."""
     a, b = both(xs, q)
     divisor = np.where(b == 0, 1, np.abs(b)) << p["shift"]
     whole = (2 * p["factor"] * np.abs(a) + divisor) // (2 * divisor)
@@ -153,53 +140,16 @@ def div_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + np.sign(a) * np.where(b < 0, -1, 1) * far, p).reshape(q.dims)
 
 
-DIV = Kernel(
-    id=21,
-    name="div_s8",
-    n_inputs=2,
-    blobs=(),
-    params=("factor", "shift", *ACT),
-    doc=(
-        "Quotient of two tensors with numpy broadcasting. y = clamp(zy + (a - za) * factor / ((b - zb) * 2**shift)), rounded "
-        "once, halves away from zero; where b = zb, zy where a = za, else the bound on the side of a's sign. "
-        "0 <= factor <= 2**21, 0 <= shift <= 22."
-    ),
-    group="arithmetic",
-    in_place=True,
-    rules=_div_rules,
-    oracle=div_s8,
-    counts=_pair_counts,
-)
-
-
 def _lut_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     same(x[0], y)
     return {"table": (256,)}
 
 
+@Kernel(id=8, blobs=(("table", "i8"),), group="activation", in_place=True, rules=_lut_rules)
 def lut_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Element by element."""
+    """Any function of one variable: y = table[x + 128], 256 entries made by the host. x and y have one shape."""
     out: Array = blobs["table"][xs[0].astype(np.int64) + 128]
     return out
 
 
-LUT = Kernel(
-    id=8,
-    name="lut_s8",
-    n_inputs=1,
-    blobs=(("table", "i8"),),
-    params=(),
-    doc="Any function of one variable: y = table[x + 128], 256 entries made by the host. x and y have one shape.",
-    group="activation",
-    in_place=True,
-    rules=_lut_rules,
-    oracle=lut_s8,
-)
-
-KERNELS = (
-    ADD,
-    MUL,
-    MINMAX,
-    DIV,
-    LUT,
-)
+KERNELS = (add_s8, mul_s8, minmax_s8, div_s8, lut_s8)

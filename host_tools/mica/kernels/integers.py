@@ -1,7 +1,5 @@
 """Integers as the C kernels compute them: accumulators are int64, asserted to stay inside the int32 that C has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

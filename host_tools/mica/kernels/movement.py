@@ -1,7 +1,5 @@
 """Elements that change their place."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -26,29 +24,22 @@ def _transpose_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def transpose_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """y.dims[i] = x.dims[perm_i]."""
-    return np.ascontiguousarray(xs[0].transpose([p[f"perm_{i}"] for i in range(xs[0].ndim)])).reshape(q.dims)
-
-
 def _transpose_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     rank = len(y.dims)
     kept = step.params[f"perm_{rank - 1}"] == rank - 1
     return "rows" if kept else "", {"out": float(elements(y)), "run": elements(y) / y.dims[-1]}
 
 
-TRANSPOSE = Kernel(
+@Kernel(
     id=9,
-    name="transpose_s8",
-    n_inputs=1,
-    blobs=(),
     params=("perm_0", "perm_1", "perm_2", "perm_3", "perm_4", "perm_5"),
-    doc="Permutation of the dimensions: y.dims[i] = x.dims[perm_i] for i < rank. y has the scale and zero point of x.",
     group="shape",
     rules=_transpose_rules,
-    oracle=transpose_s8,
     counts=_transpose_counts,
 )
+def transpose_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Permutation of the dimensions: y.dims[i] = x.dims[perm_i] for i < rank. y has the scale and zero point of x."""
+    return np.ascontiguousarray(xs[0].transpose([p[f"perm_{i}"] for i in range(xs[0].ndim)])).reshape(q.dims)
 
 
 def _move_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -67,38 +58,30 @@ def _move_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(low >= 0 and high < size_of_x, f"reads elements {low} to {high} of {size_of_x}")
 
 
-def move_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """y[i] = x[begin + sum(i * step)]."""
-    at = np.array(p["begin"], np.int64)
-    for n, step in blobs["map"].astype(np.int64):
-        at = np.add.outer(at, np.arange(n) * step)
-    out: Array = xs[0].reshape(-1)[at].reshape(q.dims)
-    return out
-
-
 def _move_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     shape = step.blobs["map"].reshape(-1, 2)
     last, stride = int(shape[-1, 0]), int(shape[-1, 1])
     return copies(last) if stride == 1 else "apart", {"out": float(elements(y)), "run": elements(y) / last}
 
 
-MOVE = Kernel(
+@Kernel(
     id=10,
-    name="move_s8",
-    n_inputs=1,
     blobs=(("map", "i32"),),
     params=("begin", "rank"),
-    doc=(
-        "A copy with strides: y, read as an array of the shape map[:,0], is y[i] = x[begin + sum(i[j] * map[j,1])]. "
-        "map [rank,2] holds a length and a step through x's elements, which may be 0 or negative; rank 1 to 6. "
-        "Every index lies inside x; the lengths multiply to the size of y. y has the scale and zero point of x."
-    ),
     group="shape",
     rules=_move_rules,
     constants=_move_constants,
-    oracle=move_s8,
     counts=_move_counts,
 )
+def move_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """A copy with strides: y, read as an array of the shape map[:,0], is y[i] = x[begin + sum(i[j] * map[j,1])]. map
+    [rank,2] holds a length and a step through x's elements, which may be 0 or negative; rank 1 to 6. Every index lies
+    inside x; the lengths multiply to the size of y. y has the scale and zero point of x."""
+    at = np.array(p["begin"], np.int64)
+    for n, step in blobs["map"].astype(np.int64):
+        at = np.add.outer(at, np.arange(n) * step)
+    out: Array = xs[0].reshape(-1)[at].reshape(q.dims)
+    return out
 
 
 def _concat_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -111,11 +94,6 @@ def _concat_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def concat_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """One behind the other along an axis."""
-    return np.concatenate(xs, axis=p["axis"])
-
-
 def _concat_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     axis = step.params["axis"]
     outer = math.prod(y.dims[:axis])
@@ -123,19 +101,10 @@ def _concat_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return kind, {"run": float(outer * len(xs)), "out": float(elements(y))}
 
 
-CONCAT = Kernel(
-    id=11,
-    name="concat_s8",
-    n_inputs=4,
-    blobs=(),
-    params=("axis",),
-    doc="Two to four tensors, one behind the other along an axis. All have the scale and zero point of y.",
-    min_inputs=2,
-    group="shape",
-    rules=_concat_rules,
-    oracle=concat_s8,
-    counts=_concat_counts,
-)
+@Kernel(id=11, n_inputs=4, params=("axis",), min_inputs=2, group="shape", rules=_concat_rules, counts=_concat_counts)
+def concat_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Two to four tensors, one behind the other along an axis. All have the scale and zero point of y."""
+    return np.concatenate(xs, axis=p["axis"])
 
 
 def _pad_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -153,16 +122,6 @@ def _pad_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def pad_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """begin_i elements before x, and what is left of y behind it."""
-    x = xs[0]
-    before = [p.get(f"begin_{i}", 0) for i in range(x.ndim)]
-    widths = [(b, wide - b - n) for b, n, wide in zip(before, x.shape, q.dims, strict=True)]
-    mode = ("constant", "edge", "reflect", "wrap")[p["mode"]]
-    more = {"constant_values": p["value"]} if mode == "constant" else {}
-    return np.pad(x, widths, mode, **more) if widths else x.copy()  # type: ignore[call-overload]
-
-
 def _pad_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     longer = [i for i, (a, b) in enumerate(zip(xs[0].dims, y.dims, strict=True)) if a != b]
     last = max(longer, default=0)  # what lies behind it is copied as one
@@ -174,22 +133,23 @@ def _pad_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-PAD = Kernel(
+@Kernel(
     id=12,
-    name="pad_s8",
-    n_inputs=1,
-    blobs=(),
     params=("begin_0", "begin_1", "begin_2", "begin_3", "begin_4", "begin_5", "mode", "value"),
-    doc=(
-        "x with begin_i elements before it along dimension i, and behind it what y's dimension leaves. They are: mode 0 "
-        "value; 1 the nearest element of x; 2 x reflected, without its border; 3 x repeated. Modes 2 and 3 reach no "
-        "further than x is long (less 1 for mode 2). y has the scale and zero point of x."
-    ),
     group="shape",
     rules=_pad_rules,
-    oracle=pad_s8,
     counts=_pad_counts,
 )
+def pad_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """x with begin_i elements before it along dimension i, and behind it what y's dimension leaves. They are: mode 0
+    value; 1 the nearest element of x; 2 x reflected, without its border; 3 x repeated. Modes 2 and 3 reach no further
+    than x is long (less 1 for mode 2). y has the scale and zero point of x."""
+    x = xs[0]
+    before = [p.get(f"begin_{i}", 0) for i in range(x.ndim)]
+    widths = [(b, wide - b - n) for b, n, wide in zip(before, x.shape, q.dims, strict=True)]
+    mode = ("constant", "edge", "reflect", "wrap")[p["mode"]]
+    more = {"constant_values": p["value"]} if mode == "constant" else {}
+    return np.pad(x, widths, mode, **more) if widths else x.copy()  # type: ignore[call-overload]
 
 
 def _gather_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -203,32 +163,24 @@ def _gather_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bool(((indices >= 0) & (indices < n)).all()), f"indices reach outside the {n} elements of the axis")
 
 
-def gather_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Picks along an axis."""
-    return np.take(xs[0], blobs["indices"].astype(np.int64), axis=p["axis"])
-
-
 def _gather_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     run = math.prod(y.dims[step.params["axis"] + 1 :])
     return copies(run), {"out": float(elements(y)), "run": elements(y) / run}
 
 
-GATHER = Kernel(
+@Kernel(
     id=13,
-    name="gather_s8",
-    n_inputs=1,
     blobs=(("indices", "i32"),),
     params=("axis",),
-    doc=(
-        "Picks along an axis: y[..., j, ...] = x[..., indices[j], ...], 0 <= indices[j] < x.dims[axis], as many as "
-        "y.dims[axis]. y has the scale and zero point of x."
-    ),
     group="shape",
     rules=_gather_rules,
     constants=_gather_constants,
-    oracle=gather_s8,
     counts=_gather_counts,
 )
+def gather_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Picks along an axis: y[..., j, ...] = x[..., indices[j], ...], 0 <= indices[j] < x.dims[axis], as many as
+    y.dims[axis]. y has the scale and zero point of x."""
+    return np.take(xs[0], blobs["indices"].astype(np.int64), axis=p["axis"])
 
 
 def _embedding_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -238,28 +190,13 @@ def _embedding_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"table": (rows, width)}
 
 
+@Kernel(id=15, blobs=(("table", "i8"),), params=("rows",), x_type="int32", group="shape", rules=_embedding_rules)
 def embedding_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Rows of the table."""
+    """Rows of a constant table: y[..., :] = table[i], table [rows, last dimension of y], where i = x[...], plus rows
+    where that is negative, then clamped to 0..rows - 1. x int32 has the other dimensions of y."""
     i, n = xs[0].astype(np.int64), p["rows"]
     out: Array = blobs["table"][np.clip(np.where(i < 0, i + n, i), 0, n - 1)]
     return out
-
-
-EMBEDDING = Kernel(
-    id=15,
-    name="embedding_s8",
-    n_inputs=1,
-    blobs=(("table", "i8"),),
-    params=("rows",),
-    doc=(
-        "Rows of a constant table: y[..., :] = table[i], table [rows, last dimension of y], where i = x[...], plus rows "
-        "where that is negative, then clamped to 0..rows - 1. x int32 has the other dimensions of y."
-    ),
-    x_type="int32",
-    group="shape",
-    rules=_embedding_rules,
-    oracle=embedding_s8,
-)
 
 
 def _scatter_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -278,19 +215,6 @@ def _scatter_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def scatter_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x, with other rows from an index on."""
-    axis, y = p["axis"], xs[0].copy()
-    n, r = y.shape[axis], xs[1].shape[axis]
-    at = xs[2].reshape(-1).astype(np.int64)
-    begin = at % n if p["circular"] else np.clip(at, 0, n - r)
-    for k, first in enumerate(begin):
-        part = slice(k, k + 1) if len(begin) > 1 else slice(None)
-        places = np.moveaxis(y[part], axis, 0)  # a view
-        places[(first + np.arange(r)) % n] = np.moveaxis(xs[1][part], axis, 0)
-    return y
-
-
 def _scatter_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     axis = step.params["axis"]
     rows = math.prod(y.dims[:axis])
@@ -304,25 +228,30 @@ def _in_place(x: Tensor, y: Tensor) -> bool:
     return all(getattr(x, name, None) == getattr(y, name, 0) for name in ("space", "offset"))
 
 
-SCATTER = Kernel(
+@Kernel(
     id=47,
-    name="scatter_s8",
     n_inputs=3,
-    blobs=(),
     params=("axis", "circular"),
-    doc=(
-        "A copy of x in which rows are other ones: y = x, but y[..., (i + j) mod x.dims[axis], ...] = r[..., j, ...]. r has fewer "
-        "rows than x. i is a number, or has one for each index of the first dimension. With circular = 0 it is clamped to "
-        "0..x.dims[axis] - r.dims[axis]; with circular = 1 it is taken mod x.dims[axis], down to 0 also where it is negative. "
-        "In place, nothing but these rows is written. x and r have the scale and zero point of y."
-    ),
     last_type="int32",
     group="shape",
     in_place=True,
     rules=_scatter_rules,
-    oracle=scatter_s8,
     counts=_scatter_counts,
 )
+def scatter_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """A copy of x in which rows are other ones: y = x, but y[..., (i + j) mod x.dims[axis], ...] = r[..., j, ...]. r
+    has fewer rows than x. i is a number, or has one for each index of the first dimension. With circular = 0 it is
+    clamped to 0..x.dims[axis] - r.dims[axis]; with circular = 1 it is taken mod x.dims[axis], down to 0 also where it
+    is negative. In place, nothing but these rows is written. x and r have the scale and zero point of y."""
+    axis, y = p["axis"], xs[0].copy()
+    n, r = y.shape[axis], xs[1].shape[axis]
+    at = xs[2].reshape(-1).astype(np.int64)
+    begin = at % n if p["circular"] else np.clip(at, 0, n - r)
+    for k, first in enumerate(begin):
+        part = slice(k, k + 1) if len(begin) > 1 else slice(None)
+        places = np.moveaxis(y[part], axis, 0)  # a view
+        places[(first + np.arange(r)) % n] = np.moveaxis(xs[1][part], axis, 0)
+    return y
 
 
 def _pick_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -333,48 +262,20 @@ def _pick_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def pick_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Elements along an axis, at places that the second input says."""
-    n, places = xs[0].shape[p["axis"]], xs[1].astype(np.int64)
-    return np.take_along_axis(xs[0], np.clip(np.where(places < 0, places + n, places), 0, n - 1), p["axis"])
-
-
 def _pick_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     """A row is what lies behind the axis."""
     axis = step.params["axis"]
     row = elements(y) / math.prod(y.dims[axis + 1 :])
-    return "", {
-        "out": float(elements(y)),
-        "row": row,
-        "divided": quotient_bits(math.prod(y.dims[:axis]), y.dims[axis]),
-    }
+    return "", {"out": float(elements(y)), "row": row, "divided": quotient_bits(math.prod(y.dims[:axis]), y.dims[axis])}
 
 
-PICK = Kernel(
-    id=54,
-    name="pick_s8",
-    n_inputs=2,
-    blobs=(),
-    params=("axis",),
-    doc=(
-        "Elements of x along an axis, at the places i: y[..., j, ...] = x[..., i[..., j, ...], ...], all other indices the same. "
-        "x.dims[axis] is added to a negative place, and the sum is clamped to 0..x.dims[axis] - 1. i has the shape of y, which "
-        "beside the axis is that of x. y has the scale and zero point of x."
-    ),
-    last_type="int32",
-    group="shape",
-    rules=_pick_rules,
-    oracle=pick_s8,
-    counts=_pick_counts,
-)
+@Kernel(id=54, n_inputs=2, params=("axis",), last_type="int32", group="shape", rules=_pick_rules, counts=_pick_counts)
+def pick_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Elements of x along an axis, at the places i: y[..., j, ...] = x[..., i[..., j, ...], ...], all other indices the
+    same. x.dims[axis] is added to a negative place, and the sum is clamped to 0..x.dims[axis] - 1. i has the shape of
+    y, which beside the axis is that of x. y has the scale and zero point of x."""
+    n, places = xs[0].shape[p["axis"]], xs[1].astype(np.int64)
+    return np.take_along_axis(xs[0], np.clip(np.where(places < 0, places + n, places), 0, n - 1), p["axis"])
 
-KERNELS = (
-    TRANSPOSE,
-    MOVE,
-    CONCAT,
-    PAD,
-    GATHER,
-    EMBEDDING,
-    SCATTER,
-    PICK,
-)
+
+KERNELS = (transpose_s8, move_s8, concat_s8, pad_s8, gather_s8, embedding_s8, scatter_s8, pick_s8)

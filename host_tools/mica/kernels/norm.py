@@ -1,7 +1,5 @@
 """Normalisation."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -42,8 +40,33 @@ def _layer_norm_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> Non
     require(most < INT32_LIMIT - 1, f"a result can reach {most}; expected less than 2**31 - 1")
 
 
+WIDE = (2**15 - 1) // 255  # beyond it a row's sums times its length need products of 64 bits
+
+
+def _layer_norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    n = math.prod(xs[0].dims[step.params["axis"] :])
+    wide = " wide" if step.params["mode"] == 0 and n > WIDE else ""
+    rows, inner = elements(xs[0]) / n, step.params["inner"]
+    parts = rows if inner == 1 else rows * n / inner
+    return f"mode {step.params['mode']}{wide}", {"row": rows, "part": parts, "in": float(elements(xs[0]))}
+
+
+@Kernel(
+    id=22,
+    blobs=(("gamma", "i32"), ("beta", "i32")),
+    params=("axis", "inner", "channels", "mode", "epsilon_low", "epsilon_high", "shift", *ACT),
+    group="reduce",
+    in_place=True,
+    rules=_layer_norm_rules,
+    constants=_layer_norm_constants,
+    counts=_layer_norm_counts,
+)
 def layer_norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Rows of the elements along the dimensions from `axis` on."""
+    """Normalisation of rows: the n elements along the dimensions from `axis` on. y = clamp(zy + ((((normal * gamma[c])
+    >> 20) + beta[c] + 2**(shift-1)) >> shift)), normal in units of 2**-20. With d = x - zx and e = epsilon * 2**-14,
+    mode 0: normal = (n * x - sum(x)) / sqrt(n * sum(x * x) - sum(x)**2 + e); 1: d / sqrt(sum(d * d) + e); 2: d /
+    sqrt(sum(|d|)**2 + e). Element i of row r has c = (r * n / inner + i / inner) % channels. x and y have one shape;
+    epsilon < 2**62; n <= 65535; (root(n) + 2) * |gamma| + |beta| + 2**(shift-1) < 2**31 - 1; 0 <= shift <= 30."""
     n = int(np.prod(q.dims[p["axis"] :], dtype=np.int64))
     x = xs[0].reshape(-1, n).astype(np.int64) - (0 if p["mode"] == 0 else q.x_zero)
     total, squares, absolute = x.sum(axis=1), (x * x).sum(axis=1), np.abs(x).sum(axis=1)
@@ -65,38 +88,6 @@ def layer_norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Ar
     acc = int32(int32(acc) + ((1 << p["shift"]) >> 1)) >> p["shift"]
     return clamp(q.y_zero + acc, p).reshape(q.dims)
 
-
-WIDE = (2**15 - 1) // 255  # beyond it a row's sums times its length need products of 64 bits
-
-
-def _layer_norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    n = math.prod(xs[0].dims[step.params["axis"] :])
-    wide = " wide" if step.params["mode"] == 0 and n > WIDE else ""
-    rows, inner = elements(xs[0]) / n, step.params["inner"]
-    parts = rows if inner == 1 else rows * n / inner
-    return f"mode {step.params['mode']}{wide}", {"row": rows, "part": parts, "in": float(elements(xs[0]))}
-
-
-LAYER_NORM = Kernel(
-    id=22,
-    name="layer_norm_s8",
-    n_inputs=1,
-    blobs=(("gamma", "i32"), ("beta", "i32")),
-    params=("axis", "inner", "channels", "mode", "epsilon_low", "epsilon_high", "shift", *ACT),
-    doc=(
-        "Normalisation of rows: the n elements along the dimensions from `axis` on. y = clamp(zy + ((((normal * gamma[c]) >> "
-        "20) + beta[c] + 2**(shift-1)) >> shift)), normal in units of 2**-20. With d = x - zx and e = epsilon * 2**-14, mode 0: "
-        "normal = (n * x - sum(x)) / sqrt(n * sum(x * x) - sum(x)**2 + e); 1: d / sqrt(sum(d * d) + e); 2: d / "
-        "sqrt(sum(|d|)**2 + e). Element i of row r has c = (r * n / inner + i / inner) % channels. x and y have one shape; "
-        "epsilon < 2**62; n <= 65535; (root(n) + 2) * |gamma| + |beta| + 2**(shift-1) < 2**31 - 1; 0 <= shift <= 30."
-    ),
-    group="reduce",
-    in_place=True,
-    rules=_layer_norm_rules,
-    constants=_layer_norm_constants,
-    oracle=layer_norm_s8,
-    counts=_layer_norm_counts,
-)
 
 # Of norm_s8. An element of a row is at most this large, so that with what rounding adds it is an int16.
 NORM_MOST = 2**15 - 64
@@ -162,8 +153,33 @@ def _shifted(v: Array, up: Array) -> Array:
     return np.where(up >= 0, v << np.maximum(up, 0), (v + ((1 << down) >> 1)) >> down)
 
 
+def _norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    n = math.prod(xs[0].dims[step.params["axis"] :])
+    kind = f"mode {step.params['mode']}{' each' if step.params['each'] else ''}{'' if n % 8 == 0 else ' odd'}"
+    return kind, {"row": elements(xs[0]) / n, "in": float(elements(xs[0]))}
+
+
+@Kernel(
+    id=58,
+    blobs=(("terms", "i32"),),
+    params=("axis", "mode", "each", "fraction", "epsilon", "factor", "up", "offset", *ACT),
+    group="reduce",
+    in_place=True,
+    rules=_norm_rules,
+    constants=_norm_constants,
+    counts=_norm_counts,
+)
 def norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Rows of the elements along the dimensions from `axis` on, in 32 bits."""
+    """Normalisation of rows in 32 bits: the n elements along the dimensions from `axis` on. y = clamp(((t * gamma[i] +
+    offset[i]) >> 20) - 128), t = (x * F - C + 2**15) >> 16. F and C of a row: with mode 0 V = n * sum(x * x) -
+    sum(x)**2, 1: V = sum((x - zx)**2); W = V * 2**fraction + epsilon, R the reciprocal root of its mantissa and h half
+    of the shift that makes it one (see the notes), S = (R * factor + 2**15) >> 16; mode 0: F = n * S, C = sum(x) * S;
+    1: F = S, C = zx * S; each times 2**(h + up) and rounded, halves up. Both are 0 where W is. terms: gamma [n], and
+    `offset` is that of all; or with `each` [n, 2] of gamma and offset. -2**15 <= gamma < 2**15, |offset| < 2**30; 0 <=
+    fraction <= 16; 0 <= epsilon < 2**31; 1 <= factor <= 65535; -24 <= up <= 16; most of V * 2**fraction + epsilon <
+    2**32, V being (255 * n)**2 / 4 at most in mode 0, n * max(127 - zx, zx + 128)**2 in mode 1; mode 0: n * factor <=
+    2**24; reach * 63 * factor**2 <= 32704**2 * 2**(8 + fraction - 2 * up), reach = n - 1 (but 1 for n = 1) in mode 0, 1
+    in mode 1, 2 * up <= 8 + fraction."""
     n = int(np.prod(q.dims[p["axis"] :], dtype=np.int64))
     x = xs[0].reshape(-1, n).astype(np.int64)
     total, d = x.sum(axis=1), x - q.x_zero
@@ -184,35 +200,4 @@ def norm_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp((acc >> NORM_RESULT) - 128, p).reshape(q.dims)
 
 
-def _norm_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    n = math.prod(xs[0].dims[step.params["axis"] :])
-    kind = f"mode {step.params['mode']}{' each' if step.params['each'] else ''}{'' if n % 8 == 0 else ' odd'}"
-    return kind, {"row": elements(xs[0]) / n, "in": float(elements(xs[0]))}
-
-
-NORM = Kernel(
-    id=58,
-    name="norm_s8",
-    n_inputs=1,
-    blobs=(("terms", "i32"),),
-    params=("axis", "mode", "each", "fraction", "epsilon", "factor", "up", "offset", *ACT),
-    doc=(
-        "Normalisation of rows in 32 bits: the n elements along the dimensions from `axis` on. y = clamp(((t * gamma[i] + "
-        "offset[i]) >> 20) - 128), t = (x * F - C + 2**15) >> 16. F and C of a row: with mode 0 V = n * sum(x * x) - sum(x)**2, 1: V = "
-        "sum((x - zx)**2); W = V * 2**fraction + epsilon, R the reciprocal root of its mantissa and h half of the shift that "
-        "makes it one (see the notes), S = (R * factor + 2**15) >> 16; mode 0: F = n * S, C = sum(x) * S; 1: F = S, "
-        "C = zx * S; each times 2**(h + up) and rounded, halves up. Both are 0 where W is. terms: gamma [n], and `offset` "
-        "is that of all; or with `each` [n, 2] of gamma and offset. -2**15 <= gamma < 2**15, |offset| < 2**30; 0 <= fraction <= 16; "
-        "0 <= epsilon < 2**31; 1 <= factor <= 65535; -24 <= up <= 16; most of V * 2**fraction + epsilon < 2**32, V being (255 * n)**2 / 4 "
-        "at most in mode 0, n * max(127 - zx, zx + 128)**2 in mode 1; mode 0: n * factor <= 2**24; reach * 63 * "
-        "factor**2 <= 32704**2 * 2**(8 + fraction - 2 * up), reach = n - 1 (but 1 for n = 1) in mode 0, 1 in mode 1, 2 * up <= 8 + fraction."
-    ),
-    group="reduce",
-    in_place=True,
-    rules=_norm_rules,
-    constants=_norm_constants,
-    oracle=norm_s8,
-    counts=_norm_counts,
-)
-
-KERNELS = (LAYER_NORM, NORM)
+KERNELS = (layer_norm_s8, norm_s8)

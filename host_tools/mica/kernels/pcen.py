@@ -3,8 +3,6 @@
 Y. Wang et al., "Trainable frontend for robust and far-field keyword spotting", ICASSP 2017.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -125,21 +123,6 @@ def features(x: Array, blobs: Blobs, p: Params, frames: int, noise: list[int]) -
     return out
 
 
-def pcen_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Some seconds of sound, a row for each frame."""
-    noise = from_bytes(xs[1], p["bands"], q.b_zero) if len(xs) > 1 else [0] * p["bands"]
-    v = features(xs[0].reshape(-1), blobs, p, frames_of(len(xs), q.dims), noise)
-    y = np.minimum((v + (1 << (FRACTION - 1))) >> FRACTION, 127).astype(np.int8)
-    if len(xs) > 1:
-        y = np.concatenate([y, to_bytes(noise, q.y_zero)])
-    return y.reshape(q.dims)
-
-
-def _scratch(p: Params) -> int:
-    """The transform of a frame, and the noise of each band."""
-    return 4 * (p["fft"] + p["bands"])
-
-
 def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p = step.params
     frames, points = frames_of(len(xs), y.dims), p["fft"]
@@ -153,21 +136,13 @@ def _counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-PCEN = Kernel(
+@Kernel(
     id=57,
-    name="pcen_s8",
     n_inputs=2,
     blobs=(("window", "i16"), ("twiddles", "i16"), ("filters", "u16"), ("gains", "u16"), ("curve", "i16")),
     params=(
         *("frame", "hop", "fft", "bands", "gains", "flags", "preemphasis"),
         *("smooth", "alpha", "eps", "eps_exponent", "start", "start_exponent", "origin", "points", "places"),
-    ),
-    doc=(
-        "Sound to energies of bands, each divided by a power of what it was before (PCEN). x int16 [...,S], y [...,F,C], all other dimensions 1, "
-        "F = 1 + (S - frame) / hop rounded down: row r comes of the samples from r * hop on, with flag before one further, and of the noise in the rows before. "
-        "A second input and the last rows of y as of `pcan_s8`. See the notes. flags: of log_mel_s8, 1 power and 16 before; frame, fft, window, twiddles, filters and gains as there; bands = C; "
-        "curve [points], points 2 to 65535, places 2 to 8; smooth 1 to 2**16; alpha 0 to 2**16; eps, start 0 to 2**31 - 1, their exponents -128 to 127; "
-        "|origin| <= 2**24. Needs scratch: 4 * (fft + C) bytes."
     ),
     min_inputs=1,
     x_type="int16",
@@ -175,9 +150,22 @@ PCEN = Kernel(
     group="features",
     rules=_rules,
     constants=_constants,
-    oracle=pcen_s8,
-    scratch_of=_scratch,
+    scratch_of=lambda p: 4 * (p["fft"] + p["bands"]),  # the transform of a frame, and the noise of each band
     counts=_counts,
 )
+def pcen_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Sound to energies of bands, each divided by a power of what it was before (PCEN). x int16 [...,S], y [...,F,C],
+    all other dimensions 1, F = 1 + (S - frame) / hop rounded down: row r comes of the samples from r * hop on, with
+    flag before one further, and of the noise in the rows before. A second input and the last rows of y as of `pcan_s8`.
+    See the notes. flags: of log_mel_s8, 1 power and 16 before; frame, fft, window, twiddles, filters and gains as
+    there; bands = C; curve [points], points 2 to 65535, places 2 to 8; smooth 1 to 2**16; alpha 0 to 2**16; eps, start
+    0 to 2**31 - 1, their exponents -128 to 127; |origin| <= 2**24. Needs scratch: 4 * (fft + C) bytes."""
+    noise = from_bytes(xs[1], p["bands"], q.b_zero) if len(xs) > 1 else [0] * p["bands"]
+    v = features(xs[0].reshape(-1), blobs, p, frames_of(len(xs), q.dims), noise)
+    y = np.minimum((v + (1 << (FRACTION - 1))) >> FRACTION, 127).astype(np.int8)
+    if len(xs) > 1:
+        y = np.concatenate([y, to_bytes(noise, q.y_zero)])
+    return y.reshape(q.dims)
 
-KERNELS = (PCEN,)
+
+KERNELS = (pcen_s8,)

@@ -1,7 +1,5 @@
 """Pooling."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,12 +21,6 @@ def _max_pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def max_pool2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,C] -> [1,OH,OW,C]."""
-    taps = taps_of(canvas(xs[0][0], p, q, -128), p, q)
-    return clamp(np.max([tap for row in taps for tap in row], axis=0), p)[None]
-
-
 def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     w, c = windows_of(step, xs[0], y), y.dims[3]
     return "", {
@@ -41,21 +33,12 @@ def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-MAX_POOL2D = Kernel(
-    id=4,
-    name="max_pool2d_s8",
-    n_inputs=1,
-    blobs=(),
-    params=(*WINDOW, *ACT),
-    doc=(
-        "Largest value in each window. x [1,H,W,C], y [1,OH,OW,C] with the scale and zero point of x. Taps outside x "
-        "do not count. y = clamp(max(x))."
-    ),
-    group="pool",
-    rules=_max_pool_rules,
-    oracle=max_pool2d_s8,
-    counts=_pool_counts,
-)
+@Kernel(id=4, params=(*WINDOW, *ACT), group="pool", rules=_max_pool_rules, counts=_pool_counts)
+def max_pool2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Largest value in each window. x [1,H,W,C], y [1,OH,OW,C] with the scale and zero point of x. Taps outside x do
+    not count. y = clamp(max(x))."""
+    taps = taps_of(canvas(xs[0][0], p, q, -128), p, q)
+    return clamp(np.max([tap for row in taps for tap in row], axis=0), p)[None]
 
 
 def _average_pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -75,8 +58,18 @@ def _average_pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"mult": (-taps,), "shift": (-taps,)}
 
 
+@Kernel(
+    id=5,
+    blobs=(("mult", "i32"), ("shift", "i8")),
+    params=(*WINDOW, "pad_bottom", "pad_right", "count_include_pad", *ACT),
+    group="pool",
+    rules=_average_pool_rules,
+    counts=_pool_counts,
+)
 def average_pool2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,C] -> [1,OH,OW,C]."""
+    """Mean of each window, rescaled. x [1,H,W,C], y [1,OH,OW,C]. n is the number of taps inside x, or, with
+    count_include_pad, inside x and its pads. y = clamp(zy + requant(sum(x - zx))) with mult and shift of entry n - 1,
+    or of the only entry where there is one. Dilation must be 1."""
     x = xs[0][0].astype(np.int64) - q.x_zero
     acc = sum(tap for row in taps_of(canvas(x, p, q, 0), p, q) for tap in row)
     assert isinstance(acc, np.ndarray)
@@ -96,24 +89,4 @@ def average_pool2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -
     return clamp(y, p)[None]
 
 
-AVERAGE_POOL2D = Kernel(
-    id=5,
-    name="average_pool2d_s8",
-    n_inputs=1,
-    blobs=(("mult", "i32"), ("shift", "i8")),
-    params=(*WINDOW, "pad_bottom", "pad_right", "count_include_pad", *ACT),
-    doc=(
-        "Mean of each window, rescaled. x [1,H,W,C], y [1,OH,OW,C]. n is the number of taps inside x, or, with "
-        "count_include_pad, inside x and its pads. y = clamp(zy + requant(sum(x - zx))) with mult and shift "
-        "of entry n - 1, or of the only entry where there is one. Dilation must be 1."
-    ),
-    group="pool",
-    rules=_average_pool_rules,
-    oracle=average_pool2d_s8,
-    counts=_pool_counts,
-)
-
-KERNELS = (
-    MAX_POOL2D,
-    AVERAGE_POOL2D,
-)
+KERNELS = (max_pool2d_s8, average_pool2d_s8)

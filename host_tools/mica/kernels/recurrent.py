@@ -1,7 +1,5 @@
 """Recurrent layers over whole sequences."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -73,8 +71,52 @@ def _look_up(table: Array, v: Array) -> Array:
     return out
 
 
+def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
+    """Every row of the matrix at every time step."""
+    return int(blobs["matrix"].size) * xs[0][0] * xs[0][1]
+
+
+def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    time, batch, size = xs[0].dims
+    gates_hidden, width = step.blobs["matrix"].shape
+    hidden = width - size
+    turns = float(time * batch)
+    return f"cell {step.params['cell']}", {
+        "turn": turns,
+        "gate": turns * gates_hidden,
+        "hidden": turns * hidden,
+        "mac": turns * gates_hidden * width,
+    }
+
+
+@Kernel(
+    id=24,
+    n_inputs=3,
+    blobs=(
+        ("matrix", "i8"),
+        ("terms", "i32"),
+        ("shifts", "i8"),
+        ("gate", "i16"),
+        ("candidate", "i16"),
+        ("output", "i16"),
+    ),
+    params=("cell", "reverse", "result", "coupled", "peepholes", *_RECURRENT_NUMBERS),
+    min_inputs=1,
+    group="matmul",
+    rules=_recurrent_rules,
+    constants=_recurrent_constants,
+    macs=_recurrent_macs,
+    scratch_min=lambda out_channels: 6 * out_channels,  # three states of each unit, 16 bits each
+    counts=_recurrent_counts,
+)
 def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [T,B,I], initial states [1,B,H] -> every hidden state [T,B,H], the last one or the last cell state [1,B,H]."""
+    """A recurrent layer over a whole sequence: cell 0 simple, 1 LSTM, 2 GRU, 3 GRU that resets after the product; see
+    the notes. x [T,B,I], from T - 1 down with reverse; then the initial hidden state, and cell state, [1,B,H], 0 where
+    absent. y [T,B,H] is every hidden state, y [1,B,H] the last one, or with result 1 the last cell state. matrix
+    [G*H,I+H], G gates: of an LSTM i, o, f, c, of a GRU z, r, h. terms [4,G*H]: bias and factor of the input's and of
+    the recurrent product, in the order bias, bias, factor, factor, then with peepholes [3,H] for i, o, f. shifts [G*H].
+    The tables gate, candidate, output [257]: a GRU has no output table, a simple cell no gate table either. Needs
+    scratch."""
     x, (rows, batch, units) = xs[0], q.dims
     gates = (1, 4, 3, 3)[p["cell"]]
     simple, lstm, before = p["cell"] == 0, p["cell"] == 1, p["cell"] == 2
@@ -137,59 +179,4 @@ def recurrent_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
     return y
 
 
-def _recurrent_macs(xs: Sequence[Dims], y: Dims, blobs: Blobs) -> int:
-    """Every row of the matrix at every time step."""
-    return int(blobs["matrix"].size) * xs[0][0] * xs[0][1]
-
-
-def _recurrent_scratch_min(out_channels: int) -> int:
-    """Three states of each unit, 16 bits each."""
-    return 6 * out_channels
-
-
-def _recurrent_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    time, batch, size = xs[0].dims
-    gates_hidden, width = step.blobs["matrix"].shape
-    hidden = width - size
-    turns = float(time * batch)
-    return f"cell {step.params['cell']}", {
-        "turn": turns,
-        "gate": turns * gates_hidden,
-        "hidden": turns * hidden,
-        "mac": turns * gates_hidden * width,
-    }
-
-
-RECURRENT = Kernel(
-    id=24,
-    name="recurrent_s8",
-    n_inputs=3,
-    blobs=(
-        ("matrix", "i8"),
-        ("terms", "i32"),
-        ("shifts", "i8"),
-        ("gate", "i16"),
-        ("candidate", "i16"),
-        ("output", "i16"),
-    ),
-    params=("cell", "reverse", "result", "coupled", "peepholes", *_RECURRENT_NUMBERS),
-    doc=(
-        "A recurrent layer over a whole sequence: cell 0 simple, 1 LSTM, 2 GRU, 3 GRU that resets after the product; "
-        "see the notes. x [T,B,I], from T - 1 down with reverse; then the initial hidden state, and cell state, "
-        "[1,B,H], 0 where absent. y [T,B,H] is every hidden state, y [1,B,H] the last one, or with result 1 the last "
-        "cell state. matrix [G*H,I+H], G gates: of an LSTM i, o, f, c, of a GRU z, r, h. terms [4,G*H]: bias and factor "
-        "of the input's and of the recurrent product, in the order bias, bias, factor, factor, then with peepholes "
-        "[3,H] for i, o, f. shifts [G*H]. The tables gate, candidate, output [257]: a GRU has no output table, a "
-        "simple cell no gate table either. Needs scratch."
-    ),
-    min_inputs=1,
-    group="matmul",
-    rules=_recurrent_rules,
-    constants=_recurrent_constants,
-    oracle=recurrent_s8,
-    macs=_recurrent_macs,
-    scratch_min=_recurrent_scratch_min,
-    counts=_recurrent_counts,
-)
-
-KERNELS = (RECURRENT,)
+KERNELS = (recurrent_s8,)

@@ -1,7 +1,5 @@
 """Reductions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -36,8 +34,23 @@ def _reduce_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
+def _reduce_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    return f"mode {step.params['mode']}", {"out": float(elements(y)), "in": float(elements(xs[0]))}
+
+
+@Kernel(
+    id=19,
+    params=("axis", "axes", "mode", "mult", "shift", "bias", *ACT),
+    group="reduce",
+    rules=_reduce_rules,
+    counts=_reduce_counts,
+)
 def reduce_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Sums, extremes, norms, logarithms over adjacent axes."""
+    """One number of all those along `axes` dimensions from `axis` on; y has what remains, in any shape. With d = x -
+    zx, mode 0: y = clamp(zy + requant(sum(d))). 1 and 2: y = clamp(max(x)), clamp(min(x)), y has the scale and zero
+    point of x. 3: sum(d * d), and 4: sum(|d|), as 0. 5: y = clamp(zy + requant(root)), root = 2**15 * sqrt(sum(d * d))
+    to 16 bits. 6: y = clamp(zy + requant(log + bias)), log = floor(2**16 * log2(sum(d))); act_min where sum(d) <= 0. At
+    most 2**23 numbers, for 3 and 5 33025; |bias| <= 2**24, 0 but for mode 6."""
     x, mode = xs[0].astype(np.int64), p["mode"]
     over = tuple(range(p["axis"], p["axis"] + p["axes"]))
     if mode in (1, 2):
@@ -58,30 +71,6 @@ def reduce_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return np.where(dead, np.int8(p.get("act_min", -128)), y)
 
 
-def _reduce_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    return f"mode {step.params['mode']}", {"out": float(elements(y)), "in": float(elements(xs[0]))}
-
-
-REDUCE = Kernel(
-    id=19,
-    name="reduce_s8",
-    n_inputs=1,
-    blobs=(),
-    params=("axis", "axes", "mode", "mult", "shift", "bias", *ACT),
-    doc=(
-        "One number of all those along `axes` dimensions from `axis` on; y has what remains, in any shape. With d = x - zx, "
-        "mode 0: y = clamp(zy + requant(sum(d))). 1 and 2: y = clamp(max(x)), clamp(min(x)), y has the scale and zero point of "
-        "x. 3: sum(d * d), and 4: sum(|d|), as 0. 5: y = clamp(zy + requant(root)), root = 2**15 * sqrt(sum(d * d)) to 16 "
-        "bits. 6: y = clamp(zy + requant(log + bias)), log = floor(2**16 * log2(sum(d))); act_min where sum(d) <= 0. At most "
-        "2**23 numbers, for 3 and 5 33025; |bias| <= 2**24, 0 but for mode 6."
-    ),
-    group="reduce",
-    rules=_reduce_rules,
-    oracle=reduce_s8,
-    counts=_reduce_counts,
-)
-
-
 def _argmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     dims, axis = x[0].dims, p["axis"]
     require(0 <= axis < len(dims), f"axis is {axis}; the input has {len(dims)} dimensions")
@@ -92,8 +81,10 @@ def _argmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
+@Kernel(id=20, params=("axis", "minimum", "select_last"), y_type="int32", group="reduce", rules=_argmax_rules)
 def argmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Where the extreme element of an axis is. int32."""
+    """Where along an axis the largest element is, with minimum = 1 the smallest: the first, with select_last = 1 the
+    last of equal ones. y has the other dimensions, in any shape."""
     x = -xs[0].astype(np.int64) if p["minimum"] else xs[0]
     if p["select_last"]:
         found = x.shape[p["axis"]] - 1 - np.argmax(np.flip(x, p["axis"]), axis=p["axis"])
@@ -102,36 +93,12 @@ def argmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return np.asarray(found, np.int32).reshape(q.dims)
 
 
-ARGMAX = Kernel(
-    id=20,
-    name="argmax_s8",
-    n_inputs=1,
-    blobs=(),
-    params=("axis", "minimum", "select_last"),
-    doc=(
-        "Where along an axis the largest element is, with minimum = 1 the smallest: the first, with select_last = 1 the last "
-        "of equal ones. y has the other dimensions, in any shape."
-    ),
-    y_type="int32",
-    group="reduce",
-    rules=_argmax_rules,
-    oracle=argmax_s8,
-)
-
-
 def _top_k_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     axis = p["axis"]
     require(p["smallest"] in (0, 1), f"smallest is {p['smallest']}; expected 0 or 1")
     beside_axis(x[0], y, axis)
     require(y.dims[axis] <= x[0].dims[axis], f"{y.dims[axis]} places of {x[0].dims[axis]} elements")
     return {}
-
-
-def top_k_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Where the extreme elements of an axis are, the best first. int32."""
-    x = xs[0].astype(np.int64) * (1 if p["smallest"] else -1)
-    order = np.argsort(x, axis=p["axis"], kind="stable")
-    return np.asarray(np.take(order, np.arange(q.dims[p["axis"]]), axis=p["axis"]), np.int32)
 
 
 def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
@@ -147,25 +114,13 @@ def _top_k_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "", {"column": columns, "divided": divided, **{name: columns * count for name, count in counts.items()}}
 
 
-TOP_K = Kernel(
-    id=53,
-    name="top_k_s8",
-    n_inputs=1,
-    blobs=(),
-    params=("axis", "smallest"),
-    doc=(
-        "Where along an axis the largest elements are, with smallest = 1 the smallest: as many as y has there, the best first, of "
-        "equal ones the first. Beside the axis y has the dimensions of x."
-    ),
-    y_type="int32",
-    group="reduce",
-    rules=_top_k_rules,
-    oracle=top_k_s8,
-    counts=_top_k_counts,
-)
+@Kernel(id=53, params=("axis", "smallest"), y_type="int32", group="reduce", rules=_top_k_rules, counts=_top_k_counts)
+def top_k_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Where along an axis the largest elements are, with smallest = 1 the smallest: as many as y has there, the best
+    first, of equal ones the first. Beside the axis y has the dimensions of x."""
+    x = xs[0].astype(np.int64) * (1 if p["smallest"] else -1)
+    order = np.argsort(x, axis=p["axis"], kind="stable")
+    return np.asarray(np.take(order, np.arange(q.dims[p["axis"]]), axis=p["axis"]), np.int32)
 
-KERNELS = (
-    REDUCE,
-    ARGMAX,
-    TOP_K,
-)
+
+KERNELS = (reduce_s8, argmax_s8, top_k_s8)

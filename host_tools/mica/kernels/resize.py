@@ -1,7 +1,5 @@
 """Resizing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -39,16 +37,6 @@ def _entries(what: str, size: int, first: Array, weights: Array) -> None:
     require(bool((np.abs(w).sum(axis=1) <= RESIZE_MOST).all()), f"{what}: |weights| sum to more than {RESIZE_MOST}")
 
 
-def resize_linear_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,C] -> [1,OH,OW,C]: weighted sums over columns, then over rows, rounded once."""
-    x = xs[0][0].astype(np.int64)
-    for axis, entry, taps in ((1, "column", p["column_taps"]), (0, "row", p["row_taps"])):
-        places = np.add.outer(blobs[f"{entry}s"].astype(np.int64), np.arange(taps))
-        weights = blobs[f"{entry}_weights"].astype(np.int64)
-        x = np.moveaxis(np.einsum("ot...,ot->o...", np.moveaxis(x, axis, 0)[places], weights), 0, axis)
-    return saturate(int32(x + 2**21) >> 22)[None]
-
-
 def _resize_linear_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p, n = step.params, float(elements(y))
     return "", {
@@ -59,24 +47,27 @@ def _resize_linear_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> C
     }
 
 
-RESIZE_LINEAR = Kernel(
+@Kernel(
     id=14,
-    name="resize_linear_s8",
-    n_inputs=1,
     blobs=(("rows", "u16"), ("row_weights", "i16"), ("columns", "u16"), ("column_weights", "i16")),
     params=("row_taps", "column_taps"),
-    doc=(
-        "Resizing as weighted sums. x [1,H,W,C], y [1,OH,OW,C] with the scale and zero point of x; rows [OH], "
-        "row_weights [OH,row_taps] and columns, column_weights likewise. y[i,j] = clamp((2**21 + sum over a < row_taps of "
-        "row_weights[i,a] * sum over b < column_taps of column_weights[j,b] * x[rows[i] + a, columns[j] + b]) >> 22). "
-        "All taps lie inside x, 1 to 255 of them; the weights of an entry sum to 2048, their absolute values to at most "
-        "2896, so the sums stay below 2**31 and zero points cancel."
-    ),
     group="shape",
     rules=_resize_linear_rules,
     constants=_resize_linear_constants,
-    oracle=resize_linear_s8,
     counts=_resize_linear_counts,
 )
+def resize_linear_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Resizing as weighted sums. x [1,H,W,C], y [1,OH,OW,C] with the scale and zero point of x; rows [OH], row_weights
+    [OH,row_taps] and columns, column_weights likewise. y[i,j] = clamp((2**21 + sum over a < row_taps of
+    row_weights[i,a] * sum over b < column_taps of column_weights[j,b] * x[rows[i] + a, columns[j] + b]) >> 22). All
+    taps lie inside x, 1 to 255 of them; the weights of an entry sum to 2048, their absolute values to at most 2896, so
+    the sums stay below 2**31 and zero points cancel."""
+    x = xs[0][0].astype(np.int64)
+    for axis, entry, taps in ((1, "column", p["column_taps"]), (0, "row", p["row_taps"])):
+        places = np.add.outer(blobs[f"{entry}s"].astype(np.int64), np.arange(taps))
+        weights = blobs[f"{entry}_weights"].astype(np.int64)
+        x = np.moveaxis(np.einsum("ot...,ot->o...", np.moveaxis(x, axis, 0)[places], weights), 0, axis)
+    return saturate(int32(x + 2**21) >> 22)[None]
 
-KERNELS = (RESIZE_LINEAR,)
+
+KERNELS = (resize_linear_s8,)

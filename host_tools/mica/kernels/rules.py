@@ -1,7 +1,5 @@
 """Rules that kernels share: what was found, what was expected, as Broken."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import MULT_MAX, MULT_MIN, SHIFT_MAX, SHIFT_MIN
@@ -30,8 +28,7 @@ def image(t: Tensor, what: str) -> tuple[int, int, int]:
 def act(p: Params) -> None:
     """The bounds of the activation among the parameters."""
     require(
-        -128 <= p["act_min"] <= p["act_max"] <= 127,
-        f"clamp [{p['act_min']}, {p['act_max']}] is not inside [-128, 127]",
+        -128 <= p["act_min"] <= p["act_max"] <= 127, f"clamp [{p['act_min']}, {p['act_max']}] is not inside [-128, 127]"
     )
 
 
@@ -64,14 +61,8 @@ def broadcast(a: Dims, b: Dims, y: Dims) -> None:
 
 def requant(p: Params) -> None:
     """One mult and one shift among the parameters."""
-    require(
-        MULT_MIN <= p["mult"] <= MULT_MAX,
-        f"mult is {p['mult']}; expected {MULT_MIN} to {MULT_MAX}",
-    )
-    require(
-        SHIFT_MIN <= p["shift"] <= SHIFT_MAX,
-        f"shift is {p['shift']}; expected {SHIFT_MIN} to {SHIFT_MAX}",
-    )
+    require(MULT_MIN <= p["mult"] <= MULT_MAX, f"mult is {p['mult']}; expected {MULT_MIN} to {MULT_MAX}")
+    require(SHIFT_MIN <= p["shift"] <= SHIFT_MAX, f"shift is {p['shift']}; expected {SHIFT_MIN} to {SHIFT_MAX}")
 
 
 def beside_axis(x: Tensor, y: Tensor, axis: int) -> None:

@@ -1,7 +1,5 @@
 """How much scratch a step gets: bytes behind the tensors of the arena, the same for every core."""
 
-from __future__ import annotations
-
 from mica.format.schema import SCRATCH_LEAST
 from mica.kernels import KERNEL_BY_NAME
 from mica.kernels.base import Dims, Params

@@ -1,7 +1,5 @@
 """Softmax and its logarithm."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -26,8 +24,20 @@ def _table_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(axis * int(table.max()) <= 2**31, f"softmax over {axis} elements can overflow; use a smaller table")
 
 
+@Kernel(
+    id=7,
+    blobs=(("table", "u32"),),
+    group="activation",
+    in_place=True,
+    rules=_softmax_rules,
+    constants=_table_constants,
+    counts=rows_counts,
+)
 def softmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Over the last axis. The second half of a table of 512 entries holds numerators for scales other than 1/256."""
+    """Softmax over the last axis. e = table[d] = round(2**q * exp(-d * sx)), d = max - x in 0..255; y = min(127, (n +
+    sum(e) / 2) / sum(e) + zy) in unsigned 32-bit integers, sum over the axis. Where y has scale 1/256 and zero point
+    -128, the table has 256 entries and n = 256 * e. Elsewhere it has 512, and n = table[256 + d] = round(2**q * exp(-d
+    * sx) / sy). table[0] >= 1, e <= 2**23, axis length * max(e) <= 2**31, n <= 2**31."""
     x = xs[0].astype(np.int64)
     table = blobs["table"].astype(np.int64)
     d = x.max(axis=-1, keepdims=True) - x
@@ -36,27 +46,6 @@ def softmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
     scaled = (table[256 + d] if len(table) == 512 else 256 * e) + total // 2
     assert scaled.max() < 2**32, "the quotient leaves the uint32"
     return np.minimum(127, scaled // total + q.y_zero).astype(np.int8)
-
-
-SOFTMAX = Kernel(
-    id=7,
-    name="softmax_s8",
-    n_inputs=1,
-    blobs=(("table", "u32"),),
-    params=(),
-    doc=(
-        "Softmax over the last axis. e = table[d] = round(2**q * exp(-d * sx)), d = max - x in 0..255; "
-        "y = min(127, (n + sum(e) / 2) / sum(e) + zy) in unsigned 32-bit integers, sum over the axis. Where y has scale 1/256 "
-        "and zero point -128, the table has 256 entries and n = 256 * e. Elsewhere it has 512, and n = table[256 + d] = "
-        "round(2**q * exp(-d * sx) / sy). table[0] >= 1, e <= 2**23, axis length * max(e) <= 2**31, n <= 2**31."
-    ),
-    group="activation",
-    in_place=True,
-    rules=_softmax_rules,
-    constants=_table_constants,
-    oracle=softmax_s8,
-    counts=rows_counts,
-)
 
 
 def _log_softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -74,8 +63,21 @@ def _log_softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"table": (256,)}
 
 
+@Kernel(
+    id=30,
+    blobs=(("table", "u32"),),
+    params=("sum", "mult", "mult_log", "offset", "shift", *ACT),
+    group="activation",
+    in_place=True,
+    rules=_log_softmax_rules,
+    constants=_table_constants,
+    counts=rows_counts,
+)
 def log_softmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Over the last axis; with `sum` the logarithm of the sum of the exponentials."""
+    """Logarithm of the softmax over the last axis. y = clamp(zy + (((x - max(x)) * mult + ((log * mult_log) >> 16) +
+    offset) >> shift)), log = floor(2**16 * log2(sum(table[max(x) - x]))), table as for softmax_s8. With sum = 1 max(x)
+    stands in the place of x - max(x), and y has one number for each row: the logarithm of the sum of the exponentials.
+    255 * |mult| + 32 * |mult_log| + |offset| < 2**31, 0 <= shift <= 30."""
     x = xs[0].astype(np.int64)
     most = x.max(axis=-1, keepdims=True)
     log = log2(blobs["table"].astype(np.int64)[most - x].sum(axis=-1, keepdims=True))
@@ -84,27 +86,4 @@ def log_softmax_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> A
     return clamp(q.y_zero + (acc >> p["shift"]), p).reshape(q.dims)
 
 
-LOG_SOFTMAX = Kernel(
-    id=30,
-    name="log_softmax_s8",
-    n_inputs=1,
-    blobs=(("table", "u32"),),
-    params=("sum", "mult", "mult_log", "offset", "shift", *ACT),
-    doc=(
-        "Logarithm of the softmax over the last axis. y = clamp(zy + (((x - max(x)) * mult + ((log * mult_log) >> 16) + offset) "
-        ">> shift)), log = floor(2**16 * log2(sum(table[max(x) - x]))), table as for softmax_s8. With sum = 1 max(x) stands in "
-        "the place of x - max(x), and y has one number for each row: the logarithm of the sum of the exponentials. "
-        "255 * |mult| + 32 * |mult_log| + |offset| < 2**31, 0 <= shift <= 30."
-    ),
-    group="activation",
-    in_place=True,
-    rules=_log_softmax_rules,
-    constants=_table_constants,
-    oracle=log_softmax_s8,
-    counts=rows_counts,
-)
-
-KERNELS = (
-    SOFTMAX,
-    LOG_SOFTMAX,
-)
+KERNELS = (softmax_s8, log_softmax_s8)

@@ -1,7 +1,5 @@
 """Features of speech in the integers of TensorFlow Lite Micro's front end: its transform, noise that is taken off, gains that follow it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

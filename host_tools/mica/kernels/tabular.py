@@ -1,7 +1,5 @@
 """Rows of features, each in a unit of its own: float32 features into integers, and ensembles of decision trees."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -78,30 +76,22 @@ def places(bits: Array, blobs: Blobs) -> Array:
     return out
 
 
-def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Each feature times its factor, in integers; what is missing is a constant."""
-    bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32)
-    return clamp(np.where(nan(bits), blobs["missing"].astype(np.int64), places(bits, blobs)), p)
-
-
-FEATURES = Kernel(
+@Kernel(
     id=40,
-    name="features_s8",
-    n_inputs=1,
     blobs=(("scale", "i32"), ("exponent", "i8"), ("offset", "i32"), ("missing", "i8")),
     params=ACT,
-    doc=(
-        "Features in units of their own into one scale. x float32 [...,F], y the same; x = m * 2**e with an integer m, |m| < "
-        "2**24, and e >= -149. y[...,f] = clamp((v + offset[f] + 2**7) >> 8), v = m * scale[f] * 2**(e + exponent[f]), "
-        "rounded once to an integer, halves up, and limited to +-2**40; infinities count as m = 2**23, e = 105. "
-        "For a NaN y = clamp(missing[f]). scale > -2**31."
-    ),
     x_type="float32",
     group="features",
     rules=_features_rules,
     constants=lambda x, y, p, blobs: require(bool((blobs["scale"] > -(2**31)).all()), "a scale is -2**31"),
-    oracle=features_s8,
 )
+def features_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Features in units of their own into one scale. x float32 [...,F], y the same; x = m * 2**e with an integer m, |m|
+    < 2**24, and e >= -149. y[...,f] = clamp((v + offset[f] + 2**7) >> 8), v = m * scale[f] * 2**(e + exponent[f]),
+    rounded once to an integer, halves up, and limited to +-2**40; infinities count as m = 2**23, e = 105. For a NaN y =
+    clamp(missing[f]). scale > -2**31."""
+    bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32)
+    return clamp(np.where(nan(bits), blobs["missing"].astype(np.int64), places(bits, blobs)), p)
 
 
 # ---- ranks_s8
@@ -122,8 +112,28 @@ def _ranks_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bool(((counts >= 0) & (counts <= MOST_RANKS)).all()), f"a column of more than {MOST_RANKS} thresholds")
 
 
+def _ranks_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    turns = np.ceil(np.log2(np.diff(step.blobs["first"].astype(np.int64)) + 1)).sum()
+    return "", {"out": float(elements(y)), "turn": float(turns) * (elements(y) // y.dims[-1])}
+
+
+@Kernel(
+    id=41,
+    blobs=(("thresholds", "i32"), ("first", "u32"), ("source", "u16"), ("missing", "i8")),
+    params=("count",),
+    x_type="float32",
+    group="features",
+    rules=_ranks_rules,
+    constants=_ranks_constants,
+    counts=_ranks_counts,
+)
 def ranks_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """-128, and 1 for each threshold that is less; a binary search, so that unsorted thresholds give the same everywhere."""
+    """Where features stand among the thresholds of trees. x float32 [...,F], y [...,C]: y[...,c] = -128 + the number of
+    the thresholds first[c] to first[c + 1] - 1 that are less than x[...,source[c]], missing[c] for a NaN. thresholds
+    hold float32 as integers in the same order: the bit pattern, or the negative of its lower 31 bits where the sign is
+    set; they ascend in each column, 255 at most (found by halving: low = 0, n of them; while n > 0 with h = n / 2: if
+    threshold low + h is less, low += h + 1 and n -= h + 1, else n = h). first has C + 1 entries, from 0 to the number
+    of thresholds."""
     bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32).reshape(-1, xs[0].shape[-1])
     thresholds, first = blobs["thresholds"].astype(np.int64), blobs["first"].astype(np.int64)
     picked = bits[:, blobs["source"].astype(np.int64)]
@@ -137,34 +147,6 @@ def ranks_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
         n = np.where(less, n - half - 1, half)
     rank = low - first[:-1] - 128
     return np.where(nan(picked), blobs["missing"], rank).astype(np.int8).reshape(q.dims)
-
-
-def _ranks_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    turns = np.ceil(np.log2(np.diff(step.blobs["first"].astype(np.int64)) + 1)).sum()
-    return "", {"out": float(elements(y)), "turn": float(turns) * (elements(y) // y.dims[-1])}
-
-
-RANKS = Kernel(
-    id=41,
-    name="ranks_s8",
-    n_inputs=1,
-    blobs=(("thresholds", "i32"), ("first", "u32"), ("source", "u16"), ("missing", "i8")),
-    params=("count",),
-    doc=(
-        "Where features stand among the thresholds of trees. x float32 [...,F], y [...,C]: y[...,c] = -128 + the number of the "
-        "thresholds first[c] to first[c + 1] - 1 that are less than x[...,source[c]], missing[c] for a NaN. thresholds hold "
-        "float32 as integers in the same order: the bit pattern, or the negative of its lower 31 bits where the sign is set; "
-        "they ascend in each column, 255 at most (found by halving: low = 0, n of them; while n > 0 with h = n / 2: if "
-        "threshold low + h is less, low += h + 1 and n -= h + 1, else n = h). first has C + 1 entries, from 0 to the number "
-        "of thresholds."
-    ),
-    x_type="float32",
-    group="features",
-    rules=_ranks_rules,
-    constants=_ranks_constants,
-    oracle=ranks_s8,
-    counts=_ranks_counts,
-)
 
 
 # ---- trees_s8
@@ -211,8 +193,29 @@ def _trees_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bound < INT32_LIMIT, f"the sum of the trees can reach {bound}; expected less than 2**31")
 
 
+def _trees_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    starts = step.blobs["nodes"][step.blobs["nodes"] < INSIDE]
+    leaves = int(((starts & LEAF) != 0).sum())
+    trees = step.params["trees"]
+    rows = math.prod(y.dims[:-1])
+    depth = trees * math.log2(max(leaves / trees, 1.0))  # of trees that are balanced
+    return "", {"tree": float(rows * trees), "turn": float(rows) * depth, "out": float(elements(y))}
+
+
+@Kernel(
+    id=42,
+    blobs=(("nodes", "u16"), ("roots", "u32"), ("bias", "i32")),
+    params=("words", "trees", "mult", "shift", *ACT),
+    group="features",
+    rules=_trees_rules,
+    constants=_trees_constants,
+    scratch_min=lambda out_channels: 4 * out_channels,  # a sum for each number of a result
+    counts=_trees_counts,
+)
 def trees_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """All trees of a row side by side."""
+    """The sum of decision trees. x [...,C], y [...,N]: y[...,n] = clamp(zy + requant(bias[n] + what the leaves that x
+    reaches add to n)); see the notes. nodes [words] holds records, a tree begins at each word of roots [trees]. C, N <=
+    8192; |bias| + 2**14 * trees < 2**31. Needs scratch."""
     nodes, roots = blobs["nodes"].astype(np.int64), blobs["roots"].astype(np.int64)
     rows = xs[0].reshape(-1, xs[0].shape[-1])
     total = np.repeat(blobs["bias"].astype(np.int64)[None], len(rows), 0)
@@ -228,39 +231,6 @@ def trees_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
             at = at[(nodes[at] & MORE) != 0] + 2
     return clamp(q.y_zero + requantise(int32(total), p["mult"], p["shift"]), p).reshape(q.dims)
 
-
-def _trees_scratch_min(out_channels: int) -> int:
-    """A sum for each number of a result."""
-    return 4 * out_channels
-
-
-def _trees_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    starts = step.blobs["nodes"][step.blobs["nodes"] < INSIDE]
-    leaves = int(((starts & LEAF) != 0).sum())
-    trees = step.params["trees"]
-    rows = math.prod(y.dims[:-1])
-    depth = trees * math.log2(max(leaves / trees, 1.0))  # of trees that are balanced
-    return "", {"tree": float(rows * trees), "turn": float(rows) * depth, "out": float(elements(y))}
-
-
-TREES = Kernel(
-    id=42,
-    name="trees_s8",
-    n_inputs=1,
-    blobs=(("nodes", "u16"), ("roots", "u32"), ("bias", "i32")),
-    params=("words", "trees", "mult", "shift", *ACT),
-    doc=(
-        "The sum of decision trees. x [...,C], y [...,N]: y[...,n] = clamp(zy + requant(bias[n] + what the leaves that x "
-        "reaches add to n)); see the notes. nodes [words] holds records, a tree begins at each word of roots [trees]. "
-        "C, N <= 8192; |bias| + 2**14 * trees < 2**31. Needs scratch."
-    ),
-    group="features",
-    rules=_trees_rules,
-    constants=_trees_constants,
-    oracle=trees_s8,
-    scratch_min=_trees_scratch_min,
-    counts=_trees_counts,
-)
 
 # ---- forest_s8
 
@@ -305,8 +275,33 @@ def _forest_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bound < INT32_LIMIT, f"the sum of the trees can reach {bound}; expected less than 2**31")
 
 
+def _forest_scratch_min(out_channels: int) -> int:
+    """A row with room for 256 columns, and a sum for each number of a result."""
+    return 256 + 4 * out_channels
+
+
+def _forest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    leaves = int(((step.blobs["nodes"] & LEAF_NODE) != 0).sum()) - SPARE
+    trees, rows = step.params["trees"], math.prod(y.dims[:-1])
+    depth = trees * math.log2(max(leaves / trees, 1.0))  # of trees that are balanced
+    return "", {"tree": float(rows * trees), "turn": float(rows) * depth, "out": float(elements(y))}
+
+
+@Kernel(
+    id=51,
+    blobs=(("nodes", "i32"), ("roots", "u32"), ("leaves", "i32"), ("bias", "i32")),
+    params=("words", "trees", "units", "mult", "shift", *ACT),
+    group="features",
+    rules=_forest_rules,
+    constants=_forest_constants,
+    scratch_min=_forest_scratch_min,
+    counts=_forest_counts,
+)
 def forest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """All trees of a row side by side."""
+    """The sum of decision trees, as trees_s8 with nodes of one word. x [...,C], y [...,N]: y[...,n] = clamp(zy +
+    requant(bias[n] + what the leaves that x reaches add to n)); see the notes. A tree begins at each word of roots
+    [trees] in nodes [words]; leaves [units] holds what leaves add. C <= 255, N <= 8192; |bias| + 2**15 * trees < 2**31.
+    Needs scratch."""
     nodes, leaves = blobs["nodes"].astype(np.int64), blobs["leaves"].astype(np.int64)
     rows = xs[0].reshape(-1, xs[0].shape[-1])
     total = np.repeat(blobs["bias"].astype(np.int64)[None], len(rows), 0)
@@ -322,35 +317,4 @@ def forest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp(q.y_zero + requantise(int32(total), p["mult"], p["shift"]), p).reshape(q.dims)
 
 
-def _forest_scratch_min(out_channels: int) -> int:
-    """A row with room for 256 columns, and a sum for each number of a result."""
-    return 256 + 4 * out_channels
-
-
-def _forest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    leaves = int(((step.blobs["nodes"] & LEAF_NODE) != 0).sum()) - SPARE
-    trees, rows = step.params["trees"], math.prod(y.dims[:-1])
-    depth = trees * math.log2(max(leaves / trees, 1.0))  # of trees that are balanced
-    return "", {"tree": float(rows * trees), "turn": float(rows) * depth, "out": float(elements(y))}
-
-
-FOREST = Kernel(
-    id=51,
-    name="forest_s8",
-    n_inputs=1,
-    blobs=(("nodes", "i32"), ("roots", "u32"), ("leaves", "i32"), ("bias", "i32")),
-    params=("words", "trees", "units", "mult", "shift", *ACT),
-    doc=(
-        "The sum of decision trees, as trees_s8 with nodes of one word. x [...,C], y [...,N]: y[...,n] = clamp(zy + requant(bias[n] + "
-        "what the leaves that x reaches add to n)); see the notes. A tree begins at each word of roots [trees] in nodes [words]; "
-        "leaves [units] holds what leaves add. C <= 255, N <= 8192; |bias| + 2**15 * trees < 2**31. Needs scratch."
-    ),
-    group="features",
-    rules=_forest_rules,
-    constants=_forest_constants,
-    oracle=forest_s8,
-    scratch_min=_forest_scratch_min,
-    counts=_forest_counts,
-)
-
-KERNELS = (FEATURES, RANKS, TREES, FOREST)
+KERNELS = (features_s8, ranks_s8, trees_s8, forest_s8)

@@ -1,7 +1,5 @@
 """Rows of features against constant vectors: nearest neighbours, and machines of support vectors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -53,8 +51,28 @@ def _distances_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None
         require(bool(within), f"{what} are not within the bound")
 
 
+def _distances_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    rows = math.prod(y.dims[:-1])
+    counts = {"feature": float(elements(xs[0])), "mac": float(step.blobs["points"].size * rows)}
+    return f"kind {step.params['kind']}", counts
+
+
+@Kernel(
+    id=43,
+    blobs=(("points", "i16"), ("scale", "i32"), ("exponent", "i8"), ("offset", "i32"), ("missing", "i16")),
+    params=("kind", "bound"),
+    x_type="float32",
+    y_type="int32",
+    group="features",
+    rules=_distances_rules,
+    constants=_distances_constants,
+    counts=_distances_counts,
+)
 def distances_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """int32, of each row to each point."""
+    """Features against constant vectors. x float32 [...,F], y int32 [...,S], points [F,S]. g[f] = what features_s8
+    makes of x[...,f] by scale, exponent and offset, but for the clamp, limited to +-bound; missing[f] for a NaN.
+    y[...,s] = the sum over f of |g[f] - points[f,s]| (kind 0), of its square (1), of g[f] * points[f,s] (2). points and
+    missing are within +-bound; F * 2 * bound, F * 4 * bound**2, F * bound**2 < 2**31 for kinds 0, 1, 2."""
     bits = np.ascontiguousarray(xs[0], np.float32).view(np.int32)
     places = np.clip(tabular.places(bits, blobs), -p["bound"], p["bound"])
     x = np.where(tabular.nan(bits), blobs["missing"].astype(np.int64), places).reshape(-1, bits.shape[-1])
@@ -63,34 +81,6 @@ def distances_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Arr
         a = x[:, f, None]
         y += a * points if p["kind"] == PRODUCTS else (a - points) ** 2 if p["kind"] == SQUARES else np.abs(a - points)
     return int32(y).astype(np.int32).reshape(q.dims)
-
-
-def _distances_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    rows = math.prod(y.dims[:-1])
-    counts = {"feature": float(elements(xs[0])), "mac": float(step.blobs["points"].size * rows)}
-    return f"kind {step.params['kind']}", counts
-
-
-DISTANCES = Kernel(
-    id=43,
-    name="distances_s8",
-    n_inputs=1,
-    blobs=(("points", "i16"), ("scale", "i32"), ("exponent", "i8"), ("offset", "i32"), ("missing", "i16")),
-    params=("kind", "bound"),
-    doc=(
-        "Features against constant vectors. x float32 [...,F], y int32 [...,S], points [F,S]. g[f] = what features_s8 makes of "
-        "x[...,f] by scale, exponent and offset, but for the clamp, limited to +-bound; missing[f] for a NaN. y[...,s] = the sum "
-        "over f of |g[f] - points[f,s]| (kind 0), of its square (1), of g[f] * points[f,s] (2). points and missing are within "
-        "+-bound; F * 2 * bound, F * 4 * bound**2, F * bound**2 < 2**31 for kinds 0, 1, 2."
-    ),
-    x_type="float32",
-    y_type="int32",
-    group="features",
-    rules=_distances_rules,
-    constants=_distances_constants,
-    oracle=distances_s8,
-    counts=_distances_counts,
-)
 
 
 # ---- nearest_s8
@@ -110,8 +100,34 @@ def _nearest_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(bool((blobs["target"] < y.dims[-1]).all()), "a target is none of the output's numbers")
 
 
+def _sums_scratch_min(out_channels: int) -> int:
+    """A sum of 64 bits for each number of a result, and room to align them."""
+    return 8 * out_channels + 4
+
+
+def _nearest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    rows = math.prod(y.dims[:-1])
+    turns = float(step.params["k"] * elements(xs[0]))
+    return "", {"turn": turns, "neighbour": float(step.params["k"] * rows), "out": float(elements(y))}
+
+
+@Kernel(
+    id=44,
+    blobs=(("target", "u16"), ("value", "i16")),
+    params=("k", "kind", "mult", "shift", *ACT),
+    x_type="int32",
+    group="features",
+    rules=_nearest_rules,
+    constants=_nearest_constants,
+    scratch_min=_sums_scratch_min,
+    counts=_nearest_counts,
+)
 def nearest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """The mean of the values of the k least of a row, weighted by how near they are."""
+    """The k nearest of constant vectors by their distances. x int32 [...,S], below 0 as 0; y [...,N]. Of each row the k
+    least, of equal ones the first; d[j], d[0] the least. Weights w[j]: 1 (kind 0); with r[j] = d[j], or its root to the
+    nearest integer (kind 1): floor(2**15 * r[0] / r[j]), or where r[0] = 0 1 for each r[j] = 0, else 0 (kinds 1, 2).
+    y[...,n] = clamp(zy + requant(floor((2**9 * t[n] + w) / (2 * w)))), t[n] the sum of w[j] * value of those whose
+    target is n, w the sum of all w[j]. target < N, 1 <= k <= S, k < 2**16. Needs scratch."""
     rows = np.maximum(xs[0].reshape(-1, xs[0].shape[-1]).astype(np.int64), 0)
     y = np.zeros((len(rows), q.dims[-1]), np.int64)
     for row, out in zip(rows, y, strict=True):
@@ -125,40 +141,6 @@ def nearest_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
         whole = int(weight.sum())
         out[:] = ((total << 9) + whole) // (2 * whole)
     return clamp(q.y_zero + requantise(y, p["mult"], p["shift"]), p).reshape(q.dims)
-
-
-def _sums_scratch_min(out_channels: int) -> int:
-    """A sum of 64 bits for each number of a result, and room to align them."""
-    return 8 * out_channels + 4
-
-
-def _nearest_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    rows = math.prod(y.dims[:-1])
-    turns = float(step.params["k"] * elements(xs[0]))
-    return "", {"turn": turns, "neighbour": float(step.params["k"] * rows), "out": float(elements(y))}
-
-
-NEAREST = Kernel(
-    id=44,
-    name="nearest_s8",
-    n_inputs=1,
-    blobs=(("target", "u16"), ("value", "i16")),
-    params=("k", "kind", "mult", "shift", *ACT),
-    doc=(
-        "The k nearest of constant vectors by their distances. x int32 [...,S], below 0 as 0; y [...,N]. Of each row the k least, "
-        "of equal ones the first; d[j], d[0] the least. Weights w[j]: 1 (kind 0); with r[j] = d[j], or its root to the nearest "
-        "integer (kind 1): floor(2**15 * r[0] / r[j]), or where r[0] = 0 1 for each r[j] = 0, else 0 (kinds 1, 2). y[...,n] = "
-        "clamp(zy + requant(floor((2**9 * t[n] + w) / (2 * w)))), t[n] the sum of w[j] * value of those whose target is n, w the "
-        "sum of all w[j]. target < N, 1 <= k <= S, k < 2**16. Needs scratch."
-    ),
-    x_type="int32",
-    group="features",
-    rules=_nearest_rules,
-    constants=_nearest_constants,
-    oracle=nearest_s8,
-    scratch_min=_sums_scratch_min,
-    counts=_nearest_counts,
-)
 
 
 # ---- machine_s8
@@ -182,8 +164,28 @@ def _machine_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(int(most.max()) < INT32_LIMIT, f"a sum can reach {int(most.max())}; expected less than 2**31")
 
 
+def _machine_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    macs = elements(xs[0]) * y.dims[-1]
+    return "", {"vector": float(elements(xs[0])), "mac": float(macs), "out": float(elements(y))}
+
+
+@Kernel(
+    id=45,
+    blobs=(("table", "i32"), ("factors", "i16"), ("bias", "i32")),
+    params=("in_mult", "in_shift", "in_offset", "down", "mult", "shift", *ACT),
+    x_type="int32",
+    group="features",
+    rules=_machine_rules,
+    constants=_machine_constants,
+    scratch_min=_sums_scratch_min,
+    counts=_machine_counts,
+)
 def machine_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Sums of weights times a function of the input, which a table has in straight pieces."""
+    """Sums of a function of the input, as support vector machines have them. x int32 [...,S], y [...,N], factors [S,N].
+    u = requant(x) by in_mult and in_shift, + in_offset, limited to 0 to 65535; i = u >> 8; f(x) = table[i] + (((table[i
+    + 1] - table[i]) * (u & 255)) >> 8). y[...,n] = clamp(zy + requant(bias[n] + ((the sum of f(x[...,s]) * factors[s,n]
+    + (2**down >> 1)) >> down))). table has 257 entries within +-2**22; (2**22 * sum|factors[.,n]| >> down) + |bias[n]|
+    + 1 < 2**31; 0 <= down <= 40. Needs scratch."""
     x = xs[0].reshape(-1, xs[0].shape[-1])
     u = np.clip(requantise(x, p["in_mult"], p["in_shift"]) + p["in_offset"], 0, 65535)
     table = blobs["table"].astype(np.int64)
@@ -197,31 +199,4 @@ def machine_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array
     return clamp(q.y_zero + requantise(int32(acc), p["mult"], p["shift"]), p).reshape(q.dims)
 
 
-def _machine_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    macs = elements(xs[0]) * y.dims[-1]
-    return "", {"vector": float(elements(xs[0])), "mac": float(macs), "out": float(elements(y))}
-
-
-MACHINE = Kernel(
-    id=45,
-    name="machine_s8",
-    n_inputs=1,
-    blobs=(("table", "i32"), ("factors", "i16"), ("bias", "i32")),
-    params=("in_mult", "in_shift", "in_offset", "down", "mult", "shift", *ACT),
-    doc=(
-        "Sums of a function of the input, as support vector machines have them. x int32 [...,S], y [...,N], factors [S,N]. u = "
-        "requant(x) by in_mult and in_shift, + in_offset, limited to 0 to 65535; i = u >> 8; f(x) = table[i] + (((table[i + 1] - "
-        "table[i]) * (u & 255)) >> 8). y[...,n] = clamp(zy + requant(bias[n] + ((the sum of f(x[...,s]) * factors[s,n] + (2**down "
-        ">> 1)) >> down))). table has 257 entries within +-2**22; (2**22 * sum|factors[.,n]| >> down) + |bias[n]| + 1 < 2**31; 0 <= down "
-        "<= 40. Needs scratch."
-    ),
-    x_type="int32",
-    group="features",
-    rules=_machine_rules,
-    constants=_machine_constants,
-    oracle=machine_s8,
-    scratch_min=_sums_scratch_min,
-    counts=_machine_counts,
-)
-
-KERNELS = (DISTANCES, NEAREST, MACHINE)
+KERNELS = (distances_s8, nearest_s8, machine_s8)

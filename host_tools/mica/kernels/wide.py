@@ -1,7 +1,5 @@
 """Kernels whose activations are int16 with the zero point 0, and those that come from int8 and go back to it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 
@@ -77,20 +75,6 @@ def _conv_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
         raise Broken(f"channel {i} can reach {reach[i]} times {blobs['mult'][i]}; 64 bits do not hold that")
 
 
-def conv2d_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,Cin], weights [Cout,KH,KW,Cin/groups] -> [1,OH,OW,Cout]."""
-    weights, groups = blobs["weights"].astype(np.int64), p["groups"]
-    taps = taps_of(canvas(xs[0][0], p, q, 0), p, q)
-    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
-    n_in, n_out = xs[0].shape[3] // groups, q.dims[3] // groups
-    for ky, row in enumerate(taps):
-        for kx, tap in enumerate(row):
-            parts = tap.reshape(*tap.shape[:2], groups, n_in)
-            w = weights[:, ky, kx].reshape(groups, n_out, n_in)
-            acc += np.einsum("hwgi,goi->hwgo", parts, w).reshape(acc.shape)
-    return clamp16(requantise(acc, blobs["mult"], blobs["shift"]), p)[None]
-
-
 def _conv_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     p, cout = step.params, y.dims[3]
     cin = xs[0].dims[3] // p["groups"]
@@ -103,27 +87,34 @@ def _conv_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     }
 
 
-CONV2D_S16 = Kernel(
+@Kernel(
     id=60,
-    name="conv2d_s16",
-    n_inputs=1,
     blobs=(("weights", "i8"), *REQUANT),
     params=(*WINDOW, "groups", *ACT),
-    doc=(
-        "2-D convolution of int16. x [1,H,W,Cin], y [1,OH,OW,Cout], zero points 0, weights [Cout,KH,KW,Cin/groups], one bias, mult, "
-        "shift per output channel. y = clamp(requant(bias + sum(x * w))), a tap outside x is 0; sum and product have 64 bits: "
-        "reach = |bias| + 2**15 * sum|w| < 2**47, (reach / 2**16 + 1) * mult <= 2**46, the quotient rounded down. Depthwise convolutions have as many "
-        "groups as channels; matrix products are convolutions of one row of pixels by a window of one."
-    ),
     x_type="int16",
     y_type="int16",
     group="conv",
     rules=_conv_rules,
     constants=_conv_constants,
-    oracle=conv2d_s16,
     macs=weights_macs,
     counts=_conv_counts,
 )
+def conv2d_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """2-D convolution of int16. x [1,H,W,Cin], y [1,OH,OW,Cout], zero points 0, weights [Cout,KH,KW,Cin/groups], one
+    bias, mult, shift per output channel. y = clamp(requant(bias + sum(x * w))), a tap outside x is 0; sum and product
+    have 64 bits: reach = |bias| + 2**15 * sum|w| < 2**47, (reach / 2**16 + 1) * mult <= 2**46, the quotient rounded
+    down. Depthwise convolutions have as many groups as channels; matrix products are convolutions of one row of pixels
+    by a window of one."""
+    weights, groups = blobs["weights"].astype(np.int64), p["groups"]
+    taps = taps_of(canvas(xs[0][0], p, q, 0), p, q)
+    acc = np.broadcast_to(blobs["bias"].astype(np.int64), q.dims[1:]).copy()
+    n_in, n_out = xs[0].shape[3] // groups, q.dims[3] // groups
+    for ky, row in enumerate(taps):
+        for kx, tap in enumerate(row):
+            parts = tap.reshape(*tap.shape[:2], groups, n_in)
+            w = weights[:, ky, kx].reshape(groups, n_out, n_in)
+            acc += np.einsum("hwgi,goi->hwgo", parts, w).reshape(acc.shape)
+    return clamp16(requantise(acc, blobs["mult"], blobs["shift"]), p)[None]
 
 
 def _pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -141,8 +132,26 @@ def _pool_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"mult": (-taps,), "shift": (-taps,)}
 
 
+def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
+    w, c = windows_of(step, xs[0], y), y.dims[3]
+    return "", {"window": float(w.count), "out": float(w.count * c), "in": float(w.taps * c)}
+
+
+@Kernel(
+    id=61,
+    blobs=(("mult", "i32"), ("shift", "i8")),
+    params=(*WINDOW, "largest", *ACT),
+    x_type="int16",
+    y_type="int16",
+    group="pool",
+    rules=_pool_rules,
+    counts=_pool_counts,
+)
 def pool_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """x [1,H,W,C] -> [1,OH,OW,C]."""
+    """Mean, or with largest = 1 largest value, of each window of int16. x [1,H,W,C], y [1,OH,OW,C], zero points 0. n is
+    the number of taps inside x; others do not count. y = clamp(requant(|sum(x)|)), with the sign of the sum, mult and
+    shift of entry n - 1 (0 where n is 0), or of the only entry where there is one, at most 65535 taps; y =
+    clamp(max(x)) with no entries, where n is 0 act_min."""
     if p["largest"]:
         taps = taps_of(canvas(xs[0][0], p, q, LOW16), p, q)
         return clamp16(np.max([tap for row in taps for tap in row], axis=0), p)[None]
@@ -154,31 +163,6 @@ def pool_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     return clamp16(np.where(acc < 0, -mean, mean), p)[None]
 
 
-def _pool_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
-    w, c = windows_of(step, xs[0], y), y.dims[3]
-    return "", {"window": float(w.count), "out": float(w.count * c), "in": float(w.taps * c)}
-
-
-POOL_S16 = Kernel(
-    id=61,
-    name="pool_s16",
-    n_inputs=1,
-    blobs=(("mult", "i32"), ("shift", "i8")),
-    params=(*WINDOW, "largest", *ACT),
-    doc=(
-        "Mean, or with largest = 1 largest value, of each window of int16. x [1,H,W,C], y [1,OH,OW,C], zero points 0. n is the number of taps "
-        "inside x; others do not count. y = clamp(requant(|sum(x)|)), with the sign of the sum, mult and shift of entry n - 1 (0 where n is 0), or of the "
-        "only entry where there is one, at most 65535 taps; y = clamp(max(x)) with no entries, where n is 0 act_min."
-    ),
-    x_type="int16",
-    y_type="int16",
-    group="pool",
-    rules=_pool_rules,
-    oracle=pool_s16,
-    counts=_pool_counts,
-)
-
-
 def _binary_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     _act(p)
     _centred(*x, y)
@@ -187,35 +171,28 @@ def _binary_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
-def binary_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """a, b -> a * mult_a + b * mult_b + a * b * mult_ab, rescaled."""
-    a, b = (x.astype(np.int64) for x in xs)
-    acc = a * p["mult_a"] + b * p["mult_b"] + a * b * p["mult_ab"] + (1 << (p["shift"] - 1))
-    return clamp16(acc >> p["shift"], p).reshape(q.dims)
-
-
 def _pair_counts(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "", {"out": float(elements(y))}
 
 
-BINARY_S16 = Kernel(
+@Kernel(
     id=62,
-    name="binary_s16",
     n_inputs=2,
-    blobs=(),
     params=("mult_a", "mult_b", "mult_ab", "shift", *ACT),
-    doc=(
-        "Sum, difference or product of two int16 tensors with numpy broadcasting, zero points 0. y = clamp((a * mult_a + b * mult_b + a * b * "
-        "mult_ab + 2**(shift - 1)) >> shift) in 64 bits, 1 <= shift <= 62. With one tensor as both inputs it rescales that."
-    ),
     x_type="int16",
     y_type="int16",
     group="arithmetic",
     in_place=True,
     rules=_binary_rules,
-    oracle=binary_s16,
     counts=_pair_counts,
 )
+def binary_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Sum, difference or product of two int16 tensors with numpy broadcasting, zero points 0. y = clamp((a * mult_a + b
+    * mult_b + a * b * mult_ab + 2**(shift - 1)) >> shift) in 64 bits, 1 <= shift <= 62. With one tensor as both inputs
+    it rescales that."""
+    a, b = (x.astype(np.int64) for x in xs)
+    acc = a * p["mult_a"] + b * p["mult_b"] + a * b * p["mult_ab"] + (1 << (p["shift"] - 1))
+    return clamp16(acc >> p["shift"], p).reshape(q.dims)
 
 
 def _lut_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -226,33 +203,26 @@ def _lut_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {"table": (2**bits + 1,)}
 
 
-def lut_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Between the entries of the table, along a line."""
-    down = 16 - p["bits"]
-    u = xs[0].astype(np.int64) + 2**15
-    table = blobs["table"].astype(np.int64)
-    low, high, part = table[u >> down], table[(u >> down) + 1], u & ((1 << down) - 1)
-    return (low + (((high - low) * part + (1 << (down - 1))) >> down)).astype(np.int16)
-
-
-LUT_S16 = Kernel(
+@Kernel(
     id=63,
-    name="lut_s16",
-    n_inputs=1,
     blobs=(("table", "i16"),),
     params=("bits",),
-    doc=(
-        "Any function of one variable, from a table of 2**bits + 1 entries and the lines between them, x and y int16 with zero points 0. u = x + 2**15, d = 16 - bits, "
-        "i = u >> d, f = u mod 2**d; y = table[i] + (((table[i + 1] - table[i]) * f + 2**(d - 1)) >> d). 1 <= bits <= 12."
-    ),
     x_type="int16",
     y_type="int16",
     group="activation",
     in_place=True,
     rules=_lut_rules,
-    oracle=lut_s16,
     counts=_pair_counts,
 )
+def lut_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Any function of one variable, from a table of 2**bits + 1 entries and the lines between them, x and y int16 with
+    zero points 0. u = x + 2**15, d = 16 - bits, i = u >> d, f = u mod 2**d; y = table[i] + (((table[i + 1] - table[i])
+    * f + 2**(d - 1)) >> d). 1 <= bits <= 12."""
+    down = 16 - p["bits"]
+    u = xs[0].astype(np.int64) + 2**15
+    table = blobs["table"].astype(np.int64)
+    low, high, part = table[u >> down], table[(u >> down) + 1], u & ((1 << down) - 1)
+    return (low + (((high - low) * part + (1 << (down - 1))) >> down)).astype(np.int16)
 
 
 def _softmax_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -270,36 +240,29 @@ def _softmax_constants(x: Tensors, y: Tensor, p: Params, blobs: Blobs) -> None:
     require(axis * int(table[256:].max()) <= 2**31, f"softmax over {axis} elements can overflow; use a smaller table")
 
 
-def softmax_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """Over the last axis; an exponential is a product of two entries."""
-    x = xs[0].astype(np.int64)
-    table = blobs["exponentials"].astype(np.int64)
-    d = x.max(axis=-1, keepdims=True) - x
-    e = (table[d >> 8] * table[256 + (d & 255)] + 2 ** (EXP_BITS - 1)) >> EXP_BITS
-    total = e.sum(axis=-1, keepdims=True)
-    return np.minimum(HIGH16, ((e << 16) // total + 1) >> 1).astype(np.int16)
-
-
-SOFTMAX_S16 = Kernel(
+@Kernel(
     id=64,
-    name="softmax_s16",
-    n_inputs=1,
     blobs=(("exponentials", "u32"),),
-    params=(),
-    doc=(
-        "Softmax over the last axis, x and y int16 with zero points 0, the scale of y 2**-15. t = exponentials, d = max - x in 0..65535; e = (t[d >> 8] * t[256 + (d mod 256)] + "
-        "2**23) >> 24, t being round(2**24 * exp(-256 * i * sx)), then round(2**q * exp(-i * sx)), 256 entries each; y = min(32767, (2**16 * e / sum(e) + 1) >> 1), the "
-        "quotient rounded down, sum over the axis. t[0] = 2**24, t[1] to t[255] at most that, t[256] >= 1, axis length * each of the last 256 <= 2**31."
-    ),
     x_type="int16",
     y_type="int16",
     group="activation",
     in_place=True,
     rules=_softmax_rules,
     constants=_softmax_constants,
-    oracle=softmax_s16,
     counts=rows_counts,
 )
+def softmax_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
+    """Softmax over the last axis, x and y int16 with zero points 0, the scale of y 2**-15. t = exponentials, d = max -
+    x in 0..65535; e = (t[d >> 8] * t[256 + (d mod 256)] + 2**23) >> 24, t being round(2**24 * exp(-256 * i * sx)), then
+    round(2**q * exp(-i * sx)), 256 entries each; y = min(32767, (2**16 * e / sum(e) + 1) >> 1), the quotient rounded
+    down, sum over the axis. t[0] = 2**24, t[1] to t[255] at most that, t[256] >= 1, axis length * each of the last 256
+    <= 2**31."""
+    x = xs[0].astype(np.int64)
+    table = blobs["exponentials"].astype(np.int64)
+    d = x.max(axis=-1, keepdims=True) - x
+    e = (table[d >> 8] * table[256 + (d & 255)] + 2 ** (EXP_BITS - 1)) >> EXP_BITS
+    total = e.sum(axis=-1, keepdims=True)
+    return np.minimum(HIGH16, ((e << 16) // total + 1) >> 1).astype(np.int16)
 
 
 def _widen_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -310,25 +273,11 @@ def _widen_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
+@Kernel(id=65, params=("mult", "shift", *ACT), y_type="int16", group="shape", rules=_widen_rules, counts=_pair_counts)
 def widen_s16(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """int8 -> int16 on another scale."""
+    """int8 to int16 with the zero point 0. y = clamp(requant(x - zx)), x and y of one size."""
     x = xs[0].astype(np.int64) - q.x_zero
     return clamp16(requantise(x, p["mult"], p["shift"]), p).reshape(q.dims)
-
-
-WIDEN_S16 = Kernel(
-    id=65,
-    name="widen_s16",
-    n_inputs=1,
-    blobs=(),
-    params=("mult", "shift", *ACT),
-    doc="int8 to int16 with the zero point 0. y = clamp(requant(x - zx)), x and y of one size.",
-    y_type="int16",
-    group="shape",
-    rules=_widen_rules,
-    oracle=widen_s16,
-    counts=_pair_counts,
-)
 
 
 def _narrow_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
@@ -339,24 +288,11 @@ def _narrow_rules(x: Tensors, y: Tensor, p: Params) -> Shapes:
     return {}
 
 
+@Kernel(id=66, params=("mult", "shift", *ACT), x_type="int16", group="shape", rules=_narrow_rules, counts=_pair_counts)
 def narrow_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
-    """int16 -> int8 on another scale."""
+    """int16 with the zero point 0 to int8. y = clamp(zy + requant(x)), x and y of one size."""
     return clamp(q.y_zero + requantise(xs[0].astype(np.int64), p["mult"], p["shift"]), p).reshape(q.dims)
 
 
-NARROW_S8 = Kernel(
-    id=66,
-    name="narrow_s8",
-    n_inputs=1,
-    blobs=(),
-    params=("mult", "shift", *ACT),
-    doc="int16 with the zero point 0 to int8. y = clamp(zy + requant(x)), x and y of one size.",
-    x_type="int16",
-    group="shape",
-    rules=_narrow_rules,
-    oracle=narrow_s8,
-    counts=_pair_counts,
-)
-
-KERNELS = (CONV2D_S16, POOL_S16, BINARY_S16, LUT_S16, SOFTMAX_S16, WIDEN_S16, NARROW_S8)
+KERNELS = (conv2d_s16, pool_s16, binary_s16, lut_s16, softmax_s16, widen_s16, narrow_s8)
 NAMES = tuple(k.name for k in KERNELS)

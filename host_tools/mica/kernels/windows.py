@@ -1,7 +1,5 @@
 """Windows that move over a picture: their parameters, rules, taps, and how many lie inside."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ An event comes when the mean of a label's last outputs reaches the threshold, so
 same label again after it has been below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

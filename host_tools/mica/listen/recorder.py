@@ -5,8 +5,6 @@ on its way it is fetched again. Files are numbered; a clip is written whole or n
 where it ended.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -47,9 +45,7 @@ def i2s(text: str) -> Sensor:
     """`sck=16,ws=17,sd=18`. Raises MicaError."""
     m = Microphone.read(text)
     return Sensor(
-        "microphone",
-        "record_i2s",
-        lambda n, rate: (m.id, m.sck, m.ws, m.sd, m.bits, rate, n, rate * WAKE_MS // 1000),
+        "microphone", "record_i2s", lambda n, rate: (m.id, m.sck, m.ws, m.sd, m.bits, rate, n, rate * WAKE_MS // 1000)
     )
 
 

@@ -1,7 +1,5 @@
 """Files for the sensors of the virtual Pico: what `mica emu --i2s yes.wav` means, checked before anything starts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

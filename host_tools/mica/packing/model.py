@@ -1,7 +1,5 @@
 """Lays an integer graph and its plan out as a file. No decision is taken here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
@@ -19,12 +17,7 @@ from mica.plan.alias import ALIASES, Places
 from mica.plan.plan import Plan
 
 
-def pack(
-    g: Graph,
-    plan: Plan,
-    metadata: Mapping[str, str],
-    scratch_limit: int = SCRATCH_LIMIT,
-) -> ModelFile:
+def pack(g: Graph, plan: Plan, metadata: Mapping[str, str], scratch_limit: int = SCRATCH_LIMIT) -> ModelFile:
     """The model's records. scratch_limit: bytes that speed may cost."""
     ids: dict[str, int] = {}
     tensors: list[TensorRecord] = []

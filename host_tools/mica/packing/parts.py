@@ -1,7 +1,5 @@
 """Pieces of a graph as files, each a model that says which part of which it is (format/parts.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mica.format.codec import ModelFile

@@ -13,8 +13,6 @@ The copies are steps of their own, the first and the last. So S changes only onc
 was cut short before them leaves the state as it was.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 past_X  present_X       past_key_values.X  present.X       X_cache  X_after, X_cache_out       X_in  X_out, of a cache or state
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mica.ir.graph import Graph

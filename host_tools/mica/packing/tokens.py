@@ -1,7 +1,5 @@
 """Which inputs and which output of a language model are for tokens: what the section TOKENS says of them."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -8,8 +8,6 @@ Names that no step makes (reshapes, parts of a tensor, tensors that were joined)
 Strips are gone: they are an order in which steps run, and a plan's to find.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.errors import MicaError

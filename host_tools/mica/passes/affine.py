@@ -9,8 +9,6 @@ one axis is left alone, as is the sum of two tensors that came as integers: Add 
 survive: `fold_affine` and `lower` remove it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

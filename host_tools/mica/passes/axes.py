@@ -4,8 +4,6 @@ input x [.., axes, features ..]                          =>   samples [1, N, A] 
 Reshape(x) -> DepthwiseConv2d(1 x 1) -> y, as a scaler   =>   samples [1, N, A] -> AxisFeatures(factor, shift) -> Reshape -> y
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.errors import MicaError

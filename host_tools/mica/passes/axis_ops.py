@@ -1,7 +1,5 @@
 """Operators that treat each axis by itself: they commute with transposes; what they say of an axis moves with it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

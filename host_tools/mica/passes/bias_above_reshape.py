@@ -5,8 +5,6 @@ Add(Reshape(FullyConnected(x)), c)    =>   Reshape(Add(FullyConnected(x), c as a
 Keras writes dense layers of several axes like this: the product, its rows cut into heads, then the bias of each.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,9 +1,9 @@
 """Small helpers for passes that write new nodes: each emits one core node and returns the name of its output."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+import numpy as np
 
 from mica.ir.graph import Graph, Node
 
@@ -19,8 +19,11 @@ class Builder:
         self.nodes = nodes
         self.origin = origin
 
-    def emit(self, op: str, inputs: Sequence[str], shape: Iterable[int], attrs: dict[str, Any] | None = None) -> str:
-        out = self.g.new_value(f"{self.origin}.{op.lower()}", shape)
+    def emit(
+        self, op: str, inputs: Sequence[str], shape: Iterable[int], attrs: dict[str, Any] | None = None, out: str = ""
+    ) -> str:
+        """out: a value that exists, and then has the shape already."""
+        out = out or self.g.new_value(f"{self.origin}.{op.lower()}", shape)
         self.nodes.append(Node(op, self.origin, list(inputs), [out], dict(attrs or {})))
         return out
 
@@ -37,6 +40,20 @@ class Builder:
 
     def reshape(self, x: str, shape: Iterable[int]) -> str:
         return self.emit("Reshape", [x], shape)
+
+    def constant(self, name: str, what: str) -> np.ndarray:
+        """Raises ValueError where a value is computed; what: it and its like, in words."""
+        data = self.g.data(name)
+        if data is None:
+            raise ValueError(f"{what} that are not constant")
+        return data
+
+    def axis(self, node: Node, rank: int, default: int = 0) -> int:
+        """The axis of a node, counted from the first. Raises ValueError."""
+        axis = int(node.attrs.get("axis", default))
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} of a tensor of {rank} dimensions")
+        return axis % rank
 
     def shape(self, name: str) -> tuple[int, ...]:
         return self.g.value(name).shape

@@ -5,8 +5,6 @@
 Constants are compared by content, so equal weights stored twice are found too.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Hashable
 from typing import Any

@@ -5,8 +5,6 @@ y = CumSum(x, axis)    =>   y = Transpose(MatMul(Transpose(x, axis to the end), 
 The triangle has length**2 bytes in the file, so long axes are refused.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

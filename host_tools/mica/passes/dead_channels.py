@@ -13,8 +13,6 @@ What is left may show further channels to be constant, so this goes on until not
 quantised keep their channels, for their integers are theirs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nodes whose results nobody reads, and values that nobody mentions, go."""
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph
 
 

@@ -6,8 +6,6 @@ Gemm(x, B, C, alpha, beta)   =>   FullyConnected(x, alpha * B^T, beta * C)
 A product that it cannot take it leaves to `lower`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

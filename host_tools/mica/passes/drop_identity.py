@@ -6,8 +6,6 @@ y = Imputer(x), where a front end makes the input         =>   likewise
 likewise, where y is an output of the graph               =>   x takes the name y; y = Reshape(x) where it cannot
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 
 # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16: all are the same real number to a quantiser.

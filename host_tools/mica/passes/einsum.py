@@ -9,8 +9,6 @@ Labels of both operands that the output keeps are batches, those that it drops a
 are rows (of a) or columns (of b); a label of one operand that the output drops is summed first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

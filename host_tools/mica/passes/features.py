@@ -9,8 +9,6 @@ x is an input of the model, [F] or [1, F]. So a feature of 0.001 beside one of 1
 model has no value for a missing feature.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

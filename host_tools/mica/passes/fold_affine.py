@@ -5,8 +5,6 @@ Affine(FullyConnected(x, w, b))    =>   FullyConnected(x, scale * w, scale * b +
 Affine(ConvTranspose(x, w, b))     =>   ConvTranspose(x, scale * w, scale * b + shift)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph

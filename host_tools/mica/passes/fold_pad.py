@@ -7,8 +7,6 @@ Pad(x, nothing)                                             =>   x
 PyTorch writes the second for every average pool that counts its padding, the third for those that have none.
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.passes.drop_identity import bypass
 

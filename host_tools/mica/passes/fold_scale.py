@@ -6,8 +6,6 @@ Affine(InstanceNormalization(x, g, c))         =>   likewise, also GroupNormaliz
 Affine(Reshape(InstanceNormalization(Reshape(x))))   =>   GroupNormalization(x), as PyTorch writes it out
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

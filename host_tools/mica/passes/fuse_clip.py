@@ -5,8 +5,6 @@ Unary(MaxPool2d(Conv2d(x)), clip)  =>   MaxPool2d(Conv2d(x, clip)): the maximum 
                                      convolution's output then needs a smaller range
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME
 

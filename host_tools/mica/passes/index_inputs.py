@@ -8,8 +8,6 @@ any other int64 or int32 input          =>   real numbers that happen to be whol
 Operators that only rename elements (Reshape, Squeeze ...) may stand between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from mica.ir.graph import Graph, Node

@@ -7,8 +7,6 @@ Such are the masks of language models: what lies behind the tokens that were see
 (`index_inputs`), which may be read as such elsewhere too. Numbers beyond the constant's largest all give one row, the last.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a .mica file can hold, whatever the numbers: a check that changes nothing."""
 
-from __future__ import annotations
-
 from mica.format import schema
 from mica.ir.graph import Graph, Node, Value
 from mica.passes.refusal import Refusals
@@ -17,7 +15,9 @@ def run(g: Graph) -> Graph:
             for name in (*node.inputs, *node.outputs):
                 if name not in g.inputs and not (node.op == "Ranks" and g.is_const(name)):
                     _tensor(g.value(name))
-            _window(node)
+            for what in ("kernel", "strides", "dilations", "pads"):
+                if max(node.attrs.get(what, (1,))) > schema.MAX_DIM:
+                    raise ValueError(f"{what} {list(node.attrs[what])}; none may be larger than {schema.MAX_DIM}")
             _numbers(g, node)
     with refusals.at(Node("model", g.name, [], [])):
         if len(g.inputs) + len(g.outputs) > schema.MAX_IO:
@@ -35,12 +35,6 @@ def _tensor(v: Value) -> None:
         raise ValueError(f"a tensor of shape {list(v.shape)}; no dimension may be larger than {schema.MAX_DIM}")
     if v.size > schema.MAX_BYTES:
         raise ValueError(f"a tensor of {v.size} bytes; {schema.MAX_BYTES} are addressed")
-
-
-def _window(node: Node) -> None:
-    for what in ("kernel", "strides", "dilations", "pads"):
-        if max(node.attrs.get(what, (1,))) > schema.MAX_DIM:
-            raise ValueError(f"{what} {list(node.attrs[what])}; none may be larger than {schema.MAX_DIM}")
 
 
 def _numbers(g: Graph, node: Node) -> None:

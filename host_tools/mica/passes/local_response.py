@@ -5,8 +5,6 @@ y = LRN(x)    =>   y = x / (bias + alpha * AveragePool(x * x, along the channels
 The window counts its padding, as in the sums of ONNX; so PyTorch's exporter writes it too. `one_axis_pools` takes the pool.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -9,8 +9,6 @@ for x that only a Softmax reads, directly or through operators that move element
 has, far enough below each row's largest that the Softmax makes it 0; so the scores keep the range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

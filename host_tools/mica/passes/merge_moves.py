@@ -4,8 +4,6 @@ Transpose(StridedCopy(Transpose(x)))      =>   StridedCopy(x); likewise Remap, w
 StridedCopy(x) that changes nothing       =>   Reshape(x)
 """
 
-from __future__ import annotations
-
 from mica.ir import strided_copy
 from mica.ir.graph import Graph, Node
 

@@ -10,8 +10,6 @@ Several operators may read x, and each other; what is merged may be read by nobo
 A value that a quantised model rounds is not merged away. `recognise_activations` gives names to what comes out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -8,8 +8,6 @@ x is [1, F]; theta and sigma [1, C, F]. The features of the first form then have
 less 4 has the range of a z of up to 4, so that a Concat of both has one scale.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

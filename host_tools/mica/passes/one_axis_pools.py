@@ -5,8 +5,6 @@ y = AveragePool(x [N, C, D, H, W], window [k, 1, 1])    =>   y = AveragePool(x a
 What lies behind the window's dimension becomes channels, in the order in which it is in memory. Likewise MaxPool.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -6,8 +6,6 @@ x -> FullyConnected -> clip -> FullyConnected -> y, x an input of the model of o
 follow one input, whose roundings add up. Quantised models keep their layers, whose integers are those of their file.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -18,17 +16,9 @@ from mica.reference import float_ops
 # Operators whose results depend on nothing but their inputs, all of them real numbers.
 _PLAIN = (
     *POINTWISE,
-    *(
-        "AveragePool2d",
-        "Concat",
-        "Conv2d",
-        "ConvTranspose2d",
-        "DepthwiseConv2d",
-        "Extreme",
-        "FullyConnected",
-        "LayerNorm",
-    ),
-    *("MatMul", "MaxPool2d", "Pad", "Reduce", "Remap", "Reshape", "Softmax", "StridedCopy", "Transpose"),
+    *("AveragePool2d", "Concat", "Conv2d", "ConvTranspose2d", "DepthwiseConv2d", "Extreme"),
+    *("FullyConnected", "LayerNorm", "MatMul", "MaxPool2d", "Pad", "Reduce", "Remap"),
+    *("Reshape", "Softmax", "StridedCopy", "Transpose"),
 )
 _MOVES = ("Remap", "Reshape", "StridedCopy", "Transpose")
 

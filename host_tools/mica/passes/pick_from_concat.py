@@ -7,8 +7,6 @@ Exporters write the last states of all layers and directions of a recurrent netw
 boxes and classes of each level, then the levels, and split boxes from classes again (Ultralytics' Detect); apart, each keeps its scale.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -10,8 +10,6 @@ x is an input of the model, [F] or [1, F]. So scikit-learn's SelectKBest and Col
 feature of 0.001 beside one of 1000 keeps all its bits (`features.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -5,8 +5,6 @@ Transpose(Concat(a, b)), Reshape(...)        Transpose(a), Transpose(b) along an
 Concat(Concat(a1, b1), Concat(a2, b2))       over two axes: Concat(a1, b1) and Concat(a2, b2), or Concat(a1, a2) and Concat(b1, b2)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The compiler's passes, in order: from ONNX operators to core operators, ready to be quantised."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from mica.ir import check, knobs

@@ -10,8 +10,6 @@
 A value that is rounded in several ways takes the finest; the others become tables behind it.
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node, Quant
 from mica.ir.ops import CORE_BY_NAME
 from mica.passes.quantised_values import grid_of, is_quantise, quantise

@@ -8,8 +8,6 @@ scales the weights scales the attribute too. An int32 bias, whose own scale is f
 product of the two, so that it too is found again to the last bit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.values import growth

@@ -6,8 +6,6 @@
 A quantised model rounds on both sides of a Pad; a convolution could not take the padding over then.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

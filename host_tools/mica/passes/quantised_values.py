@@ -11,8 +11,6 @@
 becomes int8 by subtracting 128 from integers and zero points.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

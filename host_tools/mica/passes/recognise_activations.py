@@ -9,8 +9,6 @@ and at the program's own numbers, where comparisons change.
 The table is then made from the named one, which differs by less than the grid could show: 1e-6.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

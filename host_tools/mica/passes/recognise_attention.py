@@ -5,8 +5,6 @@
 where row n of the table leaves out all but the first n places, or all but place n and those before it: more = 1. So the scores stay int32, and rows that are left out cost nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -23,7 +21,7 @@ def run(g: Graph) -> Graph:
         return node if node is not None and node.op == op and g.sole_consumer(name, consumers) is not None else None
 
     for node in g.nodes:
-        if node.op != "MatMul" or node.attrs["transpose_b"] or not _plain(node):
+        if node.op != "MatMul" or node.attrs["transpose_b"] or not (node.attrs["factor"] == 1.0 and _open(node)):
             continue
         softmax = maker(node.inputs[0], "Softmax")
         mask = softmax and maker(softmax.inputs[0], "Mask")
@@ -45,10 +43,6 @@ def run(g: Graph) -> Graph:
 
 def _open(node: Node) -> bool:
     return all(bound is None for bound in node.attrs["clip"])
-
-
-def _plain(node: Node) -> bool:
-    return node.attrs["factor"] == 1.0 and _open(node)
 
 
 def _length(g: Graph, producers: dict[str, Node], mask: str, rows: int) -> tuple[str, int] | None:

@@ -10,8 +10,6 @@ PyTorch writes the first up to opset 16, Keras the third. In int8 the variance a
 the pieces compute stays where others read it. A scale and shift behind it is folded by `fold_scale`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -9,8 +9,6 @@
 The 8 bits of the value between would cost most of the accuracy: a square root or logarithm is steep near zero.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

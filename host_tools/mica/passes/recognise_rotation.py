@@ -5,8 +5,6 @@
 c and s hold a row for all rows of x, or one for each row along some of its axes.
 """
 
-from __future__ import annotations
-
 import math
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Collects what a pass cannot take, so that a person is told of all of it at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

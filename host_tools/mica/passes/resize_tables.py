@@ -1,7 +1,5 @@
 """What Resize reads for each output along one axis, as ONNX defines it: positions, indices and weights."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ ScatterND(x, i, rows)                   =>   likewise along the first axis
 So exporters write `cache.index_copy(2, i, rows)`, `cache.scatter(...)` and `cache[i] = rows`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Weights that hold NaN or infinity are refused by their names, before a sample could be blamed. Changes nothing."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph

@@ -5,8 +5,6 @@ window():  x [.., T, ..] -> ...      becomes      x' [.., N, ..], s [.., T-N, ..
 with s and s' tied. So the board is given N new rows a run, and keeps the T-N before them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -4,17 +4,8 @@ from mica.passes.lower import LOWERINGS
 
 # What is gone before the rest is lowered.
 _BY_EARLIER_PASSES = {"CastLike", "CumSum", "DFT", "Einsum", "Identity", "LRN", "Neg", "STFT"}
-_BY_IMPORTER = {
-    "ConvInteger",
-    "DequantizeLinear",
-    "DynamicQuantizeLinear",
-    "Loop",
-    "MatMulInteger",
-    "QLinearConv",
-    "QLinearMatMul",
-    "QuantizeLinear",
-    "Scan",
-}
+_BY_IMPORTER = {"ConvInteger", "DequantizeLinear", "DynamicQuantizeLinear", "Loop", "MatMulInteger"}
+_BY_IMPORTER |= {"QLinearConv", "QLinearMatMul", "QuantizeLinear", "Scan"}
 
 # Of ONNX's own domain. `lower` refuses all others, all at once; com.microsoft's are in `ir.ops`, as are those that ONNX
 # defines by others. A lowering may also be of an operator that only our own passes write.

@@ -17,8 +17,6 @@
 What remains is at most one transpose at each end of a network of convolutions.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """The one ONNX operator whose weights do not begin with the output channel."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

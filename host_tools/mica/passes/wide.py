@@ -11,8 +11,6 @@
 What is int16 was int16 in the model's file. Where an output is not negative, as behind a Relu, its int8 begin with 0.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -150,10 +148,6 @@ def rows_of(shape: tuple[int, ...]) -> tuple[int, int]:
     return (math.prod(shape[:-1]), shape[-1]) if shape else (1, 1)
 
 
-def _sum(g: Graph, node: Node) -> bool:
-    return node.attrs["mode"] == "sum" and _extreme(g, node)
-
-
 def _extreme(g: Graph, node: Node) -> bool:
     return max(along(g, node)) <= MOST_TAPS
 
@@ -164,25 +158,9 @@ def _few_taps(g: Graph, node: Node) -> bool:
     return all(w is not None and w.shape[1] <= MOST_SHARES and bool(w.min() >= 0) for w in shares)
 
 
-def _pair(g: Graph, node: Node) -> bool:
-    return max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM
-
-
 def _mean(g: Graph, node: Node) -> bool:
     kernel = node.attrs["kernel"]
     return kernel[0] * kernel[1] <= MOST_TAPS and not (node.attrs["count_include_pad"] and any(node.attrs["pads"]))
-
-
-def _softmax(g: Graph, node: Node) -> bool:
-    return g.value(node.outputs[0]).quant == Quant(SOFTMAX_SCALE, 0, 16)
-
-
-def _function(g: Graph, node: Node) -> bool:
-    return not is_wide(g, node.outputs[0]) or node.attrs["function"] not in TRUTH_FUNCTIONS
-
-
-def _choice(g: Graph, node: Node) -> bool:
-    return not g.is_const(node.inputs[0]) and not is_wide(g, node.inputs[0])
 
 
 def _lstm(g: Graph, node: Node) -> bool:
@@ -203,31 +181,21 @@ def _lstm(g: Graph, node: Node) -> bool:
     )
 
 
-def _always(g: Graph, node: Node) -> bool:
-    return True
-
-
 CHECKS = {
     **dict.fromkeys(MOVES, byte_pairs.fits),
-    "Add": _always,
+    # Reshape moves nothing.
+    **dict.fromkeys(("Add", "Greater", "MaxPool2d", "Mul", "PRelu", "Reshape"), lambda g, node: True),
+    **dict.fromkeys(("Conv2d", "DepthwiseConv2d", "FullyConnected"), _product),
     "AveragePool2d": _mean,
-    "Conv2d": _product,
     "ConvTranspose2d": _turned,
-    "DepthwiseConv2d": _product,
     "Extreme": _extreme,
-    "FullyConnected": _product,
-    "Greater": _always,
-    "MaxPool2d": _always,
-    "MinMax": _pair,
-    "Mul": _always,
-    "PRelu": _always,
+    "MinMax": lambda g, node: max(rows_of(g.value(node.outputs[0]).shape)) <= MAX_DIM,
     "Recurrent": _lstm,
-    "Reduce": _sum,
+    "Reduce": lambda g, node: node.attrs["mode"] == "sum" and _extreme(g, node),
     "ResizeLinear": _few_taps,
-    "Reshape": _always,  # which moves nothing
-    "Softmax": _softmax,
-    "Unary": _function,
-    "Where": _choice,
+    "Softmax": lambda g, node: g.value(node.outputs[0]).quant == Quant(SOFTMAX_SCALE, 0, 16),
+    "Unary": lambda g, node: not is_wide(g, node.outputs[0]) or node.attrs["function"] not in TRUTH_FUNCTIONS,
+    "Where": lambda g, node: not g.is_const(node.inputs[0]) and not is_wide(g, node.inputs[0]),
 }
 
 

@@ -1,7 +1,5 @@
 """Comparisons of int16: which integers of x are above a number, where that is one change along the line, or two."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.values import LOW16

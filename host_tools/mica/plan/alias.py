@@ -9,8 +9,6 @@ A part begins on a multiple of 4, as the format wants of every tensor. Whether a
 joined tensor takes all its bytes from the moment its first part is made (`plan.best_plan` tries both).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -5,8 +5,6 @@ steps, the best kept. First fit in some order reaches every optimal packing, so 
 (Greedy by size: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020.)
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """A plan within a number of bytes: layers in strips, a fed input, and convolutions in groups of channels where strips are not enough."""
 
-from __future__ import annotations
-
 from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LEAST
 from mica.ir.graph import Graph

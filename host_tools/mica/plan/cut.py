@@ -7,8 +7,6 @@ graph gives; a tensor that is read much later goes there straight, not through t
 (plan/alias.py) take no time and cross no boundary: each piece has those that it needs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which input a caller can deliver row by row (`mica pack --feed`), and in which shape."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from mica.format.order import is_image

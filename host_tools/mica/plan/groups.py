@@ -7,8 +7,6 @@ is then there one group at a time.
 Each output channel is computed as before, so z has the same bytes.
 """
 
-from __future__ import annotations
-
 from mica.format.schema import BLOB_ALIGN
 from mica.ir.graph import Graph, Node
 

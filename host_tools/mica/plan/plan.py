@@ -1,7 +1,5 @@
 """The plan of a model: its steps, the offset of every activation, and the figures a report needs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.format.order import Strip

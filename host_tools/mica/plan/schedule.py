@@ -6,8 +6,6 @@ boards run (chains with a few branches); where it is not, the search gives up af
 is compared with the file's own.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ owner nobody reads any more. Written apart from `lifetimes.py` and `arena.py` on
 but the result.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 

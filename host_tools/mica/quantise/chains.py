@@ -6,8 +6,6 @@ Samples of such a model are consecutive runs, and carry the float states that th
 for ranges. An error in a key is another matter: it is in every answer that reads the cache while the key is in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -6,8 +6,6 @@ front of the queue as many layers are taken as a file of a given size needs, tho
 as many as the outputs may lose; the loss is then measured, on samples that had no part in the fit. Before any of them comes a head that can be its embedding's table (`share_table.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

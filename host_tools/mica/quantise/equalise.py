@@ -15,8 +15,6 @@ Cross-layer equalisation: M. Nagel et al., "Data-Free Quantization Through Weigh
 ICCV 2019. The exponents: G. Xiao et al., "SmoothQuant", ICML 2023.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

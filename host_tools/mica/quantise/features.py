@@ -6,8 +6,6 @@ x: an input [1, F] that matrix products alone read, or what a Features makes of 
 what the samples hold of each feature. Inputs on a grid that int8 holds (grey values, counts) stay as they are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace

@@ -6,8 +6,6 @@ An input that others read too joins only if its own range is at least a quarter 
 Where an input stays apart, a table converts it in front of the operator (`steps/movement.py`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -10,8 +10,6 @@ sigmoid, where a sigmoid, a tanh or an exponential is part of it. Its result has
 but movements, products, maxima and means of other scores between: gates inside of a network keep the range that was seen.
 """
 
-from __future__ import annotations
-
 import math
 from collections import ChainMap
 from collections.abc import Mapping, Sequence

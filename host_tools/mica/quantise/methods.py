@@ -9,8 +9,6 @@
 Each returns a range inside [low, high] of what was seen. Which one serves best, `ranges.py` measures.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Real factors as the integers that the kernels multiply with. Formula: SPEC.md, "Requantisation"."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import MULT_MAX, SHIFT_MAX, SHIFT_MIN

@@ -5,8 +5,6 @@ x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its l
 with n and n' tied. All have the scale of y, so that the state begins at its zero point, which is a noise of 0, or one that is not known yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

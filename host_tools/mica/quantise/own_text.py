@@ -7,8 +7,6 @@ model itself knows what text it was made for (as Z. Liu et al., "LLM-QAT", 2023,
 weights read such runs; ranges, and what is measured, stay with the samples that were given.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Scale and zero point of every activation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ With one scale for pixels and probabilities, a step is some pixels wide, and eve
 come together again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ activations followed by the kernel's constants (blobs) in the schema's order. Re
 Every activation carries its `Quant`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from mica.ir.exact_inputs import exact_inputs

@@ -13,8 +13,6 @@ times a scale) keeps that grid, so that rounding it costs nothing. A range that 
 because nothing beyond is ever seen.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping
 
@@ -57,11 +55,7 @@ _SATURATING: dict[str, tuple[tuple[str, Candidate], ...]] = {
 
 
 def choose(
-    g: Graph,
-    fit: Mapping[str, Histogram],
-    held: Mapping[str, Histogram],
-    samples: Samples,
-    runs: Runs | None = None,
+    g: Graph, fit: Mapping[str, Histogram], held: Mapping[str, Histogram], samples: Samples, runs: Runs | None = None
 ) -> tuple[dict[str, Range], dict[str, str]]:
     """(range of every activation, method that gave it).
 

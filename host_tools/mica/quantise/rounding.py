@@ -12,8 +12,6 @@ from all. The shift that rounding causes, of weights and of activations, is subt
 M. Nagel et al., ICCV 2019), for a channel where the two halves of the samples agree that it helps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ layers whose inputs a float run shows. Biases stay: means differ from time step 
 networks worse.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

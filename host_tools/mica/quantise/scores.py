@@ -1,7 +1,5 @@
 """Finds the output that holds scores of the classes, where a model has several outputs (format/scores.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np

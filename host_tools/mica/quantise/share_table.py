@@ -7,8 +7,6 @@ which a table of 256 entries behind it takes back (`kernels/movement.py`). One s
 four bits do, and its weights cost the file nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ With weights that are integers times a step (`rounding.py`) this is what the ker
 requantisation itself. It needs no kernel, so it works for every operator that has a float definition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -10,8 +10,6 @@ the rows before and the new ones. The kernels and constants are those of the win
 is that of the window.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a front end for sensors computes, in float64, with the same bits on every machine (`exact`, `functions`)."""
 
-from __future__ import annotations
-
 import weakref
 
 import numpy as np

@@ -5,8 +5,6 @@ still stay in a processor's cache. Graphs that hold other operators than TOGETHE
 memory, go one by one.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -18,14 +16,6 @@ from mica.reference import float_ops, pointwise, products, unary
 ELEMENTS = 1 << 16  # of an activation of all samples together, on average
 Arrays = list[np.ndarray]
 OfMany = Callable[[Node, Arrays, tuple[int, ...]], np.ndarray | None]
-
-
-def _reshape(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    return a[0].reshape(len(a[0]), *shape)
-
-
-def _transpose(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray:
-    return a[0].transpose(0, *(axis + 1 for axis in node.attrs["perm"]))
 
 
 def _unary(node: Node, a: Arrays, shape: tuple[int, ...]) -> np.ndarray | None:
@@ -50,8 +40,8 @@ _MANY: dict[str, OfMany] = {
     "Conv2d": products.conv2d,
     "DepthwiseConv2d": products.depthwise,
     "FullyConnected": products.fully_connected,
-    "Reshape": _reshape,
-    "Transpose": _transpose,
+    "Reshape": lambda node, a, shape: a[0].reshape(len(a[0]), *shape),
+    "Transpose": lambda node, a, shape: a[0].transpose(0, *(axis + 1 for axis in node.attrs["perm"])),
     "Softmax": lambda node, a, shape: float_ops.softmax(a[0]),
     "Unary": _unary,
     **dict.fromkeys(pointwise.FUNCTIONS, _pointwise),

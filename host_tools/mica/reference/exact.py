@@ -10,8 +10,6 @@ value, some 10,000 times finer than int8. Beside products, host code may add wit
 shapes and strides alone, and should use `functions` for what is no addition, multiplication, division or square root.
 """
 
-from __future__ import annotations
-
 import math
 import weakref
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Values are kept by tensor id, not by place in the arena: where the memory plan l
 engine gives other bytes than this one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

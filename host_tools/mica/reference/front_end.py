@@ -1,7 +1,5 @@
 """What a front end computes, in float64, with the same bits on every machine (`exact`, `functions`)."""
 
-from __future__ import annotations
-
 import weakref
 
 import numpy as np
@@ -28,7 +26,11 @@ def features(f: FrontEnd, samples: np.ndarray) -> np.ndarray:
         samples = np.clip(np.rint(x), -(2**15), 2**15 - 1).astype(np.int64)
         y = speech_features(samples, f.speech.blobs, dict(f.speech.params), f.frames) * f.speech.worth
         return y if f.least is None and f.most is None else np.clip(y, f.least, f.most)
-    real, imaginary, filters, *dct = _constants(f)
+    if f not in _tables:
+        bins = np.arange(f.fft // 2 + 1)[:, None] * np.arange(f.frame) % f.fft
+        tables = [*(table[bins] * f.window for table in turns(f.fft)), f.filters, *(() if f.dct is None else (f.dct,))]
+        _tables[f] = tuple(exact.whole_rows(t, exact.bits(t.shape[1])[1]) for t in tables)
+    real, imaginary, filters, *dct = _tables[f]
     unit = 1 / max(float(x.max()), 1.0) if f.peak else f.unit
     if f.preemphasis:
         x = x - f.preemphasis * np.concatenate([x[:1], x[:-1]])
@@ -72,11 +74,3 @@ def curve(p: Pcen, logs: np.ndarray) -> np.ndarray:
     # delta**r * ((1 + x)**r - 1) loses nothing where x is small.
     ratio = functions.log1p(functions.exp(logs) / p.delta)
     return np.asarray(functions.power(np.array(p.delta), p.r) * functions.expm1(p.r * ratio))
-
-
-def _constants(f: FrontEnd) -> tuple[exact.Whole, ...]:
-    if f not in _tables:
-        bins = np.arange(f.fft // 2 + 1)[:, None] * np.arange(f.frame) % f.fft
-        tables = [*(table[bins] * f.window for table in turns(f.fft)), f.filters, *(() if f.dct is None else (f.dct,))]
-        _tables[f] = tuple(exact.whole_rows(t, exact.bits(t.shape[1])[1]) for t in tables)
-    return _tables[f]

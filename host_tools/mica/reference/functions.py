@@ -5,8 +5,6 @@ multiplications, divisions, square roots and powers of two alone, which IEEE 754
 few units in the last place, of sine and cosine below 2**20 in absolute value; tests/host/test_exact.py has them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
@@ -20,11 +18,7 @@ LN2_LOW = float.fromhex("0x1.a39ef35793c76p-33")
 LN2 = math.log(2.0)
 _SQRT_HALF_BITS = int(np.array(math.sqrt(0.5)).view(np.int64))
 # Half of pi in three parts of 33 bits.
-HALF_PI = (
-    float.fromhex("0x1.921fb544p+0"),
-    float.fromhex("0x1.0b4611a6p-34"),
-    float.fromhex("0x1.3198a2e037073p-69"),
-)
+HALF_PI = (float.fromhex("0x1.921fb544p+0"), float.fromhex("0x1.0b4611a6p-34"), float.fromhex("0x1.3198a2e037073p-69"))
 
 _EXP = [1.0 / math.factorial(n) for n in range(2, 14)]  # (e**r - 1 - r) / r**2
 _LOG = [2.0 / n for n in range(3, 25, 2)]  # (log((1 + s) / (1 - s)) - 2 s) / s**3, in s**2

@@ -1,7 +1,5 @@
 """Frames as pictures, in numpy: what usermod_c/kernels/picture.c computes, to the bit. SPEC.md, "Pictures"."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.pictures import Frame

@@ -3,8 +3,6 @@
 `function(attrs, arrays)`; `float_ops` calls them on float32 arrays, `unary.composed` on float64 ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,24 +18,16 @@ def clamp(y: np.ndarray, attrs: Attrs) -> np.ndarray:
     return y if low is None and high is None else np.clip(y, low, high)
 
 
-def _add(attrs: Attrs, a: Arrays) -> np.ndarray:
-    return clamp(attrs["signs"][0] * a[0] + attrs["signs"][1] * a[1], attrs)
-
-
 def _div(attrs: Attrs, a: Arrays) -> np.ndarray:
     with np.errstate(all="ignore"):
         return clamp(a[0] / a[1], attrs)
 
 
-def _minmax(attrs: Attrs, a: Arrays) -> np.ndarray:
-    return clamp(np.maximum(a[0], a[1]) if attrs["larger"] else np.minimum(a[0], a[1]), attrs)
-
-
 FUNCTIONS: dict[str, Callable[[Attrs, Arrays], np.ndarray]] = {
-    "Add": _add,
+    "Add": lambda attrs, a: clamp(attrs["signs"][0] * a[0] + attrs["signs"][1] * a[1], attrs),
     "Div": _div,
     "Greater": lambda attrs, a: np.greater(a[0], a[1]).astype(a[0].dtype),
-    "MinMax": _minmax,
+    "MinMax": lambda attrs, a: clamp(np.maximum(a[0], a[1]) if attrs["larger"] else np.minimum(a[0], a[1]), attrs),
     "Mul": lambda attrs, a: clamp(a[0] * a[1], attrs),
     "PRelu": lambda attrs, a: clamp(np.where(a[0] < 0, a[0] * a[1], a[0]), attrs),
     "Where": lambda attrs, a: clamp(np.where(a[0] != 0, a[1], a[2]), attrs),

@@ -3,8 +3,6 @@
 What a sample gives is the same bits however many come with it. `float_ops` gives them one, `batch` several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Formulas and names are those of ONNX's RNN, LSTM and GRU. Gates stand in its ord
 GRU.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -30,10 +28,6 @@ class Activation(NamedTuple):
         return FUNCTIONS[self.name](x, self.alpha, self.beta)
 
 
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return unary.apply("sigmoid", x, ())
-
-
 FUNCTIONS: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
     "affine": lambda x, a, b: a * x + b,
     "elu": lambda x, a, b: np.where(x < 0, a * functions.expm1(np.minimum(x, 0)), x),
@@ -41,7 +35,7 @@ FUNCTIONS: dict[str, Callable[[np.ndarray, float, float], np.ndarray]] = {
     "leakyrelu": lambda x, a, b: np.where(x < 0, a * x, x),
     "relu": lambda x, a, b: np.maximum(x, 0),
     "scaledtanh": lambda x, a, b: a * functions.tanh(b * x),
-    "sigmoid": lambda x, a, b: _sigmoid(x),
+    "sigmoid": lambda x, a, b: unary.apply("sigmoid", x, ()),
     "softplus": lambda x, a, b: unary.apply("softplus", x, ()),
     "softsign": lambda x, a, b: x / (1 + np.abs(x)),
     "tanh": lambda x, a, b: functions.tanh(x),

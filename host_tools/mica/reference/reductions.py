@@ -1,7 +1,5 @@
 """Reductions, normalisations and products of two tensors on float32 arrays; see `float_ops`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

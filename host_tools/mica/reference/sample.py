@@ -1,7 +1,5 @@
 """A token drawn by its score, in integers: SPEC.md, TOKENS. `usermod_c/runtime/sample.c` is the same in C."""
 
-from __future__ import annotations
-
 import numpy as np
 
 HIGHEST = 10000  # temperature, in thousandths

@@ -1,7 +1,5 @@
 """The tables of TensorFlow Lite Micro's front end for speech, as its generators make them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

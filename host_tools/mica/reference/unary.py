@@ -3,8 +3,6 @@
 Where a function has no finite value it gives infinity or NaN, as floats do; `finite` says what becomes of those.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -38,25 +36,12 @@ def _quantise(x: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
     return (clip_s8(np.rint(x / scale) + zero_point) - zero_point) * scale
 
 
-def _quantise16(x: np.ndarray, scale: float) -> np.ndarray:
-    """The same with int16, whose zero point is 0."""
-    return clip_s16(np.rint(x / scale)) * scale
-
-
 def _softplus(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0.0) + functions.log1p(functions.exp(-np.abs(x)))
 
 
 def _elu(x: np.ndarray, alpha: float) -> np.ndarray:
     return np.where(x < 0, alpha * functions.expm1(np.minimum(x, 0.0)), x)
-
-
-def _shrink(x: np.ndarray, bias: float, lambd: float) -> np.ndarray:
-    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0.0))
-
-
-def _gelu_tanh(x: np.ndarray) -> np.ndarray:
-    return 0.5 * x * (1.0 + functions.tanh(GELU_TANH * (x + 0.044715 * (x * x * x))))
 
 
 def composed(x: np.ndarray, program: tuple[tuple[Any, ...], ...]) -> np.ndarray:
@@ -95,7 +80,7 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "exp": functions.exp,
     "floor": np.floor,
     "gelu": lambda x: 0.5 * x * (1.0 + functions.erf(x * SQRT_HALF)),
-    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh": lambda x: 0.5 * x * (1.0 + functions.tanh(GELU_TANH * (x + 0.044715 * (x * x * x)))),
     "greater": lambda x, value: np.greater(x, value).astype(np.float64),
     "hard_sigmoid": _hard_sigmoid,
     "hard_swish": lambda x: x * _hard_sigmoid(x, 1 / 6, 0.5),
@@ -109,11 +94,11 @@ FUNCTIONS: dict[str, Callable[..., np.ndarray]] = {
     "power": functions.power,
     "power_of": lambda x, base: functions.power(base, x),
     "quantise": _quantise,
-    "quantise16": _quantise16,
+    "quantise16": lambda x, scale: clip_s16(np.rint(x / scale)) * scale,  # the same with int16, whose zero point is 0
     "reciprocal": lambda x, numerator: numerator / x,
     "round": np.rint,
     "selu": lambda x, alpha, gamma: gamma * _elu(x, alpha),
-    "shrink": _shrink,
+    "shrink": lambda x, bias, lambd: np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, 0.0)),
     "sigmoid": _sigmoid,
     "sign": np.sign,
     "sin": functions.sin,

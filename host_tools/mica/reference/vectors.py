@@ -1,7 +1,5 @@
 """Nearest neighbours and machines of support vectors (ir/vectors.py) in float64: sums in an order of their own, no BLAS."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.vectors import Machine, Neighbours, Vectors

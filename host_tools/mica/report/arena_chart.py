@@ -8,8 +8,6 @@ A line is a step; a character is a part of the arena, a letter is a tensor: capi
 where it is kept for later, `.` where nothing lies. `svg.py` draws the same blocks as a picture.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What the report page shows of a packed model, as one dictionary: `mica report --json` prints it, the page is made of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

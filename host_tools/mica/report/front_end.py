@@ -1,7 +1,5 @@
 """A front end of sound as an SVG picture: what each of its bands hears, over the frequency."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any

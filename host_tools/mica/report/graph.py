@@ -4,8 +4,6 @@ Layers stand below each other in the order of execution. A tensor for the next l
 later goes round on the right, the further the later it is read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any

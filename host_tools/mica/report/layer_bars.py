@@ -1,7 +1,5 @@
 """What layers take, drawn: bars for a terminal, and a trace for chrome://tracing or ui.perfetto.dev."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

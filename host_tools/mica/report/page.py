@@ -3,8 +3,6 @@
 Every number on it is a number of `facts`, which the page also holds as JSON, in <script type="application/json" id="facts">.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The arena chart as an SVG picture: across the steps, down the bytes of the arena, each tensor a labelled block."""
 
-from __future__ import annotations
-
 from html import escape
 
 from mica.report.arena_chart import Block, Chart

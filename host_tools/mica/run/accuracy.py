@@ -1,7 +1,5 @@
 """How well a model answers labelled data, with its confusion matrix, and the float model beside it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

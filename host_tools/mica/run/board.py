@@ -1,8 +1,6 @@
 """A model on a board: sends it, feeds it, reads it back. The board's half is `firmware/mica/remote.py`, which defines
 the lines that go over the wire."""
 
-from __future__ import annotations
-
 import binascii
 from collections.abc import Callable, Sequence
 

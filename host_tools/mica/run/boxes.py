@@ -6,8 +6,6 @@
 Scores count in units of 2**-15, overlaps in 1/1024, and places in a power of two: a step of the output is 8 to 16 of it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Two packed models of the same task on the same samples: what each answers, and what each layer gives."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

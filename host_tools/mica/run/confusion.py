@@ -1,7 +1,5 @@
 """Which class a model takes for which: the confusion matrix of a top1 score, and each class's figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The float model, run by ONNX Runtime: what all accuracy is compared with."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of samples, named after the model's labels."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

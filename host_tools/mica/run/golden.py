@@ -1,7 +1,5 @@
 """Golden vectors: inputs and the outputs they must give, stored in the file for self-tests on any board."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import zlib

@@ -1,7 +1,5 @@
 """A model in this process: the C engine, or the numpy reference where there was no compiler."""
 
-from __future__ import annotations
-
 import math
 import time
 import zlib

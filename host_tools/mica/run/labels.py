@@ -1,7 +1,5 @@
 """Names of classes: a text file with one on each line, as every editor writes it, and as many as the model has classes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from mica.data.tables import text_of

@@ -1,7 +1,5 @@
 """A packed model in this process, with the names of the board's `mica.Model`: numbers in, numbers out, as NumPy arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

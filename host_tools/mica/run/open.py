@@ -1,7 +1,5 @@
 """Opens a model on a target: this computer, an emulated board, or a port."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from mica.custom import NO_CUSTOM, CustomOps

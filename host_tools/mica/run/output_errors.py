@@ -5,8 +5,6 @@ samples; mean: of each element over the samples. 6 dB are one bit. An output aro
 the 10, not of the 1,013.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ SCORES    probabilities, each by itself: a sigmoid; something is found where it 
 NUMBERS   anything else: forecasts, sound, pictures, logits without labels; there is an error, and no class
 """
 
-from __future__ import annotations
-
 import math
 
 from mica.format.codec import ModelFile, StepRecord, TensorRecord

@@ -1,7 +1,5 @@
 """Picture files for a model that takes pictures: what the file says of them makes their bytes the input, as on a board."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

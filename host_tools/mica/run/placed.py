@@ -1,7 +1,5 @@
 """Where a model lies on a board: in its flash, if an equal file is there, else in its RAM, without golden vectors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.errors import MicaError

@@ -1,7 +1,5 @@
 """One model on one target, driven from the host: what `run`, `eval` and `verify` need of an engine or a board."""
 
-from __future__ import annotations
-
 import abc
 from collections import deque
 from collections.abc import Sequence

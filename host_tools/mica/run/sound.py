@@ -1,7 +1,5 @@
 """Sound for a model that takes samples of it: its rate and length, files, and folders that are named after labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Text from a language model on any target: the same pieces that `mica.generate` gives on a board (firmware/mica/text.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 What the words mean is in KEYS; host_tools/GUIDE.md has a table of them, and the same features in numpy.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -20,10 +18,6 @@ from mica.sound.words import SIZE, WHOLE, WINDOWS, one_of, size, whole, window
 
 KIND = "features"
 MOST_AXES = 64
-
-
-def _none_or_whole(text: str) -> int:
-    return 0 if text == "0" else whole(text)
 
 
 def _stats(text: str) -> tuple[int, ...]:
@@ -47,7 +41,7 @@ KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
     "stats": (_stats, f"some of {'+'.join(STATS)}, or none"),
     "unit": (_sizes, "a number such as 1/16384, or with + between them one for each axis"),  # what a step is worth
     "order": (one_of("axis", "feature"), "axis or feature"),  # what lies together in the model's input
-    "bands": (_none_or_whole, "0, or a whole number up to 65535"),
+    "bands": (lambda text: 0 if text == "0" else whole(text), "0, or a whole number up to 65535"),
     "fmin": (size, SIZE),  # Hz
     "fmax": (size, SIZE),  # Hz
     "edges": (_sizes, "numbers in Hz with + between them, one more than bands"),

@@ -4,8 +4,6 @@
 KEYS; host_tools/GUIDE.md has a table of the presets and examples for other programs' features.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -70,9 +68,7 @@ NOISE = ("s", "time", "alpha", "delta", "r", "eps", "start")  # those that `pcen
 OF_ENERGIES = (*OF_SPEECH, "window", "scale", "norm", "power", "preemphasis", "before", "unit", "low", "high", *NOISE)
 
 # Why some kinds take whole windows, and others not rows of those that --window keeps.
-OF_WINDOWS: Mapping[str, str] = {
-    axis_features.KIND: "makes statistics of a whole window",
-}
+OF_WINDOWS: Mapping[str, str] = {axis_features.KIND: "makes statistics of a whole window"}
 OF_FRAMES: Mapping[str, str] = dict.fromkeys(("pcan", "pcen"), "its noise goes on from frame to frame")
 
 DEFAULTS: Mapping[str, object] = {
@@ -268,8 +264,7 @@ def parse(text: str) -> Description:
         key, _, value = word.partition("=")
         if key not in known:
             raise MicaError(
-                f"--frontend: '{word}' is none of its words",
-                todo=f"expected KEY=VALUE with {', '.join(known)}",
+                f"--frontend: '{word}' is none of its words", todo=f"expected KEY=VALUE with {', '.join(known)}"
             )
         read, expected = KEYS[key]
         try:

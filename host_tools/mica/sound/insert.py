@@ -5,8 +5,6 @@ input x [.., frames, .., columns, ..]   =>   samples [1, S] -> LogMel -> Reshape
 x keeps its name and scale; dimensions of 1 may lie anywhere, and columns may come before frames.
 """
 
-from __future__ import annotations
-
 from mica.errors import MicaError
 from mica.ir import check
 from mica.ir.axes import Front

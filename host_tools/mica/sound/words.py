@@ -1,7 +1,5 @@
 """Values of the words of --frontend: how they are read, and what is expected. Readers raise ValueError or ZeroDivisionError."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

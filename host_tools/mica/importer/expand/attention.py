@@ -6,8 +6,6 @@ Heads that share keys and values are rows of one product, so that nothing is rep
 the same for all queries. With length 0 the result is the mean of all values, where ONNX says 0; no decoder asks for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

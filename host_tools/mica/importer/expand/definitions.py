@@ -6,8 +6,6 @@
 Only those of `ir.ops.DEFINED_BY_ONNX`: what a pass or a kernel takes whole is better off without its definition.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import onnx

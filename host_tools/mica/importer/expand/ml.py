@@ -18,8 +18,6 @@ y = LabelEncoder(k), k a class's number   =>   y = Identity(k), the names that i
 y = Imputer(x)                            =>   y = Imputer(x), which a pass puts into what reads x
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -62,10 +60,6 @@ def _name_classes(n: Any, labels: Sequence[Any]) -> None:
 
 def _text(v: Any) -> str:
     return v.decode("utf-8", "replace") if isinstance(v, bytes) else str(v)
-
-
-def _zip_map(n: Any) -> None:
-    n.emit("Identity", [n.i[0]], n.proto.output[0])
 
 
 def _classes(n: Any) -> list[Any]:
@@ -326,10 +320,6 @@ def _binarizer(n: Any) -> None:
     n.emit("Cast", [n.emit("Greater", [n.i[0], threshold])], n.proto.output[0], to=1)
 
 
-def _feature_vectorizer(n: Any) -> None:
-    n.emit("Concat", list(n.proto.input), n.proto.output[0], axis=1)
-
-
 def _one_hot_encoder(n: Any) -> None:
     """A tree for each category, which asks x <= c and then x <= c - 1: such a question loses nothing of a feature."""
     categories = [int(c) for c in n.attrs.get("cats_int64s", ())]
@@ -376,7 +366,7 @@ Form = Callable[[Any], None]
 FORMS: dict[str, Form] = {
     "ArrayFeatureExtractor": _array_feature_extractor,
     "Binarizer": _binarizer,
-    "FeatureVectorizer": _feature_vectorizer,
+    "FeatureVectorizer": lambda n: n.emit("Concat", list(n.proto.input), n.proto.output[0], axis=1),
     "Imputer": _imputer,
     "LabelEncoder": _label_encoder,
     "LinearClassifier": _linear_classifier,
@@ -389,5 +379,5 @@ FORMS: dict[str, Form] = {
     "TreeEnsemble": _tree_ensemble,
     "TreeEnsembleClassifier": _trees_classifier,
     "TreeEnsembleRegressor": _trees_regressor,
-    "ZipMap": _zip_map,
+    "ZipMap": lambda n: n.emit("Identity", [n.i[0]], n.proto.output[0]),
 }

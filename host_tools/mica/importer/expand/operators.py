@@ -9,8 +9,6 @@ ONNX Runtime writes such models with `QuantFormat.QOperator`. Behind this point 
 shape inference serves the operators of the domain com.microsoft too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

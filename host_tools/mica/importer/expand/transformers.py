@@ -11,8 +11,6 @@ What they mean is what ONNX Runtime documents (docs/ContribOperators.md there). 
 over caches of a fixed length that it writes in place, as ONNX Runtime does where past and present share their buffer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise
@@ -63,14 +61,6 @@ def _error_gelu(n: Writer, x: str) -> None:
     n.emit("Mul", [n.emit("Mul", [x, n.emit("Add", [inner, _number(n, 1)])]), _number(n, 0.5)], n.output(0))
 
 
-def _gelu(n: Writer) -> None:
-    _error_gelu(n, n.i[0])
-
-
-def _bias_gelu(n: Writer) -> None:
-    _error_gelu(n, n.emit("Add", n.i[:2]))
-
-
 def _fast_gelu(n: Writer) -> None:
     x = n.emit("Add", n.i[:2]) if n.i[1] else n.i[0]
     cubed = n.emit("Mul", [n.emit("Mul", [n.emit("Mul", [x, x]), x]), _number(n, 0.044715)])
@@ -113,24 +103,15 @@ def _norm(n: Writer, x: str, gamma: str, beta: str, epsilon: float, simple: bool
         n.emit("Add", [y, beta], n.output(0))
 
 
-def _skip_norm(n: Writer) -> None:
+def _skip_norm(n: Writer, simple: bool = False) -> None:
     if n.output(1) or n.output(2):
         raise ValueError("mean and deviation as outputs; the norm and the sum are supported")
-    x, skip, gamma, beta, bias = n.i[:5]
+    x, skip, gamma = n.i[:3]
+    beta, bias = ("", n.i[3]) if simple else n.i[3:5]
     total = n.emit("Add", [x, skip], "" if bias else n.output(3))
     if bias:
         total = n.emit("Add", [total, bias], n.output(3))
-    _norm(n, total, gamma, beta, _float(n, "epsilon", 1e-12), False)
-
-
-def _skip_simple_norm(n: Writer) -> None:
-    if n.output(1) or n.output(2):
-        raise ValueError("mean and deviation as outputs; the norm and the sum are supported")
-    x, skip, gamma, bias = n.i[:4]
-    total = n.emit("Add", [x, skip], "" if bias else n.output(3))
-    if bias:
-        total = n.emit("Add", [total, bias], n.output(3))
-    _norm(n, total, gamma, "", _float(n, "epsilon", 1e-12), True)
+    _norm(n, total, gamma, beta, _float(n, "epsilon", 1e-12), simple)
 
 
 def _simple_norm(n: Writer) -> None:
@@ -254,16 +235,16 @@ def _grouped(n: Writer) -> None:
 
 
 FORMS: dict[str, Callable[[Writer], None]] = {
-    "BiasGelu": _bias_gelu,
+    "BiasGelu": lambda n: _error_gelu(n, n.emit("Add", n.i[:2])),
     "FastGelu": _fast_gelu,
     "FusedMatMul": _matmul,
-    "Gelu": _gelu,
+    "Gelu": lambda n: _error_gelu(n, n.i[0]),
     "GroupQueryAttention": _grouped,
     "QuickGelu": _quick_gelu,
     "RotaryEmbedding": _rotary,
     _SIMPLE_NORM: _simple_norm,
     "SkipLayerNormalization": _skip_norm,
-    "SkipSimplifiedLayerNormalization": _skip_simple_norm,
+    "SkipSimplifiedLayerNormalization": lambda n: _skip_norm(n, simple=True),
 }
 
 

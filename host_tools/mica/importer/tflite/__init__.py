@@ -5,8 +5,6 @@
 `schema.py` has the file format's numbers, `operators/` a row for every operator that mica takes.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

@@ -9,8 +9,6 @@
 The format: flatbuffers.dev, "FlexBuffers".
 """
 
-from __future__ import annotations
-
 from mica.importer.tflite.flatbuffer import Damaged
 
 MOST_BYTES = 4096

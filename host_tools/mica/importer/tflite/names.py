@@ -4,8 +4,6 @@ model/batch_normalization/FusedBatchNormV3;model/conv2d/BiasAdd;model/conv2d/Con
 serving_default_input_1:0                                                              =>   input_1
 """
 
-from __future__ import annotations
-
 from mica.format.names import clean
 
 LONGEST = 40

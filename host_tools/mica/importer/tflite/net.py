@@ -10,8 +10,6 @@ Tensor i of the file stands for the ONNX value `x(i)`:
 This is the form that ONNX's quantised models have, so every pass behind the importer serves both.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,84 +28,16 @@ from mica.importer.tflite.signal import Found
 OPSET = 20
 OPSET16 = 21  # the first whose QuantizeLinear knows int16
 # Operators that may have kernels of int16: their int16 stay so. What becomes of them is for passes/wide.py to say.
-WIDE = frozenset(
-    [
-        "ABS",
-        "ADD",
-        "AVERAGE_POOL_2D",
-        "BATCH_TO_SPACE_ND",
-        "BROADCAST_TO",
-        "CONCATENATION",
-        "CONV_2D",
-        "COS",
-        "DEPTHWISE_CONV_2D",
-        "DEPTH_TO_SPACE",
-        "DEQUANTIZE",
-        "ELU",
-        "EQUAL",
-        "EXP",
-        "EXPAND_DIMS",
-        "FULLY_CONNECTED",
-        "GATHER",
-        "GATHER_ND",
-        "GELU",
-        "GREATER",
-        "GREATER_EQUAL",
-        "HARD_SWISH",
-        "LEAKY_RELU",
-        "LESS",
-        "LESS_EQUAL",
-        "LOG",
-        "LOGISTIC",
-        "MAXIMUM",
-        "MAX_POOL_2D",
-        "MEAN",
-        "MINIMUM",
-        "MIRROR_PAD",
-        "MUL",
-        "NEG",
-        "NOT_EQUAL",
-        "PACK",
-        "PAD",
-        "PADV2",
-        "PRELU",
-        "QUANTIZE",
-        "REDUCE_MAX",
-        "REDUCE_MIN",
-        "RELU",
-        "RELU6",
-        "RELU_0_TO_1",
-        "RELU_N1_TO_1",
-        "RESHAPE",
-        "RESIZE_BILINEAR",
-        "RESIZE_NEAREST_NEIGHBOR",
-        "REVERSE_SEQUENCE",
-        "REVERSE_V2",
-        "RSQRT",
-        "SELECT",
-        "SELECT_V2",
-        "SIN",
-        "SLICE",
-        "SOFTMAX",
-        "SPACE_TO_BATCH_ND",
-        "SPACE_TO_DEPTH",
-        "SPLIT",
-        "SPLIT_V",
-        "SQRT",
-        "SQUARE",
-        "SQUARED_DIFFERENCE",
-        "SQUEEZE",
-        "STRIDED_SLICE",
-        "SUB",
-        "SUM",
-        "TANH",
-        "TILE",
-        "TRANSPOSE",
-        "TRANSPOSE_CONV",
-        "UNIDIRECTIONAL_SEQUENCE_LSTM",
-        "UNPACK",
-    ]
-)
+_WIDE = """
+ABS ADD AVERAGE_POOL_2D BATCH_TO_SPACE_ND BROADCAST_TO CONCATENATION CONV_2D COS DEPTHWISE_CONV_2D DEPTH_TO_SPACE
+DEQUANTIZE ELU EQUAL EXP EXPAND_DIMS FULLY_CONNECTED GATHER GATHER_ND GELU GREATER GREATER_EQUAL HARD_SWISH LEAKY_RELU
+LESS LESS_EQUAL LOG LOGISTIC MAXIMUM MAX_POOL_2D MEAN MINIMUM MIRROR_PAD MUL NEG NOT_EQUAL PACK PAD PADV2 PRELU
+QUANTIZE REDUCE_MAX REDUCE_MIN RELU RELU6 RELU_0_TO_1 RELU_N1_TO_1 RESHAPE RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR
+REVERSE_SEQUENCE REVERSE_V2 RSQRT SELECT SELECT_V2 SIN SLICE SOFTMAX SPACE_TO_BATCH_ND SPACE_TO_DEPTH SPLIT SPLIT_V
+SQRT SQUARE SQUARED_DIFFERENCE SQUEEZE STRIDED_SLICE SUB SUM TANH TILE TRANSPOSE TRANSPOSE_CONV
+UNIDIRECTIONAL_SEQUENCE_LSTM UNPACK
+"""
+WIDE = frozenset(_WIDE.split())
 TO_NCHW, TO_NHWC = (0, 3, 1, 2), (0, 2, 3, 1)
 
 

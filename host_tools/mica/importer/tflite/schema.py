@@ -3,8 +3,6 @@
 `tests/host/test_tflite_schema.py` compares them with the code that LiteRT generates from schema.fbs.
 """
 
-from __future__ import annotations
-
 IDENTIFIER = b"TFL3"  # at byte 4
 VERSION = 3
 
@@ -91,10 +89,7 @@ _STRIDES = {"padding": (0, "b", 0), "stride_w": (1, "i", 0), "stride_h": (2, "i"
 # Option tables: their number in the union BuiltinOptions, and of each field that mica reads its slot, type and default.
 Field = tuple[int, str, int | float]
 OPTIONS: dict[str, tuple[int, dict[str, Field]]] = {
-    "Conv2DOptions": (
-        1,
-        {**_STRIDES, "activation": (3, "b", 0), "dilation_w": (4, "i", 1), "dilation_h": (5, "i", 1)},
-    ),
+    "Conv2DOptions": (1, {**_STRIDES, "activation": (3, "b", 0), "dilation_w": (4, "i", 1), "dilation_h": (5, "i", 1)}),
     "DepthwiseConv2DOptions": (
         2,
         {

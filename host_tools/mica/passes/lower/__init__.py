@@ -4,8 +4,6 @@ The transposes that a rule writes round its operator are removed again by `trans
 keeps each rule local. A rule that cannot take its node raises ValueError with the reason.
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.ir.ops import CORE_BY_NAME, NOT_SUPPORTED
 from mica.passes.builder import Builder
@@ -30,24 +28,11 @@ from mica.passes.lower import (
 from mica.passes.lower.table import Lowering
 from mica.passes.refusal import Refusals
 
-LOWERINGS: dict[str, Lowering] = {
-    **arithmetic.LOWERINGS,
-    **conv_transpose.LOWERINGS,
-    **convolution.LOWERINGS,
-    **dense.LOWERINGS,
-    **logic.LOWERINGS,
-    **movement.LOWERINGS,
-    **normalise.LOWERINGS,
-    **pooling.LOWERINGS,
-    **recurrent.LOWERINGS,
-    **reduce.LOWERINGS,
-    **resize.LOWERINGS,
-    **shape.LOWERINGS,
-    **softmax.LOWERINGS,
-    **trees.LOWERINGS,
-    **unary.LOWERINGS,
-    **vectors.LOWERINGS,
-}
+FAMILIES = (
+    *(arithmetic, conv_transpose, convolution, dense, logic, movement, normalise, pooling, recurrent, reduce, resize),
+    *(shape, softmax, trees, unary, vectors),
+)
+LOWERINGS: dict[str, Lowering] = {op: rule for family in FAMILIES for op, rule in family.LOWERINGS.items()}
 
 
 def run(g: Graph) -> Graph:

@@ -10,8 +10,6 @@ y = Affine(x), scalar                =>   y = Unary(x, affine)
 y = Affine(x), along one axis        =>   y = DepthwiseConv2d(x) 1x1, that axis brought to the end
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,37 +5,25 @@ y = ConvTranspose(x, w, b)    =>   y = Transpose(ConvTranspose2d(Transpose(x, to
 1-D forms as 2-D of height 1. What is cropped behind, or added there by output_padding, stands in the output's shape.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes import prequantised_weights
 from mica.passes.builder import Builder
-from mica.passes.lower.windows import NO_CLIP, as_nhwc, batch_one, from_nhwc, nhwc_shape
+from mica.passes.lower.windows import NO_CLIP, as_nhwc, from_nhwc, nhwc_shape, operands
 from mica.passes.weight_layout import transposed_rows
 
 
 def _conv_transpose(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     xs, ys = g.value(x).shape, g.value(out).shape
-    w = g.data(node.inputs[1])
-    if w is None:
-        raise ValueError("weights that are not constant")
-    if len(xs) not in (3, 4):
-        raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
-    batch_one(g, xs)
+    w, bias = operands(node, b)
     n = len(xs) - 2
     strides, dilations = (list(node.attrs.get(a, [1] * n)) for a in ("strides", "dilations"))
     before = _pads_before(node, xs[2:], ys[2:], w.shape[2:], strides, dilations)
     if n == 1:
         w, strides, dilations, before = w[:, :, None, :], [1, *strides], [1, *dilations], [0, *before]
     groups = int(node.attrs.get("group", 1))
-    bias = g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(ys[1], np.float32)
-    if bias is None:
-        raise ValueError("a bias that is not constant")
-    if bias.shape != (ys[1],):
-        raise ValueError(f"a bias of shape {list(bias.shape)} for {ys[1]} channels")
     attrs = {
         "strides": tuple(strides),
         "dilations": tuple(dilations),

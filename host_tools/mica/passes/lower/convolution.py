@@ -4,33 +4,21 @@ y = Conv(x, w, b)    =>   y = Transpose(Conv2d(Transpose(x, to NHWC), w as OHWI,
 depthwise            =>   likewise with DepthwiseConv2d; 1-D forms as 2-D of height 1
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes import prequantised_weights
 from mica.passes.builder import Builder
-from mica.passes.lower.windows import NO_CLIP, as_nhwc, batch_one, from_nhwc, nhwc_shape, window
+from mica.passes.lower.windows import NO_CLIP, as_nhwc, from_nhwc, nhwc_shape, operands, window
 
 
 def _conv(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     xs, ys = g.value(x).shape, g.value(out).shape
-    w = g.data(node.inputs[1])
-    if w is None:
-        raise ValueError("weights that are not constant")
-    if len(xs) not in (3, 4):
-        raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
-    batch_one(g, xs)
+    w, bias = operands(node, b)
     if w.ndim == 3:
         w = w[:, :, None, :]
-    n_out, groups = w.shape[0], int(node.attrs.get("group", 1))
-    bias = g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(n_out, np.float32)
-    if bias is None:
-        raise ValueError("a bias that is not constant")
-    if bias.shape != (n_out,):
-        raise ValueError(f"a bias of shape {list(bias.shape)} for {n_out} channels")
+    groups = int(node.attrs.get("group", 1))
     attrs = window(node, xs[2:], ys[2:], w.shape[2:] if len(xs) == 4 else w.shape[3:])
     depthwise = groups == xs[1] and groups > 1 and w.shape[1] == 1
     if depthwise:

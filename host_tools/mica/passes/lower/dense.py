@@ -5,8 +5,6 @@ y = Gemm(a, b, c, alpha, beta)      =>   y = Add(MatMul(a, b) * alpha, c * beta)
 y = Gemm(a, constant b), transA     =>   y = FullyConnected(Transpose(a)), + c where that is no constant row
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -7,8 +7,6 @@ y = And(a, b), Or, Xor            =>   y = MinMax(a, b); Xor: y = |a - b|
 y = Where(c, a, b)                =>   y = Where(c, a, b); a constant c only moves elements (`movement`)
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import Builder
 from mica.passes.lower.arithmetic import CLIP, finite_constants, number, of_number
@@ -74,13 +72,8 @@ def where(g: Graph, node: Node, b: Builder) -> None:
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "And": _both,
-    "Equal": _compare,
-    "Greater": _compare,
-    "GreaterOrEqual": _compare,
-    "Less": _compare,
-    "LessOrEqual": _compare,
+    **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"), _compare),
+    **dict.fromkeys(("And", "Or"), _both),
     "Not": _not,
-    "Or": _both,
     "Xor": _xor,
 }

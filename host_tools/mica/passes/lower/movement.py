@@ -13,8 +13,6 @@ y = GatherND(x, constant), GatherElements, ReverseSequence, Trilu, Where and Sca
                                            =>   y = StridedCopy or Gather of the flattened operands
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,21 +31,15 @@ FAR = 3e38
 # ---- building blocks
 
 
-def remap(b: Builder, x: str, axes: Sequence[AxisMap], out: str | None = None) -> str:
+def remap(b: Builder, x: str, axes: Sequence[AxisMap], out: str = "") -> str:
     """y[i, j, ...] = x[axes[0](i), axes[1](j), ...], into `out` where that is given."""
     shape = b.shape(x)
     if all(np.array_equal(axis_indices(a), np.arange(n)) for a, n in zip(axes, shape, strict=True)):
-        if out is not None:
-            b.emit_to(out, "Reshape", [x])
-        return out or x
-    attrs = {"axes": tuple(axes)}
-    if out is None:
-        return b.emit("Remap", [x], [length(a) for a in axes], attrs)
-    b.emit_to(out, "Remap", [x], attrs)
-    return out
+        return b.emit("Reshape", [x], shape, out=out) if out else x
+    return b.emit("Remap", [x], [length(a) for a in axes], {"axes": tuple(axes)}, out)
 
 
-def pick(g: Graph, b: Builder, x: str, axis: int, indices: np.ndarray, out: str | None = None) -> str:
+def pick(g: Graph, b: Builder, x: str, axis: int, indices: np.ndarray, out: str = "") -> str:
     """x's elements `indices` along an axis: a Remap where they have a pattern, else a Gather."""
     shape = b.shape(x)
     pattern = as_axis_map(indices)
@@ -55,10 +47,7 @@ def pick(g: Graph, b: Builder, x: str, axis: int, indices: np.ndarray, out: str 
         return remap(b, x, [pattern if i == axis else same(n) for i, n in enumerate(shape)], out)
     wide = (*shape[:axis], len(indices), *shape[axis + 1 :])
     constant = g.new_const(f"{b.origin}.indices", indices.astype(np.int32))
-    if out is None:
-        return b.emit("Gather", [x, constant], wide, {"axis": axis})
-    b.emit_to(out, "Gather", [x, constant], {"axis": axis})
-    return out
+    return b.emit("Gather", [x, constant], wide, {"axis": axis}, out)
 
 
 def pick_flat(g: Graph, b: Builder, x: str, indices: np.ndarray, out: str) -> None:
@@ -76,49 +65,26 @@ def pick_flat(g: Graph, b: Builder, x: str, indices: np.ndarray, out: str) -> No
     b.emit_to(out, "Reshape", [flat])
 
 
-def concat(b: Builder, parts: Sequence[str], axis: int, out: str | None = None) -> str:
+def concat(b: Builder, parts: Sequence[str], axis: int, out: str = "") -> str:
     """Any number of parts, in as many steps as that takes."""
     parts = list(parts)
     while len(parts) > MAX_INPUTS:
         parts[:MAX_INPUTS] = [concat(b, parts[:MAX_INPUTS], axis)]
+    shape = list(b.shape(parts[0]))
     if len(parts) == 1:
-        if out is None:
-            return parts[0]
-        b.emit_to(out, "Reshape", parts)
-        return out
-    if out is None:
-        shape = list(b.shape(parts[0]))
-        shape[axis] = sum(b.shape(p)[axis] for p in parts)
-        return b.emit("Concat", parts, shape, {"axis": axis})
-    b.emit_to(out, "Concat", parts, {"axis": axis})
-    return out
+        return b.emit("Reshape", parts, shape, out=out) if out else parts[0]
+    shape[axis] = sum(b.shape(p)[axis] for p in parts)
+    return b.emit("Concat", parts, shape, {"axis": axis}, out)
 
 
-def _integers(g: Graph, node: Node, index: int, name: str) -> list[int] | None:
+def _integers(b: Builder, node: Node, index: int, name: str) -> list[int] | None:
     """A list of integers: attribute `name`, or constant input `index`; None where both are absent."""
     if name in node.attrs:
         value = node.attrs[name]
         return [int(v) for v in (value if isinstance(value, (list, tuple)) else [value])]
     if len(node.inputs) <= index or not node.inputs[index]:
         return None
-    data = g.data(node.inputs[index])
-    if data is None:
-        raise ValueError(f"{name} that are not constant")
-    return [int(v) for v in data.reshape(-1)]
-
-
-def _axis(node: Node, rank: int, default: int = 0) -> int:
-    axis = int(node.attrs.get("axis", default))
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of a tensor of {rank} dimensions")
-    return axis % rank
-
-
-def _constant(g: Graph, name: str, what: str) -> np.ndarray:
-    data = g.data(name)
-    if data is None:
-        raise ValueError(f"{what} that are not constant")
-    return data
+    return [int(v) for v in b.constant(node.inputs[index], name).reshape(-1)]
 
 
 # ---- one tensor
@@ -127,10 +93,10 @@ def _constant(g: Graph, name: str, what: str) -> np.ndarray:
 def _slice(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     shape = b.shape(x)
-    starts, ends = _integers(g, node, 1, "starts"), _integers(g, node, 2, "ends")
+    starts, ends = _integers(b, node, 1, "starts"), _integers(b, node, 2, "ends")
     assert starts is not None and ends is not None
-    axes = _integers(g, node, 3, "axes") or list(range(len(starts)))
-    steps = _integers(g, node, 4, "steps") or [1] * len(starts)
+    axes = _integers(b, node, 3, "axes") or list(range(len(starts)))
+    steps = _integers(b, node, 4, "steps") or [1] * len(starts)
     maps = [same(n) for n in shape]
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         n = shape[axis % len(shape)]
@@ -142,8 +108,8 @@ def _slice(g: Graph, node: Node, b: Builder) -> None:
 def _split(g: Graph, node: Node, b: Builder) -> None:
     x = node.inputs[0]
     shape = b.shape(x)
-    axis = _axis(node, len(shape))
-    sizes = _integers(g, node, 1, "split")
+    axis = b.axis(node, len(shape))
+    sizes = _integers(b, node, 1, "split")
     if sizes is None:
         parts = int(node.attrs.get("num_outputs", len(node.outputs)))
         one = -(-shape[axis] // parts)
@@ -197,10 +163,6 @@ def _pad(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(out, "Pad", [x], attrs) if any(map(any, widths)) else b.emit_to(out, "Reshape", [x])
 
 
-def _block(node: Node) -> int:
-    return int(node.attrs["blocksize"])
-
-
 def _nhwc_move(b: Builder, node: Node, places: Sequence[tuple[int, int]]) -> None:
     """Transposes round a StridedCopy, as round a convolution: they cancel against the neighbours'."""
     out = node.outputs[0]
@@ -211,7 +173,7 @@ def _nhwc_move(b: Builder, node: Node, places: Sequence[tuple[int, int]]) -> Non
 
 def _depth_to_space(g: Graph, node: Node, b: Builder) -> None:
     n, c, h, w = b.shape(node.inputs[0])
-    k = _block(node)
+    k = int(node.attrs["blocksize"])
     d = c // (k * k)  # channels of the output
     if node.attrs.get("mode", "DCR") == "DCR":
         rows, columns, depth = k * d, d, 1
@@ -222,7 +184,7 @@ def _depth_to_space(g: Graph, node: Node, b: Builder) -> None:
 
 def _space_to_depth(g: Graph, node: Node, b: Builder) -> None:
     n, c, h, w = b.shape(node.inputs[0])
-    k = _block(node)
+    k = int(node.attrs["blocksize"])
     block, depth = [(k, w * c), (k, c)], [(c, 1)]
     inside = block + depth if node.attrs.get("mode", "DCR") == "DCR" else depth + block
     _nhwc_move(b, node, [(n * h // k, k * w * c), (w // k, k * c), *inside])
@@ -230,7 +192,7 @@ def _space_to_depth(g: Graph, node: Node, b: Builder) -> None:
 
 def _reverse_sequence(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
-    lengths = _constant(g, node.inputs[1], "lengths").reshape(-1)
+    lengths = b.constant(node.inputs[1], "lengths").reshape(-1)
     batch, time = int(node.attrs.get("batch_axis", 1)), int(node.attrs.get("time_axis", 0))
     at = np.arange(g.value(x).size).reshape(b.shape(x))
     rows = np.moveaxis(at, (batch, time), (0, 1)).copy()
@@ -245,7 +207,7 @@ def _reverse_sequence(g: Graph, node: Node, b: Builder) -> None:
 def _gather(g: Graph, node: Node, b: Builder) -> None:
     x, where, out = node.inputs[0], node.inputs[1], node.outputs[0]
     shape = g.value(x).shape
-    axis = _axis(node, len(shape))
+    axis = b.axis(node, len(shape))
     indices = g.data(where)
     if indices is None:
         if not g.is_const(x):
@@ -283,7 +245,7 @@ def _embed(g: Graph, node: Node, b: Builder, axis: int) -> None:
 def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     shape = b.shape(x)
-    axis = _axis(node, len(shape))
+    axis = b.axis(node, len(shape))
     at = node.inputs[1]
     if not g.is_const(at) and not g.is_const(x):
         beside = (*shape[:axis], b.shape(at)[axis], *shape[axis + 1 :])
@@ -291,7 +253,7 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
             raise ValueError(f"places of shape {list(b.shape(at))} in {list(shape)}; {list(beside)} is supported")
         b.emit_to(out, "Pick", [x, at], {"axis": axis})
         return
-    indices = _constant(g, at, "indices").astype(np.int64)
+    indices = b.constant(at, "indices").astype(np.int64)
     indices = np.where(indices < 0, indices + shape[axis], indices)
     every = np.arange(g.value(x).size).reshape(shape)
     part = tuple(slice(n) if i != axis else slice(None) for i, n in enumerate(indices.shape))
@@ -300,7 +262,7 @@ def _gather_elements(g: Graph, node: Node, b: Builder) -> None:
 
 def _gather_nd(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
-    indices = _constant(g, node.inputs[1], "indices").astype(np.int64)
+    indices = b.constant(node.inputs[1], "indices").astype(np.int64)
     every = np.arange(g.value(x).size).reshape(b.shape(x))
     batch = int(node.attrs.get("batch_dims", 0))
     # every[i, j, ..., indices[i, j, ..., :]], i and j counting the batch dimensions
@@ -313,7 +275,7 @@ def _gather_nd(g: Graph, node: Node, b: Builder) -> None:
 
 
 def _concat(g: Graph, node: Node, b: Builder) -> None:
-    axis = _axis(node, len(b.shape(node.outputs[0])))
+    axis = b.axis(node, len(b.shape(node.outputs[0])))
     concat(b, node.inputs, axis, node.outputs[0])
 
 
@@ -337,7 +299,7 @@ def _where(g: Graph, node: Node, b: Builder) -> None:
     if not g.is_const(condition):
         logic.where(g, node, b)
         return
-    chosen = np.broadcast_to(_constant(g, condition, "a condition and its like"), b.shape(out))
+    chosen = np.broadcast_to(b.constant(condition, "a condition and its like"), b.shape(out))
     a = np.arange(g.value(x).size).reshape(g.value(x).shape)
     c = np.arange(g.value(y).size).reshape(g.value(y).shape) + a.size
     _one_of(g, b, (x, y), np.where(chosen, a, c), out)
@@ -345,7 +307,7 @@ def _where(g: Graph, node: Node, b: Builder) -> None:
 
 def _trilu(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
-    k = _integers(g, node, 1, "k") or [0]
+    k = _integers(b, node, 1, "k") or [0]
     every = np.arange(g.value(x).size).reshape(b.shape(x))
     ones = np.ones(every.shape[-2:])
     keep = np.triu(ones, k[0]) if node.attrs.get("upper", 1) else np.tril(ones, k[0])
@@ -358,13 +320,13 @@ def _scatter(g: Graph, node: Node, b: Builder) -> None:
     x, updates, out = node.inputs[0], node.inputs[2], node.outputs[0]
     if node.attrs.get("reduction", "none") != "none":
         raise ValueError(f"reduction '{node.attrs['reduction']}'")
-    indices = _constant(g, node.inputs[1], "indices").astype(np.int64)
+    indices = b.constant(node.inputs[1], "indices").astype(np.int64)
     every = np.arange(g.value(x).size).reshape(g.value(x).shape)
     news = np.arange(g.value(updates).size).reshape(g.value(updates).shape) + every.size
     if node.op == "ScatterND":
         every[tuple(np.moveaxis(indices, -1, 0))] = news
     else:
-        axis = _axis(node, every.ndim)
+        axis = b.axis(node, every.ndim)
         indices = np.where(indices < 0, indices + every.shape[axis], indices)
         part = every[tuple(slice(n) if i != axis else slice(None) for i, n in enumerate(indices.shape))]  # a view
         np.put_along_axis(part, indices, news, axis)
@@ -376,7 +338,7 @@ def _tensor_scatter(g: Graph, node: Node, b: Builder) -> None:
     x, rows, index = [*node.inputs, ""][:3]
     out = node.outputs[0]
     shape = b.shape(x)
-    axis = _axis(node, len(shape), -2)
+    axis = b.axis(node, len(shape), -2)
     mode = node.attrs.get("mode", "linear")
     if b.shape(rows)[axis] == shape[axis] and (mode == "linear" or not index):
         b.emit_to(out, "Reshape", [rows])  # linear: nothing of x is left
@@ -384,7 +346,7 @@ def _tensor_scatter(g: Graph, node: Node, b: Builder) -> None:
     if b.shape(rows)[axis] >= shape[axis]:
         raise ValueError(f"{b.shape(rows)[axis]} new rows in a cache of {shape[axis]}; fewer are supported")
     if not index or g.is_const(index):
-        at = np.zeros(shape[0], np.int64) if not index else np.broadcast_to(_constant(g, index, "indices"), shape[:1])
+        at = np.zeros(shape[0], np.int64) if not index else np.broadcast_to(b.constant(index, "indices"), shape[:1])
         every = np.arange(g.value(x).size).reshape(shape)
         news = np.arange(g.value(rows).size).reshape(b.shape(rows)) + every.size
         n, r = shape[axis], b.shape(rows)[axis]
@@ -409,9 +371,7 @@ LOWERINGS = {
     "GatherND": _gather_nd,
     "Pad": _pad,
     "ReverseSequence": _reverse_sequence,
-    "Scatter": _scatter,
-    "ScatterElements": _scatter,
-    "ScatterND": _scatter,
+    **dict.fromkeys(("Scatter", "ScatterElements", "ScatterND"), _scatter),
     "Slice": _slice,
     "SpaceToDepth": _space_to_depth,
     "Split": _split,

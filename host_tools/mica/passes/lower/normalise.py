@@ -8,8 +8,6 @@ y = RMSNormalization(x), LpNormalization   =>   y = LayerNorm(x) by the root of 
 y = MeanVarianceNormalization(x, axes)     =>   y = LayerNorm(x), the axes brought to the end
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -42,14 +40,7 @@ def _norm(b: Builder, x: str, axis: int, by: _By, gamma: Array, beta: Array, inn
         for what, a in (("gamma", gamma), ("beta", beta))
     ]
     attrs = {"mode": by.mode, "axis": axis, "inner": inner, "epsilon": float(by.epsilon), **CLIP}
-    if not out:
-        return b.emit("LayerNorm", [x, *constants], b.shape(x), attrs)
-    b.emit_to(out, "LayerNorm", [x, *constants], attrs)
-    return out
-
-
-def _optional(node: Node, k: int) -> str:
-    return node.inputs[k] if len(node.inputs) > k else ""
+    return b.emit("LayerNorm", [x, *constants], b.shape(x), attrs, out)
 
 
 def _spread(g: Graph, name: str, shape: Sequence[int], default: float) -> Array | None:
@@ -68,7 +59,7 @@ def _spread(g: Graph, name: str, shape: Sequence[int], default: float) -> Array 
 
 def _norm_and_affine(g: Graph, node: Node, b: Builder, x: str, axis: int, by: _By, factor: float = 1.0) -> None:
     """Normalisation with a scale and shift for each element, constant or not. factor: on what is normalised."""
-    out, scale, shift = node.outputs[0], _optional(node, 1), _optional(node, 2)
+    out, (scale, shift) = node.outputs[0], [*node.inputs[1:], "", ""][:2]
     shape = b.shape(x)[axis:]
     gamma, beta = _spread(g, scale, shape, 1.0), _spread(g, shift, shape, 0.0)
     n = int(np.prod(shape, dtype=np.int64))
@@ -84,17 +75,10 @@ def _norm_and_affine(g: Graph, node: Node, b: Builder, x: str, axis: int, by: _B
     b.emit_to(out, "Add", [y, shift], {"signs": (1, 1), **CLIP})
 
 
-def _axis(node: Node, rank: int, default: int = -1) -> int:
-    axis = int(node.attrs.get("axis", default))
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of a tensor of {rank} dimensions")
-    return axis % rank
-
-
 def _layer(g: Graph, node: Node, b: Builder) -> None:
     x = node.inputs[0]
     rank = len(b.shape(x))
-    axis = _axis(node, rank)
+    axis = b.axis(node, rank, -1)
     epsilon = node.attrs.get("epsilon", 1e-5)
     mean, inverse = ([*node.outputs, "", ""])[1:3]
     read = {i for n in g.nodes for i in n.inputs} | set(g.outputs)
@@ -117,20 +101,11 @@ def _layer(g: Graph, node: Node, b: Builder) -> None:
 
 def _rms(g: Graph, node: Node, b: Builder) -> None:
     x = node.inputs[0]
-    axis = _axis(node, len(b.shape(x)))
+    axis = b.axis(node, len(b.shape(x)), -1)
     n = int(np.prod(b.shape(x)[axis:], dtype=np.int64))
     # x / sqrt(mean of squares + e) = sqrt(n) * x / sqrt(sum of squares + n * e)
     by = _By("squares", n * node.attrs.get("epsilon", 1e-5))
     _norm_and_affine(g, node, b, x, axis, by, np.sqrt(n))
-
-
-def _instance(g: Graph, node: Node, b: Builder) -> None:
-    groups = b.shape(node.inputs[0])[1]
-    _by_channel(g, node, b, groups)
-
-
-def _group(g: Graph, node: Node, b: Builder) -> None:
-    _by_channel(g, node, b, int(node.attrs["num_groups"]))
 
 
 def _by_channel(g: Graph, node: Node, b: Builder, groups: int) -> None:
@@ -173,15 +148,11 @@ def _moved(b: Builder, x: str, axes: list[int]) -> tuple[str, list[int] | None]:
     return b.transpose(x, perm), np.argsort(perm).tolist()
 
 
-def _mean_variance(g: Graph, node: Node, b: Builder) -> None:
-    _plain(g, node, b, [int(a) for a in node.attrs.get("axes", [0, 2, 3])], "deviation")
-
-
 def _lp(g: Graph, node: Node, b: Builder) -> None:
     p = int(node.attrs.get("p", 2))
     if p not in (1, 2):
         raise ValueError(f"a norm of order {p}; 1 and 2 are supported")
-    _plain(g, node, b, [_axis(node, len(b.shape(node.inputs[0])))], "absolute" if p == 1 else "squares")
+    _plain(g, node, b, [b.axis(node, len(b.shape(node.inputs[0])), -1)], "absolute" if p == 1 else "squares")
 
 
 def _plain(g: Graph, node: Node, b: Builder, axes: list[int], mode: str) -> None:
@@ -196,10 +167,10 @@ def _plain(g: Graph, node: Node, b: Builder, axes: list[int], mode: str) -> None
 
 
 LOWERINGS: dict[str, Lowering] = {
-    "GroupNormalization": _group,
-    "InstanceNormalization": _instance,
+    "GroupNormalization": lambda g, node, b: _by_channel(g, node, b, int(node.attrs["num_groups"])),
+    "InstanceNormalization": lambda g, node, b: _by_channel(g, node, b, b.shape(node.inputs[0])[1]),
     "LayerNormalization": _layer,
     "LpNormalization": _lp,
-    "MeanVarianceNormalization": _mean_variance,
+    "MeanVarianceNormalization": lambda g, node, b: _plain(g, node, b, node.attrs.get("axes", [0, 2, 3]), "deviation"),
     "RMSNormalization": _rms,
 }

@@ -3,8 +3,6 @@
 y = MaxPool(x)                =>   y = Transpose(MaxPool2d(Transpose(x, to NHWC)), to NCHW)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -47,17 +45,10 @@ def _every_window_sees_something(attrs: dict, xs: tuple[int, ...], ys: tuple[int
     for axis in (0, 1):
         n, step = attrs["kernel"][axis], attrs.get("dilations", (1, 1))[axis]
         starts = np.arange(ys[1 + axis]) * attrs["strides"][axis] - attrs["pads"][axis]
-        first = (
-            np.maximum(-starts, 0) + step - 1
-        )  # of its taps the first that is not in front of x; a kernel may be of any size
-        first //= step
+        # Of its taps the first that is not in front of x; a kernel may be of any size.
+        first = (np.maximum(-starts, 0) + step - 1) // step
         if not np.all((first < n) & (starts + first * step < xs[1 + axis])):
             raise ValueError("a window that lies wholly in the padding")
 
 
-LOWERINGS = {
-    "AveragePool": _pool,
-    "GlobalAveragePool": _pool,
-    "GlobalMaxPool": _pool,
-    "MaxPool": _pool,
-}
+LOWERINGS = dict.fromkeys(("AveragePool", "GlobalAveragePool", "GlobalMaxPool", "MaxPool"), _pool)

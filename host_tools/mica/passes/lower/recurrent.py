@@ -6,8 +6,6 @@ bidirectional                          =>   y = Concat(Recurrent(x, ...), Recurr
 GRU, RNN                               =>   likewise; layout 1 (batch first) with transposes, idle for batch 1
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,10 +40,11 @@ def _recurrent(g: Graph, node: Node, b: Builder) -> None:
     time, _, _ = b.shape(x)
     _whole_sequences(g, node, time)
     kinds = _directions(node)
-    w = _constant(g, node, 1, "weights")
+    w = _constant(b, node, 1, "weights")
     if w is None or w.shape[0] != len(kinds):
         raise ValueError(f"weights for other than {len(kinds)} directions")
-    needed = [o if o and _is_read(g, o) else "" for o in (*node.outputs, "", "")[:3]]
+    read = {*g.outputs, *(i for n in g.nodes for i in n.inputs)}
+    needed = [o if o in read else "" for o in (*node.outputs, "", "")[:3]]
     if not any(needed):
         return
     found = [_direction(g, node, b, x, k, reverse, needed) for k, reverse in enumerate(kinds)]
@@ -54,22 +53,13 @@ def _recurrent(g: Graph, node: Node, b: Builder) -> None:
     _join_last(b, needed[2], [d.cell for d in found], batch_first)
 
 
-def _is_read(g: Graph, name: str) -> bool:
-    return name in g.outputs or any(name in n.inputs for n in g.nodes)
-
-
 def _input(node: Node, index: int) -> str:
     return node.inputs[index] if len(node.inputs) > index else ""
 
 
-def _constant(g: Graph, node: Node, index: int, what: str) -> np.ndarray | None:
+def _constant(b: Builder, node: Node, index: int, what: str) -> np.ndarray | None:
     name = _input(node, index)
-    if not name:
-        return None
-    data = g.data(name)
-    if data is None:
-        raise ValueError(f"{what} that are not constant")
-    return np.asarray(data, np.float32)
+    return np.asarray(b.constant(name, what), np.float32) if name else None
 
 
 def _directions(node: Node) -> list[bool]:
@@ -115,7 +105,7 @@ def _activations(node: Node, k: int, directions: int) -> list[Activation]:
 def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, needed: list[str]) -> _Direction:
     time, batch, _ = b.shape(x)
     functions = _activations(node, k, len(_directions(node)))
-    constants = _constants(g, node, k)
+    constants = _constants(b, node, k)
     units = constants[1].shape[1]
     cell = CELLS[node.op]
     if node.op == "GRU" and node.attrs.get("linear_before_reset", 0):
@@ -150,17 +140,16 @@ def _direction(g: Graph, node: Node, b: Builder, x: str, k: int, reverse: bool, 
     return _Direction(y, hidden, end)
 
 
-def _constants(g: Graph, node: Node, k: int) -> list[np.ndarray]:
+def _constants(b: Builder, node: Node, k: int) -> list[np.ndarray]:
     """Weights [G*H,I], recurrent [G*H,H], both biases [G*H], peepholes [3,H] of direction k."""
-    w, r = _constant(g, node, 1, "weights"), _constant(g, node, 2, "recurrent weights")
-    assert w is not None
-    assert r is not None
+    w, r = _constant(b, node, 1, "weights"), _constant(b, node, 2, "recurrent weights")
+    assert w is not None and r is not None
     rows, units = r.shape[1:]
     if rows != GATES[CELLS[node.op]] * units:
         raise ValueError(f"recurrent weights of shape {list(r.shape)}")
-    bias = _constant(g, node, BIAS, "a bias and its like")
+    bias = _constant(b, node, BIAS, "a bias and its like")
     both = np.zeros((2, rows), np.float32) if bias is None else bias[k].reshape(2, rows)
-    peep = _constant(g, node, PEEPHOLES, "peepholes") if node.op == "LSTM" else None
+    peep = _constant(b, node, PEEPHOLES, "peepholes") if node.op == "LSTM" else None
     p = np.zeros((3, units), np.float32) if peep is None else peep[k].reshape(3, units)
     return [w[k], r[k], both[0], both[1], p]
 

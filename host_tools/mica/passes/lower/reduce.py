@@ -11,8 +11,6 @@ v, i = TopK(x, k)                                         =>   i = TopK(x); v = 
 y = GlobalLpPool(x)                                       =>   y = Reduce(x) over all but batch and channels
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -30,15 +28,12 @@ MODES = {
 }
 
 
-def _axes(g: Graph, node: Node) -> list[int] | None:
+def _axes(b: Builder, node: Node) -> list[int] | None:
     """The axes of a reduction, sorted; None for an empty list that means no axes at all."""
-    rank = len(g.value(node.inputs[0]).shape)
+    rank = len(b.shape(node.inputs[0]))
     axes = node.attrs.get("axes")
     if axes is None and len(node.inputs) > 1 and node.inputs[1]:
-        data = g.data(node.inputs[1])
-        if data is None:
-            raise ValueError("axes that are not constant")
-        axes = data.reshape(-1).tolist()
+        axes = b.constant(node.inputs[1], "axes").reshape(-1).tolist()
     if not axes:
         return None if node.attrs.get("noop_with_empty_axes") else list(range(rank))
     if any(not -rank <= a < rank for a in axes):
@@ -75,7 +70,7 @@ def reduce_to(b: Builder, out: str, x: str, axes: list[int], mode: str, factor: 
 
 def _reduce(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
-    shape, axes = b.shape(x), _axes(g, node)
+    shape, axes = b.shape(x), _axes(b, node)
     if axes is None:
         b.emit_to(out, "Reshape", [x])
         return
@@ -102,7 +97,7 @@ def _mean_of_image(b: Builder, x: str, out: str, axes: list[int]) -> bool:
 
 
 def _extreme(g: Graph, node: Node, b: Builder) -> None:
-    x, out, axes = node.inputs[0], node.outputs[0], _axes(g, node)
+    x, out, axes = node.inputs[0], node.outputs[0], _axes(b, node)
     if axes is None or all(b.shape(x)[a] == 1 for a in axes):
         b.emit_to(out, "Reshape", [x])
         return
@@ -113,7 +108,7 @@ def _extreme(g: Graph, node: Node, b: Builder) -> None:
 
 
 def _log_sum_exp(g: Graph, node: Node, b: Builder) -> None:
-    x, out, axes = node.inputs[0], node.outputs[0], _axes(g, node)
+    x, out, axes = node.inputs[0], node.outputs[0], _axes(b, node)
     if axes is None:
         b.emit_to(out, "Reshape", [x])
         return
@@ -131,12 +126,9 @@ def _arg_max(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
     shape = b.shape(x)
     rank = len(shape)
-    axis = int(node.attrs.get("axis", 0))
     if rank == 0:
         raise ValueError("the place of a single number")
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} of a tensor of {rank} dimensions")
-    axis %= rank
+    axis = b.axis(node, rank)
     last = bool(node.attrs.get("select_last_index", 0))
     attrs = {"axis": axis, "minimum": node.op == "ArgMin", "select_last": last}
     y = b.emit("ArgMax", [x], (*shape[:axis], 1, *shape[axis + 1 :]), attrs)

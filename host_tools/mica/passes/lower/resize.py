@@ -5,8 +5,6 @@ nearest, otherwise            =>   y = Gather(Gather(x)), one axis each
 linear, cubic                 =>   y = Transpose(ResizeLinear(Transpose(x))), two axes at a time, x as [1, H, W, rest]
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -15,26 +13,24 @@ from mica.passes.lower.movement import pick
 from mica.passes.resize_tables import Axis, nearest, weighted
 
 
-def _floats(g: Graph, node: Node, index: int, name: str) -> np.ndarray | None:
+def _floats(b: Builder, node: Node, index: int, name: str) -> np.ndarray | None:
     """A constant input, or an attribute of the same name; None where it is absent or empty."""
     if name in node.attrs:
         return np.asarray(node.attrs[name], np.float64)
     if len(node.inputs) <= index or not node.inputs[index]:
         return None
-    data = g.data(node.inputs[index])
-    if data is None:
-        raise ValueError(f"{name} that are not constant")
+    data = b.constant(node.inputs[index], name)
     return data.astype(np.float64) if data.size else None
 
 
-def _axes(g: Graph, node: Node, b: Builder) -> dict[int, Axis]:
+def _axes(node: Node, b: Builder) -> dict[int, Axis]:
     """The axes that change, by their number."""
     shape, wide = b.shape(node.inputs[0]), b.shape(node.outputs[0])
     rank = len(shape)
     old = node.op == "Upsample" or len(node.inputs) == 2  # up to opset 10: scales come second, and there is one mode
-    scales = _floats(g, node, 1 if old else 2, "scales")
-    roi = None if old else _floats(g, node, 1, "roi")
-    sizes = None if old else _floats(g, node, 3, "sizes")
+    scales = _floats(b, node, 1 if old else 2, "scales")
+    roi = None if old else _floats(b, node, 1, "roi")
+    sizes = None if old else _floats(b, node, 3, "sizes")
     axes = [int(a) % rank for a in node.attrs.get("axes", range(rank))]
     if scales is not None:
         found = dict(zip(axes, scales.tolist(), strict=True))
@@ -58,7 +54,7 @@ def _axes(g: Graph, node: Node, b: Builder) -> dict[int, Axis]:
 
 def _resize(g: Graph, node: Node, b: Builder) -> None:
     x, out = node.inputs[0], node.outputs[0]
-    axes = _axes(g, node, b)
+    axes = _axes(node, b)
     mode = node.attrs.get("mode", "nearest")
     if mode not in ("nearest", "linear", "bilinear", "cubic"):
         raise ValueError(f"mode '{mode}'")

@@ -3,8 +3,6 @@
 y = Flatten(x), Squeeze, Unsqueeze, Reshape    =>   y = Reshape(x)
 """
 
-from __future__ import annotations
-
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import Builder
 

@@ -3,8 +3,6 @@
 y = Softmax(x, axis), LogSoftmax    =>   y = Transpose(Softmax(Transpose(x, axis to the end)), back)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """The type of a lowering: writes core nodes for one ONNX node, or raises ValueError with the reason why not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from mica.ir.graph import Graph, Node

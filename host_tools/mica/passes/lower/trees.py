@@ -6,8 +6,6 @@ y = TreeEnsemble(Imputer(x)), x an input          =>   likewise: a node takes a 
 y = TreeEnsemble(x), x an activation              =>   y = Trees(x)
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

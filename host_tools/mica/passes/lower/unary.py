@@ -5,8 +5,6 @@ y = Clip(x, low, high), computed bounds       =>   y = MinMax(MinMax(x, low), hi
 y = Cast(x) to a boolean, to whole numbers    =>   y = Unary(x, not_zero), Unary(x, truncate)
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node
@@ -63,10 +61,6 @@ def _constant(function: str, *arguments: float) -> Lowering:
     return lower
 
 
-def _relu(g: Graph, node: Node, b: Builder) -> None:
-    b.emit_to(node.outputs[0], "Unary", node.inputs[:1], _clip(0.0, None))
-
-
 def _gelu(g: Graph, node: Node, b: Builder) -> None:
     function = "gelu_tanh" if node.attrs.get("approximate", "none") == "tanh" else "gelu"
     b.emit_to(node.outputs[0], "Unary", node.inputs[:1], {"function": function, "arguments": ()})
@@ -85,44 +79,25 @@ def _cast(g: Graph, node: Node, b: Builder) -> None:
     b.emit_to(node.outputs[0], "Unary", node.inputs[:1], {"function": function, "arguments": ()})
 
 
+# Functions without arguments, which have the same name in lower case.
+PLAIN = (
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Erf", "Exp", "Floor", "Log"),
+    *("Mish", "Round", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
+)
 LOWERINGS: dict[str, Lowering] = {
-    "Abs": _unary("abs"),
-    "Acos": _unary("acos"),
-    "Acosh": _unary("acosh"),
-    "Asin": _unary("asin"),
-    "Asinh": _unary("asinh"),
-    "Atan": _unary("atan"),
-    "Atanh": _unary("atanh"),
+    **{name: _unary(name.lower()) for name in PLAIN},
     "Cast": _cast,
-    "Ceil": _unary("ceil"),
     "Celu": _unary("celu", ("alpha", 1.0)),
     "Clip": _lower_clip,
-    "Cos": _unary("cos"),
-    "Cosh": _unary("cosh"),
     "Elu": _unary("elu", ("alpha", 1.0)),
-    "Erf": _unary("erf"),
-    "Exp": _unary("exp"),
-    "Floor": _unary("floor"),
     "Gelu": _gelu,
     "HardSigmoid": _unary("hard_sigmoid", ("alpha", 0.2), ("beta", 0.5)),
     "HardSwish": _unary("hard_swish"),
     "LeakyRelu": _unary("leaky_relu", ("alpha", 0.01)),
-    "Log": _unary("log"),
-    "Mish": _unary("mish"),
     "Reciprocal": _constant("reciprocal", 1.0),
-    "Relu": _relu,
-    "Round": _unary("round"),
+    "Relu": lambda g, node, b: b.emit_to(node.outputs[0], "Unary", node.inputs[:1], _clip(0.0, None)),
     "Selu": _unary("selu", ("alpha", 1.67326319217681884765625), ("gamma", 1.05070102214813232421875)),
     "Shrink": _unary("shrink", ("bias", 0.0), ("lambd", 0.5)),
-    "Sigmoid": _unary("sigmoid"),
-    "Sign": _unary("sign"),
-    "Sin": _unary("sin"),
-    "Sinh": _unary("sinh"),
-    "Softplus": _unary("softplus"),
-    "Softsign": _unary("softsign"),
-    "Sqrt": _unary("sqrt"),
     "Swish": _unary("swish", ("alpha", 1.0)),
-    "Tan": _unary("tan"),
-    "Tanh": _unary("tanh"),
     "ThresholdedRelu": _unary("thresholded_relu", ("alpha", 1.0)),
 }

@@ -5,8 +5,6 @@ y = VectorEnsemble(Affine(x)), x an input           =>   likewise, on a grid in 
 y = VectorEnsemble(Imputer(x)), x an input          =>   likewise: a NaN counts as the value for it
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,6 +1,6 @@
 """What convolutions and pools share: windows, and the way from NCHW to NHWC and back."""
 
-from __future__ import annotations
+import numpy as np
 
 from mica.ir.graph import Graph, Node
 from mica.passes.builder import TO_NCHW, TO_NHWC, Builder
@@ -17,6 +17,21 @@ def batch_one(g: Graph, shape: tuple[int, ...]) -> None:
             f"the model puts {shape[0]} windows of its input into the batch axis, as Swin and EfficientViT do; mica computes one picture at a time"
         )
     raise ValueError(f"batch of {shape[0]}; export the model with batch 1 or a dynamic batch")
+
+
+def operands(node: Node, b: Builder) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and bias of a convolution over a picture or a row. Raises ValueError where one is not as it can be."""
+    xs, n_out = b.shape(node.inputs[0]), b.shape(node.outputs[0])[1]
+    w = b.constant(node.inputs[1], "weights")
+    if len(xs) not in (3, 4):
+        raise ValueError(f"input of {len(xs) - 2} spatial dimensions; 1 and 2 are supported")
+    batch_one(b.g, xs)
+    bias = b.g.data(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(n_out, np.float32)
+    if bias is None:
+        raise ValueError("a bias that is not constant")
+    if bias.shape != (n_out,):
+        raise ValueError(f"a bias of shape {list(bias.shape)} for {n_out} channels")
+    return w, bias
 
 
 def window(

@@ -1,7 +1,5 @@
 """Where the tensors of strips lie: those in use at one time apart, an output behind the rows of its input that are still read."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

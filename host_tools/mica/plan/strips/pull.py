@@ -1,7 +1,5 @@
 """The steps of a plan as a strip sees them, and the calls of a strip: each step pulls the rows that it reads."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.format.order import BY_WINDOW, can_stream, is_image, moves

@@ -1,7 +1,5 @@
 """A strip, or one step alone: the rows that are kept while it runs, and the bytes that it takes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field

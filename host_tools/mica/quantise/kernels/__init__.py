@@ -23,27 +23,11 @@ from mica.quantise.kernels import (
 )
 from mica.quantise.kernels.common import StepQuantiser
 
-STEPS: dict[str, StepQuantiser] = {
-    **arithmetic.STEPS,
-    **attention.STEPS,
-    **audio.STEPS,
-    **axes.STEPS,
-    **custom.STEPS,
-    **linear.STEPS,
-    **movement.STEPS,
-    **pooling.STEPS,
-    **reduce.STEPS,
-    **recurrent.STEPS,
-    **softmax.STEPS,
-    **tabular.STEPS,
-    **unary.STEPS,
-    **vectors.STEPS,
-}
+FAMILIES = (
+    *(arithmetic, attention, audio, axes, custom, linear, movement, pooling, reduce, recurrent, softmax, tabular),
+    *(unary, vectors),
+)
+STEPS: dict[str, StepQuantiser] = {op: step for family in FAMILIES for op, step in family.STEPS.items()}
 # Of operators that read or make int16: those that `passes/wide.py` leaves in 16 bits.
-WIDE_STEPS: dict[str, StepQuantiser] = {
-    **wide.STEPS,
-    **wide_composed.STEPS,
-    **wide_moves.STEPS,
-    **wide_recurrent.STEPS,
-    **wide_select.STEPS,
-}
+WIDE = (wide, wide_composed, wide_moves, wide_recurrent, wide_select)
+WIDE_STEPS: dict[str, StepQuantiser] = {op: step for family in WIDE for op, step in family.STEPS.items()}

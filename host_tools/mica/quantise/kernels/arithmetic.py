@@ -1,7 +1,5 @@
 """Arithmetic of two tensors, with broadcasting."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attention: exponentials as a table over differences of int32 scores. Rotations: one rounding for two products."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Front ends: from the real numbers of their tables to integers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Windows of several axes: from the real numbers of their features to integers."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

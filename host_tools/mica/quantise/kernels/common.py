@@ -1,7 +1,5 @@
 """What all quantisers of steps share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators of the user's own: what they are goes into the file as it is."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

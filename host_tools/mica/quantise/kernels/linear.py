@@ -1,7 +1,5 @@
 """Convolutions and matrix products: int8 weights per output channel, the input's zero point folded into the bias."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -84,13 +82,9 @@ def _conv_transpose(g: Graph, out: Graph, node: Node) -> None:
     _linear(g, out, node, "conv_transpose2d_s8", params)
 
 
-def _fully_connected(g: Graph, out: Graph, node: Node) -> None:
-    _linear(g, out, node, "fully_connected_s8", {})
-
-
 STEPS = {
     "Conv2d": _conv,
     "ConvTranspose2d": _conv_transpose,
     "DepthwiseConv2d": _depthwise,
-    "FullyConnected": _fully_connected,
+    "FullyConnected": lambda g, out, node: _linear(g, out, node, "fully_connected_s8", {}),
 }

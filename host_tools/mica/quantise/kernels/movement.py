@@ -1,7 +1,5 @@
 """Operators that move, join or rename elements."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import MAX_RANK
@@ -76,10 +74,6 @@ def _concat(g: Graph, out: Graph, node: Node) -> None:
     emit(out, node, "concat_s8", parts, [], {"axis": node.attrs["axis"]})
 
 
-def _pick(g: Graph, out: Graph, node: Node) -> None:
-    emit(out, node, "pick_s8", list(node.inputs), [], {"axis": node.attrs["axis"]})
-
-
 def _scatter_rows(g: Graph, out: Graph, node: Node) -> None:
     expected = quant(out, node.outputs[0])
     x, rows, index = node.inputs
@@ -149,7 +143,7 @@ STEPS = {
     "Remap": _move,
     "Reshape": _reshape,
     "ResizeLinear": _resize,
-    "Pick": _pick,
+    "Pick": lambda g, out, node: emit(out, node, "pick_s8", list(node.inputs), [], {"axis": node.attrs["axis"]}),
     "ScatterRows": _scatter_rows,
     "Transpose": _transpose,
 }

@@ -1,7 +1,5 @@
 """What kernels of several tensors need: constants among their operands, and factors with a common shift."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Per-channel energy normalisation: from real numbers to those of `pcen_s8`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

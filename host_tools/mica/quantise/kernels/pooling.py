@@ -1,7 +1,5 @@
 """Pools."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

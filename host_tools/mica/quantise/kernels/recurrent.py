@@ -5,8 +5,6 @@ flat, or where the calibration saw no more. The state is in a power of two, so t
 that of an LSTM comes room for half as much again as the calibration saw.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -48,7 +46,7 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
     if lstm:
         largest = real_range(inner)
         unit = 2.0 ** ceil_log2(max(-largest.low, largest.high) * ROOM / STATE_MOST)
-        ends = [(o, k) for k, o in enumerate((y, *more[1:])) if _is_read(g, o)]
+        ends = [(o, k) for k, o in enumerate((y, *more[1:])) if (o in g.outputs or any(o in n.inputs for n in g.nodes))]
         if (y, 0) not in ends:
             del out.values[y]
     tables, reaches, cell_shift, output_shift = _tables(attrs, unit, qy)
@@ -78,10 +76,6 @@ def _recurrent(g: Graph, out: Graph, node: Node) -> None:
         emit(out, Node(node.op, node.name, [], [name]), "recurrent_s8", [x, *states], blobs, params)
 
 
-def _is_read(g: Graph, name: str) -> bool:
-    return name in g.outputs or any(name in n.inputs for n in g.nodes)
-
-
 def _multiplier(factor: float) -> tuple[int, int]:
     mult, shift = quantise_multiplier(np.array(factor))
     return int(mult), int(shift)
@@ -92,14 +86,10 @@ def _cell_state(g: Graph, out: Graph, name: str) -> str:
     data = g.data(name)
     if data is None:
         return name
-    q = from_range(_seen(data))
+    q = from_range(Range(float(data.min()), float(data.max())))
     constant = out.new_const(name, q.quantise(data))
     out.values[constant].quant = q
     return constant
-
-
-def _seen(a: np.ndarray) -> Range:
-    return Range(float(a.min()), float(a.max()))
 
 
 def reach(f: Activation, most: float) -> float:

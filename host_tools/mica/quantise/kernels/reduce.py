@@ -1,7 +1,5 @@
 """Reductions and normalisations."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

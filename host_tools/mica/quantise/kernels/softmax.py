@@ -1,7 +1,5 @@
 """Softmax: the exponential as a table of 256 integers."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node, Quant

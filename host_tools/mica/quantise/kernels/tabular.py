@@ -1,7 +1,5 @@
 """Rows of features: onto one scale, into ranks, through trees."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.values import HIGH, LOW

@@ -1,7 +1,5 @@
 """Functions of one variable: a table of 256 results."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Nearest neighbours and machines of support vectors: vectors and features on one grid of 16 bits or less, then what follows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.ir.graph import Graph, Node

@@ -1,7 +1,5 @@
 """Steps that read or make int16: one for each operator that `passes/wide.py` leaves in 16 bits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.schema import SHIFT_MIN

@@ -8,8 +8,6 @@ y = ResizeLinear(x)        =>   the sum of what each tap gathers, times its shar
 y = PRelu(x, slope)        =>   what is above 0, and what is below times the slope
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -5,8 +5,6 @@
 Where the innermost dimension itself is taken apart, the bytes have one of their own: [..., C, 2].
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

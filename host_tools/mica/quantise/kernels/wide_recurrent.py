@@ -8,8 +8,6 @@ Rounded where TensorFlow Lite Micro rounds: arguments of functions on 2^-12, wha
 time steps read the same constants, which a file has once.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@
 They are exact where both operands have one scale; of others the ratio of the scales has 30 bits.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.format.values import HIGH16, LOW16

@@ -8,8 +8,6 @@ is not of that kind stays as it is behind the last logarithm; a spectrum that en
 meets. The input then takes int16 samples, each worth 2^-15.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.errors import Unsupported

@@ -1,7 +1,5 @@
 """What framing and arithmetic make of values that are heard (`values`); None where it is none of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

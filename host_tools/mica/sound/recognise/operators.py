@@ -1,7 +1,5 @@
 """What each ONNX operator makes of values that are heard (`values`); None where it makes none of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -49,14 +47,6 @@ def _moves(function: Callable[[Graph, Node, np.ndarray], np.ndarray | None]) -> 
 
 def _reshape(g: Graph, node: Node, a: np.ndarray) -> np.ndarray:
     return a.reshape(g.value(node.outputs[0]).shape)
-
-
-def _cast(g: Graph, node: Node, a: np.ndarray) -> np.ndarray | None:
-    return a if node.attrs.get("to") in _FLOATS else None
-
-
-def _transpose(g: Graph, node: Node, a: np.ndarray) -> np.ndarray:
-    return a.transpose(node.attrs.get("perm", range(a.ndim - 1, -1, -1)))
 
 
 def _slice(g: Graph, node: Node, a: np.ndarray) -> np.ndarray | None:
@@ -347,8 +337,8 @@ def _one(function: Callable[[Heard], Heard | None]) -> Rule:
 
 RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Flatten", "Reshape", "Squeeze", "Unsqueeze", "Identity"), _moves(_reshape)),
-    "Cast": _moves(_cast),
-    "Transpose": _moves(_transpose),
+    "Cast": _moves(lambda g, node, a: a if node.attrs.get("to") in _FLOATS else None),
+    "Transpose": _moves(lambda g, node, a: a.transpose(node.attrs.get("perm", range(a.ndim - 1, -1, -1)))),
     "Slice": _moves(_slice),
     "Gather": _moves(_gather),
     "Expand": _moves(_expand),

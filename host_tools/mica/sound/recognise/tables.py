@@ -1,7 +1,5 @@
 """From lines of a spectrum, as a graph computes them, to the window and the filters of a FrontEnd."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

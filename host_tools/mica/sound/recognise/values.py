@@ -4,8 +4,6 @@ Every stage says of each element where it comes from, `at`, so that whatever mov
 computes is looked at by its meaning, whatever shapes and orders an exporter chose.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The operators of TensorFlow Lite that mica takes, one family a file: each becomes ONNX nodes."""
 
-from __future__ import annotations
-
 from mica.importer.tflite.operators import (
     arithmetic,
     constants,
@@ -18,17 +16,8 @@ from mica.importer.tflite.operators import (
 )
 from mica.importer.tflite.operators.form import Form
 
-OPERATORS: dict[str, Form] = {
-    **arithmetic.FORMS,
-    **constants.FORMS,
-    **convolution.FORMS,
-    **dense.FORMS,
-    **movement.FORMS,
-    **pointwise.FORMS,
-    **pooling.FORMS,
-    **recurrent.FORMS,
-    **reduce.FORMS,
-    **resize.FORMS,
-    **softmax.FORMS,
-    **variables.FORMS,
-}
+FAMILIES = (
+    *(arithmetic, constants, convolution, dense, movement, pointwise, pooling, recurrent, reduce, resize, softmax),
+    variables,
+)
+OPERATORS: dict[str, Form] = {kind: form for family in FAMILIES for kind, form in family.FORMS.items()}

@@ -6,32 +6,13 @@ FLOOR_DIV, FLOOR_MOD (x, y)   =>   q = Floor(Div(x, y)); Sub(x, Mul(q, y)); of i
 NOT_EQUAL(x, y)               =>   Not(Equal(x, y))
 """
 
-from __future__ import annotations
-
 from mica.importer.tflite import schema
 from mica.importer.tflite.net import Grid8, Net
 from mica.importer.tflite.operators.form import Form, Op
 
-OPERATORS = {
-    "ADD": "Add",
-    "ADD_N": "Sum",
-    "DIV": "Div",
-    "EQUAL": "Equal",
-    "GREATER": "Greater",
-    "GREATER_EQUAL": "GreaterOrEqual",
-    "LESS": "Less",
-    "LESS_EQUAL": "LessOrEqual",
-    "LOGICAL_AND": "And",
-    "LOGICAL_OR": "Or",
-    "MAXIMUM": "Max",
-    "MINIMUM": "Min",
-    "MUL": "Mul",
-    "POW": "Pow",
-    "PRELU": "PRelu",
-    "SELECT": "Where",
-    "SELECT_V2": "Where",
-    "SUB": "Sub",
-}
+OPERATORS = {name.upper(): name for name in ("Add", "Div", "Equal", "Greater", "Less", "Mul", "Pow", "PRelu", "Sub")}
+OPERATORS |= {"ADD_N": "Sum", "GREATER_EQUAL": "GreaterOrEqual", "LESS_EQUAL": "LessOrEqual", "LOGICAL_AND": "And"}
+OPERATORS |= {"LOGICAL_OR": "Or", "MAXIMUM": "Max", "MINIMUM": "Min", "SELECT": "Where", "SELECT_V2": "Where"}
 
 
 def _several(net: Net, op: Op) -> None:

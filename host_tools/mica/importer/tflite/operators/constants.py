@@ -3,16 +3,10 @@
 SHAPE(x), FILL(shape, value), ZEROS_LIKE(x), BROADCAST_ARGS(a, b)   =>   a constant
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
-
-
-def _shape(net: Net, op: Op) -> None:
-    net.done(op.y, net.const(np.array(net.shape(op.i(0)), net.tensor(op.y).dtype)))
 
 
 def _fill(net: Net, op: Op) -> None:
@@ -36,6 +30,6 @@ def _broadcast_args(net: Net, op: Op) -> None:
 FORMS = {
     "BROADCAST_ARGS": Form(_broadcast_args, "", (2, 2)),
     "FILL": Form(_fill, "", (2, 2)),
-    "SHAPE": Form(_shape),
+    "SHAPE": Form(lambda net, op: net.done(op.y, net.const(np.array(net.shape(op.i(0)), net.tensor(op.y).dtype)))),
     "ZEROS_LIKE": Form(_zeros_like),
 }

@@ -6,8 +6,6 @@ TRANSPOSE_CONV(shape, w [O,H,W,I], x)  =>   ConvTranspose(x, w [I,O,H,W]), activ
 CONV_2D(PAD(x, zero point))            =>   Conv(x) with the pads of both
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.importer.tflite import schema

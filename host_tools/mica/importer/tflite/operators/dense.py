@@ -6,8 +6,6 @@ BATCH_MATMUL(a, b)                 =>   MatMul(a, b), transposed first with adj_
 EMBEDDING_LOOKUP(rows, table)      =>   Gather(table, rows)
 """
 
-from __future__ import annotations
-
 import math
 
 from mica.importer.tflite import schema

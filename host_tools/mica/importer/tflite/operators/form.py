@@ -1,7 +1,5 @@
 """A row of the table of operators, and one operator that is being written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -7,8 +7,6 @@ PACK(a, b)                               =>   Concat(Reshape(a), Reshape(b))
 SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND     =>   Pad or Slice, and Transpose between two Reshapes
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

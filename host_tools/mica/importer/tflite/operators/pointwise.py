@@ -1,28 +1,11 @@
 """Functions of one tensor, element by element."""
 
-from __future__ import annotations
-
 from mica.importer.tflite.net import Net
 from mica.importer.tflite.operators.form import Form, Op
 
-SAME_NAME = {
-    "ABS": "Abs",
-    "CEIL": "Ceil",
-    "COS": "Cos",
-    "ELU": "Elu",
-    "EXP": "Exp",
-    "FLOOR": "Floor",
-    "HARD_SWISH": "HardSwish",
-    "LOG": "Log",
-    "LOGICAL_NOT": "Not",
-    "LOGISTIC": "Sigmoid",
-    "NEG": "Neg",
-    "ROUND": "Round",
-    "SIGN": "Sign",
-    "SIN": "Sin",
-    "SQRT": "Sqrt",
-    "TANH": "Tanh",
-}
+_LIKE = ("Abs", "Ceil", "Cos", "Elu", "Exp", "Floor", "Log", "Neg", "Round", "Sign", "Sin", "Sqrt", "Tanh")
+SAME_NAME = {name.upper(): name for name in _LIKE}
+SAME_NAME |= {"HARD_SWISH": "HardSwish", "LOGICAL_NOT": "Not", "LOGISTIC": "Sigmoid"}
 POSITIVE = ("ABS", "EXP", "LOGISTIC", "RELU", "RELU6", "RELU_0_TO_1", "RSQRT", "SQRT", "SQUARE")
 
 
@@ -62,10 +45,7 @@ def _requantise(net: Net, op: Op) -> None:
 
 
 FORMS = {
-    **{
-        name: Form(_function)
-        for name in (*SAME_NAME, "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "SQUARE")
-    },
+    **dict.fromkeys((*SAME_NAME, "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RSQRT", "SQUARE"), Form(_function)),
     "CAST": Form(_cast),
     "DEQUANTIZE": Form(_requantise),
     "GELU": Form(_function, "GeluOptions"),

@@ -8,8 +8,6 @@ integers less the zero point, and one way. `ties_down` is the way that is right 
 is at the low end, as behind a Relu.
 """
 
-from __future__ import annotations
-
 from mica.importer.tflite.net import TO_NCHW, TO_NHWC, Grid8, Net
 from mica.importer.tflite.operators.convolution import window
 from mica.importer.tflite.operators.form import Form, Op

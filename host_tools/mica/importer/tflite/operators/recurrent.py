@@ -6,8 +6,6 @@ UNIDIRECTIONAL_SEQUENCE_LSTM(x, weights of four gates, h, c)
     =>   y, h', c' = LSTM(x, h, c) {cell_scale: of c, where the file has one; cell_bits: 16 where it may stay int16}
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

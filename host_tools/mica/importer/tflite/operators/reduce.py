@@ -6,8 +6,6 @@ L2_NORMALIZATION(x)                           =>   LpNormalization along the las
 CUMSUM(x, axis)                               =>   CumSum
 """
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

@@ -3,8 +3,6 @@
 RESIZE_BILINEAR(x, size), RESIZE_NEAREST_NEIGHBOR   =>   Resize, linear or nearest
 """
 
-from __future__ import annotations
-
 from mica.importer.tflite.net import TO_NCHW, TO_NHWC, Net
 from mica.importer.tflite.operators.form import Form, Op
 

@@ -4,8 +4,6 @@ SOFTMAX(x, beta)   =>   Softmax(x * beta); the product has the integers of x, on
 LOG_SOFTMAX(x)     =>   LogSoftmax(x)
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -27,7 +25,4 @@ def _softmax(net: Net, op: Op) -> None:
     net.done(op.y, y, positive=op.kind == "SOFTMAX")
 
 
-FORMS = {
-    "LOG_SOFTMAX": Form(_softmax),
-    "SOFTMAX": Form(_softmax, "SoftmaxOptions"),
-}
+FORMS = {"LOG_SOFTMAX": Form(_softmax), "SOFTMAX": Form(_softmax, "SoftmaxOptions")}

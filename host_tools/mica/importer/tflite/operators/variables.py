@@ -4,8 +4,6 @@ VAR_HANDLE names a variable, READ_VARIABLE and ASSIGN_VARIABLE move its tensor  
 CALL_ONCE runs a graph that gives variables their first tensors                  =>   nothing, where these are 0
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mica.importer.tflite import schema

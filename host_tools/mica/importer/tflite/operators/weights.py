@@ -5,8 +5,6 @@ wider than int8       =>   the channels that do not fit get a step of their own,
 int32 bias            =>   Dequantize(bias, scale of x times scale of w), which is what the kernels take it for
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
