@@ -16,8 +16,6 @@ Bounds: metric at most 0.5 points (AUC 0.005) below float; SQNR at most 0.3 dB b
 samples more that differ than ONNX Runtime has. The exit code is 1 where one is broken.
 """
 
-from __future__ import annotations
-
 import argparse
 import functools
 import os

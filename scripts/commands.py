@@ -5,8 +5,6 @@ scripts/commands            write it
 scripts/commands --check    compare only; exit code 1 where it is not what the parsers say
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

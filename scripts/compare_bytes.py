@@ -8,8 +8,6 @@ then go through both engines, with the same 16 inputs. The exit code is 1 where 
 or fails; bytes may differ, as long as the commit says why, and are told with what it did to the answers.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

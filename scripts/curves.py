@@ -1,7 +1,5 @@
 """Curves as an SVG picture: a logarithmic axis across, and one that is logarithmic or from nought up."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

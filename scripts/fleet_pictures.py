@@ -5,8 +5,6 @@ page's tables. --most N leaves rows of more boards as they stand on the page. Wi
 what the simulators say today, and the pictures what the tables give.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import re

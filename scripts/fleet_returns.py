@@ -6,8 +6,6 @@ A board waits as the agent does (`firmware/mica_fleet`): 250 ms and as much agai
 other; a board that waits longer than the client's time-out gives up and tries again, and the broker has had the work all the same.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 

@@ -7,8 +7,6 @@ A board works on one request at a time, in the order of coming. Every message ta
 that the broker and the coordinator run on, and the radio.
 """
 
-from __future__ import annotations
-
 import gc
 import heapq
 import random

@@ -7,8 +7,6 @@ the parts between the markers `gen:NAME` and `end`, in the table PARTS.
 `scripts/gen_format.py` writes them; with `--check` it writes nothing and exits 1 where they are not up to date.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import textwrap

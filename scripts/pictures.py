@@ -4,8 +4,6 @@ To be run, and its results committed, when one of them changes. The digits are p
 of three boards on this computer. With --check nothing is written: what packing and `fit` say has to stand there as it is today.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import shlex

@@ -8,8 +8,6 @@ folder appears whole, or not at all.
     scripts/release -o FOLDER --board RPI_PICO --part images
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -6,8 +6,6 @@ The broker sends so many bytes a second and no more; a board takes so many. What
 (tests/fleet/test_rollout.py has those).
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 from dataclasses import dataclass, field

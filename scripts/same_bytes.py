@@ -9,8 +9,6 @@ effect, and what mica's elementary functions give. The exit code is 1 where two 
 effect.
 """
 
-from __future__ import annotations
-
 import argparse
 import ctypes
 import hashlib

@@ -9,8 +9,6 @@ whatever type the ONNX model says); between them runs the very integer engine th
 the model stays one: none is kept as a state.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path

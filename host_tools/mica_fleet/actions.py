@@ -1,7 +1,5 @@
 """What dispatch.py asks its caller to do, and the settings by which it decides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from mica.errors import MicaError

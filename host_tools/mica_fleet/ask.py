@@ -1,7 +1,5 @@
 """A request's body to boards, and what they answer to a body: what the HTTP server and the queue have in common."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Runs Debian's mosquitto as the broker of a fleet, with the files that belong to its settings."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -3,8 +3,6 @@
 A FleetRunner is a fleet as a target like any other: `mica eval M D --on fleet:...` needs to know no more.
 """
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import secrets

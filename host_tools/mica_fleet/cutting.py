@@ -4,8 +4,6 @@ Where to cut is decided by what the objective names: the slowest stage (its step
 speed of the links), the most RAM, or the most flash of any part. A board works or talks, it does not do both at once.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import zlib

@@ -1,7 +1,5 @@
 """Takes boards out of a fleet: no password, nothing wanted of them, and nothing left of them at the broker."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -14,8 +14,6 @@ A late board keeps its credit until it answers, says goodbye or is born again, s
 the time-out; a will of an older session says nothing.
 """
 
-from __future__ import annotations
-
 import heapq
 import random
 from collections import Counter, OrderedDict

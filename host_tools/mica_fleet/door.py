@@ -4,8 +4,6 @@ A request has to be whole after 30 s, and its answer has to be taken 30 s after 
 whose request has been incomplete for longest is closed for the next. Where bodies take too much memory, the oldest that is not whole goes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -10,8 +10,6 @@ it, so that a board is shown as it is whether or not a server runs. An empty mes
 the user `watch`, who may read this, and write nothing.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import queue

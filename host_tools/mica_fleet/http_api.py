@@ -7,8 +7,6 @@ An error is {"error": one line}: 400 a bad request, 401 no token, 404 no such mo
 it up, 503 no board can answer now, 504 none has in time. A token is asked for everything but health. door.py has the bounds of what a client may take.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import json

@@ -7,8 +7,6 @@ integers the answers are integers too: the tensors' own bytes. A model whose fir
 The binary extension is Triton's: tensors' bytes behind the JSON, whose length the header Inference-Header-Content-Length tells.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

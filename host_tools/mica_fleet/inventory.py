@@ -1,7 +1,5 @@
 """Who is in a fleet, and what is wrong with it: what `mica fleet ls` and `mica fleet doctor` print."""
 
-from __future__ import annotations
-
 import secrets
 import threading
 import time

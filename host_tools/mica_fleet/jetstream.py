@@ -11,8 +11,6 @@ everywhere, so an answer that is stored twice is the same answer.
 Each model has a consumer (MODEL) that all gateways share; a gateway takes requests of models that its boards have, a few for each board.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

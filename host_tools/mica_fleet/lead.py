@@ -9,8 +9,6 @@ within `_KEPT_SECONDS` leads on, and of two that lead the earlier one does. A re
 counts only if its author answers.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 import secrets

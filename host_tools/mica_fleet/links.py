@@ -4,8 +4,6 @@ A link lives in a thread of its own and never ends on an error: where its board 
 it again.
 """
 
-from __future__ import annotations
-
 import abc
 import queue
 import threading

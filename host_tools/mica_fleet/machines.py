@@ -1,7 +1,5 @@
 """Which of our boards a board of a fleet is, and what a model is predicted to take there."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from mica.boards import BoardSpec, board_names, emulated_boards, load_board

@@ -1,7 +1,5 @@
 """How fast the links to a fleet's boards are: a request for a model that no board has is answered at once, whatever its size."""
 
-from __future__ import annotations
-
 import queue
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Puts boards into a fleet: MicroPython processes on this computer, and boards at a port."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """What Prometheus reads of a server, in its text format 0.0.4."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Mapping

@@ -6,8 +6,6 @@ fleet:plant                             the boards behind a broker that plant.to
 fleet:plant,/dev/ttyACM0                those, and these targets
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from functools import partial

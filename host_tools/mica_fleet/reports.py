@@ -5,8 +5,6 @@ in the table are dropped, so a newer board may add some. Who reads a report trus
 and stat, firmware/mica_fleet/push.py writes have.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Numbers are nearly all of a large body, and as Python's objects they take twenty
 first. Each is read on its own, some thousand numbers at a time, once it is known how many there should be.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import secrets

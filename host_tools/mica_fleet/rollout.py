@@ -11,8 +11,6 @@ board that goes off after it was told is waited for, up to the timeout, unless s
 it may be the model that keeps it from coming back. Where a rollout is stopped, all boards that were told are told to go back.
 """
 
-from __future__ import annotations
-
 import enum
 import heapq
 import re

@@ -5,8 +5,6 @@ the half of its ROMFS or in its file system. What a model takes is known as `mic
 trial on the board decides in any case.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

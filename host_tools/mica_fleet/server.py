@@ -1,7 +1,5 @@
 """`mica fleet serve` over HTTP: where it listens, and with what of uvicorn. http_api.py has what is answered; door.py has the bounds."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import socket

@@ -5,8 +5,6 @@ An answer that is audited is given after its audit. One that was given and not a
 later: `Settings(audit=1)` is for those who cannot have that.
 """
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import random

@@ -8,8 +8,6 @@
 It holds passwords, so only its owner may read it. `mica fleet init` makes it, `mica fleet join` adds boards.
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import hashlib

@@ -4,8 +4,6 @@ Each part of each sample is a request like any other, so whatever happens to boa
 on from the boundary where it was. No I/O, as the dispatcher itself: `Done` and `Withdrawn` go in, what there is to do comes out.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

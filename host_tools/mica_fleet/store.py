@@ -7,8 +7,6 @@
 Nothing else keeps it: the broker forgets when it ends, and is told again when it starts.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

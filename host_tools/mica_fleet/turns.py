@@ -4,8 +4,6 @@ The client with the fewest samples at boards goes first. Of its requests the one
 smallest. So a client that asks for much takes what others leave.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import Counter, deque
 from collections.abc import Iterable

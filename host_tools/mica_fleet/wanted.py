@@ -6,8 +6,6 @@
 A board's key is made of the fleet's key and its name: who takes a board apart can sign for that board alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import json

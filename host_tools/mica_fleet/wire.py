@@ -11,8 +11,6 @@ outputs lie as in the model's tensors, one after the other; a status other than 
 Links to boards at a cable hand requests on within one process, and have frames of their own (link/frames.py); these bytes are for links by MQTT.
 """
 
-from __future__ import annotations
-
 import enum
 import struct
 import zlib

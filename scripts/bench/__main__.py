@@ -13,8 +13,6 @@ prints how they compare to it: below 1 is faster now. `--only NAME` measures som
 {parts}
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -4,8 +4,6 @@ A core is an emulator, compiler flags and a folder of kernels. One program serve
 the emulator's memory as one block of jobs (the C side: bare/main.c).
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Writes what a core's layers and models cost into usermod_c/BENCH.md, where its line of the command stands."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the kernels take of a board's firmware, read from the map that the linker leaves beside it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

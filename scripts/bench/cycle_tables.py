@@ -3,8 +3,6 @@
 A model over the instructions as they are executed, with memory that never waits; no measurement on a chip.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

@@ -4,8 +4,6 @@ One model after the other, both on one thread, in turns; of each the shortest of
 Such times are of this computer and its load: their ratio is printed, and no test asserts it.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ A layer is written down once, with how often each model has it; data and weights
 can be repeated anywhere. What the peers and trials cost, per MAC, stands beside it where it is known.
 """
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping

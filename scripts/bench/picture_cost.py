@@ -3,8 +3,6 @@
 `python scripts/bench/picture_cost.py [CORE]` prints it all.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """The four reference models, packed for boards, as jobs of the bench."""
 
-from __future__ import annotations
-
 import zlib
 from functools import cache
 from pathlib import Path

@@ -4,8 +4,6 @@ Each file is made as by `pack --ram N` with the costs of the core that it runs o
 one random input. The bytes of the last step are compared with the numpy reference.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

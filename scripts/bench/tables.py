@@ -1,7 +1,5 @@
 """The tables that the bench prints and `usermod_c/BENCH.md` has."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ layers; core 1's own is beside it. Both cores read RAM and flash without waiting
 with the numpy reference.
 """
 
-from __future__ import annotations
-
 import ast
 import zlib
 from collections.abc import Iterable

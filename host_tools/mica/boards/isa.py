@@ -1,7 +1,5 @@
 """Instruction sets: the folders of usermod_c/kernels/isa, and what their isa.toml says of the cores that run their kernels."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields

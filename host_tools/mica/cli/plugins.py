@@ -4,8 +4,6 @@ Group `mica.commands`: a module, as those of this folder. Group `mica.targets`, 
 that opens a model there, open_fleet(data, target, say, *, custom, others) -> Runner.
 """
 
-from __future__ import annotations
-
 from importlib.metadata import entry_points
 from typing import Any
 

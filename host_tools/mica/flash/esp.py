@@ -1,7 +1,5 @@
 """Writes boards of the ESP32 family, with esptool in this process."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 from collections.abc import Iterator

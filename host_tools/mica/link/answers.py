@@ -5,8 +5,6 @@ range, bytes, text that can be printed. What cannot be read so is a BoardError t
 blanks, such as a name, is in hexadecimal; only the last field of a line may be plain words.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

@@ -6,8 +6,6 @@ Each check gives findings; the first that makes all further ones impossible ends
 MicroPython too.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Mapping

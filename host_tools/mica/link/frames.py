@@ -14,8 +14,6 @@ when the sign comes was lost, and is asked again. So models whose answers depend
 The board is not believed: a frame whose CRC-32 is right and that answers nothing that was asked is a BoardError.
 """
 
-from __future__ import annotations
-
 import struct
 import time
 from collections import deque

@@ -8,8 +8,6 @@ The files that stay are not sent: their bytes are copied on the board from half 
 blocks that are right already; those are not sent again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 import time

@@ -3,8 +3,6 @@
 boards/common/rp2040/sensors.mjs connects them; it is given the numbers in files.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -4,8 +4,6 @@ One value says it. It is made once, of `--micropython` or $MICA_MICROPYTHON, and
 its name. Everything that depends on the release is asked of it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

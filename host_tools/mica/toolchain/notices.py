@@ -6,8 +6,6 @@ No library is known by name. A file's licence is what its own comments say and t
 that of a compiler's library is what its Debian package says. What cannot be found out is named at the end.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.metadata
 import json

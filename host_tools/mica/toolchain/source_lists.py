@@ -5,8 +5,6 @@ make and CMake read them too (`usermod_c/micropython.mk`, `.cmake`); this is wha
 imports nothing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """`mica fleet bench`; fleet.py has its arguments."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 from typing import Any

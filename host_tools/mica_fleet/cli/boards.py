@@ -1,7 +1,5 @@
 """The actions of `mica fleet` that have to do with a broker and its boards; fleet.py has their arguments."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

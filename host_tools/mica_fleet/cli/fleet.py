@@ -6,8 +6,6 @@ settings file plant.toml, and `--on fleet:plant` are the boards that have joined
 waves, and stops where boards reject them. `mica fleet cut` makes parts of a model that no board has room for. `mica fleet serve` answers over HTTP, or from a queue.
 """
 
-from __future__ import annotations
-
 import argparse
 
 from mica.cli import model_options, target

@@ -1,7 +1,5 @@
 """`mica fleet serve`; fleet.py has its arguments."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

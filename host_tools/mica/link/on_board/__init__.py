@@ -4,8 +4,6 @@ A file is either a few statements, for `source`, or defines one function, `_mica
 no code does not travel: comments stand on lines of their own. The answers are read by `link/answers.py`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib import resources
 
