@@ -244,7 +244,7 @@ def main() -> int:
     parser.add_argument("--layer", action="append", help="only layers with this in their name")
     parser.add_argument("--models", default=str(ROOT.parent / "shared" / "models"), metavar="FOLDER")
     parser.add_argument("--json", metavar="OUT.json", help="write the numbers; - for stdout")
-    parser.add_argument("--page", action="store_true", help="write the tables of the cores into usermod_c/BENCH.md")
+    parser.add_argument("--page", action="store_true", help="write the table of each core into usermod_c/BENCH.md")
     parser.add_argument("--against", metavar="OLD.json", help="print ratios to these numbers")
     parser.add_argument(
         "--sizes",
@@ -370,7 +370,7 @@ def main() -> int:
         if args.json != "-":
             print(report(core, entry, old["cores"].get(name) if old else None), end="\n\n")
         if args.page:
-            bench_page.write(name, model_table(core, entry), layer_table(core, entry))
+            bench_page.write(name, model_table(core, entry))
     if args.json:
         out = json.dumps(result, indent=1) + "\n"
         if args.json == "-":

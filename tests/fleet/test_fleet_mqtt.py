@@ -528,11 +528,11 @@ def test_a_state_that_is_none(payload: bytes) -> None:
 
 
 def test_a_newcomers_ten_lines(tmp_path: Path) -> None:
-    """GUIDE.md's lines, from nothing to `fleet eval` on three emulated boards; with a port of the test's own."""
+    """The lines of docs/fleets.md, from nothing to `fleet eval` on three emulated boards; with a port of the test's own."""
     if broker.program() is None:
         pytest.skip("mosquitto is not installed")
     pytest.importorskip("paho.mqtt.client", reason="the Python package paho-mqtt is not installed")
-    guide = (DEMO.parents[1] / "GUIDE.md").read_text()
+    guide = (DEMO.parents[1] / "docs" / "fleets.md").read_text()
     lines = guide.split("<!-- ten lines -->\n```\n")[1].split("```")[0]
     assert len(lines.splitlines()) <= 10
     lines = lines.replace("init plant", f"init plant --broker mqtt://127.0.0.1:{free_port()}")

@@ -61,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: boo
     file.add_argument(
         "--tokens",
         metavar="FILE[,begin=N][,end=N][,space][,merges]",
-        help="a language model: its vocabulary, a JSON list of pieces or a tokenizer.json, goes into the file; tokens that stand "
-        "before a text and end it; whether a space stands before a text; whether the pieces of a list are merged in its order (BPE)",
+        help="a language model's vocabulary, for the file: a JSON list of pieces or a tokenizer.json. begin and end are the tokens around "
+        "a text, space puts a space before it, merges merges the pieces of a list in its order (BPE)",
     )
     file.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
     file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
@@ -74,8 +74,8 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--picture",
         choices=PICTURE_COLOURS,
-        help="the input is a picture of these colours, which the file says, so that cameras' frames and picture files fit it; with "
-        "--calib a folder of pictures that is told from the input's channels",
+        help="the input is a picture of these colours; the file stores this for cameras' frames and picture files. With pictures as "
+        "--calib the default comes from the input's channels",
     )
     group.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
     group.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
@@ -83,7 +83,7 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         "--frontend",
         metavar="KIND:WORDS",
         help="the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,..., features:KEY=VALUE,... "
-        "(GUIDE.md)",
+        "(docs/sound.md)",
     )
 
 
@@ -103,8 +103,8 @@ def _add_memory(group: argparse._ArgumentGroup, board: bool) -> None:
     group.add_argument(
         "--feed",
         action="store_true",
-        help="the input comes row by row, from a buffer of the caller's or from a function such as a sensor's, and is no tensor "
-        "of the model's; for pictures with channels last",
+        help="the caller delivers the input row by row, from a buffer or a function, so the model has no tensor for it; for pictures "
+        "with channels last",
     )
     group.add_argument(
         "--weights",
@@ -127,8 +127,8 @@ def _add_streaming(group: argparse._ArgumentGroup) -> None:
         metavar="IN=OUT",
         action="append",
         default=[],
-        help="this input and output are one tensor that lives from run to run, 0 at first; samples of --calib "
-        "are then consecutive runs; pairs such as past_X and present_X are found by their names, unless it is `none`",
+        help="this input and output are one tensor that lives from run to run, 0 at first. Samples of --calib "
+        "are then consecutive runs. Pairs such as past_X and present_X are found by their names; `none` prevents this",
     )
     group.add_argument(
         "--window",
