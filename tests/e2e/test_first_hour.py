@@ -228,9 +228,7 @@ def test_an_esp32(
     assert answers(outs)
 
 
-def test_stock_micropython(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stock_micropython(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A virtual Pico whose firmware has nothing of mica in it, neither the engine nor the runtime."""
     with VirtualPico(load_board("RPI_PICO"), stock_image("RPI_PICO"), keep_flash=False) as running:
         plug_in(monkeypatch, lambda: running.port)

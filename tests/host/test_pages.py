@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -132,6 +134,42 @@ def test_words(page: Path) -> None:
     text = prose(page.read_text(encoding="utf-8"))
     found = [word for word in PRIVATE_WORDS if re.search(rf"\b{word}\b", text)]
     assert not found, {word: PRIVATE_WORDS[word] for word in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_snippets(page: Path) -> None:
+    """Python parses, and commands and their options are those of COMMANDS.md."""
+    text = page.read_text(encoding="utf-8")
+    for snippet in re.findall(r"^```python\n(.*?)^```$", text, flags=re.S | re.M):
+        compile(snippet, str(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    unknown = []
+    known = known_options()
+    blocks = re.findall(r"^```(?:bash)?\n(.*?)^```$", text, flags=re.S | re.M)
+    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+        words = line.removeprefix("$ ").partition("  #")[0].split()
+        if words[:1] == ["mica"]:
+            found = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
+            if words[1] not in known or found - known[words[1]]:
+                unknown.append(line)
+    assert not unknown, unknown
+
+
+@cache
+def known_options() -> dict[str, set[str]]:
+    """The options of each command, those of its actions too."""
+    text = (ROOT / "host_tools" / "COMMANDS.md").read_text(encoding="utf-8")
+    sections = re.split(r"^## mica ", text, flags=re.M)[1:]
+    return {part.partition("\n")[0]: {"--json", *re.findall(r"--[a-z][a-z0-9-]*", part)} for part in sections}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.name == "NOTES.md"], ids=lambda page: page.parent.name)
+def test_notes_are_short(page: Path) -> None:
+    """Each has a date and the choice, in 12 lines."""
+    first, *notes = re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.M)
+    assert notes and first.startswith("# ")
+    for note in notes:
+        assert re.match(r".+ \(20\d\d-\d\d\)\n\n\* \*\*Chosen:\*\* ", note), note
+        assert len(note.strip().splitlines()) <= 12, note
 
 
 def test_glossary_has_the_private_words() -> None:
