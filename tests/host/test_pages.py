@@ -145,7 +145,8 @@ def test_snippets(page: Path) -> None:
     unknown = []
     known = known_options()
     blocks = re.findall(r"^```(?:bash)?\n(.*?)^```$", text, flags=re.S | re.M)
-    for line in "\n".join(blocks).replace("\\\n", " ").splitlines():
+    inline = [" ".join(span.split()) for span in re.findall(r"`(mica [a-z][^`]*)`", text)]
+    for line in [*"\n".join(blocks).replace("\\\n", " ").splitlines(), *inline]:
         words = line.removeprefix("$ ").partition("  #")[0].split()
         if words[:1] == ["mica"]:
             found = {word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)}
@@ -159,7 +160,7 @@ def known_options() -> dict[str, set[str]]:
     """The options of each command, those of its actions too."""
     text = (ROOT / "host_tools" / "COMMANDS.md").read_text(encoding="utf-8")
     sections = re.split(r"^## mica ", text, flags=re.M)[1:]
-    return {part.partition("\n")[0]: {"--json", *re.findall(r"--[a-z][a-z0-9-]*", part)} for part in sections}
+    return {part.partition("\n")[0]: {"--json", "--help", *re.findall(r"--[a-z][a-z0-9-]*", part)} for part in sections}
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if p.name == "NOTES.md"], ids=lambda page: page.parent.name)
