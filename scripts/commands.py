@@ -7,6 +7,7 @@ scripts/commands --check    compare only; exit code 1 where it is not what the p
 
 import argparse
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,7 +16,6 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 from mica.cli.main import COMMANDS, add_command, find_command, new_parser  # noqa: E402
 
 PAGE = ROOT / "host_tools" / "COMMANDS.md"
-
 HEAD = """\
 # Commands
 
@@ -31,8 +31,8 @@ Every command has `-h`. All but `repl` have `--json`: one object on stdout, ever
 | 70 | a bug in mica |
 | 130, 143, 129 | interrupted by Ctrl-C, by SIGTERM, by a closed terminal |
 
-With `--json`, an error is an object too: `error` (the line), `found` (what was wrong, and where), `todo` (what to do), `reasons[]`
-and `exit_code`.
+With `--json`, an error is an object too: `error` (the line), `found` (what was wrong, and where), `todo` (what to do),
+`reasons[]` and `exit_code`.
 
 A target `T` is one of these:
 
@@ -42,7 +42,7 @@ A target `T` is one of these:
 | `UNIX`, `MPS2_AN385`, `RPI_PICO@emu`, ... | an emulated board (`mica boards`) |
 | `/dev/ttyACM0`, `COM5`, `socket://host:port` | a board at a port |
 | `auto` | the one board that is plugged in; the default of `push`, `ls`, `rm` and `doctor` |
-| `usb:all`, `fleet:UNIX*3,MPS2_AN385` | several boards, for `run` and `eval`: samples are shared out, and what a board fails to answer is asked again of the others |
+| `usb:all`, `fleet:UNIX*3,MPS2_AN385` | several boards share the samples of `run` and `eval` |
 | `fleet:plant` | the same with the boards that have joined the fleet of `plant.toml` (`mica fleet`) |
 """
 
@@ -55,20 +55,28 @@ def page() -> str:
         parser = add_command(subparsers, name, module)
         parts.append(f"\n## mica {name}\n\n{line[0].upper()}{line[1:]}.\n\n{_table(parser)}")
         if keys := getattr(module, "JSON_KEYS", None):
-            parts.append(f"\n`--json`: {keys}.\n")
+            keys = textwrap.fill(keys, 118, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+            parts.append(f"\n`--json` has the keys:\n\n{keys}\n")
     return "".join(parts)
 
 
 def _table(parser: argparse.ArgumentParser) -> str:
-    """A row for each argument; those of an action of the command under the action's name."""
+    """An item for each argument; those of an action of the command under the action's name."""
     rows, more = [], ""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for name, sub in action.choices.items():
                 more += f"\n`{parser.prog} {name}`\n\n{_table(sub)}"
         elif action.help is not argparse.SUPPRESS and not {"-h", "--json"} & set(action.option_strings):
-            rows.append(f"| `{_spelled(action)}` | {_help(parser, action)} |")
-    return ("| argument | meaning |\n| --- | --- |\n" + "\n".join(rows) + "\n" if rows else "") + more
+            rows.append(_item(f"`{_spelled(action)}`", _help(parser, action)))
+    return ("\n".join(rows) + "\n" if rows else "") + more
+
+
+def _item(name: str, text: str) -> str:
+    """An item of a list in lines of 118 columns; blanks within the name stay together."""
+    line = f"* {name.replace(' ', chr(0))}: {text}" if text else f"* {name}"
+    lines = textwrap.wrap(line, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace(chr(0), " ")
 
 
 def _spelled(action: argparse.Action) -> str:
@@ -77,12 +85,12 @@ def _spelled(action: argparse.Action) -> str:
     name = str(action.metavar or choices or (action.dest.upper() if action.option_strings else action.dest))
     name += f" [{name} ...]" * (action.nargs == "+" and bool(action.option_strings))
     words = [f"{option} {name}" if action.nargs != 0 else option for option in action.option_strings]
-    return ", ".join(words or [name]).replace("|", "\\|")
+    return ", ".join(words or [name])
 
 
 def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     text = parser._get_formatter()._expand_help(action) if action.help else ""
-    return " ".join(text.split()).replace("|", "\\|")
+    return " ".join(text.split())
 
 
 def main() -> int:

@@ -115,37 +115,39 @@ def pictures(tables: dict[str, Table]) -> dict[str, str]:
 
 TEXT = """# Fleets of up to a million boards
 
-Written by `scripts/fleet_pictures`. Nothing here was measured on boards: these are the real dispatcher and the real rollout on a virtual clock (`scripts/fleet_sim.py`,
-`scripts/fleet_returns.py`, `scripts/rollout_sim.py`), with what was measured with mosquitto and up to 16 processes on one core: 12 us of the broker for a message, 58 us for a
-connection with its birth, and 80 us of the coordinator for an event. What real boards add is their radio.
+Written by `scripts/fleet_pictures`. Nothing here was measured on boards. The real dispatcher and rollout run on a
+virtual clock (`scripts/fleet_sim.py`, `fleet_returns.py`, `rollout_sim.py`). Costs were measured with mosquitto on
+one core: 12 us of the broker for a message, 58 us for a connection, 80 us of the coordinator for an event. Real boards
+add their radio.
 
 ## The limits of one broker and one coordinator
 
-Requests a second of boards that take 100 ms, from the first to the last answer of 20 each, or of 20,000. The coordinator, a program in Python, is the first limit; one for each fleet or model is the way on. A broker alone passes on
-some 40,000 requests a second, two messages each.
+Requests a second of boards that take 100 ms. The coordinator, a program in Python, is the first limit. For more, use
+one for each fleet or model. A broker alone passes on some 40,000 requests a second, two messages each.
 
 {rate}
 ![Requests a second against the number of boards](fleet_rate.svg)
 
 ## All boards come back at once
 
-The broker was away for one second; seconds from its start until the coordinator knows so many of the boards. An agent waits 250 ms and as much again at random, doubled up to
-8 s, and gives up after 5 s without an answer. One mosquitto, which takes some 17,000 connections a second, gets 100,000 boards back in 8 s, which is what the coordinator takes. Where
-more boards try than it serves in those 5 s, it works for boards that have given up (it is assumed that they cost it as much as others): 200,000 take 29 s where the coordinator alone needs 16, and of a million only the first are back after {longest:.0f} s (-).
-So many want several brokers, or a fleet for each.
+The broker was away for one second. The table has seconds from its start until the coordinator knows this share of the
+boards. An agent waits 250 ms and as much again at random, doubled up to 8 s, and gives up after 5 s without an answer.
+One mosquitto takes some 17,000 connections a second. If more boards try than it serves in 5 s, it also works for boards
+that have given up. So of a million boards only the first are back after {longest:.0f} s (-). So many need several brokers.
 
 {return}
 ![Share of boards that are back, over time](fleet_return.svg)
 
 ## A rollout
 
-A model of 48 kB for boards that take 50 kB/s, by a broker that sends 100 MB/s, in waves of 1, 10 % and 100 %; 2 % of the boards are off, and get it when they come. Seconds until so many have it:
+A model of 48 kB for boards that take 50 kB/s, in waves of 1, 10 % and 100 %. The broker sends 100 MB/s. 2 % of the
+boards are off. Seconds until this share has the model:
 
 {rollout}
 ![Share of boards that have the model, over time](fleet_rollout.svg)
 
-A model that fails on 5 % of the boards is stopped by the gate, which looks at the first 20 answers. The whole second wave has been told by then, unless a rate (here 6,000 boards a
-minute) keeps it back:
+The gate looks at the first 20 answers and stops a model that fails on 5 % of the boards. By then the whole second wave
+has been told, unless a rate (here 6,000 boards a minute) slows it down:
 
 {stopped}"""
 

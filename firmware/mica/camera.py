@@ -1,7 +1,7 @@
 """Cameras for m.see(): frame() takes a picture and returns what see() is given, m.see(*camera.frame()).
 
 The camera's own driver sets it up. JPEG is refused: choose grey or RGB565, and a size little larger than the model's picture.
-What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/GUIDE.md says what it costs.
+What bytes cannot show, two bytes the wrong way round or blue for red, is for you to look at: host_tools/docs/sound.md says what it costs.
 """
 
 

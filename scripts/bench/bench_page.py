@@ -1,4 +1,4 @@
-"""Writes what a core's layers and models cost into usermod_c/BENCH.md, where its line of the command stands."""
+"""Writes the cost of whole models on a core into usermod_c/BENCH.md, where its line of the command stands."""
 
 import re
 import subprocess
@@ -22,19 +22,27 @@ def engine_revision() -> str:
     return (git("log", "-1", "--format=%h", "--abbrev=7", *sources) or "unknown") + dirty
 
 
-def updated(page: str, core: str, revision: str, models: str, layers: str) -> str:
-    """The page with a core's two tables in place of those that stand below its line. Raises MicaError where it has none."""
-    line = rf"(?m)^(`scripts/bench/run --core {core} --page`), revision \S+:\n\n```\n.*?\n```\n\n```\n.*?\n```\n"
-    tables = f", revision {revision}:\n\n```\n{models}\n```\n\n```\n{layers}\n```\n"
-    found, n = re.subn(line, lambda m: m[1] + tables, page, flags=re.S)
+def without(table: str, names: tuple[str, ...]) -> str:
+    """The table of columns without those of these names."""
+    lines = table.splitlines()
+    places = [match.span() for match in re.finditer("-+", lines[1])]
+    kept = [(a, b) for a, b in places if lines[0][a:b].strip() not in names]
+    return "\n".join("  ".join(line.ljust(places[-1][1])[a:b] for a, b in kept).rstrip() for line in lines)
+
+
+def updated(page: str, core: str, revision: str, models: str) -> str:
+    """The page with a core's table of models in place of the one below its line. Raises MicaError where it has none."""
+    models = without(models, ("goal", "trial"))
+    line = rf"(?m)^(`scripts/bench/run --core {core} --page`), revision \S+:\n\n```\n.*?\n```\n"
+    found, n = re.subn(line, lambda m: f"{m[1]}, revision {revision}:\n\n```\n{models}\n```\n", page, flags=re.S)
     if n != 1:
         raise MicaError(
-            f"{PAGE.name}: expected one line `scripts/bench/run --core {core} --page` with two tables below, found {n}"
+            f"{PAGE.name}: expected one line `scripts/bench/run --core {core} --page` with a table, found {n}"
         )
     return found
 
 
-def write(core: str, models: str, layers: str) -> None:
-    """Put the tables into the page."""
+def write(core: str, models: str) -> None:
+    """Put the table into the page."""
     page = PAGE.read_text(encoding="utf-8")
-    PAGE.write_text(updated(page, core, engine_revision(), models, layers), encoding="utf-8")
+    PAGE.write_text(updated(page, core, engine_revision(), models), encoding="utf-8")

@@ -34,7 +34,7 @@ from mica.toolchain.build import BuildResult
 Firmware = Callable[[str], BuildResult]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TEXT = (ROOT / "boards" / "README.md").read_text(encoding="utf-8")
-HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update", "Firmware that stays")
+HEADINGS = ("No board at all", "A Raspberry Pi Pico", "An ESP32", "An update", "Stock MicroPython")
 
 
 def block(heading: str) -> list[str]:
@@ -228,15 +228,13 @@ def test_an_esp32(
     assert answers(outs)
 
 
-def test_firmware_that_stays(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_stock_micropython(checkout: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A virtual Pico whose firmware has nothing of mica in it, neither the engine nor the runtime."""
     with VirtualPico(load_board("RPI_PICO"), stock_image("RPI_PICO"), keep_flash=False) as running:
         plug_in(monkeypatch, lambda: running.port)
         code = "try:\n    import mica\nexcept ImportError as error:\n    print(error)"
         assert mpremote(["exec", code], capsys) == "no module named 'mica'\n"
-        outs = {line: run(line, capsys) for line in block("Firmware that stays")}
+        outs = {line: run(line, capsys) for line in block("Stock MicroPython")}
         assert next(out for line, out in outs.items() if "selftest" in line).endswith("None\n")
         assert answers(outs)
         assert mpremote(["exec", "import _mica; print(_mica.__file__)"], capsys) == "/lib/_mica.mpy\n"

@@ -33,7 +33,7 @@ PROMPT = ">>> "
 def pack_line(text: str) -> list[str]:
     """The arguments of the command above the session, which makes its file."""
     before = text[: text.index(BEGIN)]
-    return shlex.split(before[before.rindex("\nmica pack ") :].partition("\n```")[0])
+    return shlex.split(before[before.rindex("\nmica pack ") :].partition("\n```")[0].replace("\\\n", " "))
 
 
 def packed(to: Path) -> Path:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-GUIDE = ROOT / "host_tools" / "GUIDE.md"
+DOCS = ROOT / "host_tools" / "docs"
+PACKING = DOCS / "packing.md"
+MEMORY = DOCS / "memory.md"
 BENCH = ROOT / "usermod_c" / "BENCH.md"
 # Not ROOT.rglob: caches and environments beside have many thousand files.
-FOLDERS = [ROOT / name for name in ("host_tools", "firmware", "usermod_c", "boards", "tests", "scripts")]
+FOLDERS = [ROOT / name for name in (".github", "host_tools", "firmware", "usermod_c", "boards", "tests", "scripts")]
 NOT_OURS = {"build", "node_modules"}
 
 

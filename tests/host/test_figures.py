@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from pages import BENCH, GUIDE, PAGES, README, ROOT
+from pages import BENCH, MEMORY, PACKING, PAGES, README, ROOT
 
 # Written by commands (a test of each compares them), or a history, or a standard's constants.
 NOT_COMPARED = ("COMMANDS.md", "PICTURES.md", "OPERATORS.md", "CHANGELOG.md", "SPEC.md")
@@ -67,7 +67,7 @@ def whole(core: str) -> dict[str, dict[str, str]]:
 
 def accuracy() -> Iterator[str]:
     """From what scripts/accuracy writes."""
-    guide = GUIDE.read_text(encoding="utf-8")
+    guide = PACKING.read_text(encoding="utf-8")
     for model, name in MODELS.items():
         key, data = ("ic", "eval_jpeg") if model == "res" else (model, "eval")
         found = {row[2]: row[3:] for row in cells(guide, key) if row[1] == data}
@@ -146,11 +146,11 @@ def said() -> Iterator[tuple[Path, str]]:
     yield README, strips_of_readme()
     yield README, story()
     for row in strips_of_guide():
-        yield GUIDE, row
+        yield MEMORY, row
     for row in four_bits():
-        yield GUIDE, row
-    yield GUIDE, fed()
-    yield GUIDE, forest()
+        yield MEMORY, row
+    yield MEMORY, fed()
+    yield PACKING, forest()
 
 
 def spaced(page: Path) -> str:

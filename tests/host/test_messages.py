@@ -216,9 +216,9 @@ def test_fit_says_no_figure_that_contradicts_another() -> None:
 
 def test_a_figure_stands_in_one_place() -> None:
     """How near probabilities of support vector machines are, `pack` says; how much RAM native code takes, `natmod` says."""
-    guide = (ROOT / "host_tools" / "GUIDE.md").read_text()
-    about = "".join(line for line in guide.splitlines(keepends=True) if "robabilit" in line)
-    assert "support vector machine" in about and "within 0." not in about and "refuses" not in about
+    guide = (ROOT / "host_tools" / "docs" / "packing.md").read_text()
+    about = guide[guide.index("* **Support vector machines.**") :].partition("\n* ")[0]
+    assert "probabilities" in about and "within 0." not in about and "refuses" not in about
     assert not re.search(r"native code of mica takes \d", (ROOT / "boards" / "README.md").read_text())
 
 

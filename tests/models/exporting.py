@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -173,11 +174,11 @@ def row(path: Path) -> str:
         f"{about['max_difference']:.1e}",
         about.get("note", ""),
     )
-    return "| " + " | ".join(cells) + " |"
+    return "\t".join(cells)
 
 
 def write_readme(out: Path) -> None:
-    """README.md of the folder, from the files that lie in it."""
+    """README.md and models.tsv of the folder, from the files that lie in it."""
     paths = sorted(out.glob("*.onnx"))
     versions: dict[str, set[str]] = {}
     for path in paths:
@@ -190,22 +191,25 @@ def write_readme(out: Path) -> None:
         "# Small models as frameworks export them",
         "",
         "Written by `make_torch.py`, `make_keras.py` and `make_sklearn.py` one folder up; this file too",
-        "(`write_readme` in `exporting.py`). The weights were trained for a second or two. Nothing was touched after",
-        "the exporter, except that node metadata (source paths and stack traces of this machine) was taken out of the",
-        "`dynamo_*` files.",
+        "(`write_readme` in `exporting.py`). The weights were trained for a second or two. Nothing was changed after",
+        "the export, except that node metadata (source paths and stack traces) was removed from `dynamo_*` files.",
         "",
-        f"{len(paths)} files, {total} bytes; sidecars {sidecars} bytes. Versions: "
-        + ", ".join(f"{package} {' and '.join(sorted(v))}" for package, v in sorted(versions.items()))
-        + ".",
+        *textwrap.wrap(
+            f"{len(paths)} files, {total} bytes; sidecars {sidecars} bytes. Versions: "
+            + ", ".join(f"{package} {' and '.join(sorted(v))}" for package, v in sorted(versions.items()))
+            + ".",
+            118,
+            break_on_hyphens=False,
+        ),
         "",
         "`<name>.npz` holds `<input>` (32 calibration samples), `test/<input>` (16 samples), `test/<output>` (the",
-        "framework's own answers to those: the truth is not ONNX Runtime's) and `about` (JSON: what made it).",
-        "Samples lie along axis 0; where the batch is fixed at 1, give them one by one. The last number is the largest",
+        "framework's own answers to those) and `about` (JSON: what made it).",
+        "Samples lie along axis 0; where the batch is fixed at 1, give them one by one. The difference is the largest",
         "difference between ONNX Runtime and the framework on the 16 samples, alone and (dynamic batch) all at once.",
         "",
-        "| file | exporter | opset | inputs → outputs | operators | bytes | difference | note |",
-        "|---|---|---|---|---|---|---|---|",
-        *(row(path) for path in paths),
+        "`models.tsv` has a line for each file: exporter, opset, inputs and outputs, operators, bytes, difference, note.",
         "",
     ]
     (out / "README.md").write_text("\n".join(lines), encoding="utf-8")
+    head = "file\texporter\topset\tinputs → outputs\toperators\tbytes\tdifference\tnote"
+    (out / "models.tsv").write_text("\n".join([head, *map(row, paths), ""]), encoding="utf-8")

@@ -43,8 +43,8 @@ OPERATORS_HEAD = """# Which kernels an ONNX operator becomes
 Made by `tests/onnx_backend/make_table.py`: the kernels in the packed models of ONNX's own node tests, of each
 operator's passing cases. In a whole network there are fewer: an activation behind a convolution becomes its clamp, a
 transpose meets another, one table stands for a chain of functions. Operators that only rename bytes need no kernel.
-The cases feed both operands of a product as inputs; with constant weights, Gemm and MatMul are one fully_connected, and a
-Conv with as many groups as channels is depthwise_conv2d. `(rough)`: no case is exact, for the operator becomes several kernels, each of which rounds.
+The cases feed both operands of a product as inputs. With constant weights, Gemm and MatMul are one fully_connected, and
+a Conv with as many groups as channels is depthwise_conv2d. `(rough)`: no case is exact, because several kernels round.
 
 | ONNX operator | kernels |
 | --- | --- |

@@ -13,7 +13,7 @@
 #include "heap.h"
 #include "mica.h"
 
-// Bytes of RAM for activations that every firmware sets aside; a board overrides it (DESIGN 1.8).
+// Bytes of RAM for activations that every firmware sets aside; a board overrides it.
 #ifndef MICA_ARENA_BYTES
 #define MICA_ARENA_BYTES (16384)
 #endif

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--i2s",
         metavar="WAV[,sck=N,ws=N,sd=N]",
-        help="the virtual Pico's microphone hears this; at pins 16, 17, 18 where nothing else is said",
+        help="the virtual Pico's microphone plays this; default pins 16, 17, 18",
     )
     parser.add_argument(
         "--adc",

@@ -34,9 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="M.mica")
     target.add_data(
         parser,
-        "an .npz with the arrays x and y, a table (.csv, .tsv) with a column label, or tokens and lengths of texts (GUIDE.md has the others), or a folder of folders of "
-        ".wav files or of pictures, named after labels; or long recordings: sound files (one, or a folder of them), each with a .txt beside it "
-        "that says what is in it: lines of BEGIN END LABEL in seconds. One without .txt is background, in which every event is a false alarm",
+        "an .npz with the arrays x and y, or tokens and lengths of texts (docs/packing.md has the others). Or a table (.csv, .tsv) "
+        "with a column label. Or a folder with a folder of sound files or pictures for each label. Or long recordings: sound files, each with "
+        "a .txt beside it that has lines of BEGIN END LABEL in seconds. One without .txt is background, in which every event is a false alarm",
     )
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")

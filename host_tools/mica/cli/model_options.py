@@ -31,40 +31,47 @@ ROMFS_SPARE = 4096  # bytes of a window beside the weights: the file system's ow
 
 def add_arguments(parser: argparse.ArgumentParser, board: bool = True, data: bool = True) -> None:
     """board, data: False where the command has a --board or --data with a meaning of its own."""
-    samples = parser.add_argument_group("samples and accuracy")
-    samples.add_argument(
+    first = parser.add_argument_group("most used")
+    first.add_argument(
         "--calib",
         metavar="X.npz",
         help="samples of real inputs: an .npz with array 'x' or one array per input, an .npy, "
         "a table (.csv, .tsv), or a folder of .npy, .npz, .csv, pictures or sound files",
     )
+    if data:
+        first.add_argument(
+            "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
+        )
+        first.add_argument("--eval", help=argparse.SUPPRESS)  # the same
+    if board:
+        first.add_argument(
+            "--board", metavar="B", help="check that the model fits this board, and limit scratch to what the board has"
+        )
+    first.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
+    first.add_argument(
+        "--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests, which `mica push` needs"
+    )
+    samples = parser.add_argument_group("accuracy")
     samples.add_argument(
         "--calib-method",
         choices=CHOICES,
         default=AUTO,
         help="how ranges are found; auto, the default: for each tensor what gives the smallest measured error",
     )
-    if data:
-        samples.add_argument(
-            "--data", dest="eval", metavar="DATA.npz", help="labelled data: prints float accuracy beside int8 accuracy"
-        )
-        samples.add_argument("--eval", help=argparse.SUPPRESS)  # the same
     samples.add_argument(
         "--plain", action="store_true", help="no equalisation, weight tuning and bias correction, for comparing"
     )
     _add_inputs(parser.add_argument_group("inputs"))
-    _add_memory(parser.add_argument_group("memory"), board)
+    _add_memory(parser.add_argument_group("memory"))
     _add_streaming(parser.add_argument_group("streaming"))
-    file = parser.add_argument_group("what the file holds")
-    file.add_argument("--labels", metavar="FILE", help="class names, one per line, kept in the file")
+    file = parser.add_argument_group("file")
     file.add_argument("--name", help="name of the model; default: the file's")
     file.add_argument(
         "--tokens",
         metavar="FILE[,begin=N][,end=N][,space][,merges]",
-        help="a language model: its vocabulary, a JSON list of pieces or a tokenizer.json, goes into the file; tokens that stand "
-        "before a text and end it; whether a space stands before a text; whether the pieces of a list are merged in its order (BPE)",
+        help="a language model's vocabulary, for the file: a JSON list of pieces or a tokenizer.json. begin and end are the tokens around "
+        "a text, space puts a space before it, merges merges the pieces of a list in its order (BPE)",
     )
-    file.add_argument("--golden", metavar="N", type=int, default=0, help="store N vectors for self-tests")
     file.add_argument("--key", metavar="FILE", help="sign the file with this key, so that a board can tell whose it is")
     target.add_custom(parser)
 
@@ -74,8 +81,8 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--picture",
         choices=PICTURE_COLOURS,
-        help="the input is a picture of these colours, which the file says, so that cameras' frames and picture files fit it; with "
-        "--calib a folder of pictures that is told from the input's channels",
+        help="the input is a picture of these colours; the file stores this for cameras' frames and picture files. With pictures as "
+        "--calib the default comes from the input's channels",
     )
     group.add_argument("--pixel-scale", metavar="S[,S,S]", help="of pictures: input = pixel * S + O; default 1/255")
     group.add_argument("--pixel-offset", metavar="O[,O,O]", help="of pictures, one number or one a channel; default 0")
@@ -83,17 +90,11 @@ def _add_inputs(group: argparse._ArgumentGroup) -> None:
         "--frontend",
         metavar="KIND:WORDS",
         help="the model takes samples of a sensor, and makes its features itself: mfcc:mlperf-kws, logmel:KEY=VALUE,..., features:KEY=VALUE,... "
-        "(GUIDE.md)",
+        "(docs/sound.md)",
     )
 
 
-def _add_memory(group: argparse._ArgumentGroup, board: bool) -> None:
-    if board:
-        group.add_argument(
-            "--board",
-            metavar="B",
-            help="the board it is for: refuse what cannot fit it, and want no more scratch than it gives",
-        )
+def _add_memory(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--ram",
         metavar="N[K]",
@@ -103,8 +104,8 @@ def _add_memory(group: argparse._ArgumentGroup, board: bool) -> None:
     group.add_argument(
         "--feed",
         action="store_true",
-        help="the input comes row by row, from a buffer of the caller's or from a function such as a sensor's, and is no tensor "
-        "of the model's; for pictures with channels last",
+        help="the caller delivers the input row by row, from a buffer or a function, so the model has no tensor for it; for pictures "
+        "with channels last",
     )
     group.add_argument(
         "--weights",
@@ -127,8 +128,8 @@ def _add_streaming(group: argparse._ArgumentGroup) -> None:
         metavar="IN=OUT",
         action="append",
         default=[],
-        help="this input and output are one tensor that lives from run to run, 0 at first; samples of --calib "
-        "are then consecutive runs; pairs such as past_X and present_X are found by their names, unless it is `none`",
+        help="this input and output are one tensor that lives from run to run, 0 at first. Samples of --calib "
+        "are then consecutive runs. Pairs such as past_X and present_X are found by their names; `none` prevents this",
     )
     group.add_argument(
         "--window",

@@ -27,8 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), sound (.wav, .flac, .ogg), a picture (.png, .jpg, .bmp, .gif, .webp, .tif) or a folder of pictures; "
-        "several samples: see --sample",
+        help=".npy or .npz (array x, or one array per input), a table (.csv, .tsv), or sound (.wav, .flac, .ogg). "
+        "Or a picture (.png, .jpg, .bmp, .gif, .webp, .tif) or a folder of pictures. Of several samples see --sample",
     )
     target.add_on(parser)
     parser.add_argument("--sample", metavar="K", type=int, default=0, help="which sample of the file (default 0)")

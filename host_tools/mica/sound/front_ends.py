@@ -1,7 +1,7 @@
 """Front ends by their names: `mfcc:mlperf-kws`, `logmel:rate=16000,frame=480,hop=320,mels=40`, and how they become tables.
 
 `features:`, for windows of several axes, is in axis_features.py. A description is a kind, a colon, and words with commas between them: the name of a preset first, then KEY=VALUE. What the keys mean is in
-KEYS; host_tools/GUIDE.md has a table of the presets and examples for other programs' features.
+KEYS; host_tools/docs/sound.md has a table of the presets and examples for other programs' features.
 """
 
 import math

@@ -10,7 +10,7 @@ from mica.ir.graph import Graph, Node, Quant
 from mica.quantise.kernels.common import act, emit, quant, window_params
 from mica.quantise.multiplier import quantise_multiplier
 
-# Limits of the FAST flag (schema.STEP_FLAGS), with room for the rounding of weights: DESIGN 1.1.
+# Limits of the FAST flag (schema.STEP_FLAGS), with room for the rounding of weights.
 FAST_BIAS = 2.0**28
 FAST_SHIFT = 22
 

@@ -22,7 +22,7 @@ from mica.quantise.kernels.softmax import softmax_table
 from mica.reference import functions
 
 LN2 = math.log(2.0)
-SHORT = ("deviation",)  # that norm_s8 is written of, which knows "squares" too: DESIGN.md, normalisations
+SHORT = ("deviation",)  # that norm_s8 is written of, which knows "squares" too: quantise/NOTES.md
 NORM_MODES = {"deviation": 0, "squares": 1, "absolute": 2}
 
 
