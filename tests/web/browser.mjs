@@ -22,7 +22,7 @@ export async function serve(folder, path = '/some/path/') {
     }
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { base: `http://127.0.0.1:${server.address().port}${path}`, end: () => server.close(), server };
+  return { base: `http://127.0.0.1:${server.address().port}${path}`, end: () => (server.close(), server.closeAllConnections()) };
 }
 
 // A page whose `errors` and requests to others (`foreign`) are kept; its goto() takes a path below the server's.
@@ -38,6 +38,7 @@ export async function playwright(executablePath, served, options = {}) {
   page.on('request', (request) => {
     if (!/^(data:|blob:)/.test(request.url()) && !request.url().startsWith(served.base)) page.foreign.push(request.url());
   });
+  page.stop = () => served.end();
   page.end = async () => {
     await browser.close();
     served.end();

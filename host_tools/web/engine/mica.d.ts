@@ -15,6 +15,8 @@ export interface Tensor {
   readonly zeroPoint: number;
   readonly space: number;
   readonly bytes: number;
+  /** Where it lies in the engine's memory when the model is loaded: what shares bytes with what. */
+  readonly address: number;
 }
 
 export interface Layer {

@@ -87,6 +87,7 @@ export class Model {
     const kind = String.fromCharCode(f[2]) + f[3];
     return Object.freeze({
       id, name: this.#text(f[6]), dtype: NAMES[kind], shape: [...f.subarray(8, 8 + f[4])], scale, zeroPoint: f[5] | 0, space: f[7], bytes: f[1],
+      address: f[0],
     });
   }
 
