@@ -36,6 +36,7 @@ from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
 from mica.toolchain import notices, wasm  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
+from mica.web import site  # noqa: E402
 
 PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
@@ -145,7 +146,7 @@ def native_modules(release: Release) -> None:
 
 
 def web(release: Release) -> None:
-    """The engine for browsers, as a package of npm."""
+    """The engine for browsers, as a package of npm; and the page, for a server of static files."""
     try:
         run(["npm", "pack", "--silent", "--pack-destination", str(release.folder)], wasm.engine(say))
     except MicaError as error:
@@ -153,6 +154,11 @@ def web(release: Release) -> None:
         return
     (made,) = release.folder.glob("*.tgz")
     release.add(made, "npm")
+    with tempfile.TemporaryDirectory() as work:
+        for line in site.make(Path(work) / "site", progress=say):
+            release.skip("web", line)
+        page = shutil.make_archive(str(release.folder / f"mica-{mica.__version__}-web"), "gztar", Path(work) / "site")
+    release.add(Path(page), "web")
 
 
 def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:

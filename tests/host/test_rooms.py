@@ -61,7 +61,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     | {"quantise", "reference", "report", "run", "sound"},
     "report": _BYTES | {"boards", "cost"},
     # the page for browsers
-    "web": {"boards", "format", "report", "toolchain"},
+    "web": {"boards", "flash", "format", "images", "link", "report", "toolchain"},
     # doors
     "demo": set(),
     "backend": _BYTES | {"compile", "run"},

@@ -25,10 +25,11 @@ export async function serve(folder, path = '/some/path/') {
   return { base: `http://127.0.0.1:${server.address().port}${path}`, end: () => (server.close(), server.closeAllConnections()) };
 }
 
+export const launch = (executablePath, flags = []) => chromium.launch({ executablePath, args: [...FLAGS, ...flags] });
+
 // A page whose `errors` and requests to others (`foreign`) are kept; its goto() takes a path below the server's.
-export async function playwright(executablePath, served, options = {}) {
-  const browser = await chromium.launch({ executablePath, args: [...FLAGS, ...(options.flags ?? [])] });
-  const context = await browser.newContext(options.context ?? {});
+export async function playwright(browser, served, options = {}) {
+  const context = await browser.newContext(options);
   const page = await context.newPage();
   const go = page.goto.bind(page);
   Object.assign(page, { base: served.base, errors: [], foreign: [] });
@@ -40,8 +41,22 @@ export async function playwright(executablePath, served, options = {}) {
   });
   page.stop = () => served.end();
   page.end = async () => {
-    await browser.close();
+    await context.close();
     served.end();
   };
   return page;
+}
+
+// In the page: what is too wide, what a screen reader has no name for, and how light ground and text are.
+export function lookedAt() {
+  const named = (e) => e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim();
+  const shown = [...document.querySelectorAll('button, input, select, meter, canvas, pre, progress, [role=region]')].filter((e) => e.checkVisibility());
+  const colours = getComputedStyle(document.body);
+  const luminance = (text) => text.match(/[\d.]+/g).slice(0, 3).reduce((sum, x) => sum + x / 765, 0);
+  return {
+    overflow: document.documentElement.scrollWidth - innerWidth,
+    unnamed: shown.filter((e) => !named(e)).map((e) => e.outerHTML),
+    back: luminance(colours.backgroundColor),
+    ink: luminance(colours.color),
+  };
 }

@@ -1,27 +1,16 @@
 // node page_views.mjs CHROMIUM SITE GIVEN OUT: drives the page at two sizes and in both colour schemes; prints what was seen.
 // GIVEN: a folder with sound.wav, hostile.mica, damaged.mica. OUT: a folder for screenshots.
 import { join } from 'node:path';
-import { playwright, serve } from './browser.mjs';
+import { launch, lookedAt, playwright, serve } from './browser.mjs';
 
 const [chromium, folder, given, out] = process.argv.slice(2);
 const flags = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream', `--use-file-for-fake-audio-capture=${join(given, 'sound.wav')}`];
+const browser = await launch(chromium, flags);
 const seen = [];
 for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark'], [390, 'light']]) {
-  const page = await playwright(chromium, await serve(folder), { flags, context: { viewport: { width, height: 900 }, colorScheme } });
+  const page = await playwright(browser, await serve(folder), { viewport: { width, height: 900 }, colorScheme, permissions: ['microphone'] });
   const text = (selector) => page.locator(selector).innerText();
-  const layout = () =>
-    page.evaluate(() => {
-      const named = (e) => e.labels?.length || e.getAttribute('aria-label') || e.textContent.trim();
-      const shown = [...document.querySelectorAll('button, input, select, meter, canvas, [role=region]')].filter((e) => e.checkVisibility());
-      const colours = getComputedStyle(document.body);
-      const luminance = (text) => text.match(/[\d.]+/g).slice(0, 3).reduce((sum, x) => sum + x / 765, 0);
-      return {
-        overflow: document.documentElement.scrollWidth - innerWidth,
-        unnamed: shown.filter((e) => !named(e)).map((e) => e.outerHTML),
-        back: luminance(colours.backgroundColor),
-        ink: luminance(colours.color),
-      };
-    });
+  const layout = () => page.evaluate(lookedAt);
   const view = { width, colorScheme, layouts: [] };
   await page.goto('');
   await page.waitForSelector('body[data-ready=try]');
@@ -61,8 +50,12 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.screenshot({ path: join(out, `try-${width}-${colorScheme}.png`), fullPage: true });
   // By the keyboard to the next part.
   await page.locator('#tab-try').focus();
-  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowLeft');
+  await page.waitForSelector('body[data-ready=board]');
+  view.layouts.push(await layout());
+  await page.keyboard.press('ArrowLeft');
   await page.waitForSelector('body[data-ready=look]');
+  view.focus = await page.evaluate(() => document.activeElement.id);
   view.report = await text('#report');
   await page.locator('#board-choice').selectOption({ label: 'RPI_PICO' });
   view.board = await text('#board-facts');
@@ -95,3 +88,4 @@ for (const [width, colorScheme] of [[1600, 'light'], [390, 'dark'], [1600, 'dark
   await page.end();
 }
 console.log(JSON.stringify(seen));
+await browser.close();

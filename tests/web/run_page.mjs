@@ -1,8 +1,9 @@
 // node run_page.mjs CHROMIUM FOLDER MODULE WASM CASES: the same in Chromium, of files that FOLDER has, under a strict policy.
-import { playwright, serve } from './browser.mjs';
+import { launch, playwright, serve } from './browser.mjs';
 
 const [chromium, folder, module, wasm, cases] = process.argv.slice(2);
-const page = await playwright(chromium, await serve(folder));
+const browser = await launch(chromium);
+const page = await playwright(browser, await serve(folder));
 await page.goto('empty.html');
 const found = await page.evaluate(
   async ([engine, script, binary, list]) => {
@@ -13,3 +14,4 @@ const found = await page.evaluate(
 );
 console.log(JSON.stringify({ said: found, errors: page.errors, requests: page.foreign }));
 await page.end();
+await browser.close();

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import urllib.error
 import urllib.request
 import wave
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,14 @@ from test_engine import front_end
 from mica.cli.main import main
 from mica.engine import NativeModel
 from mica.format import codec
+from mica.run.golden import with_golden
 from mica.run.host import HostRunner
+from mica.toolchain.build import BuildResult
 from mica.web import site
 
 HERE = Path(__file__).resolve().parent
 FIRST_LOAD = 250_000  # bytes of Try without the virtual Pico, as a server sends them
+WITH_PICO = 800_000
 NAME = "<img src=x onerror=hacked=1>"
 
 
@@ -38,6 +43,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "models").mkdir()
     model = codec.decode(front_end(folder, "logmel"))
     named = replace(model, metadata={**model.metadata, "labels": "yes\nno\n<b>up</b>\ndown", "name": "four words"})
+    named = with_golden(named, codec.encode(named), None, 2)
     (folder / "models" / "words.mica").write_bytes(codec.encode(named))
     (folder / "models" / "broken.mica").write_bytes(b"MICA")
     (folder / "hostile.mica").write_bytes(
@@ -57,7 +63,8 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def made(given: Path) -> Path:
+def made(given: Path, firmware: Callable[[str], BuildResult]) -> Path:
+    firmware("RPI_PICO")
     out = given / "site"
     wrong = site.make(out, given / "models")
     assert len(wrong) == 1 and "broken.mica" in wrong[0]
@@ -79,6 +86,12 @@ def lines(data: bytes, x: np.ndarray, top: int = 3) -> list[tuple[str, str]]:
 def shown(text: str) -> list[tuple[str, str]]:
     words = [line for line in text.split("\n") if line]
     return list(zip(words[::2], words[1::2], strict=True))
+
+
+def check(layout: dict[str, Any]) -> None:
+    assert layout["overflow"] <= 0 and layout["unnamed"] == [], layout
+    light = layout["colorScheme"] == "light"
+    assert (layout["back"] > 0.8 and layout["ink"] < 0.3) if light else (layout["back"] < 0.2 and layout["ink"] > 0.7)
 
 
 def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
@@ -108,9 +121,32 @@ def test_every_view(made: Path, given: Path, tmp_path: Path) -> None:
         assert view["boxes"] == len(codec.decode(digits).steps) + 1
         assert view["hostile"] == {"ran": None, "images": 0, "scripts": 1} and view["noServer"]
         assert view["damaged"].startswith("the file is cut short") and view["stale"] == ""
+        assert len(view["layouts"]) == 3 and view["focus"] == "tab-look"
         for layout in view["layouts"]:
-            assert layout["overflow"] <= 0 and layout["unnamed"] == [], layout
-            assert (layout["back"] > 0.8 > 0.3 > layout["ink"]) == (view["colorScheme"] == "light")
+            check({**layout, "colorScheme": view["colorScheme"]})
+
+
+def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
+    """Beside the engine, at its prompt, and as a board on a cable that is cut."""
+    browser = shutil.which("chromium")
+    assert browser, "scripts/setup installs chromium"
+    seen = json.loads(npm_packages.run(HERE / "pico_views.mjs", browser, made, given, tmp_path))
+    for what in ("digit", "word", "sentence"):
+        assert re.match(r"The same bytes from a virtual Pico, which takes [\d.,]+ ms", seen[what]), seen[what]
+    assert "sound: True" in seen["prompt"] and "hello 111" in seen["prompt"]
+    assert len(seen["layouts"]) == 8
+    for layout in seen["layouts"]:
+        check(layout)
+    assert seen["left"] == "prompt-files"
+    assert seen["silent"].startswith("the board does not answer")
+    assert "RP2040" in seen["facts"] and "mica" in seen["facts"] and "kernels armv6m" in seen["facts"]
+    assert "words.mica is on the board" in seen["push"] and "self-test passed" in seen["selftest"]
+    assert "the same bytes as this page for 2 inputs" in seen["compare"]
+    assert "is its cable plugged in?" in seen["cut"]
+    assert "the same bytes as this page for 2 inputs" in seen["after"], "the old model is gone"
+    assert seen["recorded"] == {"name": "still-1.wav", "bytes": 44 + 400, "head": "RIFF", "rate": 1000}
+    assert "words.mica" in seen["files"]
+    assert seen["errors"] == seen["requests"] == [], seen["errors"]
 
 
 def test_first_load(made: Path) -> None:
@@ -121,6 +157,8 @@ def test_first_load(made: Path) -> None:
         "page.mjs",
         "dom.mjs",
         "try.mjs",
+        "pico.mjs",
+        "serial_board.mjs",
         "site.json",
         "engine/mica.mjs",
         "engine/mica.wasm",
@@ -129,6 +167,13 @@ def test_first_load(made: Path) -> None:
     sizes = {name: len(gzip.compress((made / name).read_bytes(), 6)) for name in parts}
     print(f"first load: {sum(sizes.values()):,} bytes: {sizes}")
     assert sum(sizes.values()) <= FIRST_LOAD
+    more = ["terminal.mjs", "prompt.mjs", "pico/flash.gz", "pico/bootrom.bin", "pico/models.json"]
+    more += [path.relative_to(made).as_posix() for path in (made / "pico").rglob("*.*js")]
+    pico = sum(len(gzip.compress((made / name).read_bytes(), 6)) for name in more)
+    print(
+        f"with the virtual Pico: {sum(sizes.values()) + pico:,} bytes, of which {(made / 'pico' / 'flash.gz').stat().st_size:,} are its flash"
+    )
+    assert sum(sizes.values()) + pico <= WITH_PICO
 
 
 def test_mica_web(given: Path) -> None:

@@ -22,6 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--port", metavar="N", type=int, default=8080, help="0: any that is free; default: 8080")
     parser.add_argument(
+        "--no-pico", action="store_true", help="leave the virtual Pico out; its firmware takes a minute to build"
+    )
+    parser.add_argument(
         "-o",
         "--output",
         metavar="SITE",
@@ -40,13 +43,13 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         if Path(args.output).exists():
             raise MicaError(f"-o {args.output}: is there already", todo="name a new folder")
-        _make(Path(args.output), models)
+        _make(Path(args.output), models, not args.no_pico)
         text.emit_json({"address": None, "folder": args.output}) if args.json else print(
             f"{args.output}: serve this folder"
         )
         return 0
     with tempfile.TemporaryDirectory(prefix="mica-web-") as work:
-        _make(Path(work) / "site", models)
+        _make(Path(work) / "site", models, not args.no_pico)
         try:
             httpd = server.serve(Path(work) / "site", args.port)
         except OSError as error:
@@ -64,9 +67,9 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _make(out: Path, models: Path | None) -> None:
+def _make(out: Path, models: Path | None, pico: bool) -> None:
     """The page, with a warning for each file that is no model."""
     from mica.web import site
 
-    for line in site.make(out, models, say):
+    for line in site.make(out, models, pico, say):
         say(f"warning: left out: {line}")

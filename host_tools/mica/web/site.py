@@ -1,14 +1,18 @@
 """The page as a folder of files that any server can give: host_tools/web/page, the engine, models, and what is known of them (site.json).
 
 index.html  *.mjs  page.css  site.json
+pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, models.json
+examples/   of firmware/
 engine/     mica.mjs  mica.wasm  mica-plain.wasm
 models/     digits.mica  command.mica  own/...  and beside each a .json of what it costs on boards
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 from pathlib import Path
@@ -17,20 +21,28 @@ from typing import Any
 import numpy as np
 
 import mica
-from mica.boards import all_boards
+from mica.boards import all_boards, load_board
 from mica.errors import MicaError
+from mica.flash import firmware_image
 from mica.format import codec
+from mica.images import uf2
+from mica.link import on_board, virtual_pico
 from mica.report.facts import facts
 from mica.resources import data_dir
 from mica.toolchain import wasm
+from mica.toolchain.build import build
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 
 _DEMO = Path(mica.__file__).parent / "demo"
+LATER = ("pico", "examples")  # what a first visit does not load
 _WRITTEN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)  # pictures of the test set; the last is read wrong
 
 
-def make(out: Path, models: Path | None = None, progress: Progress = quiet) -> list[str]:
-    """Write the page into `out`, a new folder, with the .mica files of `models`. Returns what is wrong with those left out. Raises MicaError."""
+def make(out: Path, models: Path | None = None, pico: bool = True, progress: Progress = quiet) -> list[str]:
+    """Write the page into `out`, a new folder, with the .mica files of `models`, and the virtual Pico.
+
+    Returns what is left out, and why. Raises MicaError.
+    """
     engine = wasm.engine(progress)
     shutil.copytree(data_dir("host_tools/web") / "page", out)
     shutil.copytree(engine, out / "engine", ignore=shutil.ignore_patterns("*.json", "*.md"))
@@ -47,11 +59,64 @@ def make(out: Path, models: Path | None = None, progress: Progress = quiet) -> l
             wrong.append(str(error.at(str(path))))
         except OSError as error:
             raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
+    if pico:
+        try:
+            _pico(out / "pico", [out / "models" / "digits.mica", out / "models" / "command.mica"], progress)
+        except MicaError as error:
+            wrong.append(f"the virtual Pico: {error}")
+    examples = data_dir("firmware") / "examples"
+    shutil.copytree(examples, out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
     files = [path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if path.is_file()]
-    kept = ["site.json", *(name for name in files if not name.startswith("models/own/"))]  # for offline.js
-    site = {"version": mica.__version__, "models": listed, "digits": _written(), "files": kept}
+    kept = [name for name in files if name.partition("/")[0] not in LATER and "/own/" not in name]
+    site = {
+        "version": mica.__version__,
+        "pico": (out / "pico" / "flash.gz").is_file(),
+        "models": listed,
+        "digits": _written(),
+        "examples": sorted(path.name for path in examples.glob("*.py")),
+        "programs": {name: on_board.source(name) for name in ("probe", "record_adc")},
+        "files": ["site.json", *kept],  # for offline.js
+    }
     (out / "site.json").write_text(json.dumps(site), encoding="utf-8")
     return wrong
+
+
+def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
+    """The image of a Pico with models in its ROM, and what runs it. Raises MicaError."""
+    board = load_board("RPI_PICO")
+    image = firmware_image.read(board, build(board, progress=progress).image)
+    content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
+    emulator = virtual_pico.install(progress)
+    flash = bytearray()
+    for block in uf2.parse(content, "the image"):
+        at = block.address - virtual_pico.FLASH_BASE
+        flash.extend(b"\xff" * max(0, at + len(block.data) - len(flash)))
+        flash[at : at + len(block.data)] = block.data
+    # The models travel once: the page puts them where they belong.
+    places = {}
+    for path in models:
+        data = path.read_bytes()
+        places[path.name] = flash.index(data)
+        flash[places[path.name] : places[path.name] + len(data)] = b"\xff" * len(data)
+    (folder / "models.json").write_text(json.dumps(places), encoding="utf-8")
+    (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
+    shutil.copyfile(emulator / "bootrom.bin", folder / "bootrom.bin")
+    for path in emulator.glob("*.mjs"):
+        if path.name != "run.mjs":
+            _script(path, folder / path.name)
+    library = emulator.parent / "node_modules" / "rp2040js"
+    shutil.copytree(library / "dist" / "esm", folder / "rp2040js", ignore=shutil.ignore_patterns("*.d.ts", "gdb"))
+    shutil.copyfile(library / "LICENSE", folder / "rp2040js" / "LICENSE")
+    index = folder / "rp2040js" / "index.js"
+    text = index.read_text(encoding="utf-8")
+    index.write_text(re.sub(r"export \{[^}]*\} from '\./gdb/.*\n", "", text), encoding="utf-8")
+
+
+def _script(source: Path, target: Path) -> None:
+    """A script for Node.js, whose packages are files here."""
+    text = source.read_text(encoding="utf-8")
+    text = text.replace("from 'rp2040js'", "from './rp2040js/index.js'").replace("from 'node:fs'", "from './flash.mjs'")
+    target.write_text(text, encoding="utf-8")
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 // The page: its parts as tabs, each begun when it is first shown, and the models that lie beside it (site.json).
 import { $, bytesOf, guarded, make } from './dom.mjs';
 
-const PARTS = { try: 'Try', look: 'Look' };
+const PARTS = { try: 'Try', prompt: 'Prompt', look: 'Look', board: 'Board' };
 const begun = {};
 const site = JSON.parse(new TextDecoder().decode(await bytesOf('site.json')));
 
@@ -16,8 +16,14 @@ const show = guarded(async (name) => {
   document.body.dataset.ready = name;
 });
 
+// Not by location.hash: that would take the focus from the tab.
+function go(part) {
+  history.pushState(null, '', `#${part}`);
+  show(part);
+}
+
 for (const [part, title] of Object.entries(PARTS)) {
-  const tab = make('button', { id: `tab-${part}`, type: 'button', onclick: () => (location.hash = part) }, title);
+  const tab = make('button', { id: `tab-${part}`, type: 'button', onclick: () => go(part) }, title);
   tab.setAttribute('role', 'tab');
   tab.setAttribute('aria-controls', part);
   $('parts').append(tab);
@@ -31,7 +37,7 @@ $('parts').addEventListener('keydown', (event) => {
   next.click();
 });
 const chosen = () => (location.hash.slice(1) in PARTS ? location.hash.slice(1) : 'try');
-addEventListener('hashchange', () => show(chosen()));
+addEventListener('popstate', () => show(chosen()));
 await show(chosen());
 $('state').textContent = `mica ${site.version}.`;
 await navigator.serviceWorker?.register('offline.js').catch(() => {}); // only where the page is trusted: this computer, or https

@@ -1,6 +1,8 @@
 // Try: digits that are drawn, words, sentences; the engine in this page answers.
 import { load, toSamples } from './engine/mica.mjs';
-import { $, bytesOf, guarded, make, scores } from './dom.mjs';
+import { $, bytesOf, guarded, make, number, scores } from './dom.mjs';
+import { pico } from './pico.mjs';
+import { base64 } from './serial_board.mjs';
 
 const EDGE = 256; // pixels of the paper; the model's picture is a 32nd of it each way
 const cache = new Map();
@@ -10,13 +12,54 @@ export async function model(file) {
   return cache.get(file);
 }
 
-// Answers in `box`, with the time that it took.
-function answer(box, list, begun) {
+// Runs a model of the site on the inputs that write() has given it, and answers in `box`; the virtual Pico too, if that is wished.
+function answer(box, file, m, write) {
+  const begun = performance.now();
+  write();
+  const inputs = m.inputs.map((_, i) => raw(m.input(i)));
+  m.run();
+  const list = m.top(3);
   const time = `${(performance.now() - begun).toFixed(2)} ms in this page`;
   box.replaceChildren(make('p', {}, make('b', {}, list[0][0]), list[0][1] >= 0 && list[0][1] <= 1 ? ` ${(100 * list[0][1]).toFixed(1)} %` : ''), scores(list), make('p', { className: 'soft' }, time));
+  const outputs = m.outputs.map((_, i) => base64(raw(m.output(i))));
+  beside(box, async (board) => {
+    const said = await board.predict(await onBoard(board, file), inputs);
+    return [said.outputs.every((text, i) => text === outputs[i]), said.micros];
+  });
+}
+
+const raw = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice();
+
+// A line about what the virtual Pico says: ask(board) gives whether that is equal, and microseconds. While it works, no other is asked.
+let asking = false;
+const beside = guarded(async (box, ask) => {
+  if (!$('with-pico').checked || asking) return;
+  asking = true;
+  const line = make('p', { className: 'pico' }, 'The virtual Pico computes ...');
+  box.append(line);
+  try {
+    const [equal, micros] = await ask(await pico());
+    line.textContent = `${equal ? 'The same bytes from' : 'OTHER BYTES from'} a virtual Pico, which takes ${number(micros / 100) / 10} ms at 125 MHz.`;
+    line.classList.toggle('warn', !equal);
+  } catch (error) {
+    line.remove();
+    throw error;
+  } finally {
+    asking = false;
+  }
+});
+
+// The name of a model on the board: those of the page's own are in its ROM, others are sent once.
+const sent = new Set(['digits.mica', 'command.mica']);
+async function onBoard(board, file) {
+  const name = file.split('/').at(-1);
+  if (!sent.has(file)) await board.put(`own-${name}`, await bytesOf(`models/${file}`));
+  sent.add(file);
+  return file.includes('/') ? `own-${name}` : name;
 }
 
 export async function begin(site) {
+  $('with-pico').disabled = !site.pico;
   await digits(site);
   words(site);
   sentences();
@@ -38,9 +81,7 @@ async function digits(site) {
   };
   const ask = (pixels) => {
     small(pixels);
-    const begun = performance.now();
-    m.predict([pixels]);
-    answer($('digit-answer'), m.top(3), begun);
+    answer($('digit-answer'), 'digits.mica', m, () => m.write(0, pixels));
   };
   const stroke = (to) => {
     Object.assign(pen, { lineWidth: 26, lineCap: 'round', strokeStyle: '#000' });
@@ -125,12 +166,7 @@ function words(site) {
   $('sound-model').append(...files.map((one) => make('option', { value: one.file }, one.name)));
   $('listen').disabled = $('recording').disabled = !files.length;
   if (!files.length) $('word-answer').textContent = 'No model here takes sound. `mica web FOLDER` serves the models of a folder.';
-  const hear = (m, samples) => {
-    const begun = performance.now();
-    m.hear(samples);
-    m.run();
-    answer($('word-answer'), m.top(3), begun);
-  };
+  const hear = (m, samples) => answer($('word-answer'), $('sound-model').value, m, () => m.hear(samples));
   let end = null;
   $('listen').onclick = guarded(async () => {
     if (end) return end();
@@ -216,6 +252,11 @@ function sentences() {
       const call = fits ? [...m.generate(`${said}\n`, { maxTokens: 20 })].join('') : 'none';
       const time = `${(performance.now() - begun).toFixed(0)} ms in this page`;
       $('call-answer').replaceChildren(make('p', {}, make('b', {}, call === 'none' ? 'not understood' : call)), make('p', { className: 'soft' }, time));
+      if (!fits) return;
+      beside($('call-answer'), async (board) => {
+        const there = await board.generate('command.mica', `${said}\n`, 20);
+        return [there.text === call, there.micros];
+      });
     })();
   };
 }
