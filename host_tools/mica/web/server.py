@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mica.format.codec import FormatError
+from mica.errors import MicaError
 from mica.web import site
 
 TYPES = {
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             try:
                 self._send(200, json.dumps(site.costs(self.rfile.read(int(size)))).encode(), TYPES[".json"])
-            except FormatError as error:
+            except MicaError as error:
                 self._send(422, str(error).encode(), "text/plain")
 
     def _is_ours(self) -> bool:

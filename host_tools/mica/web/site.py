@@ -55,8 +55,8 @@ def make(out: Path, models: Path | None = None, pico: bool = True, progress: Pro
     for path in sorted(models.glob("*.mica")) if models else []:
         try:
             listed.append(_add(out, f"own/{path.name}", path.read_bytes()))
-        except codec.FormatError as error:
-            wrong.append(str(error.at(str(path))))
+        except MicaError as error:
+            wrong.append(f"{path}: {error}")
         except OSError as error:
             raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
     if pico:
@@ -120,7 +120,7 @@ def _script(source: Path, target: Path) -> None:
 
 
 def costs(data: bytes) -> list[dict[str, Any]]:
-    """What a file costs on each board that is flashed. Raises FormatError."""
+    """What a file costs on each board that is flashed. Raises MicaError."""
     boards = [board.name for board in all_boards() if board.flasher != "none"]
     found: list[dict[str, Any]] = facts(codec.decode(data), data, boards)["boards"]
     return found
