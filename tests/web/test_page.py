@@ -131,8 +131,15 @@ def test_the_virtual_pico(made: Path, given: Path, tmp_path: Path) -> None:
     browser = shutil.which("chromium")
     assert browser, "scripts/setup installs chromium"
     seen = json.loads(npm_packages.run(HERE / "pico_views.mjs", browser, made, given, tmp_path))
-    for what in ("digit", "word", "sentence"):
-        assert re.match(r"The same bytes from a virtual Pico, which takes [\d.,]+ ms", seen[what]), seen[what]
+    labels = {
+        "digit": "4",
+        "word": "(yes|no|<b>up</b>|down)",
+        "microphone": "(yes|no|<b>up</b>|down)",
+        "sentence": "light office on",
+    }
+    for what, label in labels.items():
+        line = rf"{label}: the same bytes from a virtual Pico, which takes [\d.]+ ms"
+        assert re.match(line, seen[what]), seen[what]
     assert "sound: True" in seen["prompt"] and "hello 111" in seen["prompt"]
     assert len(seen["layouts"]) == 8
     for layout in seen["layouts"]:
@@ -174,6 +181,8 @@ def test_first_load(made: Path) -> None:
         f"with the virtual Pico: {sum(sizes.values()) + pico:,} bytes, of which {(made / 'pico' / 'flash.gz').stat().st_size:,} are its flash"
     )
     assert sum(sizes.values()) + pico <= WITH_PICO
+    assert "MicroPython" in (made / "pico" / "flash.gz.NOTICES.txt").read_text()
+    assert (made / "pico" / "rp2040js" / "LICENSE").is_file()
 
 
 def test_mica_web(given: Path) -> None:

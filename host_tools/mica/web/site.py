@@ -29,7 +29,7 @@ from mica.images import uf2
 from mica.link import on_board, virtual_pico
 from mica.report.facts import facts
 from mica.resources import data_dir
-from mica.toolchain import wasm
+from mica.toolchain import notices, wasm
 from mica.toolchain.build import build
 from mica.toolchain.cache import Progress, cache_dir, locked, quiet
 
@@ -84,7 +84,8 @@ def make(out: Path, models: Path | None = None, pico: bool = True, progress: Pro
 def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
     """The image of a Pico with models in its ROM, and what runs it. Raises MicaError."""
     board = load_board("RPI_PICO")
-    image = firmware_image.read(board, build(board, progress=progress).image)
+    built = build(board, progress=progress)
+    image = firmware_image.read(board, built.image)
     content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
     emulator = virtual_pico.install(progress)
     flash = bytearray()
@@ -100,6 +101,7 @@ def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
         flash[places[path.name] : places[path.name] + len(data)] = b"\xff" * len(data)
     (folder / "models.json").write_text(json.dumps(places), encoding="utf-8")
     (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
+    notices.write(board, built, folder / "flash.gz")
     shutil.copyfile(emulator / "bootrom.bin", folder / "bootrom.bin")
     for path in emulator.glob("*.mjs"):
         if path.name != "run.mjs":

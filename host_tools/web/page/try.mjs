@@ -1,6 +1,6 @@
 // Try: digits that are drawn, words, sentences; the engine in this page answers.
 import { load, toSamples } from './engine/mica.mjs';
-import { $, bytesOf, guarded, make, number, scores } from './dom.mjs';
+import { $, bytesOf, guarded, make, scores } from './dom.mjs';
 import { pico } from './pico.mjs';
 import { base64 } from './serial_board.mjs';
 
@@ -22,7 +22,7 @@ function answer(box, file, m, write) {
   const time = `${(performance.now() - begun).toFixed(2)} ms in this page`;
   box.replaceChildren(make('p', {}, make('b', {}, list[0][0]), list[0][1] >= 0 && list[0][1] <= 1 ? ` ${(100 * list[0][1]).toFixed(1)} %` : ''), scores(list), make('p', { className: 'soft' }, time));
   const outputs = m.outputs.map((_, i) => base64(raw(m.output(i))));
-  beside(box, async (board) => {
+  beside(box, list[0][0], async (board) => {
     const said = await board.predict(await onBoard(board, file), inputs);
     return [said.outputs.every((text, i) => text === outputs[i]), said.micros];
   });
@@ -30,16 +30,18 @@ function answer(box, file, m, write) {
 
 const raw = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength).slice();
 
-// A line about what the virtual Pico says: ask(board) gives whether that is equal, and microseconds. While it works, no other is asked.
+// A line below `box` about what the virtual Pico says of an answer: ask(board) gives whether that is equal, and microseconds. While it
+// works no other is asked, so that of a microphone's answers it checks those that it has time for.
 let asking = false;
-const beside = guarded(async (box, ask) => {
+const beside = guarded(async (box, label, ask) => {
   if (!$('with-pico').checked || asking) return;
   asking = true;
-  const line = make('p', { className: 'pico' }, 'The virtual Pico computes ...');
-  box.append(line);
+  let line = box.nextElementSibling;
+  if (!line?.classList.contains('pico')) box.after((line = make('p', { className: 'pico', role: 'status' })));
+  line.textContent ||= 'The virtual Pico computes ...';
   try {
     const [equal, micros] = await ask(await pico());
-    line.textContent = `${equal ? 'The same bytes from' : 'OTHER BYTES from'} a virtual Pico, which takes ${number(micros / 100) / 10} ms at 125 MHz.`;
+    line.textContent = `${label}: ${equal ? 'the same bytes from' : 'OTHER BYTES from'} a virtual Pico, which takes ${(micros / 1000).toFixed(1)} ms at 125 MHz.`;
     line.classList.toggle('warn', !equal);
   } catch (error) {
     line.remove();
@@ -253,7 +255,7 @@ function sentences() {
       const time = `${(performance.now() - begun).toFixed(0)} ms in this page`;
       $('call-answer').replaceChildren(make('p', {}, make('b', {}, call === 'none' ? 'not understood' : call)), make('p', { className: 'soft' }, time));
       if (!fits) return;
-      beside($('call-answer'), async (board) => {
+      beside($('call-answer'), call, async (board) => {
         const there = await board.generate('command.mica', `${said}\n`, 20);
         return [there.text === call, there.micros];
       });
