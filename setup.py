@@ -1,7 +1,7 @@
 """What pyproject.toml cannot say: the optional C engine, and the project's folders that travel in the wheel.
 
-boards/, firmware/ and usermod_c/ are at the project's root; in a wheel they become mica/_data/... (read through
-mica.resources), because `mica build` needs them outside a checkout too.
+boards/, firmware/, usermod_c/ and host_tools/web/ become mica/_data/... in a wheel (read through mica.resources), because
+`mica build` and `mica web` need them outside a checkout too.
 """
 
 import os
@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "host_tools"))
 from mica.toolchain import stubs  # noqa: E402
 from mica.toolchain.source_lists import listed  # noqa: E402
 
-DATA = ("boards", "firmware", "usermod_c")
+DATA = ("boards", "firmware", "usermod_c", "host_tools/web")
 
 
 class BuildWithData(build_py):

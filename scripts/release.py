@@ -1,4 +1,4 @@
-"""Makes everything that is handed out, in one folder: wheel, sdist, firmware images, native modules, SHA256SUMS, a manifest.
+"""Makes everything that is handed out, in one folder: wheel, sdist, firmware images, native modules, the engine for browsers, SHA256SUMS, a manifest.
 
 Each firmware has beside it a file of NOTICES, of what was linked into it, and has /rom/digits.mica inside, so that the first line at its REPL answers: import mica; mica.Model("/rom/digits.mica").
 What cannot be made here (a board whose SDK is not installed) is skipped, and the manifest and the last lines say what and why. The
@@ -32,10 +32,11 @@ from mica.cli.main import main as mica_command  # noqa: E402
 from mica.errors import MicaError  # noqa: E402
 from mica.flash import firmware_image  # noqa: E402
 from mica.images.romfs import read_folder  # noqa: E402
-from mica.toolchain import notices  # noqa: E402
+from mica.toolchain import notices, wasm  # noqa: E402
 from mica.toolchain.build import build  # noqa: E402
+from mica.web import site  # noqa: E402
 
-PARTS = ("wheel", "images", "natmod")
+PARTS = ("wheel", "images", "natmod", "web")
 MODEL = "digits.mica"
 DEMO = ROOT / "host_tools" / "mica" / "demo"
 
@@ -142,6 +143,22 @@ def native_modules(release: Release) -> None:
             release.add(folder / name, "natmod")
 
 
+def web(release: Release) -> None:
+    """The engine for browsers, as a package of npm; and the page, for a server of static files."""
+    try:
+        run(["npm", "pack", "--silent", "--pack-destination", str(release.folder)], wasm.engine(say))
+    except MicaError as error:
+        release.skip("web", error)
+        return
+    (made,) = release.folder.glob("*.tgz")
+    release.add(made, "npm")
+    with tempfile.TemporaryDirectory() as work:
+        for line in site.make(Path(work) / "site", progress=say):
+            release.skip("web", line)
+        page = shutil.make_archive(str(release.folder / f"mica-{mica.__version__}-web"), "gztar", Path(work) / "site")
+    release.add(Path(page), "web")
+
+
 def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
     """All of it. Raises MicaError; then `out` is as it was."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -162,6 +179,8 @@ def make(out: Path, boards: list[BoardSpec], parts: list[str]) -> Release:
             images(release, boards, model)
         if "natmod" in parts:
             native_modules(release)
+        if "web" in parts:
+            web(release)
         manifest = {
             "mica": mica.__version__,
             "revision": revision(),

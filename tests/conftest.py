@@ -42,6 +42,7 @@ LONG = (
     "host/test_recurrent.py",
     "host/test_accuracy.py",
     "device/test_push_kill.py",
+    "web/test_page.py",
     "e2e/test_bench.py",
     "e2e/test_commands.py",
     "fleet/test_fleet_mqtt.py",

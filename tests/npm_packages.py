@@ -13,7 +13,7 @@ SOURCE = Path(__file__).resolve().parent / "npm"
 
 
 def run(script: Path, *args: object) -> str:
-    """What a program prints, run by Node.js where the packages are; installs them when they are missing. Fails if it fails."""
+    """What a program prints, run by Node.js where the packages are, with those of its folder; installs the packages. Fails if it fails."""
     folder = cache_dir() / "npm-tests"
     with locked("npm-tests"):
         lock = folder / "package-lock.json"
@@ -28,7 +28,8 @@ def run(script: Path, *args: object) -> str:
             if done.returncode:
                 lock.unlink()
             assert done.returncode == 0, done.stderr
-        shutil.copy(script, folder / script.name)
+        for path in script.parent.glob("*.mjs"):
+            shutil.copy(path, folder / path.name)
     command = ["node", script.name, *map(str, args)]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,7 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def data_dir(name: str) -> Path:
-    """Return the folder `boards`, `firmware` or `usermod_c`."""
+    """Return the folder `boards`, `firmware`, `usermod_c` or `host_tools/web`."""
     checkout = _PACKAGE.parent.parent
     if (checkout / "host_tools" / "mica").is_dir():
         folder = checkout / name

@@ -64,6 +64,8 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     | {"boards", "cost", "custom", "data", "engine", "importer", "packing", "passes", "plan"}
     | {"quantise", "reference", "report", "run", "sound"},
     "report": _BYTES | {"boards", "cost"},
+    # the page for browsers
+    "web": {"boards", "flash", "format", "images", "link", "report", "toolchain"},
     # doors
     "demo": set(),
     "backend": _BYTES | {"compile", "run"},

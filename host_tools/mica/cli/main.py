@@ -27,6 +27,7 @@ COMMANDS = {
     "info": "what a .mica file holds",
     "generate": "text from a language model",
     "report": "a packed model as a page to look at",
+    "web": "models on a page in the browser",
     "run": "run one input through a model",
     "eval": "accuracy of a model over labelled data",
     "record": "what a board's microphone, analogue pin or motion sensor gives, into files by label",

@@ -1,0 +1,169 @@
+"""The page as a folder of files that any server can give: host_tools/web/page, the engine, models, and what is known of them (site.json).
+
+index.html  *.mjs  page.css  site.json
+pico/       the virtual Pico: worker.mjs, scripts of boards/common/rp2040, rp2040js, bootrom.bin, flash.gz, models.json
+examples/   of firmware/
+engine/     mica.mjs  mica.wasm  mica-plain.wasm
+models/     digits.mica  command.mica  own/...  and beside each a .json of what it costs on boards
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mica
+from mica.boards import all_boards, load_board
+from mica.errors import MicaError
+from mica.flash import firmware_image
+from mica.format import codec
+from mica.images import uf2
+from mica.link import on_board, virtual_pico
+from mica.report.facts import facts
+from mica.resources import data_dir
+from mica.toolchain import notices, wasm
+from mica.toolchain.build import build
+from mica.toolchain.cache import Progress, cache_dir, locked, quiet
+
+_DEMO = Path(mica.__file__).parent / "demo"
+LATER = ("pico", "examples")  # what a first visit does not load
+_WRITTEN = (0, 22, 3, 23, 1, 42, 2, 18, 17, 6, 282)  # pictures of the test set; the last is read wrong
+
+
+def make(out: Path, models: Path | None = None, pico: bool = True, progress: Progress = quiet) -> list[str]:
+    """Write the page into `out`, a new folder, with the .mica files of `models`, and the virtual Pico.
+
+    Returns what is left out, and why. Raises MicaError.
+    """
+    engine = wasm.engine(progress)
+    shutil.copytree(data_dir("host_tools/web") / "page", out)
+    shutil.copytree(engine, out / "engine", ignore=shutil.ignore_patterns("*.json", "*.md"))
+    (out / "models" / "own").mkdir(parents=True)
+    listed = [
+        _add(out, "digits.mica", digits(progress)),
+        _add(out, "command.mica", (_DEMO / "command.mica").read_bytes()),
+    ]
+    wrong = []
+    for path in sorted(models.glob("*.mica")) if models else []:
+        try:
+            listed.append(_add(out, f"own/{path.name}", path.read_bytes()))
+        except MicaError as error:
+            wrong.append(f"{path}: {error}")
+        except OSError as error:
+            raise MicaError(f"{path}: cannot be read: {error.strerror}") from None
+    if pico:
+        try:
+            _pico(out / "pico", [out / "models" / "digits.mica", out / "models" / "command.mica"], progress)
+        except MicaError as error:
+            wrong.append(f"the virtual Pico: {error}")
+    examples = data_dir("firmware") / "examples"
+    shutil.copytree(examples, out / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+    files = [path.relative_to(out).as_posix() for path in sorted(out.rglob("*")) if path.is_file()]
+    kept = [name for name in files if name.partition("/")[0] not in LATER and "/own/" not in name]
+    site = {
+        "version": mica.__version__,
+        "pico": (out / "pico" / "flash.gz").is_file(),
+        "models": listed,
+        "digits": _written(),
+        "examples": sorted(path.name for path in examples.glob("*.py")),
+        "programs": {name: on_board.source(name) for name in ("probe", "record_adc")},
+        "files": ["site.json", *kept],  # for offline.js
+    }
+    (out / "site.json").write_text(json.dumps(site), encoding="utf-8")
+    return wrong
+
+
+def _pico(folder: Path, models: list[Path], progress: Progress) -> None:
+    """The image of a Pico with models in its ROM, and what runs it. Raises MicaError."""
+    board = load_board("RPI_PICO")
+    built = build(board, progress=progress)
+    image = firmware_image.read(board, built.image)
+    content = firmware_image.with_models(image, firmware_image.read_models(models)).as_file()
+    emulator = virtual_pico.install(progress)
+    flash = bytearray()
+    for block in uf2.parse(content, "the image"):
+        at = block.address - virtual_pico.FLASH_BASE
+        flash.extend(b"\xff" * max(0, at + len(block.data) - len(flash)))
+        flash[at : at + len(block.data)] = block.data
+    # The models travel once: the page puts them where they belong.
+    places = {}
+    for path in models:
+        data = path.read_bytes()
+        places[path.name] = flash.index(data)
+        flash[places[path.name] : places[path.name] + len(data)] = b"\xff" * len(data)
+    (folder / "models.json").write_text(json.dumps(places), encoding="utf-8")
+    (folder / "flash.gz").write_bytes(gzip.compress(bytes(flash), 9, mtime=0))
+    notices.write(board, built, folder / "flash.gz")
+    shutil.copyfile(emulator / "bootrom.bin", folder / "bootrom.bin")
+    for path in emulator.glob("*.mjs"):
+        if path.name != "run.mjs":
+            _script(path, folder / path.name)
+    library = emulator.parent / "node_modules" / "rp2040js"
+    shutil.copytree(library / "dist" / "esm", folder / "rp2040js", ignore=shutil.ignore_patterns("*.d.ts", "gdb"))
+    shutil.copyfile(library / "LICENSE", folder / "rp2040js" / "LICENSE")
+    index = folder / "rp2040js" / "index.js"
+    text = index.read_text(encoding="utf-8")
+    index.write_text(re.sub(r"export \{[^}]*\} from '\./gdb/.*\n", "", text), encoding="utf-8")
+
+
+def _script(source: Path, target: Path) -> None:
+    """A script for Node.js, whose packages are files here."""
+    text = source.read_text(encoding="utf-8")
+    text = text.replace("from 'rp2040js'", "from './rp2040js/index.js'").replace("from 'node:fs'", "from './flash.mjs'")
+    target.write_text(text, encoding="utf-8")
+
+
+def costs(data: bytes) -> list[dict[str, Any]]:
+    """What a file costs on each board that is flashed. Raises MicaError."""
+    boards = [board.name for board in all_boards() if board.flasher != "none"]
+    found: list[dict[str, Any]] = facts(codec.decode(data), data, boards)["boards"]
+    return found
+
+
+def digits(progress: Progress = quiet) -> bytes:
+    """The digits of `mica demo`, packed; kept in the cache."""
+    sources = [_DEMO / name for name in ("digits.onnx", "digits_calib.npz", "labels.txt")]
+    digest = hashlib.sha256(mica.__version__.encode() + b"".join(path.read_bytes() for path in sources)).hexdigest()
+    path = cache_dir() / "build" / f"web-digits-{digest[:12]}.mica"
+    if not path.is_file():
+        with locked("web-digits", progress):
+            progress("packing the digits")
+            labels = sources[2].read_text(encoding="utf-8").split("\n")
+            packed = mica.pack(
+                sources[0], sources[1], golden=2, name="digits", labels=[line for line in labels if line]
+            )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+                file.write(packed.data)
+            Path(file.name).replace(path)
+    return path.read_bytes()
+
+
+def _add(out: Path, name: str, data: bytes) -> dict[str, Any]:
+    """A model's file and costs; its entry in site.json."""
+    known = costs(data)
+    path = out / "models" / name
+    path.write_bytes(data)
+    path.with_suffix(".json").write_text(json.dumps(known), encoding="utf-8")
+    said = codec.decode(data).metadata
+    rate = said.get("sample_rate", "")
+    return {
+        "file": name,
+        "name": said.get("name") or path.stem,
+        "facts": Path(name).with_suffix(".json").as_posix(),
+        "rate": int(rate) if rate.isdecimal() else 0,
+    }
+
+
+def _written() -> list[dict[str, Any]]:
+    """Some pictures of the test set, 64 shades from 0 to 16 each."""
+    data = np.load(_DEMO / "digits_test.npz")
+    return [{"digit": int(data["y"][i]), "pixels": data["x"][i].ravel().tolist()} for i in _WRITTEN]

@@ -1,0 +1,136 @@
+// Look: the report of a model that lies beside the page, or of a file.
+import { load } from './engine/mica.mjs';
+import { $, bytesOf, draw, guarded, make, number, table, wide } from './dom.mjs';
+
+const BOX = 330;
+const HIGH = 40;
+const GAP = 22;
+const shape = (dims) => dims.join('×') || 'scalar';
+
+export async function begin(site) {
+  $('look-model').append(...site.models.map((one) => make('option', { value: one.file }, one.name)));
+  const listed = guarded(async () => {
+    const { file, facts } = site.models[$('look-model').selectedIndex];
+    await report(file, await bytesOf(`models/${file}`), () => bytesOf(`models/${facts}`));
+  });
+  const dropped = guarded(async (file) => {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    $('report').replaceChildren(); // of a file that is refused nothing is shown, and nothing of another
+    await report(file.name, bytes, () => bytesOf('facts', { method: 'POST', body: bytes }));
+  });
+  $('look-model').onchange = listed;
+  $('look-file').onchange = () => $('look-file').files[0] && dropped($('look-file').files[0]);
+  $('look').addEventListener('dragover', (event) => event.preventDefault());
+  $('look').addEventListener('drop', (event) => {
+    event.preventDefault();
+    if (event.dataTransfer.files[0]) dropped(event.dataTransfer.files[0]);
+  });
+  await listed();
+}
+
+async function report(file, bytes, costs) {
+  const m = await load(bytes);
+  const tensors = Array.from({ length: m.info.tensors }, (_, i) => m.tensor(i));
+  const cards = [
+    ['file', `${number(m.info.fileBytes)} bytes`],
+    ['tensors', `${number(m.info.arenaBytes)} bytes`],
+    ['scratch for speed', `${number(m.info.scratchWant)} bytes`],
+    ['multiplications', number(m.layers.reduce((sum, s) => sum + s.macs, 0))],
+    ['layers', m.info.layers],
+    ['self-test', m.info.golden ? (m.selftest() === null ? 'passed here' : 'FAILED here') : 'no vectors'],
+  ];
+  const ends = [['Input', m.inputs], ['Output', m.outputs]].flatMap(([role, list]) =>
+    list.map((t) => make('p', {}, `${role} `, make('b', {}, t.name), `: ${t.dtype} ${shape(t.shape)}, scale ${t.scale.toPrecision(6)}, zero point ${t.zeroPoint}`)),
+  );
+  const rows = m.layers.map((s) => {
+    const t = tensors[s.outputs[0]];
+    return [s.name, s.kernel, shape(t.shape), number(s.macs), number(s.scratch), number(t.bytes)];
+  });
+  const boards = make('div', { id: 'boards' });
+  $('report').replaceChildren(
+    make('h2', {}, m.name || file),
+    make('p', { className: 'soft' }, make('code', {}, m.metadata('command') ?? '')),
+    make('ul', { className: 'cards' }, ...cards.map(([name, value]) => make('li', {}, make('span', { className: 'soft' }, name), make('b', {}, String(value))))),
+    ...ends,
+    ...(m.labels.length ? [make('p', { className: 'soft' }, `Labels: ${m.labels.join(', ')}`)] : []),
+    make('h2', {}, 'On a board'),
+    boards,
+    make('h2', {}, 'Graph'),
+    wide('graph', graph(m, tensors)),
+    make('h2', {}, 'Memory over time'),
+    wide('memory', memory(m, tensors)),
+    make('h2', {}, 'Layers'),
+    wide('layers', table(['layer', 'kernel', 'output', 'multiplications', 'scratch', 'bytes of its output'], rows)),
+  );
+  let found;
+  try {
+    found = JSON.parse(new TextDecoder().decode(await costs()));
+  } catch {
+    boards.append(make('p', {}, 'Its time and fit on a board are predicted by ', make('code', {}, `mica fit ${file} --board RPI_PICO`), ', or here where `mica web` serves this page.'));
+    return;
+  }
+  const chosen = make('select', { id: 'board-choice' }, ...found.map((b, i) => make('option', { value: i }, b.board)));
+  const said = make('div', { id: 'board-facts' });
+  chosen.onchange = () => said.replaceChildren(...onBoard(found[chosen.value], m));
+  boards.append(make('label', {}, 'Board ', chosen), said);
+  chosen.onchange();
+}
+
+function onBoard(b, m) {
+  const time = b.total === null ? 'No costs were measured for this core.' : `An inference takes about ${number(b.total)} ${b.unit}${b.milliseconds === null ? '' : `, ${b.milliseconds.toPrecision(3)} ms`} (predicted).`;
+  const fit = make('p', b.fits ? {} : { className: 'warn' }, b.fits ? 'It fits.' : `It does not fit: ${b.reasons.join('; ')}`);
+  const most = b.layers.reduce((a, c) => Math.max(a, c ?? 0), 1);
+  const rows = m.layers.map((s, i) => [s.name, b.layers[i] === null ? '–' : number(b.layers[i]), '▇'.repeat(Math.round((12 * (b.layers[i] ?? 0)) / most))]);
+  return [fit, make('p', {}, time), ...(b.total === null ? [] : [wide('costs of the layers', table(['layer', b.unit, ''], rows))])];
+}
+
+// For each layer its inputs, as places of those that made their bytes: what only changes a shape is no layer.
+function makers(m, tensors) {
+  const made = m.inputs.map((t, k) => [t, k]);
+  return m.layers.map((s, k) => {
+    const found = s.inputs.map((id) => {
+      const t = tensors[id];
+      return made.findLast(([o]) => o.id === id || (o.space === t.space && o.address <= t.address && t.address < o.address + o.bytes))?.[1];
+    });
+    s.outputs.forEach((id) => made.push([tensors[id], m.inputs.length + k]));
+    return [...new Set(found)].filter((place) => place !== undefined);
+  });
+}
+
+function graph(m, tensors) {
+  const boxes = [...m.inputs.map((t) => [t.name, `input  ${shape(t.shape)}`]), ...m.layers.map((s) => [s.name, `${s.kernel}  ${shape(tensors[s.outputs[0]].shape)}`])];
+  const y = (k) => 10 + k * (HIGH + GAP);
+  const wires = makers(m, tensors).flatMap((list, k) => list.map((from) => wire(y, from, k + m.inputs.length)));
+  const drawn = boxes.map(([name, text], k) => {
+    const shown = name.length > 44 ? `…${name.slice(-43)}` : name;
+    return draw('g', {}, draw('rect', { class: 'box', x: 10, y: y(k), width: BOX, height: HIGH, rx: 5 }), draw('text', { x: 20, y: y(k) + 17 }, shown), draw('text', { x: 20, y: y(k) + 33, opacity: 0.75 }, text));
+  });
+  return draw('svg', { width: BOX + 130, height: y(boxes.length), role: 'img', 'aria-label': `${m.info.layers} layers; the table below names them` }, ...wires, ...drawn);
+}
+
+function wire(y, a, b) {
+  if (b === a + 1) return draw('path', { class: 'wire', d: `M${10 + BOX / 2} ${y(a) + HIGH}V${y(b)}` });
+  const side = 10 + BOX;
+  const out = side + 12 * Math.min(b - a, 9);
+  return draw('path', { class: 'wire', d: `M${side} ${y(a) + HIGH / 2}C${out} ${y(a) + HIGH / 2} ${out} ${y(a) + HIGH} ${out} ${y(a) + HIGH}V${y(b)}C${out} ${y(b) + HIGH / 2} ${out} ${y(b) + HIGH / 2} ${side} ${y(b) + HIGH / 2}` });
+}
+
+// Across the layers, down the bytes of the arena: a block for each tensor, from the layer that makes it to the last that reads it.
+function memory(m, tensors) {
+  const n = m.info.layers;
+  const uses = tensors.map((t) => ({ t, from: m.inputs.some((i) => i.id === t.id) ? 0 : n, to: m.outputs.some((o) => o.id === t.id) ? n - 1 : -1 }));
+  for (const s of m.layers) {
+    for (const id of s.outputs) uses[id].from = Math.min(uses[id].from, s.index);
+    for (const id of [...s.inputs, ...s.outputs]) uses[id].to = Math.max(uses[id].to, s.index);
+  }
+  const shown = uses.filter(({ t, from, to }) => (t.space === 0 || t.space === 3) && to >= 0 && from < n);
+  const base = shown.reduce((least, { t }) => Math.min(least, t.address), Infinity);
+  const column = Math.max(18, Math.min(96, 1000 / n));
+  const scale = 300 / Math.max(m.info.arenaBytes, 1);
+  const blocks = shown.map(({ t, from, to }) => {
+    const title = draw('title', {}, `${t.name}: ${number(t.bytes)} bytes`);
+    return draw('rect', { class: 'block', x: 10 + from * column, y: 10 + (t.address - base) * scale, width: (to - from + 1) * column - 1, height: Math.max(1, t.bytes * scale) }, title);
+  });
+  const text = `${number(m.info.arenaBytes)} bytes of tensors over ${n} layers`;
+  return draw('svg', { width: 20 + n * column, height: 340, role: 'img', 'aria-label': text }, ...blocks, draw('text', { x: 10, y: 332 }, text));
+}
