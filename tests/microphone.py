@@ -12,7 +12,7 @@ from tones import write_wav
 
 from mica.link.sensors import Sensors
 from mica.link.targets import open_board
-from mica.listen import hearing, sensor_files
+from mica.listen import detection, sensor_files
 from mica.run.host import HostRunner
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "firmware" / "examples" / "wake_word.py"
@@ -93,5 +93,5 @@ def by_host(packed: Path, sound: np.ndarray, label: str, threshold: float, mean:
     """The events that this computer hears, in what the board's microphone gives."""
     late = np.r_[np.zeros(1, np.int16), sound]
     with HostRunner(packed.read_bytes()) as runner:
-        settings = hearing.Settings(threshold, mean, labels=[label])
-        return [(e.label, e.ms) for e in hearing.hear(runner, late, settings)]
+        settings = detection.Settings(threshold, mean, labels=[label])
+        return [(e.label, e.ms) for e in detection.detect(runner, late, settings)]

@@ -239,7 +239,7 @@ class Listener:
     def _answer(self):
         """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
         model = self.model
-        if model._joins:
+        if model._groups:
             return model.predict([self._fill])[self._place]
         m = model._m
         m.begin()

@@ -15,7 +15,7 @@ Box: tuple[str | int, float, float, float, float, float] = namedtuple(
 
 def _columns(m, i, first):
     """The numbers of a candidate, one after the other: (data, where candidate 0 has it, step, scale, zero point); and how many candidates."""
-    j = m._joins[i] if m._joins else None
+    j = m._groups[i] if m._groups else None
     ids = m._m.outputs[j.first : j.first + j.parts] if j else (m._m.outputs[i],)
     columns, n = [], None
     for k, t in enumerate(ids):
@@ -164,7 +164,7 @@ def fomo(m: Model, threshold: float = 0.5, cell: int = 8, most: int = 100, i: in
     Labels are those of the classes without the first; or all of them, the first being that of nothing.
     """
     score, _ = _limits(threshold, 0)
-    if m._joins:
+    if m._groups:
         raise ValueError("a grid in parts is not expected")
     t = m._m.tensor(m._m.outputs[i])
     if t.dtype != "b" or len(t.shape) != 4 or t.shape[0] != 1 or t.shape[3] < 2:

@@ -86,7 +86,7 @@ def _place(name, names):
     try:
         return names.index(name)
     except ValueError:
-        raise KeyError(f"no {name!r} here, only {', '.join([str(n) for n in names])}") from None
+        raise KeyError(f"no {name!r} here, only {', '.group([str(n) for n in names])}") from None
 
 
 def _largest(y, k):
@@ -120,7 +120,7 @@ class Model:
     __doc__ = "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); print(m) shows its shapes, m its layers; firmware/README.md has all"
     _labels = None
     _scored = None  # the place of the output that holds scores
-    _joins = None  # of joins.py, where outputs are parts of what predict() returns
+    _groups = None  # of output_groups.py, where outputs are parts of what predict() returns
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
     _picture = None  # of pictures.py
@@ -158,9 +158,9 @@ class Model:
         self._outputs = self.output_names
         text = self._m.meta("joins")
         if text:
-            from mica.joins import read
+            from mica.output_groups import read
 
-            self._joins = read(self._m, text)
+            self._groups = read(self._m, text)
         # One callable a layer, what every run calls in turn: the engine's own, until a hook or a fallback takes a place.
         self._steps = self._m.steps
 
@@ -250,8 +250,8 @@ class Model:
         m = self._m
         n = range(len(m.outputs))
         if not raw:
-            if self._joins:
-                return [j.read(m) for j in self._joins]
+            if self._groups:
+                return [j.read(m) for j in self._groups]
             return [m.read(i) for i in n]
         return [array(m.tensor(t).dtype, bytes(m.output(i))) for i, t in enumerate(m.outputs)]
 
@@ -320,8 +320,8 @@ class Model:
         are to be filled, by name. An array or memoryview of "f" or "d" gets real numbers, one of the tensor's own type
         (output_dtype), or bytes, the quantised tensor. (An input that is a function costs the view it is given.)
         """
-        joins = self._joins
-        names = [j.name for j in joins] if joins else self._outputs
+        groups = self._groups
+        names = [j.name for j in groups] if groups else self._outputs
         named = isinstance(outputs, dict)
         if not named and len(outputs) != len(names):
             raise ValueError(
@@ -339,8 +339,8 @@ class Model:
                     i = _place(y, names)
                     y = outputs[y]
                 if y is not None:
-                    if joins:
-                        joins[i].read_into(m, y)
+                    if groups:
+                        groups[i].read_into(m, y)
                     else:
                         m.read_into(i, y)
                 i += 1
@@ -359,7 +359,7 @@ class Model:
         """Return (place, number of values) of the output that holds scores, among those that predict() returns."""
         m = self._m
         if self._scored is None:
-            firsts = [j.first for j in self._joins] if self._joins else range(len(m.outputs))
+            firsts = [j.first for j in self._groups] if self._groups else range(len(m.outputs))
             text = m.meta("scores")
             place = int(text) if text else -1
             if not text:  # the first that is not the number of a class
@@ -367,7 +367,7 @@ class Model:
             if not 0 <= place < len(firsts):
                 raise ValueError("no output of this model holds scores of its classes; predict() gives what there is")
             n = 1
-            for d in self._joins[place].shape if self._joins else m.tensor(m.outputs[place]).shape:
+            for d in self._groups[place].shape if self._groups else m.tensor(m.outputs[place]).shape:
                 n *= d
             self._scored = place, n
         return self._scored
@@ -380,12 +380,12 @@ class Model:
         """
         if i is None:
             i = self._scores()[0]
-        if self._joins:
-            join = self._joins[_place(i, [j.name for j in self._joins]) if isinstance(i, str) else i]
-            if join.parts > 1:
-                labels = self._names_of(sum(join.runs) * join.rows)
-                return [(labels[j], value) for j, value in join.top(self._m, k, _largest)]
-            i = join.first
+        if self._groups:
+            group = self._groups[_place(i, [j.name for j in self._groups]) if isinstance(i, str) else i]
+            if group.parts > 1:
+                labels = self._names_of(sum(group.runs) * group.rows)
+                return [(labels[j], value) for j, value in group.top(self._m, k, _largest)]
+            i = group.first
         i = _place(i, self._outputs) if isinstance(i, str) else i
         y = self._m.output(i)
         t = self._m.tensor(self._m.outputs[i])
@@ -492,7 +492,7 @@ class Model:
                 lines.append(repr(Layer(self._m, i)))
         except RuntimeError:
             pass  # closed
-        return "\n".join(lines)
+        return "\n".group(lines)
 
     def __dir__(self):
         """The names, without a look at what properties give: a closed model has them, too."""

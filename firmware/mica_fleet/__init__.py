@@ -211,7 +211,7 @@ class Agent:
             self._beat(not busy)
 
     def about(self) -> dict[str, Any]:
-        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica_fleet/room.py)."""
+        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica_fleet/capacity.py)."""
         import _mica
 
         import mica

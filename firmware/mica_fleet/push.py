@@ -107,7 +107,7 @@ class Pusher:
         self._letter = self._work = self._again = self._asked = self._chunk = None
 
     def connected(self) -> None:
-        """There is a new connection: say what is here, and hear what is wanted."""
+        """There is a new connection: say what is here, and hear what is desired."""
         self._forget()
         self._tell(**self.have)
         self.agent.client.subscribe(self._want_topic, 1)
@@ -233,7 +233,7 @@ class Pusher:
             if self.have.get("reset") == want["generation"]:
                 return "the half of its ROMFS that would be written is in use"
             self._keep(reset=want["generation"])
-            _reset()  # what is wanted comes again
+            _reset()  # what is desired comes again
         if index is None or isinstance(index, str):
             return index
         return self._try(rom.trial, index)

@@ -21,7 +21,7 @@ from onnx.backend.base import Backend, BackendRep
 
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import TensorRecord
 from mica.format.values import dequantise_output, quantise_input
 from mica.run.host import HostRunner
@@ -65,13 +65,13 @@ class MicaRep(BackendRep):
             sample.append(as_stored(a, t))
         outputs = self.runner.run([sample])[0]
         declared = []
-        for join, info in zip(joins.read(model), self.proto.graph.output, strict=True):
-            q, tensor = outputs[join.first], model.tensors[model.outputs[join.first]]
-            if join.parts == 1:
+        for group, info in zip(output_groups.read(model), self.proto.graph.output, strict=True):
+            q, tensor = outputs[group.first], model.tensors[model.outputs[group.first]]
+            if group.parts == 1:
                 declared.append(self._as_declared(q, tensor, info))
             else:
                 dtype = helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type)
-                declared.append(joins.joined(model, join, outputs).astype(dtype))
+                declared.append(output_groups.joined(model, group, outputs).astype(dtype))
         return tuple(declared)
 
     def _by_name(self, inputs: Any) -> dict[str, np.ndarray]:

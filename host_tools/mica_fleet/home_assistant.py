@@ -20,7 +20,7 @@ from typing import Any
 
 from mica import __version__
 from mica.errors import MicaError
-from mica.format import joins, scores
+from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica_fleet.links import split
 from mica_fleet.mqtt_link import Listener
@@ -128,8 +128,8 @@ def server_config(site: Site, models: Mapping[str, ModelFile]) -> dict[str, Any]
 
 def answer_of(model: ModelFile, outputs: bytes) -> dict[str, Any]:
     """The class with the largest score and that score; of one value, or of a model without scores, just that of its first output."""
-    join = joins.read(model)[max(scores.place(model), 0)]
-    y = joins.joined(model, join, split(model, model.outputs, outputs)).reshape(-1)
+    group = output_groups.read(model)[max(scores.place(model), 0)]
+    y = output_groups.joined(model, group, split(model, model.outputs, outputs)).reshape(-1)
     best = int(y.argmax())
     score = round(float(y[best]), 6)
     if y.size == 1:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import DTYPE_NUMPY, ModelFile, TensorRecord
 from mica.format.values import quantise_input
 from mica_fleet import request_json
@@ -58,7 +58,7 @@ class Call:
 def takes_batches(model: ModelFile) -> bool:
     tensors = [model.tensors[t] for t in [*model.inputs, *model.outputs]]
     return all(len(t.dims) > 1 and t.dims[0] == 1 for t in tensors) and all(
-        j.shape[:1] == (1,) for j in joins.read(model)
+        j.shape[:1] == (1,) for j in output_groups.read(model)
     )
 
 
@@ -95,7 +95,7 @@ def metadata(name: str, model: ModelFile) -> dict[str, Any]:
 
     tensors = [model.tensors[t] for t in model.inputs]
     inputs = [{"name": t.name, "datatype": "FP32", "shape": shape(t.dims), "parameters": own(t)} for t in tensors]
-    outputs = [{"name": j.name, "datatype": "FP32", "shape": shape(j.shape)} for j in joins.read(model)]
+    outputs = [{"name": j.name, "datatype": "FP32", "shape": shape(j.shape)} for j in output_groups.read(model)]
     return {"name": name, "versions": ["1"], "platform": "mica", "inputs": inputs, "outputs": outputs}
 
 
@@ -205,25 +205,25 @@ def _with_outputs(model: ModelFile, request: Mapping[str, Any], samples: list[by
     request_id = request.get("id")
     if request_id is not None and not isinstance(request_id, str):
         raise _wrong("the id is no text")
-    wanted = request.get("outputs")
-    if wanted is not None and not (
-        isinstance(wanted, list) and wanted and all(isinstance(o, dict) and o.get("name") in names for o in wanted)
+    desired = request.get("outputs")
+    if desired is not None and not (
+        isinstance(desired, list) and desired and all(isinstance(o, dict) and o.get("name") in names for o in desired)
     ):
         raise _wrong(f"outputs: expected of {', '.join(names)}")
-    if wanted is not None and len({o["name"] for o in wanted}) != len(wanted):
+    if desired is not None and len({o["name"] for o in desired}) != len(desired):
         raise _wrong("outputs: one is there twice")
     default = _parameter(request, "binary_data_output") is True
-    outputs = [o["name"] for o in wanted] if wanted is not None else None
+    outputs = [o["name"] for o in desired] if desired is not None else None
     binary = {
         o["name"]: _parameter(o, "binary_data") is True
-        for o in wanted or ()
+        for o in desired or ()
         if _parameter(o, "binary_data") is not None
     }
     return Call(samples, raw, batched, request_id, outputs, binary, default)
 
 
 def _output_names(model: ModelFile, raw: bool) -> list[str]:
-    return [model.tensors[t].name for t in model.outputs] if raw else [j.name for j in joins.read(model)]
+    return [model.tensors[t].name for t in model.outputs] if raw else [j.name for j in output_groups.read(model)]
 
 
 def answer(name: str, model: ModelFile, call: Call, answers: Sequence[bytes]) -> tuple[bytes, dict[str, str]]:
@@ -232,7 +232,7 @@ def answer(name: str, model: ModelFile, call: Call, answers: Sequence[bytes]) ->
     if call.raw:
         arrays = {model.tensors[t].name: [r[i] for r in results] for i, t in enumerate(model.outputs)}
     else:
-        arrays = {j.name: [joins.joined(model, j, r) for r in results] for j in joins.read(model)}
+        arrays = {j.name: [output_groups.joined(model, j, r) for r in results] for j in output_groups.read(model)}
     described: list[str] = []
     tail: list[bytes] = []
     for key in call.outputs if call.outputs is not None else arrays:

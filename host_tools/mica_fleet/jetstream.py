@@ -195,7 +195,7 @@ class Gateway:
                 todo="start it with -js, and -sd for where it keeps its files",
             ) from None
         asks, answers = f"{a.stream}.ask.*", f"{a.stream}.answer.*"
-        wanted = {
+        desired = {
             a.stream: api.StreamConfig(
                 name=a.stream, subjects=[asks], retention=api.RetentionPolicy.WORK_QUEUE, storage=api.StorageType.FILE
             ),
@@ -204,7 +204,7 @@ class Gateway:
             ),
         }
         try:
-            for name, config in wanted.items():
+            for name, config in desired.items():
                 try:
                     found = (await js.stream_info(name)).config
                 except NotFoundError:

@@ -1,6 +1,6 @@
 """Puts models onto the boards behind a broker, and takes them back: drives a Rollout (rollout.py) over MQTT.
 
-The chunks of every file are retained at the broker, and so is what each board is wanted to have: a board that comes later takes it
+The chunks of every file are retained at the broker, and so is what each board is desired to have: a board that comes later takes it
 without anybody who waits for it.
 """
 
@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from mica.errors import MicaError
 from mica.format.names import printable
 from mica.link.board import Say
-from mica_fleet import room
+from mica_fleet import capacity
+from mica_fleet.desired import blob, chunks
 from mica_fleet.mqtt_link import Listener
 from mica_fleet.reports import Have, State, parse_have, parse_state
 from mica_fleet.rollout import Action, Ended, Restore, Rollout, Tell, Terms
 from mica_fleet.rollout import State as BoardState
 from mica_fleet.site import Site
 from mica_fleet.store import Names, Store
-from mica_fleet.wanted import blob, chunks
 
 _LISTEN_SECONDS = 1.0  # for what is retained
 _BACK_SECONDS = 60.0  # for boards to take what they had before
@@ -39,7 +39,7 @@ class Outcome:
 
 
 class Fleet:
-    """A connection that hears boards and tells them what is wanted. Raises MicaError where there is no broker."""
+    """A connection that hears boards and tells them what is desired. Raises MicaError where there is no broker."""
 
     def __init__(self, site: Site, say: Say = lambda line: None) -> None:
         if not site.key:
@@ -81,15 +81,15 @@ class Fleet:
         return board, event
 
     def state_again(self) -> int:
-        """Tell the broker what every board is wanted to have: it forgets when it ends. How many boards it is about."""
-        for board in self.store.wanted:
+        """Tell the broker what every board is desired to have: it forgets when it ends. How many boards it is about."""
+        for board in self.store.desired:
             self._say(board)
-        return len(self.store.wanted)
+        return len(self.store.desired)
 
     def _say(self, board: str) -> None:
-        """Files first, then what is wanted."""
+        """Files first, then what is desired."""
         last = None
-        for crc in self.store.wanted[board][1].values():
+        for crc in self.store.desired[board][1].values():
             if crc is None or crc in self._sent:
                 continue
             data = self.store.read(crc)
@@ -110,22 +110,22 @@ class Fleet:
         found: Names = {} if known is None else {name: known.get(name) for name in names}
         return {name: crc for name, crc in found.items() if crc is None or self.store.has(crc)}
 
-    def roll_out(self, wanted: Mapping[str, Names], terms: Terms, say: Say, remember: bool) -> Outcome:
-        """Bring boards to what is wanted of them; where it is stopped, back to what they had, which `remember` keeps for a
+    def roll_out(self, desired: Mapping[str, Names], terms: Terms, say: Say, remember: bool) -> Outcome:
+        """Bring boards to what is desired of them; where it is stopped, back to what they had, which `remember` keeps for a
         rollback. Raises MicaError where no board is there."""
         begun = time.monotonic()
-        rollout = Rollout(wanted, terms)
+        rollout = Rollout(desired, terms)
         told: dict[str, int] = {}
         back: dict[str, Names] = {}
         actions: list[Action] = []
-        for board in wanted:
+        for board in desired:
             if board in self.states:
                 actions += rollout.up(time.monotonic(), board, self.states[board].up)
         if not actions:
             raise MicaError(f"no board of {self.site.fleet} is up", todo=f"mica fleet doctor {self.site.path.stem}")
         reason, wave = "", 0
         while True:
-            self._carry_out([a for a in actions if not isinstance(a, Ended)], wanted, told, back, remember)
+            self._carry_out([a for a in actions if not isinstance(a, Ended)], desired, told, back, remember)
             reason = next((a.reason for a in actions if isinstance(a, Ended)), reason)
             if rollout.wave != wave:
                 wave = rollout.wave
@@ -144,7 +144,7 @@ class Fleet:
     def _carry_out(
         self,
         actions: Sequence[Tell | Restore],
-        wanted: Mapping[str, Names],
+        desired: Mapping[str, Names],
         told: dict[str, int],
         back: dict[str, Names],
         remember: bool,
@@ -153,15 +153,15 @@ class Fleet:
         for action in actions:
             board = action.board
             if isinstance(action, Restore):
-                free = [name for name in wanted[board] if name not in back[board]]
+                free = [name for name in desired[board] if name not in back[board]]
                 told[board] = self.store.tell(board, back[board], free)
                 continue
             if board not in back:
-                back[board] = self.had(board, wanted[board])
-                changes = any(wanted[board][name] != crc for name, crc in back[board].items())
+                back[board] = self.had(board, desired[board])
+                changes = any(desired[board][name] != crc for name, crc in back[board].items())
                 if remember and changes:  # a push that goes on keeps its beginning
                     self.store.before[board] = back[board]
-            told[board] = self.store.tell(board, wanted[board])
+            told[board] = self.store.tell(board, desired[board])
         if actions:
             self.store.save()  # before it is said: no generation is given twice
         for action in actions:
@@ -209,17 +209,17 @@ def push(
     if unknown:
         raise MicaError(f"{', '.join(sorted(unknown))} is no board of {fleet.site.fleet}")
     fleet.look()
-    room.check(models, fleet.states, boards or fleet.site.boards)
+    capacity.check(models, fleet.states, boards or fleet.site.boards)
     crcs: Names = {name: fleet.store.add(data) for name, data in models.items()}
-    wanted = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
-    lost = [board for board in wanted if len(fleet.had(board, crcs)) < len(crcs)]
+    desired = {board: crcs for board in fleet.site.boards if boards is None or board in boards}
+    lost = [board for board in desired if len(fleet.had(board, crcs)) < len(crcs)]
     if lost:
         say(
             f"{', '.join(lost)}: what is there now could not be brought back; it is not known, or did not come from here"
         )
     if fleet.store.pushed != crcs:  # one that was broken off, and goes on, keeps what was there before it
         fleet.store.pushed, fleet.store.before = crcs, {}
-    return fleet.roll_out(wanted, terms, say, remember=True)
+    return fleet.roll_out(desired, terms, say, remember=True)
 
 
 def rollback(fleet: Fleet, terms: Terms, say: Say) -> Outcome:

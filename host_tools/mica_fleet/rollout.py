@@ -75,7 +75,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Tell:
-    """Set what the board is wanted to have to the new."""
+    """Set what the board is desired to have to the new."""
 
     board: str
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError
-from mica_fleet.wanted import board_key
+from mica_fleet.desired import board_key
 from mica_fleet.wire import LARGEST_MESSAGE
 
 COORDINATOR = "mica"  # the coordinator's user name

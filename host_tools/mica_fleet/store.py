@@ -1,7 +1,7 @@
-"""What the fleet is wanted to have, beside its settings: NAME.models/ holds the files and what each board was told last.
+"""What the fleet is desired to have, beside its settings: NAME.models/ holds the files and what each board was told last.
 
     <crc32>.mica    every model that was pushed, or that a board was given when it joined
-    wanted.json     generation; wanted: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
+    desired.json     generation; desired: board -> its generation and name -> CRC-32 (null: gone); pushed: the last push's names;
                     before: board -> what it had before the last push; known: board -> what it last said that it has
 
 Nothing else keeps it: the broker forgets when it ends, and is told again when it starts.
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mica.errors import MicaError
+from mica_fleet.desired import encode_want
 from mica_fleet.site import Site, write_private
-from mica_fleet.wanted import encode_want
 
 Names = dict[str, int | None]  # of a board: name -> CRC-32 of the file, None for one that is to go
 
@@ -28,16 +28,16 @@ class Store:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._folder = site.path.with_suffix(".models")
-        self._path = self._folder / "wanted.json"
+        self._path = self._folder / "desired.json"
         self._generation = 0
-        self.wanted: dict[str, tuple[int, Names]] = {}
+        self.desired: dict[str, tuple[int, Names]] = {}
         self.pushed: Names = {}
         self.before: dict[str, Names] = {}
         self.known: dict[str, Names] = {}
         try:
             table = json.loads(self._path.read_text(encoding="utf-8"))
             self._generation = int(table["generation"])
-            self.wanted = {str(b): (int(g), _names(n)) for b, (g, n) in table["wanted"].items()}
+            self.desired = {str(b): (int(g), _names(n)) for b, (g, n) in table["desired"].items()}
             self.pushed = _names(table["pushed"])
             self.before = {str(b): _names(n) for b, n in table["before"].items()}
             self.known = {str(b): _names(n) for b, n in table["known"].items()}
@@ -77,29 +77,29 @@ class Store:
         return data
 
     def tell(self, board: str, names: Names, free: Collection[str] = ()) -> int:
-        """Note what a board is wanted to have, under a new generation: larger than any before, even where this file was lost.
-        Of the names in `free` nothing is wanted any more; what was wanted of others is wanted still."""
+        """Note what a board is desired to have, under a new generation: larger than any before, even where this file was lost.
+        Of the names in `free` nothing is desired any more; what was desired of others is desired still."""
         self._generation = max(self._generation + 1, int(time.time()))
-        told = self.wanted.get(board, (0, {}))[1]
-        self.wanted[board] = (self._generation, {n: crc for n, crc in (told | names).items() if n not in free})
+        told = self.desired.get(board, (0, {}))[1]
+        self.desired[board] = (self._generation, {n: crc for n, crc in (told | names).items() if n not in free})
         return self._generation
 
     def want(self, board: str) -> bytes:
         """The signed message for a board that `tell` has named."""
-        generation, names = self.wanted[board]
+        generation, names = self.desired[board]
         models = {name: None if crc is None else self.read(crc) for name, crc in names.items()}
         return encode_want(self._site.key, board, generation, models)
 
     def drop(self, boards: Collection[str]) -> None:
         """These are no longer of the fleet."""
-        if any(b in t for t in (self.wanted, self.before, self.known) for b in boards):
-            for table in (self.wanted, self.before, self.known):
+        if any(b in t for t in (self.desired, self.before, self.known) for b in boards):
+            for table in (self.desired, self.before, self.known):
                 for board in boards:
                     table.pop(board, None)
             self.save()
 
     def save(self) -> None:
-        table: dict[str, Any] = {"generation": self._generation, "wanted": self.wanted}
+        table: dict[str, Any] = {"generation": self._generation, "desired": self.desired}
         table |= {"pushed": self.pushed, "before": self.before, "known": self.known}
         try:
             self._folder.mkdir(mode=0o700, exist_ok=True)

@@ -74,7 +74,7 @@ def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
     ours = {
         k: v
         for k, v in names.items()
-        if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd|conv2d_twins)", k)
+        if "_s8_" in k or re.match("mica_(arm|rv|c32|xtensa|dsp|conv2d_winograd|conv2d_paired)", k)
     }
     return {
         k: v

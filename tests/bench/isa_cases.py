@@ -179,7 +179,7 @@ def winograds() -> Iterator[Job]:
                 yield job(scratch)
 
 
-def twins() -> Iterator[Job]:
+def paired() -> Iterator[Job]:
     """Windows three columns wide of stride 1: lanes of two columns and some rows, of which the last overlap where sizes are odd."""
     shapes = [
         # H, W, Cin, Cout, rows of the kernel, pad begin, pad end

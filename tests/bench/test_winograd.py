@@ -11,7 +11,7 @@ from isa_cases import in_codes
 
 from mica.format import codec
 
-PLAIN = ("-DMICA_WITHOUT_WINOGRAD", "-DMICA_WITHOUT_TWINS")
+PLAIN = ("-DMICA_WITHOUT_WINOGRAD", "-DMICA_WITHOUT_PAIRED")
 # Side, channels in, channels out: even and odd planes, few tiles and many, channels that are no multiple of four or sixteen.
 SHAPES = ((8, 16, 16), (7, 20, 10), (5, 32, 8), (3, 64, 12), (2, 16, 4), (12, 24, 18), (9, 1, 5), (16, 3, 8))
 FOUR_BITS = 2048  # weights from which `pack --weights 4` makes codes of a layer's

@@ -36,7 +36,7 @@ sys.path[:0] = [str(ROOT / name) for name in FOLDERS]
 import bare_metal  # noqa: E402
 import layers  # noqa: E402
 from bare_metal import CORES, Core, Job  # noqa: E402
-from fitting import fit_all, samples, ways  # noqa: E402
+from fitting import algorithms, fit_all, samples  # noqa: E402
 from layer_sweeps import BOARD, coded, swept_layers, takes, windowed  # noqa: E402
 from network_sweeps import classic, compiled_nets  # noqa: E402
 from reference_models import whole_models  # noqa: E402
@@ -58,7 +58,7 @@ from mica.run.open import open_runner  # noqa: E402
 from mica.toolchain.cache import cache_dir  # noqa: E402
 
 DEFAULT = ("m0plus", "m3", "m4", "m7", "m33", "m55", "rv32")
-WAYS = "ways"  # --only's name for the steps that some cores compute by another algorithm than the rest
+ALGORITHMS = "algorithms"  # --only's name for the steps that some cores compute by another algorithm than the rest
 
 
 def corpus() -> list[Job]:
@@ -238,23 +238,25 @@ def measure_core(core: Core, only: str | None, keep: str | None) -> dict[str, An
         raise MicaError(f"{core.name}: {why}")
     revision = _revision()  # now: the tree may move on while this runs
     part = PARTS.get(only or "")
-    found = [] if only == WAYS else samples(core, part.jobs() if part else corpus())
+    found = [] if only == ALGORITHMS else samples(core, part.jobs() if part else corpus())
     if keep:
         Path(keep).write_text(json.dumps([vars(s) for s in found]))
     if only is None:
-        return {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all([*found, *ways(core)])}
+        return {"revision": revision, "unit": core.unit, "isa": core.isa, "kinds": fit_all([*found, *algorithms(core)])}
     facts: dict[str, Any] = _content()["cores"][core.name]
     if part:
         kept = {kind: f for kind, f in facts["kinds"].items() if not part.has(kind)}
         facts["kinds"] = kept | fit_all([s for s in found if part.has(s.kind)])
     else:
-        facts["kinds"] |= fit_all(ways(core))
+        facts["kinds"] |= fit_all(algorithms(core))
     return facts
 
 
 def main() -> int:
     """Measure, fit, write; or judge."""
-    about = {name: part.about for name, part in PARTS.items()} | {WAYS: "what some cores compute by another algorithm"}
+    about = {name: part.about for name, part in PARTS.items()} | {
+        ALGORITHMS: "what some cores compute by another algorithm"
+    }
     parser = argparse.ArgumentParser(
         description=(__doc__ or "").format(
             parts="\n".join(f"        {name:10} {text}" for name, text in about.items())

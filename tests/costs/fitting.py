@@ -12,7 +12,7 @@ from typing import Any
 import bare_metal
 import numpy as np
 from bare_metal import Core, Job
-from layer_sweeps import lines, twins, winograds
+from layer_sweeps import lines, paired, winograds
 
 from mica.cost import features
 from mica.errors import MicaError
@@ -20,9 +20,9 @@ from mica.format import codec
 
 PLAIN = (
     "-DMICA_WITHOUT_WINOGRAD",
-    "-DMICA_WITHOUT_TWINS",
+    "-DMICA_WITHOUT_PAIRED",
     "-DMICA_WITHOUT_LINES",
-)  # a program that has nothing but the ways that all cores have
+)  # a program that has nothing but the algorithms that all cores have
 PART = 60  # models in one start of an emulator
 FLOOR = 200.0  # counts that are taken for no error at all in a small step
 
@@ -47,9 +47,9 @@ def samples(core: Core, jobs: Sequence[Job]) -> list[Sample]:
     return found
 
 
-def ways(core: Core) -> list[Sample]:
+def algorithms(core: Core) -> list[Sample]:
     """Of the steps that the core computes by another way than the first, where it has one: those that this made cheaper."""
-    way, made = ("twins", twins) if core.isa == "armv6m" else ("winograd", winograds)
+    way, made = ("paired", paired) if core.isa == "armv6m" else ("winograd", winograds)
     jobs = [*made(), *lines()]
     found = []
     for job, plain, chosen in zip(jobs, results(core, jobs, PLAIN), results(core, jobs), strict=True):

@@ -130,14 +130,14 @@ def winograds() -> Iterator[Job]:
                 yield job
 
 
-def twins() -> Iterator[Job]:
+def paired() -> Iterator[Job]:
     """Convolutions whose neighbouring outputs share products on some cores."""
     rng = np.random.default_rng(9)
     for i in range(60):
         h, w = (int(rng.choice((2, 4, 5, 7, 8, 12, 16, 24, 32))) for _ in "hw")
         cin, cout = int(rng.choice((1, 3, 4, 8, 12, 16, 24, 32, 48, 64))), int(rng.choice((3, 4, 8, 10, 16, 32, 48)))
         kernel = (int(rng.choice((3, 3, 3, 2, 5))), 3)
-        layer = layers.Layer(f"twins {i}", "conv", (h, w, cin), cout, {}, kernel)
+        layer = layers.Layer(f"paired {i}", "conv", (h, w, cin), cout, {}, kernel)
         if layer.macs <= MOST_MACS // 2:
             job = layers.job(layer, "", BOARD, int(rng.choice((2, 4, 6, 8, 12, 16, 32))) << 10)
             if (codec.decode(job.data).arena_bytes or 0) + (job.scratch or 0) <= MOST_ARENA:

@@ -74,13 +74,13 @@ def test_microphone_of_the_virtual_pico(files: Path, model: str, most: float) ->
     """In time for ten seconds: a frame of 64 ms every 32 ms, each layer its new row, or all rows of all layers, with no sample lost."""
     sound = marvin(reference_model("tflite") / "sww_easy10s.wav")
     said = by_host(files / model, sound, "marvin", 0.95, 3)
-    heard = hear(files / model, sound, "marvin", 0.95, 3, 10.0, slice_ms=30)
-    print(f"{heard.used:.1%} of the time")
-    assert heard.events == said and len(said) == 1
+    found = hear(files / model, sound, "marvin", 0.95, 3, 10.0, slice_ms=30)
+    print(f"{found.used:.1%} of the time")
+    assert found.events == said and len(said) == 1
     # The recording has more than a second of nothing, which is told.
-    assert [p for p in heard.problems if not p.startswith("all samples are the same")] == []
-    assert heard.samples >= 9.9 * 16000
-    assert heard.used < most
+    assert [p for p in found.problems if not p.startswith("all samples are the same")] == []
+    assert found.samples >= 9.9 * 16000
+    assert found.used < most
 
 
 def test_whole_windows_leave_time_on_a_pico(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from mica.data import sounds
 from mica.errors import MicaError
 from mica.link.board import BoardError, Link
 from mica.link.targets import open_board
-from mica.listen import hearing
+from mica.listen import detection
 from mica.listen.microphone import Microphone, listen_at
 from mica.run.host import HostRunner
 
@@ -118,8 +118,8 @@ def test_every_source_alike(board: Link, tones: Path, mean: int, step: int, thre
     said = expected(tones, threshold, mean, step)
     assert len(said) >= 2
     with HostRunner(tones.read_bytes()) as runner:
-        settings = hearing.Settings(threshold, mean, 1000, step)
-        events = hearing.hear(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings)
+        settings = detection.Settings(threshold, mean, 1000, step)
+        events = detection.detect(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings)
         assert [f"{e.label} {e.ms} None" for e in events] == said
     words = f"threshold={threshold}, mean={mean}, step={step}"
     assert lines(board, f"tell(audio.listen(m, Wav('tones.wav'), {words}))") == said
@@ -144,11 +144,11 @@ except ZeroDivisionError:
 
 
 def test_thresholds_of_labels(board: Link, tones: Path) -> None:
-    """A label whose threshold is out of reach is not heard, and the others are as before: on the board as on the host."""
+    """A label whose threshold is out of reach is not found, and the others are as before: on the board as on the host."""
     for own, rest in (({"low": 0.8, "high": 1.0}, 0.7), ({"high": 0.8}, 0.7), ({"low": 1.0}, 0.7)):
-        settings = hearing.Settings(rest, 2, 1000, 400, (), own)
+        settings = detection.Settings(rest, 2, 1000, 400, (), own)
         with HostRunner(tones.read_bytes()) as runner:
-            events = list(hearing.hear(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings))
+            events = list(detection.detect(runner, sounds.read(tones.with_suffix(".wav"), 16000), settings))
         assert {e.label for e in events} == {"low", "high"} - {label for label in own if own[label] == 1}
         said = lines(board, f"tell(audio.listen(m, Wav('tones.wav'), threshold={own}, mean=2, step=400))")
         assert said == [f"{e.label} {e.ms} None" for e in events]
@@ -161,13 +161,13 @@ def test_overrun(board: Link) -> None:
     """A model that is late skips to what is new, and says how much it has not seen."""
     code = """
 source = Interrupts(sound)
-heard = audio.listen(m, source, step=400, mean=1, threshold=0.6, spare=2)
+found = audio.listen(m, source, step=400, mean=1, threshold=0.6, spare=2)
 source.give(60)
-e = next(heard)
+e = next(found)
 print(e.label, e.ms, e.problem)
 source.give(2)
-print(heard._ring.count, heard._end)
-e = next(heard)
+print(found._ring.count, found._end)
+e = next(found)
 print(e.label, e.problem)
 """
     first, counts, second = lines(board, code)
@@ -233,9 +233,9 @@ def test_mica_listen(tones: Path, unix_of_module: Link) -> None:
     board = unix_of_module
     board.soft_reset()
     board.exec((Path(__file__).parent / "i2s_stand_in.py").read_text())
-    events: list[hearing.Event] = []
+    events: list[detection.Event] = []
     problems: list[str] = []
-    settings = hearing.Settings(0.8, 2, 1000, 400)
+    settings = detection.Settings(0.8, 2, 1000, 400)
     microphone = Microphone.read("sck=16,ws=17,sd=18")
     used = listen_at(board, tones.read_bytes(), microphone, settings, 1.9, events.append, problems.append)
     assert [e.label for e in events] == ["low", "high"] and used is not None and 0 < used < 1

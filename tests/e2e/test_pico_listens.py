@@ -1,4 +1,4 @@
-"""The virtual Pico's microphone and mica.audio, with a small model: what is said is heard in time, and a microphone that is not there is told."""
+"""The virtual Pico's microphone and mica.audio, with a small model: what is said is found in time, and a microphone that is not there is told."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from microphone import BLOCK, DMA, I2S, hear
 from mica.data import sounds
 from mica.link.board import BoardError
 from mica.link.targets import open_board
-from mica.listen import hearing
+from mica.listen import detection
 from mica.listen.microphone import Microphone, listen_at
 
 
@@ -18,11 +18,11 @@ from mica.listen.microphone import Microphone, listen_at
 def test_hears(source: str, tones_rows: Path) -> None:
     """A frame every 10 ms; half a second of a low tone is not what it waits for."""
     sound = sounds.read(tones_rows.parent / "tones.wav", 16000)[8000:]  # low, silence, high
-    heard = hear(tones_rows, sound, "high", 0.8, 4, 1.3, source)
-    print(f"{heard.used:.1%} of the time")
-    ((label, ms),) = heard.events
-    assert label == "high" and 1000 < ms < 1300 and heard.problems == []
-    assert 1.3 * 16000 - BLOCK < heard.samples <= 1.3 * 16000 and 0 < heard.used < 1
+    found = hear(tones_rows, sound, "high", 0.8, 4, 1.3, source)
+    print(f"{found.used:.1%} of the time")
+    ((label, ms),) = found.events
+    assert label == "high" and 1000 < ms < 1300 and found.problems == []
+    assert 1.3 * 16000 - BLOCK < found.samples <= 1.3 * 16000 and 0 < found.used < 1
 
 
 def test_nothing_at_the_pins(tones_rows: Path) -> None:
@@ -47,7 +47,7 @@ print(next(words).problem, n)
 """
     with open_board("RPI_PICO@emu", rom_files={"tones_rows.mica": tones_rows.read_bytes()}) as board:
         problems: list[str] = []
-        settings, pins = hearing.Settings(0.8, 4), Microphone.read("sck=16,ws=17,sd=18")
+        settings, pins = detection.Settings(0.8, 4), Microphone.read("sck=16,ws=17,sd=18")
         used = listen_at(board, tones_rows.read_bytes(), pins, settings, 1.15, lambda _: None, problems.append)
         by_dma = board.exec("print('mica.pio_i2s' in sys.modules)")
         *lines, overrun = board.exec(code, timeout=60).decode().splitlines()

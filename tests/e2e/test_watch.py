@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mica.link.board import BoardError, Link
-from mica.listen.hearing import Hearing, Settings
+from mica.listen.detection import Detector, Settings
 from mica.run.host import HostRunner
 
 SOURCE = """
@@ -62,8 +62,8 @@ def said(gestures: Path, step: int) -> list[str]:
     with np.load(gestures.with_suffix(".npz")) as data:
         x = data["x"][0].astype(np.float32)
     with HostRunner(gestures.read_bytes()) as runner:
-        hearing = Hearing(runner.model, Settings(0.7, 2, 0))
-        answers = [hearing.take(runner.predict(x[e - 50 : e][None])[0], e) for e in range(50, len(x) + 1, step)]
+        detector = Detector(runner.model, Settings(0.7, 2, 0))
+        answers = [detector.take(runner.predict(x[e - 50 : e][None])[0], e) for e in range(50, len(x) + 1, step)]
     return [f"{e.label} {e.ms} None" for e in answers if e is not None]
 
 

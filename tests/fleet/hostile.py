@@ -24,9 +24,9 @@ import numpy as np
 from mica.boards import load_board
 from mica.errors import MicaError
 from mica.run.host import HostRunner
+from mica_fleet.desired import board_key, encode_want
 from mica_fleet.member import firmware
 from mica_fleet.reports import parse_have, parse_state
-from mica_fleet.wanted import board_key, encode_want
 from mica_fleet.wire import Answer, Key, Request, Status, decode_answer, decode_request
 
 RUN, WANT, OTHER, CHUNK = range(4)

@@ -17,7 +17,7 @@ from test_fleet_mqtt import random_samples, wait_until
 
 from mica.cli.main import main
 from mica.errors import MicaError
-from mica_fleet import mqtt_link, reports, room
+from mica_fleet import capacity, mqtt_link, reports
 from mica_fleet.dispatch import Dispatcher, Settings
 from mica_fleet.open import links_of, open_fleet
 from mica_fleet.push import Fleet
@@ -118,7 +118,7 @@ def test_a_push_is_not_ended_by_what_is_read(digits_file: Path) -> None:
     for n, payload in enumerate(variants(STATE, b"up 1 1 ")):
         with contextlib.suppress(MicaError):
             states[f"b{n}"] = reports.parse_state(payload)
-    assert room.misfits({"d.mica": data}, states)
+    assert capacity.misfits({"d.mica": data}, states)
 
 
 def calls(action: Callable[[], object]) -> int:

@@ -20,13 +20,13 @@ from mica.cli.main import main
 from mica.errors import MicaError
 from mica.link import child
 from mica_fleet import broker
+from mica_fleet.desired import board_key, encode_want
 from mica_fleet.mqtt_link import Listener
 from mica_fleet.push import Fleet, push, rollback
 from mica_fleet.reports import parse_have, parse_state
 from mica_fleet.rollout import State, Terms
 from mica_fleet.site import Site
 from mica_fleet.store import Store
-from mica_fleet.wanted import board_key, encode_want
 
 QUICK = Terms(waves=("1", "100%"), timeout=60.0)
 
@@ -360,7 +360,7 @@ def test_a_model_that_a_board_has_no_room_for_is_not_sent(
     refused = pytest.raises(MicaError, match=r"digits.mica takes .* bytes of heap .*; b1 has 5,000; .*--boards b2")
     with Fleet(fleet) as f, refused:
         push(f, {"digits.mica": newer}, QUICK, print)
-    assert not Store(fleet).wanted and not Store(fleet).has(zlib.crc32(newer))
+    assert not Store(fleet).desired and not Store(fleet).has(zlib.crc32(newer))
     assert not any(have.generation for haves in watch.haves.values() for have in haves)
     with Fleet(fleet) as f:
         assert not push(f, {"digits.mica": newer}, QUICK, print, ["b2"]).reason

@@ -17,10 +17,10 @@ from test_fleet_push import QUICK, Watch, wait_until
 from mica.boards import load_board
 from mica.cli.main import main
 from mica.images import romfs
+from mica_fleet.desired import blob, board_key, chunks, encode_want
 from mica_fleet.member import firmware
 from mica_fleet.push import Fleet, push, rollback
 from mica_fleet.site import Site
-from mica_fleet.wanted import blob, board_key, chunks, encode_want
 
 HALF = 6 * romfs.BLOCK
 FLEET_KEY = "3c" * 32

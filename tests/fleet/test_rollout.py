@@ -20,7 +20,7 @@ class Boards:
         self.rollout, self.bad, self.cut = rollout, bad, dict(cut)
         self.model = dict.fromkeys(names, "old")
         self.answered = dict.fromkeys(names, "")  # what it was told last, where it has answered that
-        self.wanted = dict.fromkeys(names, "old")
+        self.desired = dict.fromkeys(names, "old")
         self.is_up = {name: name not in off for name in names}
         self.events: list[tuple[float, int, str, str]] = []
         self.touched: set[str] = set()
@@ -43,7 +43,7 @@ class Boards:
                     self.reason = reason
 
     def want(self, now: float, board: str, model: str) -> None:
-        self.wanted[board] = model
+        self.desired[board] = model
         self.answered[board] = ""
         if self.is_up[board]:
             if model == "new":
@@ -85,10 +85,10 @@ class Boards:
         elif what == "fetched":
             self.later(now, 2.0, board, "tried")
         elif what == "tried":
-            failed = board in self.bad and self.wanted[board] == "new"
+            failed = board in self.bad and self.desired[board] == "new"
             self.answered[board] = "rejected" if failed else "confirmed"
             if not failed:
-                self.model[board] = self.wanted[board]
+                self.model[board] = self.desired[board]
             self.later(now, 1.0, board, "told")
         elif what == "told" and self.answered[board]:
             self.do(now, self.rollout.verdict(now, board, self.answered[board], "layer 3"))
@@ -147,7 +147,7 @@ def test_boards_that_are_off_hold_nothing_up_and_get_it_later() -> None:
     boards = play(Terms(), off=off)
     assert boards.reason == ""
     assert {b for b, m in boards.model.items() if m == "new"} == set(NAMES) - off
-    assert {boards.wanted[b] for b in off} == {"new"}, "they find it when they come"
+    assert {boards.desired[b] for b in off} == {"new"}, "they find it when they come"
 
 
 def test_a_board_that_never_comes_back_is_a_failure() -> None:

@@ -213,8 +213,8 @@ def test_a_client_that_is_not_ours(
     for binary in (False, True):
         given = triton.InferInput(name, list(x.shape), "FP32")
         given.set_data_from_numpy(x, binary_data=binary)
-        wanted = triton.InferRequestedOutput(output, binary_data=binary)
-        result = client.infer("digits", [given], outputs=[wanted], request_id="x", headers=headers)
+        desired = triton.InferRequestedOutput(output, binary_data=binary)
+        result = client.infer("digits", [given], outputs=[desired], request_id="x", headers=headers)
         assert np.array_equal(result.as_numpy(output), expected) and result.get_response()["id"] == "x"
         assert np.array_equal(client.infer("digits", [given], headers=headers).as_numpy(output), expected)
     with pytest.raises(triton.InferenceServerException, match="no model 'x'"):

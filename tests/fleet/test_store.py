@@ -1,4 +1,4 @@
-"""What boards are wanted to have: generations that rise."""
+"""What boards are desired to have: generations that rise."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def test_generations_follow_each_other_where_the_clock_stands_still(
     first.save()
     now[0] = 5
     second = Store(site)
-    assert second.tell("b1", {}) == 103 and second.wanted["b2"][0] == 101
+    assert second.tell("b1", {}) == 103 and second.desired["b2"][0] == 101
     now[0] = 1000
     assert second.tell("b1", {}) == 1000

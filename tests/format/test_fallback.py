@@ -146,7 +146,7 @@ def damage(file, patches):
 """
 SIZES = {"u8": 0, "i8": 0, "u16": 1, "u32": 2, "i32": 2}
 # What keeps sums inside 32 bits, claims of that, and what words of weights want: not for integers and bytes in Python.
-NOT_WANTED = ("can reach", "FAST", "expected a multiple of 16", "scratch")
+EXPECTED_REFUSALS = ("can reach", "FAST", "expected a multiple of 16", "scratch")
 DAMAGED = 800  # files made of each model
 
 
@@ -185,7 +185,7 @@ def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None
             assert reason, f"byte {at} = {value}: the fallback refuses what the host takes"
         elif reason:
             more += 1
-            if not any(text in reason for text in NOT_WANTED):
+            if not any(text in reason for text in EXPECTED_REFUSALS):
                 wrong.append(f"byte {at} = {value}: {reason}")
     print(f"{len(patches)} files: {found.count('ran')} ran, {more} of them beyond the bounds of 32 bits")
     assert not wrong, "the fallback takes what the host refuses"
@@ -195,12 +195,12 @@ def test_damaged_models(make: Callable[[], ModelFile], bare_board: Link) -> None
 def test_pictures_without_their_kernel(board_of_module: Link) -> None:
     """A firmware for models without pictures has no _mica.see, and mica.pictures is as exact without it."""
     model = codec.decode(usermod_models.build()["seen"])
-    wanted = pictures.read(model)
-    assert wanted is not None
+    desired = pictures.read(model)
+    assert desired is not None
     data = np.random.default_rng(6).integers(0, 256, 20 * 15 * 2, dtype=np.uint8).tobytes()
     board_of_module.put(codec.encode(model), "model")
     board_of_module.put(data, "frame")
     ask = "import _mica\nimport mica\nfrom binascii import crc32\nm = mica.Model(model)\n"
     ask += "m.see(frame, 20, 15, 'rgb565be')\nprint(hasattr(_mica, 'see'), crc32(m.input()))"
-    seen = engine.see(wanted.frame(20, 15, "rgb565be"), data, wanted.table)
+    seen = engine.see(desired.frame(20, 15, "rgb565be"), data, desired.table)
     assert board_of_module.exec(ask).decode().split() == ["False", str(zlib.crc32(seen.tobytes()))]

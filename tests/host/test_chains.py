@@ -18,7 +18,7 @@ from mica.quantise.params import choose_quants
 from mica.quantise.tune import PLAIN, Tuned, copy
 
 N = 32
-TIES = [("s", "s_after")]
+PAIRS = [("s", "s_after")]
 Samples = list[dict[str, np.ndarray]]
 
 
@@ -33,13 +33,13 @@ def _sums(folder: Path, forgets: bool) -> tuple[Graph, Samples]:
     g = pipeline.run(import_onnx(net.save(folder)))
     rng = np.random.default_rng(7)
     samples: Samples = [{"x": rng.standard_normal((1, N)).astype(np.float32)} for _ in range(24)]
-    streaming.play(g, samples, TIES)
+    streaming.play(g, samples, PAIRS)
     return g, samples
 
 
 @pytest.mark.parametrize("forgets", [False, True])
 def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
-    """Without ties the noise is that of each sample alone; with them it is what a run after the other comes to."""
+    """Without pairs the noise is that of each sample alone; with them it is what a run after the other comes to."""
     g, samples = _sums(tmp_path, forgets)
     quants = choose_quants(g, calibrate(g, samples))
     coarse = copy(g)
@@ -50,10 +50,10 @@ def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
     tried = [(g, quants), (coarse, quants)]
     alone = simulate.noise(g, tried, samples)
     np.testing.assert_allclose(chains.noise(g, tried, samples, []), alone, atol=1e-6)
-    together = chains.noise(g, tried, samples, TIES)
+    together = chains.noise(g, tried, samples, PAIRS)
     assert together[1] > alone[1] + 3
     assert together[0] < together[1] - 3
-    apart, handed_on = (chains.added(g, [g, coarse], samples, ties) for ties in ([], TIES))
+    apart, handed_on = (chains.added(g, [g, coarse], samples, pairs) for pairs in ([], PAIRS))
     assert apart[0] == handed_on[0] == 0.0  # the same weights
     assert 0 < 2 * apart[1] < handed_on[1]
 
@@ -61,9 +61,9 @@ def test_noise_gathers(tmp_path: Path, forgets: bool) -> None:
 def test_states_are_handed_on(tmp_path: Path) -> None:
     """Layer after layer, where nothing reads a state before it is written, and from a sample to the one behind it."""
     g, samples = _sums(tmp_path, True)
-    assert Chain(TIES, samples).written_first(g) == {}
+    assert Chain(PAIRS, samples).written_first(g) == {}
     g, samples = _sums(tmp_path, False)
-    chain = Chain(TIES, samples)
+    chain = Chain(PAIRS, samples)
     assert chain.written_first(g) == {"s_after": "s"} and ALONE.written_first(g) == {}
     assert chain.follows(samples[3], samples[4])
     assert not chain.follows(samples[3], samples[5]) and not chain.follows(samples[4], samples[3])
@@ -116,7 +116,7 @@ def test_only_what_changed_is_computed_again(tmp_path: Path) -> None:
         other = copy(g)
         of_other = other.producers()[node.outputs[0]]
         of_other.inputs[1] = other.new_const("coarse", np.asarray(g.data(node.inputs[1])) * np.float32(0.5))
-        return {o for n in chains._changed(g, other, TIES) for o in n.outputs}
+        return {o for n in chains._changed(g, other, PAIRS) for o in n.outputs}
 
     assert changed(last) == {"y"}
     assert {*last.outputs, *first.outputs, "s_after"} <= changed(first)
@@ -130,10 +130,10 @@ def test_texts_join_the_fit(tmp_path: Path) -> None:
     text: Samples = [{"x": rng.standard_normal((1, N)).astype(np.float32)} for _ in range(12)]
     short = [dict(run) for run in text]
     short[0]["s"] = np.zeros((1, N), np.float32)
-    streaming.play(g, text, TIES)
+    streaming.play(g, text, PAIRS)
 
     def weights(*texts: Samples) -> np.ndarray:
-        made = lowbits.run(tuned, samples, lowbits.candidates(g), chain=Chain(TIES, samples, texts)).graph
+        made = lowbits.run(tuned, samples, lowbits.candidates(g), chain=Chain(PAIRS, samples, texts)).graph
         return np.concatenate([np.asarray(made.data(n.inputs[1])) for n in made.nodes if n.op == "FullyConnected"])
 
     np.testing.assert_array_equal(weights(short), weights(text))

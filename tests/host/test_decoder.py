@@ -19,7 +19,7 @@ from mica.compile import Compiled, compile_file
 from mica.errors import Unsupported
 from mica.format.values import dequantise_output, quantise_input
 from mica.importer import import_model, vocabulary
-from mica.packing import ties
+from mica.packing import state_pairs
 from mica.run.golden import most_rows
 from mica.run.host import HostRunner
 from mica.run.text import Wish, generate
@@ -98,7 +98,7 @@ def tokens(n: int) -> Arrays:
 
 
 def packed(path: Path, data: Arrays) -> Compiled:
-    pairs = ties.find(import_model(path))
+    pairs = state_pairs.find(import_model(path))
     assert pairs == [("k_cache", "k_after"), ("v_cache", "v_after")]
     return compile_file(path, {n: a.astype(np.float32) for n, a in data.items()}, states=pairs)
 
@@ -168,7 +168,7 @@ def test_command_of_opset_24() -> None:
     data = {n: a[:110].astype(np.float32) for n, a in np.load(LM / "command" / "calib.npz").items()}
     data["length"] = data["position"] + 1
     vocabulary_of = vocabulary.read(f"{LM / 'command' / 'vocab.json'},begin=0,end=0")
-    compiled = compile_file(path, data, plain=True, states=ties.find(import_model(path)), tokens=vocabulary_of)
+    compiled = compile_file(path, data, plain=True, states=state_pairs.find(import_model(path)), tokens=vocabulary_of)
     assert compiled.model.state_bytes == 6 * 4 * 64 * 12
     assert (compiled.model.arena_bytes or 0) < 1024  # no cache has a second place there
     runner = HostRunner(compiled.data)
@@ -188,7 +188,7 @@ def test_a_cache_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
         x, y = model.tensors[s.inputs[0]], model.tensors[s.outputs[0]]
         assert (x.space, x.offset) == (y.space, y.offset) and x.space == "state"
     assert not any(s.name.endswith((".take", ".keep")) for s in model.steps)
-    monkeypatch.setattr("mica.compile.planning.hold", lambda g, ties: None)
+    monkeypatch.setattr("mica.compile.planning.hold", lambda g, pairs: None)
     copied = packed(path, data)
     assert any(s.name.endswith(".keep") for s in copied.model.steps)
     assert (copied.model.arena_bytes or 0) - (model.arena_bytes or 0) >= 2 * GROUPS * ROWS * WIDTH

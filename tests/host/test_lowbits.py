@@ -243,18 +243,18 @@ def test_weights_that_move() -> None:
     rng = np.random.default_rng(5)
     a = rng.standard_normal((2, 12, 40)) @ rng.standard_normal((2, 40, 12))
     c = a @ a.transpose(0, 2, 1) / 40
-    wanted, steps = rng.standard_normal((6, 12)) * 30, rng.uniform(0.5, 2.0, 6)
+    desired, steps = rng.standard_normal((6, 12)) * 30, rng.uniform(0.5, 2.0, 6)
     table = np.array([-90.0, -40.0, -15.0, 0.0, 20.0, 50.0, 100.0])
 
     def nearest(x: np.ndarray) -> np.ndarray:
         return np.asarray(table[np.searchsorted((table[1:] + table[:-1]) / 2, x)])
 
     def errors(q: np.ndarray) -> np.ndarray:
-        off = (q * steps[:, None] - wanted).reshape(2, 3, 12)
+        off = (q * steps[:, None] - desired).reshape(2, 3, 12)
         return np.einsum("gnj,gjk,gnk->gn", off, c, off).reshape(-1)
 
-    q = nearest(wanted / steps[:, None])
-    better = lowbits.moved(wanted, q, steps, c, nearest)
+    q = nearest(desired / steps[:, None])
+    better = lowbits.moved(desired, q, steps, c, nearest)
     assert set(np.unique(better)) <= set(table)
     assert np.all(errors(better) <= errors(q)) and errors(better).sum() < 0.7 * errors(q).sum()
 

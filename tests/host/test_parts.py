@@ -15,7 +15,7 @@ from mica import backend
 from mica.cli.main import main
 from mica.compile import Compiled, compile_file
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import decode, encode
 from mica.format.schema import FEATURES
 from mica.plan import schedule
@@ -66,8 +66,8 @@ def test_each_part_is_as_good_as_alone(tmp_path: Path, name: str) -> None:
     whole = packed(make(""), tmp_path)
     expected, found = answers(make(""), whole)
     assert found.shape == expected.shape
-    (join,) = joins.read(whole.model)
-    assert (join.parts, join.axis, join.shape) == (2, axis, expected.shape[1:])
+    (group,) = output_groups.read(whole.model)
+    assert (group.parts, group.axis, group.shape) == (2, axis, expected.shape[1:])
     # Behind the samples' dimension the parts lie along the same axis.
     for part, w, f in zip(
         ("boxes", "scores"), np.split(expected, [4], axis + 1), np.split(found, [4], axis + 1), strict=True
@@ -81,7 +81,7 @@ def test_fomo_keeps_its_scores(tmp_path: Path) -> None:
     """One softmax for each cell: nothing to split, and the cells that see something are those of float."""
     compiled = packed(fomo(), tmp_path)
     expected, found = answers(fomo(), compiled)
-    assert joins.KEY not in compiled.model.metadata
+    assert output_groups.KEY not in compiled.model.metadata
     assert sqnr(expected, found) > 25
     assert np.mean(expected.argmax(-1) == found.argmax(-1)) > 0.98
 
@@ -134,16 +134,16 @@ def test_layouts(tmp_path: Path, how: str) -> None:
     compiled = compile_file(net.save(tmp_path), data, plain=True)
     model = decode(compiled.data)
     assert model.features == FEATURES["JOINS"]
-    first, second = joins.read(model)
+    first, second = output_groups.read(model)
     assert (first.parts, second.parts) == (3, 1)
     with HostRunner(compiled.data) as runner:
         x = data["x"][:1]
         y = runner.run([runner.quantise([x])])[0]
         expected = list(truth(net, {"x": x}).values())
-        for join, w in zip((first, second), expected, strict=True):
-            found = joins.joined(model, join, y)
+        for group, w in zip((first, second), expected, strict=True):
+            found = output_groups.joined(model, group, y)
             assert found.shape == w.shape
-            np.testing.assert_allclose(found, w, rtol=0.05, atol=0.05 if join is second else 0.002)
+            np.testing.assert_allclose(found, w, rtol=0.05, atol=0.05 if group is second else 0.002)
 
 
 def test_a_state_stays_whole(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_state_stays_whole(tmp_path: Path) -> None:
     net.output(net.add("Identity", both, outputs=["h_next"]), [1, 8])
     data = {"x": np.random.default_rng(0).uniform(-1, 1, (20, 4)).astype(np.float32)}
     compiled = compile_file(net.save(tmp_path), data, plain=True, states=[("h", "h_next")])
-    assert joins.KEY not in compiled.model.metadata
+    assert output_groups.KEY not in compiled.model.metadata
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_a_state_stays_whole(tmp_path: Path) -> None:
 def test_joins_that_are_not_those_of_the_outputs(tmp_path: Path, text: str) -> None:
     compiled = compile_file(boxes_and_scores().save(tmp_path), plain=True)
     model = compiled.model
-    model.metadata[joins.KEY] = text
+    model.metadata[output_groups.KEY] = text
     with pytest.raises(MicaError, match="metadata joins"):
-        joins.read(decode(encode(model)))
+        output_groups.read(decode(encode(model)))
 
 
 def test_the_command_and_the_backend_join(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

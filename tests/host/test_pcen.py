@@ -14,7 +14,7 @@ from nets import MODELS
 from mica.cli.main import main
 from mica.compile import PlacedFrontEnd, Ram, compile_file
 from mica.errors import MicaError
-from mica.listen.hearing import usual_step
+from mica.listen.detection import usual_step
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
 from mica.report.front_end import facts

@@ -9,7 +9,7 @@ from nets import MODELS
 from mica import engine
 from mica.compile import compile_file
 from mica.data.calibration import load_calibration
-from mica.format.pictures import Wanted, read, write
+from mica.format.pictures import Desired, read, write
 
 VWW = MODELS / "vww"
 AS_IT_IS = (1 << 20, -(128 << 20))
@@ -26,8 +26,8 @@ def test_a_cameras_frames(capsys: pytest.CaptureFixture[str]) -> None:
     compiled = compile_file(VWW / "model.onnx", load_calibration(VWW / "calib.npz", ["input"]), plain=True)
     file = compiled.model
     file.metadata["picture"] = write("rgb", (1 / 255,), (0.0,), file.tensors[file.inputs[0]])
-    wanted = read(file)
-    assert wanted is not None
+    desired = read(file)
+    assert desired is not None
     with np.load(VWW / "eval.npz") as data:
         x, y = data["x"], data["y"]
     model = engine.load(compiled.data)
@@ -37,16 +37,16 @@ def test_a_cameras_frames(capsys: pytest.CaptureFixture[str]) -> None:
         model.run()
         return int(np.argmax(model.output(0)))
 
-    large = Wanted("rgb", 160, 120, False, (AS_IT_IS,) * 3)
-    enlarging, original = large.frame(96, 96, "rgb888"), wanted.frame(96, 96, "rgb888")
+    large = Desired("rgb", 160, 120, False, (AS_IT_IS,) * 3)
+    enlarging, original = large.frame(96, 96, "rgb888"), desired.frame(96, 96, "rgb888")
     right = dict.fromkeys(("original", "rgb565be", "rgb565le"), 0)
     seen = dict(right)
     for picture, label in zip(x, y, strict=True):
-        right["original"] += answer(engine.see(original, picture.tobytes(), wanted.table)) == label
+        right["original"] += answer(engine.see(original, picture.tobytes(), desired.table)) == label
         frame = words(engine.see(enlarging, picture.tobytes(), large.table).astype(np.int16) + 128, ">")
         # As it is; and said to be swapped, of every fourth.
         for name in ("rgb565be", "rgb565le")[: 2 if seen["rgb565be"] % 4 == 0 else 1]:
-            right[name] += answer(engine.see(wanted.frame(160, 120, name), frame, wanted.table)) == label
+            right[name] += answer(engine.see(desired.frame(160, 120, name), frame, desired.table)) == label
             seen[name] += 1
         seen["original"] += 1
     top1 = {name: n / seen[name] for name, n in right.items()}

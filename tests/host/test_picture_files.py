@@ -58,8 +58,8 @@ def test_a_frame_and_the_file_of_its_pixels(
     colours: str, channels: int, planes: bool, photos: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     model = codec.decode(_pack(photos.parent, channels, planes, "--picture", colours).read_bytes())
-    wanted = read(model)
-    assert wanted is not None and (wanted.colours, wanted.width, wanted.height, wanted.planes) == (
+    desired = read(model)
+    assert desired is not None and (desired.colours, desired.width, desired.height, desired.planes) == (
         colours,
         16,
         12,
@@ -68,7 +68,7 @@ def test_a_frame_and_the_file_of_its_pixels(
     given = input_of(model, "x")
     for path in sorted(photos.glob("*/*")):
         pixels = pictures.decoded(path)[..., :3]
-        seen = engine.see(wanted.frame(pixels.shape[1], pixels.shape[0], "rgb888"), pixels.tobytes(), wanted.table)
+        seen = engine.see(desired.frame(pixels.shape[1], pixels.shape[0], "rgb888"), pixels.tobytes(), desired.table)
         with HostRunner((photos.parent / "net.mica").read_bytes()) as runner:
             (q,) = runner.quantise([given.quantised(given.load(path))])
         assert q.tobytes() == seen.tobytes(), path

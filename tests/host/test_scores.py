@@ -20,7 +20,7 @@ from mica.cli.main import main
 from mica.compile import compile_file
 from mica.format import codec, scores
 from mica.importer import import_model
-from mica.listen.hearing import Hearing, Settings
+from mica.listen.detection import Detector, Settings
 from mica.passes import pipeline
 from mica.run.evaluation import Dataset, evaluate, numbered
 from mica.run.float_model import FloatModel
@@ -165,9 +165,9 @@ def test_which_output_holds_scores(outputs: tuple[str, ...], labels: str, place:
     assert scores.place(model) == place
     if place < 0:
         with pytest.raises(Exception, match="no output of the model holds scores of its classes; it has 'label'"):
-            Hearing(model, Settings())
+            Detector(model, Settings())
     else:
-        assert Hearing(model, Settings()).place == place
+        assert Detector(model, Settings()).place == place
 
 
 def test_answer_for_home_assistant(tmp_path: Path) -> None:

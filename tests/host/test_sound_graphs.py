@@ -19,7 +19,7 @@ from mica.compile import compile_file
 from mica.errors import Unsupported
 from mica.importer import import_onnx
 from mica.reference import front_end as reference
-from mica.sound import recognise as hear
+from mica.sound import recognise
 
 SAMPLES = 1600
 Make = Callable[[Path], Path]
@@ -56,8 +56,8 @@ def test_found(name: str, tmp_path: Path) -> None:
     """The definition that comes out of a graph gives the graph's features; then packed, the engine gives its answers."""
     path, x = MODELS_OF_SOUND[name](tmp_path / "net.onnx"), sounds(1)
     features, answers = floats(path, x)
-    g = hear.run(import_onnx(path))
-    heard = hear.found(g)
+    g = recognise.run(import_onnx(path))
+    heard = recognise.found(g)
     assert heard is not None and heard[0] == "x"
     assert {n.op for n in g.nodes} <= {
         "LogMel",
@@ -174,5 +174,5 @@ def test_other_graphs_stay(tmp_path: Path) -> None:
             noise = np.random.default_rng(0).standard_normal((65, 1, 128)).astype(np.float32)
             t.CopyFrom(onnx.numpy_helper.from_array(noise, t.name))
     onnx.save(model, path)
-    g = hear.run(import_onnx(path))
-    assert hear.found(g) is None and [n.op for n in g.nodes][:3] == ["Unsqueeze", "Conv", "Mul"]
+    g = recognise.run(import_onnx(path))
+    assert recognise.found(g) is None and [n.op for n in g.nodes][:3] == ["Unsqueeze", "Conv", "Mul"]

@@ -18,7 +18,7 @@ from mica.importer import import_model
 from mica.importer.tflite import model as tflite
 from mica.ir.speech import Speech
 from mica.kernels.speech import log_of
-from mica.listen.hearing import usual_step
+from mica.listen.detection import usual_step
 from mica.passes.streaming import Window
 from mica.reference import front_end as reference
 from mica.report.front_end import facts

@@ -90,11 +90,11 @@ def sqnr(found: np.ndarray, expected: np.ndarray) -> float:
 def test_recurrent_state(tmp_path: Path, op: str) -> None:
     """One time step a run gives what ONNX Runtime gives for the whole sequence at once."""
     states = ["h", "c"] if op == "LSTM" else ["h"]
-    ties = [(s, f"{s}_after") for s in states]
-    compiled = compile_file(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=ties)
+    pairs = [(s, f"{s}_after") for s in states]
+    compiled = compile_file(recurrent(tmp_path, op), {"x": sequence(200, 2)}, states=pairs)
     m = compiled.model
-    assert len(m.inputs) == len(m.outputs) == 1 and m.state_bytes == 16 * len(ties)
-    for source, result in ties:  # one scale: the copies are the identity
+    assert len(m.inputs) == len(m.outputs) == 1 and m.state_bytes == 16 * len(pairs)
+    for source, result in pairs:  # one scale: the copies are the identity
         tables = [s.blobs["table"] for s in m.steps if s.name in (f"{source}.take", f"{source}.keep")]
         assert len(tables) == 2 and all(np.array_equal(t, np.arange(-128, 128)) for t in tables), result
     xs = sequence()

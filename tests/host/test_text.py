@@ -20,7 +20,7 @@ from mica.format import codec, tokens
 from mica.format.codec import ModelFile
 from mica.importer import import_model, vocabulary
 from mica.importer.onnx_file import file_sha256
-from mica.packing import ties
+from mica.packing import state_pairs
 from mica.packing.tokens import with_tokens
 from mica.run import likelihood
 from mica.run.host import HostRunner
@@ -137,10 +137,10 @@ def test_another_vocabulary(command: HostRunner, tmp_path: Path) -> None:
 
 def test_states_by_their_names() -> None:
     graph = import_model(DEMO / "command.onnx")
-    found = ties.find(graph)
+    found = state_pairs.find(graph)
     assert found == [(f"{n}{i}_cache", f"{n}{i}_after") for i in range(3) for n in "kv"]
-    assert ties.find(graph, found) == []
-    assert ties._results("past_key_values.0.key")[0] == "present.0.key"
+    assert state_pairs.find(graph, found) == []
+    assert state_pairs._results("past_key_values.0.key")[0] == "present.0.key"
 
 
 # ---- figures

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mica import engine
-from mica.format.pictures import Frame, Wanted
+from mica.format.pictures import Desired, Frame
 from mica.format.schema import PICTURE_FLAGS, PICTURE_FORMATS, PICTURE_MAX_COVER, PICTURE_MAX_SIDE
 from mica.reference import pictures as oracle
 
@@ -65,9 +65,9 @@ def test_c_equals_the_oracle() -> None:
     for frame in _all():
         noise = RNG.integers(0, 256, frame.bytes, dtype=np.uint8)
         data = np.where(noise > 127, 255, 0).astype(np.uint8) if frame.flags & 4 else noise
-        wanted = oracle.rows(frame, data.tobytes(), TABLES)
+        desired = oracle.rows(frame, data.tobytes(), TABLES)
         found = engine.see(frame, data.tobytes(), TABLES[: frame.channels])
-        assert np.array_equal(found, wanted), frame
+        assert np.array_equal(found, desired), frame
 
 
 def test_rows_are_those_of_the_whole() -> None:
@@ -223,7 +223,7 @@ def test_boards_are_told_the_oracles_bytes() -> None:
 
 
 def test_what_a_model_wants_is_asked_by_name() -> None:
-    wanted = Wanted("rgb", 96, 96, False, ((1 << 20, -(128 << 20)),) * 3)
-    assert wanted.frame(320, 240, "rgb565be").flags == PICTURE_FLAGS["COLOUR"] | PICTURE_FLAGS["AREA"]
-    assert wanted.frame(160, 120, "rgb565be").flags == PICTURE_FLAGS["COLOUR"]
-    assert (wanted.table == PLAIN).all()
+    desired = Desired("rgb", 96, 96, False, ((1 << 20, -(128 << 20)),) * 3)
+    assert desired.frame(320, 240, "rgb565be").flags == PICTURE_FLAGS["COLOUR"] | PICTURE_FLAGS["AREA"]
+    assert desired.frame(160, 120, "rgb565be").flags == PICTURE_FLAGS["COLOUR"]
+    assert (desired.table == PLAIN).all()

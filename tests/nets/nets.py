@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mica import engine
 from mica.compile import compile_file
 from mica.errors import Unsupported
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.values import quantise_input
 from mica.importer import import_onnx
 from mica.ir.graph import Graph
@@ -174,7 +174,7 @@ def assert_runs(net: Net, shapes: Mapping[str, int] | None = None) -> None:
         compiled = compile_file(net.save(Path(folder)), shapes=shapes)
     model = compiled.model
     assert [model.tensors[t].name for t in model.inputs] == [i.name for i in net.inputs]
-    assert [join.name for join in joins.read(model)] == [o.name for o in net.outputs]
+    assert [group.name for group in output_groups.read(model)] == [o.name for o in net.outputs]
     both = (engine.load(compiled.data), ReferenceModel(compiled.data))
     for feeds in net.samples(2, shapes):
         for m in both:

@@ -332,17 +332,17 @@ def microphone(s: Settings, found: Found) -> None:
             shift = int(np.random.default_rng(seed).integers(len(ten)))
             sound = np.tile(np.roll(ten, shift), LONGEST // 10)[: round(16000 * seconds)]
             try:
-                heard = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
-                overruns = [p for p in heard.problems if "overrun" in p]
+                found = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
+                overruns = [p for p in found.problems if "overrun" in p]
                 assert not overruns, overruns[0]
-                # What it heard in its last frames it may not have been asked for.
-                said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= heard.samples // 16 - 200]
-                assert heard.events[: len(said)] == said, f"heard {heard.events}, not {said}"
+                # What it found in its last frames it may not have been asked for.
+                said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= found.samples // 16 - 200]
+                assert found.events[: len(said)] == said, f"found {found.events}, not {said}"
             except AssertionError as e:
                 found.add(title, {"crashes": 1})
                 found.problems.append(f"microphone, {way}, seed {seed}: {e}")
                 return
-            tried = {"samples": heard.samples, "words": len(heard.events), LARGEST[1]: round(1000 * heard.used)}
+            tried = {"samples": found.samples, "words": len(found.events), LARGEST[1]: round(1000 * found.used)}
             found.add(title, tried | {"crashes": 0})
             seed += 1
 

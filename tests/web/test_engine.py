@@ -24,7 +24,7 @@ from rich_model import rich_model
 from mica import engine
 from mica.cli.main import main
 from mica.engine import NativeModel
-from mica.format import codec, joins, pictures, scores
+from mica.format import codec, output_groups, pictures, scores
 from mica.format.codec import FormatError
 from mica.format.values import quantise_input
 from mica.run.golden import random_input, with_golden
@@ -61,7 +61,7 @@ def expected(data: bytes, inputs: list[list[np.ndarray]]) -> dict[str, Any]:
             model.set_input(i, x)
         layers = [text(y) for y in model.layers()]
         found = [model.output(i) for i in range(len(tensors))]
-        real = [joins.joined(file, join, found).astype(np.float32) for join in joins.read(file)]
+        real = [output_groups.joined(file, group, found).astype(np.float32) for group in output_groups.read(file)]
         runs.append({"layers": layers, "outputs": [text(y) for y in found], "values": [text(x) for x in real]})
     return {
         "runs": runs,
@@ -133,9 +133,9 @@ def in_node(folder: Path, built: Path, module: str, asked: list[dict[str, Any]],
     return json.loads(done.stdout)
 
 
-def compare(said: list[dict[str, Any]], wanted: list[tuple[str, dict[str, Any], dict[str, Any]]]) -> None:
-    assert len(said) == len(wanted)
-    for found, (name, _, host) in zip(said, wanted, strict=True):
+def compare(said: list[dict[str, Any]], desired: list[tuple[str, dict[str, Any], dict[str, Any]]]) -> None:
+    assert len(said) == len(desired)
+    for found, (name, _, host) in zip(said, desired, strict=True):
         assert "refused" not in found, (name, found)
         assert found["selftest"] in (None, "none"), (name, found["selftest"])
         for run, expected_run in zip(found["runs"], host["runs"], strict=True):
@@ -213,7 +213,7 @@ def test_pictures(colours: str, channels: int, planes: bool, built: Path, tmp_pa
     data = packed(tmp_path, tmp_path / "net.onnx", *options)
     picture = pictures.read(codec.decode(data))
     assert picture is not None and picture.planes == planes
-    asked, wanted = [], []
+    asked, desired = [], []
     for (w_, h_), part, area in [
         ((16, 12), None, None),
         ((40, 30), None, None),
@@ -226,9 +226,9 @@ def test_pictures(colours: str, channels: int, planes: bool, built: Path, tmp_pa
         if area is not None:
             asked[-1]["area"] = area
         made = engine.see(picture.frame(w_, h_, "rgb888", part, area), frame[..., :3].tobytes(), picture.table)
-        wanted.append(text(made))
+        desired.append(text(made))
     (said,) = in_node(tmp_path, built, "mica.wasm", [{"file": text(data), "see": asked}])
-    assert said["seen"] == wanted and len(set(wanted)) == len(wanted)
+    assert said["seen"] == desired and len(set(desired)) == len(desired)
 
 
 def test_sound_and_numbers(built: Path, tmp_path: Path) -> None:

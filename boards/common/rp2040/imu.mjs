@@ -193,9 +193,9 @@ export class MotionSensor {
   // Give the FIFO the samples of the time that has gone by.
   fill() {
     const { registers } = this;
-    const wanted = registers[FIFO_EN];
+    const desired = registers[FIFO_EN];
     const due = Math.floor((this.clock.nanos - this.counted) / this.period + 1e-6);
-    if (!(registers[USER_CTRL] & USE_FIFO) || wanted === 0 || registers[PWR_MGMT_1] & SLEEP) {
+    if (!(registers[USER_CTRL] & USE_FIFO) || desired === 0 || registers[PWR_MGMT_1] & SLEEP) {
       this.taken = due;
       return;
     }
@@ -206,7 +206,7 @@ export class MotionSensor {
       const all = bytesOf(this.row(this.counted + this.taken * this.period));
       const parts = [[0x08, 0, 6], [0x80, 6, 8], [0x40, 8, 10], [0x20, 10, 12], [0x10, 12, 14]];
       for (const [bit, from, to] of parts) {
-        if (wanted & bit) {
+        if (desired & bit) {
           this.fifo.push(...all.slice(from, to));
         }
       }

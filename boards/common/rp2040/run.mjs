@@ -144,7 +144,7 @@ function turn() {
     say(`${machine.stopped.kind} ${machine.stopped.message}`);
     process.exit(machine.stopped.kind === 'bootsel' ? 0 : 1);
   }
-  if (machine.resetWanted) {
+  if (machine.resetDesired) {
     say('reset');
     machine.powerOn();
     if (client !== null) {

@@ -132,13 +132,12 @@ def _float(args: argparse.Namespace, custom: CustomOps, packed: ModelFile) -> co
     from mica.importer import import_model
     from mica.passes import pipeline
     from mica.reference import float_ops
-    from mica.sound import front_ends
+    from mica.sound import front_ends, recognise
     from mica.sound import insert as front_end
-    from mica.sound import recognise as hear
 
     text_ = packed.metadata.get("frontend", IN_GRAPH)
     imported = import_model(args.float_model, parse_shapes(args.shape), custom, text_ != IN_GRAPH)
-    core = pipeline.run(hear.run(imported) if text_ == IN_GRAPH else imported)
+    core = pipeline.run(recognise.run(imported) if text_ == IN_GRAPH else imported)
     if text_ != IN_GRAPH:
         (name,) = core.inputs
         made, _ = front_ends.of_input(text_, core.value(name).shape, f"the input of {args.float_model}")

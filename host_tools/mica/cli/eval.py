@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from mica.cli import hearing, target, text
+from mica.cli import listening, target, text
 from mica.cli.say import say
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
 from mica.format.pictures import KEY
 from mica.ir.front_end import IN_GRAPH
-from mica.listen.hearing import recordings
+from mica.listen.detection import recordings
 from mica.run import accuracy, evaluation, likelihood, pictures, sound
 from mica.run.confusion import Confusion
 from mica.run.float_model import FloatModel
@@ -24,8 +24,8 @@ WORST = 10  # of more classes, those that are printed
 JSON_KEYS = (
     "target, metric, value, float_value, agreement, samples, inferences, confusion (a row for each class, "
     "a column for each answer), classes[] (class, samples, recall, precision); of texts: perplexity; of recordings with time stamps: "
-    "words, heard, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
-    "them), labels[] (label, threshold, words, heard, missed, false_alarms), thresholds[] (threshold of all words; heard, missed, false_alarms, "
+    "words, hits, missed, false_alarms, false_alarms_an_hour, delay_ms (negative: before the end of a word), seconds, recordings, background (of "
+    "them), labels[] (label, threshold, words, hits, missed, false_alarms), thresholds[] (threshold of all words; hits, missed, false_alarms, "
     "false_alarms_an_hour, labels[])"
 )
 
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     target.add_on(parser)
     parser.add_argument("--float", metavar="MODEL.onnx", dest="float_model", help="compare with the float model")
     parser.add_argument("--samples", metavar="N", type=int, help="use the first N samples, texts or recordings")
-    hearing.add_settings(parser.add_argument_group("recordings with time stamps"))
+    listening.add_settings(parser.add_argument_group("recordings with time stamps"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -77,10 +77,10 @@ def _recordings(args: argparse.Namespace, paths: list[Path]) -> int:
         raise MicaError(
             "--float compares answers, not events", todo="cut the recordings, into folders named after labels"
         )
-    told = hearing.read(paths, target.whole_model(args.model), hearing.settings(args))  # before a target is opened
+    told = listening.read(paths, target.whole_model(args.model), listening.settings(args))  # before a target is opened
     with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-        result = hearing.evaluate(told, runner, hearing.settings(args))
-    text.show(args, result, hearing.report)
+        result = listening.evaluate(told, runner, listening.settings(args))
+    text.show(args, result, listening.report)
     return 0
 
 

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from mica.cli import hearing as words
+from mica.cli import listening as words
 from mica.cli import target, text
 from mica.cli.say import say
 from mica.errors import MicaError
-from mica.listen import hearing
-from mica.listen.hearing import Event
+from mica.listen import detection
+from mica.listen.detection import Event
 from mica.listen.microphone import Microphone, listen
 from mica.printable import printable
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         samples = words.samples_of(path, model)
         words.padding([path], model, chosen)
         with target.open_model(args.model, args.on, custom=target.custom_of(args)) as runner:
-            for event in hearing.hear(runner, samples, chosen):
+            for event in detection.detect(runner, samples, chosen):
                 tell(event)
     if args.json:
         text.emit_json({"target": args.on, "events": [vars(e) for e in events], "used": used})

@@ -12,7 +12,7 @@ from mica.cli.say import say
 from mica.data import pictures as picture_files
 from mica.data.calibration import aligned, decode, read_arrays
 from mica.errors import MicaError
-from mica.format import joins, scores
+from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.printable import printable_lines
 from mica.run import accuracy, evaluation, pictures, sound
@@ -107,17 +107,17 @@ def _names(model: ModelFile, out: dict[str, Any]) -> list[str]:
 def outputs_of(model: ModelFile, outputs: Sequence[np.ndarray]) -> list[dict[str, Any]]:
     """What a run gave, as `mica run --json` shows it."""
     result: list[dict[str, Any]] = []
-    for join in joins.read(model):
+    for group in output_groups.read(model):
         tensors = [model.tensors[t] for t in model.outputs]
         parts = [
             {"name": t.name, "shape": list(t.dims), t.dtype: q.reshape(-1).tolist()}
-            for t, q in list(zip(tensors, outputs, strict=True))[join.first : join.first + join.parts]
+            for t, q in list(zip(tensors, outputs, strict=True))[group.first : group.first + group.parts]
         ]
-        values = joins.joined(model, join, list(outputs)).reshape(-1).tolist()
-        if join.parts == 1:
+        values = output_groups.joined(model, group, list(outputs)).reshape(-1).tolist()
+        if group.parts == 1:
             result.append({**parts[0], "values": values})
         else:  # integers of unlike scales are not one array
-            result.append({"name": join.name, "shape": list(join.shape), "parts": parts, "values": values})
+            result.append({"name": group.name, "shape": list(group.shape), "parts": parts, "values": values})
     return result
 
 

@@ -59,7 +59,7 @@ def _with_made_up_samples(s: State) -> Compiled:
     job = replace(
         s.job, samples=None, labelled=None, plain=True, ram=None, bits=bits, board=None, scratch_limit=s.job.scratch
     )
-    quick = replace(s, job=job, watch=Watch(), warnings=[], ties=list(s.ties))
+    quick = replace(s, job=job, watch=Watch(), warnings=[], pairs=list(s.pairs))
     quick.graph = copy.deepcopy(s.graph)
     for stage in _STAGES:
         quick = stage(quick)

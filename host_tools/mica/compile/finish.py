@@ -10,7 +10,7 @@ from mica import __version__
 from mica.compile.state import State
 from mica.data.calibration import holds_pictures
 from mica.errors import MicaError
-from mica.format import joins, pictures, scores, signature
+from mica.format import output_groups, pictures, scores, signature
 from mica.format.codec import ModelFile, encode
 from mica.format.names import clean, clean_lines
 from mica.importer.onnx_file import file_sha256
@@ -37,9 +37,11 @@ def describe(s: State) -> State:
         **({evaluation.MISSING: "NaN"} if s.missing else {}),
     }
     if any(part.parts > 1 for part in s.splits):
-        s.facts[joins.KEY] = joins.text([(part.parts, part.axis, clean(part.name)) for part in s.splits])
+        s.facts[output_groups.KEY] = output_groups.text(
+            [(part.parts, part.axis, clean(part.name)) for part in s.splits]
+        )
     classes = s.facts["labels"].split("\n") if "labels" in s.facts else []
-    place = find_scores(s.graph, s.samples, s.splits, {result for _, result in s.ties}, classes)
+    place = find_scores(s.graph, s.samples, s.splits, {result for _, result in s.pairs}, classes)
     if place is not None:
         s.facts[scores.KEY] = str(place)
     return s

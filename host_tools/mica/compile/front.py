@@ -6,21 +6,20 @@ from mica.compile.job import PlacedFrontEnd
 from mica.compile.state import State
 from mica.errors import MicaError
 from mica.ir.front_end import IN_GRAPH
-from mica.packing import ties as state_pairs
+from mica.packing import state_pairs
 from mica.passes import streaming
-from mica.sound import front_ends
-from mica.sound import recognise as hear
+from mica.sound import front_ends, recognise
 
 
-def recognise(s: State) -> State:
+def recognise_front_end(s: State) -> State:
     """Replaces a front end that the graph holds by one layer; refuses a second one in front of it."""
     wish = s.job.front_end
     if wish is not None:
-        if hear.found(s.graph) is not None:
+        if recognise.found(s.graph) is not None:
             text = wish if isinstance(wish, str) else wish.text
             raise MicaError(f"--frontend {text}: the model has a front end of its own", todo="leave --frontend out")
         return s
-    found = hear.found(hear.run(s.graph))
+    found = recognise.found(recognise.run(s.graph))
     if found is None:
         return s
     if s.job.windows or s.job.step:
@@ -35,9 +34,9 @@ def recognise(s: State) -> State:
 def find_states(s: State) -> State:
     """The pairs of the job, else those that are found by their names."""
     if s.job.states is not None:
-        s.ties = list(s.job.states)
+        s.pairs = list(s.job.states)
         return s
-    s.ties = pairs = state_pairs.find(s.graph, s.graph.states)
+    s.pairs = pairs = state_pairs.find(s.graph, s.graph.states)
     if pairs:
         shown = ", ".join(f"{a}={b}" for a, b in pairs[:3]) + (f" and {len(pairs) - 3} more" if len(pairs) > 3 else "")
         s.watch.note(f"states found by their names: {shown}; --state none takes none")
@@ -78,6 +77,6 @@ def described(text: str, sizes: Mapping[str, tuple[int, ...]], step: bool, windo
 
 def pair_states(s: State) -> State:
     """Inputs of --window become windows that slide, each a state more. Checks all pairs against the graph."""
-    s.ties = [*s.graph.states, *s.ties, *(streaming.window(s.graph, w) for w in s.job.windows)]
-    streaming.check(s.graph, s.ties)
+    s.pairs = [*s.graph.states, *s.pairs, *(streaming.window(s.graph, w) for w in s.job.windows)]
+    streaming.check(s.graph, s.pairs)
     return s

@@ -19,7 +19,7 @@ from mica.errors import MicaError
 from mica.format.schema import SCRATCH_LIMIT
 from mica.format.tokens import Tokens
 from mica.ir.axes import Front
-from mica.packing.state import StateLink
+from mica.ir.graph import StatePair
 from mica.passes.streaming import Window
 from mica.plan.strips.search import Price
 from mica.quantise.choose_bits import Bits
@@ -82,7 +82,7 @@ class Job:
     bits: Bits | None = None
     calib_method: str = AUTO
     plain: bool = False
-    states: tuple[StateLink, ...] | None = None
+    states: tuple[StatePair, ...] | None = None
     windows: tuple[Window, ...] = ()
     step: Window | None = None
     front_end: str | PlacedFrontEnd | None = None

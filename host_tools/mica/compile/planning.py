@@ -18,11 +18,11 @@ from mica.quantise.stream import stream
 def keep_states(s: State) -> State:
     """Rows and noise estimates that steps keep from run to run become states."""
     keeping = [n.outputs[0] for n in s.graph.nodes if n.op == "LogMel" and n.attrs["front_end"].keeps]
-    s.ties += noise.keep(s.integer, keeping)
+    s.pairs += noise.keep(s.integer, keeping)
     if s.job.step is not None:
-        s.ties += stream(s.integer, s.job.step).ties
+        s.pairs += stream(s.integer, s.job.step).pairs
     if s.job.ram is None:
-        hold(s.integer, s.ties)
+        hold(s.integer, s.pairs)
     return s
 
 
@@ -31,7 +31,7 @@ def plan(s: State) -> State:
     s.scratch, ram = s.job.scratch, s.job.ram
     s.integer, s.plan = best_plan(s.integer)
     if ram is not None:
-        if ram.feed and s.ties:
+        if ram.feed and s.pairs:
             raise MicaError("--feed: a streaming model keeps its input from run to run", todo="pack it without --feed")
         s.integer, s.plan = within_budget(s.integer, s.plan, ram.bytes, s.scratch, ram.price, ram.feed)
         s.scratch = s.scratch if s.plan.scratch is None else s.plan.scratch
@@ -41,8 +41,8 @@ def plan(s: State) -> State:
 def pack(s: State) -> State:
     """plan -> the model as a file"""
     model = packing.pack(s.integer, s.plan, s.facts, scratch_limit=s.scratch)
-    if s.ties:
-        model = with_state(model, s.ties)
+    if s.pairs:
+        model = with_state(model, s.pairs)
         packing.set_scratch(model, s.scratch)
         # The copies of the state run before and behind the steps of the plan.
         copied = (len(model.steps) - len(s.plan.steps)) // 2

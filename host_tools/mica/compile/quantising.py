@@ -7,19 +7,19 @@ import numpy as np
 from mica.compile.state import State
 from mica.data.calibration import default_samples, doubts, samples_for
 from mica.format.codec import ModelFile, encode
-from mica.ir.graph import Graph
+from mica.ir.graph import Graph, StatePair
 from mica.packing.model import pack
-from mica.packing.state import StateLink, hold, with_state
+from mica.packing.state import hold, with_state
 from mica.packing.tokens import with_tokens
 from mica.passes import pipeline, streaming
 from mica.plan.plan import apart
 from mica.quantise import quantise as integers
 from mica.quantise.choose_bits import apply as with_bits
+from mica.quantise.equalise_shared import run as spread
 from mica.quantise.features import balance
 from mica.quantise.margins import never_seen
 from mica.quantise.params import choose_quants, undetermined
 from mica.quantise.parts import split_outputs
-from mica.quantise.spread import run as spread
 from mica.quantise.tune import ALL, Tuned, macs, thin, tune, untouched
 from mica.sound import insert as front_end
 
@@ -41,16 +41,16 @@ def sample(s: State) -> State:
         s.warn(_made_up(s.graph, s.unknown))
     s.samples = _samples(s)
     if s.unknown and s.calibration is not None:
-        s.graph = balance(s.graph, s.samples, [name for tie in s.ties for name in tie])
+        s.graph = balance(s.graph, s.samples, [name for pair in s.pairs for name in pair])
     return s
 
 
 def split(s: State) -> State:
     """Outputs whose parts have ranges of very different sizes become several."""
     if s.unknown:
-        s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.ties})
+        s.graph, s.splits = split_outputs(s.graph, s.samples, {r for _, r in s.pairs})
     if s.calibration is not None:
-        found = doubts(s.graph, s.samples, {source for source, _ in s.ties})
+        found = doubts(s.graph, s.samples, {source for source, _ in s.pairs})
         s.doubtful = bool(found)
         for doubt in found:
             s.warn(doubt)
@@ -60,7 +60,7 @@ def split(s: State) -> State:
 def equalise(s: State) -> State:
     """Channels of one tensor made alike across layers, where samples can tell."""
     if s.unknown and s.calibration is not None and not s.job.plain:
-        s.graph = spread(s.graph, s.samples, s.ties)
+        s.graph = spread(s.graph, s.samples, s.pairs)
     return s
 
 
@@ -75,9 +75,9 @@ def choose_ranges(s: State) -> State:
             few = thin(s.samples, max(32, ALL // max(macs(s.graph), 1)))
             for line in never_seen(s.tuned.exact, few, s.labels):
                 s.warn(line)
-    _share_scales(s.tuned, s.ties)
+    _share_scales(s.tuned, s.pairs)
     if s.tuned.unseen is not None and s.tuned.unseen.tuned.graph is not s.tuned.graph:
-        _share_scales(s.tuned.unseen.tuned, s.ties)
+        _share_scales(s.tuned.unseen.tuned, s.pairs)
     return s
 
 
@@ -88,9 +88,9 @@ def choose_bits(s: State) -> State:
         return s
     given = s.calibration is not None
     measured = given and not (s.unknown and s.job.plain)
-    handed_on = s.ties if s.job.step is None else []
+    handed_on = s.pairs if s.job.step is None else []
     s.tuned = with_bits(
-        s.tuned, s.samples, bits, lambda t: _file_bytes(s, t, handed_on), measured, s.progress("four bits"), s.ties
+        s.tuned, s.samples, bits, lambda t: _file_bytes(s, t, handed_on), measured, s.progress("four bits"), s.pairs
     )
     return s
 
@@ -108,13 +108,13 @@ def trial(tuned: Tuned) -> tuple[ModelFile, bytes]:
     return model, encode(model)
 
 
-def _file_bytes(s: State, tuned: Tuned, ties: Sequence[StateLink]) -> int:
+def _file_bytes(s: State, tuned: Tuned, pairs: Sequence[StatePair]) -> int:
     """The size of the file that these weights give, but for the order of strips."""
     integer = integers.quantise(tuned.graph, tuned.ranges)
-    hold(integer, ties)
+    hold(integer, pairs)
     model = pack(integer, apart(integer), s.facts)
-    if ties:
-        model = with_state(model, ties)
+    if pairs:
+        model = with_state(model, pairs)
     if s.job.tokens is not None:
         model = with_tokens(model, s.job.tokens)
     return len(encode(model))
@@ -127,19 +127,19 @@ def _samples(s: State) -> list[dict[str, np.ndarray]]:
         samples = default_samples(core)
     else:
         n = min((len(a) for a in calibration.values() if np.ndim(a)), default=0)
-        zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in s.ties}
+        zeros = {source: np.zeros((n, *core.value(source).shape), np.float32) for source, _ in s.pairs}
         samples = samples_for(core, {**calibration, **zeros})
-    if s.ties:
-        streaming.play(core, samples, s.ties)
+    if s.pairs:
+        streaming.play(core, samples, s.pairs)
     return samples
 
 
-def _share_scales(tuned: Tuned, ties: Sequence[StateLink]) -> None:
+def _share_scales(tuned: Tuned, pairs: Sequence[StatePair]) -> None:
     """A state is read as it was written: the input takes the output's scale, where nothing gives it one of its own."""
-    if not ties:
+    if not pairs:
         return
     quants = choose_quants(tuned.graph, tuned.ranges)
-    for source, result in ties:
+    for source, result in pairs:
         if quants[source] != quants[result] and tuned.graph.value(source).quant is None:
             tuned.graph.value(source).quant = quants[result]
 

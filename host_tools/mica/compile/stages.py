@@ -19,7 +19,7 @@ Stage = Callable[[State], State]
 
 STAGES: tuple[tuple[str, Stage], ...] = (
     ("import", reading.import_graph),
-    ("recognise", front.recognise),  # before the passes, which would take a spectrum apart
+    ("recognise", front.recognise_front_end),  # before the passes, which would take a spectrum apart
     ("states", front.find_states),
     ("pair states", front.pair_states),  # before samples: those of a window are its new rows
     ("front end", front.choose),

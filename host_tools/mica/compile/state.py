@@ -10,8 +10,7 @@ from mica.compile.job import Job, PlacedFrontEnd, Watch
 from mica.custom import CustomOps
 from mica.format.codec import ModelFile
 from mica.ir import check
-from mica.ir.graph import Graph
-from mica.packing.state import StateLink
+from mica.ir.graph import Graph, StatePair
 from mica.plan.plan import Plan
 from mica.quantise.calibrate import Samples
 from mica.quantise.parts import Split
@@ -56,7 +55,7 @@ class InStrips:
 class State:
     """What is known so far. A stage sets the fields of its line in `stages.STAGES`, which later stages read.
 
-    graph: the imported one, then core operators. sound: the front end, wherever it comes from. ties: states, as pairs of an
+    graph: the imported one, then core operators. sound: the front end, wherever it comes from. pairs: states, as pairs of an
     input and an output of the graph. calibration: real samples by input name, None where they are made up. samples: one dict a
     sample, of all inputs of the core graph. unknown: activations without a range.
     """
@@ -70,7 +69,7 @@ class State:
     graph: Graph = field(init=False)
     in_graph: bool = False  # the front end was found in the graph
     sound: PlacedFrontEnd | None = None
-    ties: list[StateLink] = field(default_factory=list)
+    pairs: list[StatePair] = field(default_factory=list)
     missing: bool = False  # the model has learnt missing values
     labelled: Dataset | None = None
     calibration: Mapping[str, np.ndarray] | None = None
@@ -100,7 +99,7 @@ class State:
         """Shapes of the inputs by name, without the states, which come from the runs before; of a front end its samples."""
         if self.sound is not None and not self.in_graph:
             return {SAMPLES: self.sound.front.input_shape}
-        states = {source for source, _ in (*self.ties, *self.graph.states)}
+        states = {source for source, _ in (*self.pairs, *self.graph.states)}
         return {name: self.graph.value(name).shape for name in self.graph.inputs if name not in states}
 
     def check(self, stage: str) -> None:

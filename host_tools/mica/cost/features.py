@@ -16,7 +16,7 @@ CODED = "codes"
 def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str, Counts]]:
     """The kind of a step, such as "conv2d_s8 pointwise", and its counts; `scratch` in bytes is what kernels get beside the tensors.
 
-    The first is what every core has; behind it are ways that some cores have as well, and take where they are cheaper. Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
+    The first is what every core has; behind it are algorithms that some cores have as well, and take where they are cheaper. Every kind counts "call" once. Names of counts are of the fit only; what they hold is beside each in the kernel's file.
     """
     xs = [model.tensors[i] for i in step.inputs]
     return of_shapes(step.kernel, step, xs, model.tensors[step.outputs[0]], scratch)
@@ -25,10 +25,11 @@ def of_step(model: ModelFile, step: StepRecord, scratch: int) -> list[tuple[str,
 def of_shapes(kernel: str, step: Step, xs: Tensors, y: Tensor, scratch: int) -> list[tuple[str, Counts]]:
     """The same of a step whose tensors are given."""
     row, room = KERNEL_BY_NAME[kernel], scratch - step.unpacking
-    ways = (row.counts(step, xs, y, room), *row.ways(step, xs, y, room))
+    algorithms = (row.counts(step, xs, y, room), *row.algorithms(step, xs, y, room))
     coded = CODED if step.unpacking else ""
     return [
-        (" ".join(word for word in (kernel, kind, coded) if word), {"call": 1.0, **counts}) for kind, counts in ways
+        (" ".join(word for word in (kernel, kind, coded) if word), {"call": 1.0, **counts})
+        for kind, counts in algorithms
     ]
 
 

@@ -99,7 +99,7 @@ class Table:
             known = self._known(core, features.of_shapes(kernel, step, xs, y, scratch))
             if not known:
                 return float(step.macs + sum(x.bytes for x in xs) + y.bytes) * GUESS
-            return min(way.cost for way in known)
+            return min(algorithm.cost for algorithm in known)
 
         return cost
 
@@ -114,9 +114,9 @@ class Table:
         known = self._known(core, features.of_step(model, step, scratch))
         return min(known, key=lambda way: way.cost) if known else None
 
-    def _known(self, core: str, ways: Sequence[tuple[str, features.Counts]]) -> list[StepCost]:
+    def _known(self, core: str, algorithms: Sequence[tuple[str, features.Counts]]) -> list[StepCost]:
         """What each way of a step takes; none where its first, which every core has, was never measured."""
-        found = [(kind, counts, self._entry(core, kind)) for kind, counts in ways]
+        found = [(kind, counts, self._entry(core, kind)) for kind, counts in algorithms]
         if found[0][2] is None:
             return []
         return [StepCost(kind, _sum(counts, entry), entry["error"]) for kind, counts, entry in found if entry]

@@ -336,7 +336,7 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
         )
     rng = np.random.default_rng(0)
     expected = {name: expected_input(g, name) for name in g.inputs}
-    heard = {n.inputs[0]: n.attrs["front_end"].step for n in g.nodes if n.op in FRONT_ENDS}
+    sounds_of = {n.inputs[0]: n.attrs["front_end"].step for n in g.nodes if n.op in FRONT_ENDS}
 
     def sample(name: str, k: int) -> np.ndarray:
         v = g.value(name)
@@ -350,10 +350,10 @@ def default_samples(g: Graph) -> list[dict[str, np.ndarray]]:
         if v.dtype != "float32":
             limits = np.iinfo(v.dtype)
             return _real(v, rng.integers(limits.min, limits.max + 1, v.shape))
-        if name in heard:  # noise, from next to nothing to as loud as it can be
+        if name in sounds_of:  # noise, from next to nothing to as loud as it can be
             size = 10.0 ** (4.5 * k / (MADE_UP_SAMPLES - 1))
             noise = np.clip(np.rint(size * rng.standard_normal(v.shape)), -(2**15), 2**15 - 1)
-            return (noise * heard[name]).astype(np.float32)
+            return (noise * sounds_of[name]).astype(np.float32)
         if (found := expected[name]) is not None:
             return (found[0] + found[1] * rng.standard_normal(v.shape)).astype(np.float32)
         return (rng.standard_normal(v.shape) if k % 2 else rng.random(v.shape)).astype(np.float32)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mica import engine
 from mica.errors import MicaError
-from mica.format.pictures import FRACTION, Wanted
+from mica.format.pictures import FRACTION, Desired
 from mica.notes import note
 
 ENDINGS = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff")
@@ -77,7 +77,7 @@ def resized(path: str | Path, colours: str, height: int, width: int) -> np.ndarr
     """uint8 [height, width, channels] of a file; colours: grey, rgb, bgr, or rgba. Raises MicaError."""
     (w, h), turn = _header(path)
     try:  # before it is decoded
-        _wanted("rgb", height, width).frame(w, h, "rgb888")
+        _desired("rgb", height, width).frame(w, h, "rgb888")
     except MicaError as e:
         raise e.at(str(path)) from None
     whole = decoded(path)
@@ -153,12 +153,12 @@ def _upright(pixels: np.ndarray, turn: int) -> np.ndarray:
     return pixels[::rows, ::columns]
 
 
-def _wanted(colours: str, height: int, width: int) -> Wanted:
-    return Wanted(colours, width, height, False, (_AS_IT_IS,) * (1 if colours == "grey" else 3))
+def _desired(colours: str, height: int, width: int) -> Desired:
+    return Desired(colours, width, height, False, (_AS_IT_IS,) * (1 if colours == "grey" else 3))
 
 
 def _made(pixels: np.ndarray, colours: str, height: int, width: int) -> np.ndarray:
-    wanted = _wanted(colours, height, width)
-    frame = wanted.frame(pixels.shape[1], pixels.shape[0], "grey" if pixels.shape[2] == 1 else "rgb888")
-    made = engine.see(frame, np.ascontiguousarray(pixels).tobytes(), wanted.table)
+    desired = _desired(colours, height, width)
+    frame = desired.frame(pixels.shape[1], pixels.shape[0], "grey" if pixels.shape[2] == 1 else "rgb888")
+    made = engine.see(frame, np.ascontiguousarray(pixels).tobytes(), desired.table)
     return np.asarray(made.astype(np.int16) + 128, np.uint8)

@@ -18,7 +18,7 @@ from mica.exporter.builder import Builder
 from mica.exporter.step import OPSET, Form, NoForm, Step
 from mica.exporter.values import Values
 from mica.format.codec import ModelFile
-from mica.ir import settle
+from mica.ir import exact_round
 from mica.kernels import KERNEL_BY_NAME
 
 IR_VERSION = 10  # nodes have metadata from here on
@@ -30,7 +30,7 @@ FAMILIES = (conv, dense, pool, elementwise, softmax, movement, resize, reduce, n
 FORMS: dict[str, Form] = {kernel: form for family in FAMILIES for kernel, form in family.FORMS.items()}
 # What is not what a step does: its cost is noted at another node, where it has one.
 _AROUND = {"DequantizeLinear", "QuantizeLinear", "Transpose", "Reshape", "Clip", "Relu", "Slice", "Identity", "Cast"}
-_AROUND |= {settle.NAME}
+_AROUND |= {exact_round.NAME}
 
 
 def export(
@@ -65,9 +65,9 @@ def export(
     if any(n.domain == DOMAIN for n in b.nodes):
         opsets.append(helper.make_opsetid(DOMAIN, 1))
     functions = []
-    if any(n.domain == settle.DOMAIN for n in b.nodes):
-        opsets.append(helper.make_opsetid(settle.DOMAIN, 1))
-        functions.append(settle.function(OPSET))
+    if any(n.domain == exact_round.DOMAIN for n in b.nodes):
+        opsets.append(helper.make_opsetid(exact_round.DOMAIN, 1))
+        functions.append(exact_round.function(OPSET))
     result = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, functions=functions)
     result.producer_name, result.producer_version = "mica", __version__
     helper.set_model_props(result, {**model.metadata, **(facts or {})})

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from mica.exporter.builder import Builder
 from mica.exporter.values import Values
 from mica.format.codec import ModelFile, StepRecord
-from mica.ir import settle
+from mica.ir import exact_round
 
 OPSET = 20
 HAIR = 1e-10  # relative; multipliers have 31 bits
@@ -74,11 +74,11 @@ class Step:
         factor: np.ndarray | float = 1.0,
         step: float | None = None,
     ) -> str:
-        """A value near to whole multiples of unit as float64 (`ir/settle.py`); without factor and step just these multiples."""
+        """A value near to whole multiples of unit as float64 (`ir/exact_round.py`); without factor and step just these multiples."""
         parts = [np.asarray(v, np.float64) for v in (unit, rest, factor, unit if step is None else step)]
         shape = (1, -1, 1, 1) if nchw else (-1,)
         constants = [self.b.const(v.reshape(shape) if v.ndim else v) for v in parts]
-        return self.node(settle.NAME, name, *constants, domain=settle.DOMAIN)
+        return self.node(exact_round.NAME, name, *constants, domain=exact_round.DOMAIN)
 
     def put(self, name: str, nchw: bool = False, units: Sequence[float] = ()) -> None:
         """The result as real numbers: clamped as the step says, and rounded.

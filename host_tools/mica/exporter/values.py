@@ -35,7 +35,7 @@ class Values:
             if record.dtype == "int8":
                 name = b.node("QuantizeLinear", name, *self.grid(t), base=f"{name}.q")
             self.put(t, name)
-        self._wanted = [b.fresh(model.tensors[t].name) for t in model.outputs]
+        self._desired = [b.fresh(model.tensors[t].name) for t in model.outputs]
 
     def put(self, t: int, name: str, nchw: bool = False) -> None:
         """Tensor t was written: its value."""
@@ -90,7 +90,7 @@ class Values:
     def outputs(self) -> list[onnx.ValueInfoProto]:
         """Of the graph: the model's, then the states as they are."""
         result = []
-        for t, name in zip(self.model.outputs, self._wanted, strict=True):
+        for t, name in zip(self.model.outputs, self._desired, strict=True):
             record = self.model.tensors[t]
             real = record.dtype == "int8"
             self._named(self.real(t) if real else self.integers(t), name)

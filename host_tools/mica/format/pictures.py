@@ -54,7 +54,7 @@ PIXEL_BYTES = {name: 1 if name == "grey" else 3 if name.endswith("888") else 2 f
 
 
 @dataclass(frozen=True)
-class Wanted:
+class Desired:
     """The picture that a model takes. steps: (factor, addend) for each channel; planes: [1, channels, height, width]."""
 
     colours: str
@@ -149,7 +149,7 @@ def write(colours: str, scale: Sequence[float], offset: Sequence[float], tensor:
     return " ".join([colours, *steps])
 
 
-def read(model: ModelFile) -> Wanted | None:
+def read(model: ModelFile) -> Desired | None:
     """None for a model that does not say that it takes pictures. Raises MicaError where what it says is wrong."""
     text = model.metadata.get(KEY)
     if text is None:
@@ -171,4 +171,4 @@ def read(model: ModelFile) -> Wanted | None:
     ):
         raise MicaError(f"the model's metadata '{KEY}' is wrong: {text!r}", todo="pack the model again")
     _, height, width, planes = found
-    return Wanted(colours, width, height, planes, steps)
+    return Desired(colours, width, height, planes, steps)

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import ModelFile
 
 KEY = "scores"
@@ -19,9 +19,9 @@ _LOGITS = (-1.0, 2.0)  # a single number that can lie beyond is no probability
 
 def place(model: ModelFile) -> int:
     """The place of the output that holds scores, NONE where none does. Raises MicaError."""
-    found = joins.read(model)
+    found = output_groups.read(model)
     if KEY not in model.metadata:
-        return usual([_dtype(model, join) for join in found])
+        return usual([_dtype(model, group) for group in found])
     text = model.metadata[KEY]
     if text != str(NONE) and not (text.isdecimal() and int(text) < len(found)):
         raise MicaError(f"metadata scores: '{text}' is no output", todo="pack the model again")
@@ -36,7 +36,7 @@ def usual(dtypes: Sequence[str]) -> int:
 def required(model: ModelFile) -> int:
     """As place(). Raises MicaError where no output holds scores."""
     if (found := place(model)) == NONE:
-        names = ", ".join(f"'{join.name}'" for join in joins.read(model))
+        names = ", ".join(f"'{group.name}'" for group in output_groups.read(model))
         raise MicaError(
             f"no output of the model holds scores of its classes; it has {names}",
             todo="export it with its probabilities, one for each class",
@@ -46,8 +46,8 @@ def required(model: ModelFile) -> int:
 
 def answer(model: ModelFile) -> int:
     """The place of the output that says the class: its number where there is one, else scores. Raises MicaError."""
-    found = joins.read(model)
-    numbers = [k for k, join in enumerate(found) if is_class(_dtype(model, join), join.shape)]
+    found = output_groups.read(model)
+    numbers = [k for k, group in enumerate(found) if is_class(_dtype(model, group), group.shape)]
     return numbers[0] if numbers else max(place(model), 0)
 
 
@@ -71,10 +71,10 @@ def names(model: ModelFile, values: int) -> list[str]:
 
 def threshold(model: ModelFile, at: int) -> float | None:
     """Above which number a single score says the second class: 0 of logits and margins. None of a probability, or of a class."""
-    t = model.tensors[model.outputs[joins.read(model)[at].first]]
+    t = model.tensors[model.outputs[output_groups.read(model)[at].first]]
     low, high = (t.scale * (q - t.zero_point) for q in (-128, 127))
     return 0.0 if t.dtype == "int8" and (low < _LOGITS[0] or high > _LOGITS[1]) else None
 
 
-def _dtype(model: ModelFile, join: joins.Join) -> str:
-    return model.tensors[model.outputs[join.first]].dtype
+def _dtype(model: ModelFile, group: output_groups.OutputGroup) -> str:
+    return model.tensors[model.outputs[group.first]].dtype

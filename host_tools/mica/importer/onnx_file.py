@@ -32,7 +32,7 @@ from mica.importer.mend import mend
 from mica.importer.protos import attributes, dtype_name, first_line, node_name, place_of
 from mica.importer.special import REWRITTEN, definition, node_attributes
 from mica.importer.state import ImportState
-from mica.ir import settle
+from mica.ir import exact_round
 from mica.ir.graph import Graph, Node, Value
 from mica.ir.ops import DEFINED_BY_ONNX, MICROSOFT_OPS, MOVES, NOT_SUPPORTED
 from mica.passes.supported import ONNX_OPS
@@ -67,7 +67,7 @@ def import_onnx(
             f"{path}: ONNX opset {opset}",
             todo=f"mica reads {OLDEST_OPSET} to {newest}. Export the model with another opset.",
         )
-    settle.without(model)
+    exact_round.without(model)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     tidy_names.tidy_names(model.graph)

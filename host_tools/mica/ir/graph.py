@@ -15,6 +15,8 @@ import numpy as np
 
 from mica.format.values import HIGH, HIGH16, LOW, LOW16, dequantise_f64, quantise16_f64, quantise_f64
 
+StatePair = tuple[str, str]  # names of a state: its input, and the output that becomes it
+
 
 @dataclass(frozen=True)
 class Quant:

@@ -90,7 +90,7 @@ def each(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost:
     return "", {"in": float(sum(math.prod(x.dims) for x in xs)), "out": float(math.prod(y.dims))}
 
 
-def no_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+def no_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
     """A kernel that every core computes in the way that `counts` describes."""
     return ()
 
@@ -108,7 +108,7 @@ class Kernel:
     scratch(x, y, p), scratch_min(out_channels), scratch_of(p): bytes, see `scratch.py`.
     counts(step, xs, y, scratch) -> what the cost of a step depends on: one kind for each piece of code that kernels have for
       it, and some counts that follow from its shapes. scratch: bytes that kernels get beside the tensors.
-    ways(step, xs, y, scratch) -> the same of other ways that some cores have; a core takes the one that is cheapest there.
+    algorithms(step, xs, y, scratch) -> the same of other algorithms that some cores have; a core takes the one that is cheapest there.
     """
 
     id: int
@@ -132,7 +132,7 @@ class Kernel:
     scratch_min: Callable[[int], int] = no_scratch_min
     scratch_of: Callable[[Params], int] = no_scratch_of
     counts: Callable[[Step, Tensors, Tensor, int], Cost] = each
-    ways: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_ways
+    algorithms: Callable[[Step, Tensors, Tensor, int], Sequence[Cost]] = no_algorithms
 
     def __call__(self, oracle: Oracle) -> "Kernel":
         """The row with what the oracle says of it: its name, and its docstring as `doc`."""

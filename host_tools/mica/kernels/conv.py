@@ -23,7 +23,7 @@ from mica.kernels.base import (
     Tensors,
     weights_macs,
 )
-from mica.kernels.conv_ways import conv2d_ways
+from mica.kernels.conv_algorithms import conv2d_algorithms
 from mica.kernels.counts import elements, is_fast
 from mica.kernels.integers import Output, dot, finish
 from mica.kernels.rules import act, image, per_channel, require
@@ -133,7 +133,7 @@ def _pair_counts(windows: int, words: int, fours: int, scratch: int) -> Counts:
     macs=weights_macs,
     scratch=_conv2d_scratch,
     counts=_conv2d_counts,
-    ways=conv2d_ways,
+    algorithms=conv2d_algorithms,
 )
 def conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """2-D convolution. x [1,H,W,Cin], y [1,OH,OW,Cout], weights [Cout,KH,KW,Cin/groups], one bias, mult, shift per
@@ -213,7 +213,7 @@ def _band_counts(fours: int, ow: int, columns: int, strips: int, scratch: int) -
     }
 
 
-def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+def _depthwise_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
     """Along a line, down or across, with at most 16 taps: channel by channel, those windows that lie inside whole, two at once where
     they follow one another by one tap."""
     p, (_, _, iw, ic), (_, oh, ow, c) = step.params, xs[0].dims, y.dims
@@ -247,7 +247,7 @@ def _depthwise_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequenc
     macs=weights_macs,
     scratch=_depthwise_scratch,
     counts=_depthwise_counts,
-    ways=_depthwise_ways,
+    algorithms=_depthwise_algorithms,
 )
 def depthwise_conv2d_s8(xs: Sequence[Array], blobs: Blobs, p: Params, q: Output) -> Array:
     """Depthwise convolution. x [1,H,W,C], y [1,OH,OW,C*m], weights [C*m,KH,KW]; output channel o reads input channel o

@@ -11,7 +11,7 @@ from mica.format.codec import ModelFile
 from mica.link.board import BoardError, Link, Say
 from mica.link.diagnosis import check_board
 from mica.link.targets import open_board
-from mica.listen.hearing import Event, Hearing, Settings
+from mica.listen.detection import Detector, Event, Settings
 from mica.run import sound
 from mica.run.placed import Placed, out_of_memory_of, place
 
@@ -87,7 +87,7 @@ def listen(
     say: Say,
 ) -> float | None:
     """Listens at a board for so long, or until it is interrupted; returns the share of the time that the model took. Raises MicaError."""
-    Hearing(codec.decode(data), settings)  # settings that the model cannot have are told before the board is asked
+    Detector(codec.decode(data), settings)  # settings that the model cannot have are told before the board is asked
     sound.input_of(codec.decode(data), "a microphone")
     with open_board(target, progress=say) as board:
         check_board(board, data)
@@ -126,11 +126,11 @@ def _follow(
     tell: Callable[[Event], None],
     say: Say,
 ) -> float | None:
-    hearing = Hearing(model, settings)
-    names, rate = hearing.names, sound.input_of(model, "a microphone").rate
+    detector = Detector(model, settings)
+    names, rate = detector.names, sound.input_of(model, "a microphone").rate
     labelled = set(names) <= set(model.metadata.get("labels", "").split("\n"))
     keys: list[str | int] = [name if labelled else int(name) for name in names]  # what the board calls them
-    own = dict(zip(keys, hearing.least.tolist(), strict=True))
+    own = dict(zip(keys, detector.least.tolist(), strict=True))
     program = _PROGRAM.format(
         model=placed.source,
         i2s=microphone.source(rate),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from mica.format import codec, joins
+from mica.format import codec, output_groups
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.names import clean
 from mica.format.order import call_dims
@@ -57,7 +57,7 @@ def pack(g: Graph, plan: Plan, metadata: Mapping[str, str], scratch_limit: int =
         inputs=[ids[i] for i in g.inputs],
         outputs=[ids[o] for o in g.outputs],
         metadata=dict(metadata),
-        features=FEATURES["JOINS"] if joins.KEY in metadata else 0,
+        features=FEATURES["JOINS"] if output_groups.KEY in metadata else 0,
         strips=list(plan.strips),
         arena_bytes=plan.arena_bytes,
     )

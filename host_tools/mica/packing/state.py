@@ -22,29 +22,27 @@ from mica.errors import MicaError
 from mica.format import order, schema
 from mica.format.codec import ModelFile, StepRecord, TensorRecord
 from mica.format.values import HIGH, HIGH16, LOW, LOW16, saturate
-from mica.ir.graph import Graph
-
-StateLink = tuple[str, str]  # names of the input and the output that are one
+from mica.ir.graph import Graph, StatePair
 
 
-def hold(g: Graph, ties: Sequence[StateLink]) -> None:
-    """Notes in an integer graph which ties are written in place, and where their bytes are in the space of states."""
+def hold(g: Graph, pairs: Sequence[StatePair]) -> None:
+    """Notes in an integer graph which pairs are written in place, and where their bytes are in the space of states."""
     readers = g.consumers()
     makers = g.producers()
     at = 0
-    for source, result in ties:
+    for source, result in pairs:
         step = makers.get(result)
         alone = step is not None and readers.get(source) == [step] and step.inputs.count(source) == 1
         if step is None or not alone or step.op != "scatter_s8" or step.inputs[0] != source or source in g.outputs:
             continue
         x, y = g.value(source), g.value(result)
-        if x.quant == y.quant and g.outputs.count(result) == 1 and len(g.outputs) > len(ties):
+        if x.quant == y.quant and g.outputs.count(result) == 1 and len(g.outputs) > len(pairs):
             x.held = y.held = at
             at += -(-x.bytes // schema.ALIGN) * schema.ALIGN
 
 
-def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
-    """The model, with each tie's input and output taken from its inputs and outputs. Raises MicaError.
+def with_state(model: ModelFile, pairs: Sequence[StatePair]) -> ModelFile:
+    """The model, with each pair's input and output taken from its inputs and outputs. Raises MicaError.
 
     An output stays where it is the only one. Where the two have unlike scales the last copy converts.
     """
@@ -55,7 +53,7 @@ def with_state(model: ModelFile, ties: Sequence[StateLink]) -> ModelFile:
     offset = max(
         (-(-(t.offset + t.bytes) // schema.ALIGN) * schema.ALIGN for t in tensors if t.space == "state"), default=0
     )
-    for source, result in ties:
+    for source, result in pairs:
         x = _id(model, model.inputs, source, f"--state {source}={result}", "input")
         y = _id(model, model.outputs, result, f"--state {source}={result}", "output")
         a, b = tensors[x], tensors[y]

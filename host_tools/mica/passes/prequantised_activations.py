@@ -28,7 +28,7 @@ def run(g: Graph) -> Graph:
 
 
 def _step(g: Graph) -> bool:
-    """Settles one rounding; False when none is left that can be."""
+    """Rounds exactly one rounding; False when none is left that can be."""
     producers, consumers = g.producers(), g.consumers()
     for node in g.nodes:
         if not is_quantise(node):

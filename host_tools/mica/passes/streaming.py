@@ -2,7 +2,7 @@
 
 window():  x [.., T, ..] -> ...      becomes      x' [.., N, ..], s [.., T-N, ..]: x = Concat(s, x'); s' = x[N:]
 
-with s and s' tied. So the board is given N new rows a run, and keeps the T-N before them.
+with s and s' paired. So the board is given N new rows a run, and keeps the T-N before them.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Window:
 
 
 def window(g: Graph, w: Window) -> tuple[str, str]:
-    """Rewrites the graph, as it was imported; returns the tie. Raises MicaError."""
+    """Rewrites the graph, as it was imported; returns the pair. Raises MicaError."""
     what = f"--window {w.name}={w.rows}"
     if w.name not in g.inputs:
         raise MicaError(f"{what}: the model has no input '{w.name}'", todo=f"its inputs are {', '.join(g.inputs)}")
@@ -59,9 +59,9 @@ def window(g: Graph, w: Window) -> tuple[str, str]:
     return old, after
 
 
-def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
-    """Refuses ties that name what the imported graph has not, or join unlike shapes. Raises MicaError."""
-    for source, result in ties:
+def check(g: Graph, pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuses pairs that name what the imported graph has not, or join unlike shapes. Raises MicaError."""
+    for source, result in pairs:
         for role, name, names in (("input", source, g.inputs), ("output", result, g.outputs)):
             if name not in names:
                 raise MicaError(
@@ -71,15 +71,15 @@ def check(g: Graph, ties: Sequence[tuple[str, str]]) -> None:
         a, b = g.value(source).shape, g.value(result).shape
         if a != b:
             raise MicaError(f"--state {source}={result}: the input has shape {list(a)}, the output {list(b)}")
-    for side in zip(*ties, strict=True):
+    for side in zip(*pairs, strict=True):
         if len(set(side)) < len(side):
             raise MicaError("--state: an input or output is named twice")
 
 
-def play(g: Graph, samples: Sequence[dict[str, np.ndarray]], ties: Sequence[tuple[str, str]]) -> None:
+def play(g: Graph, samples: Sequence[dict[str, np.ndarray]], pairs: Sequence[tuple[str, str]]) -> None:
     """Gives consecutive samples the states that a float run of the core graph comes to, the first of them 0."""
-    state = {source: np.zeros(g.value(source).shape, np.float32) for source, _ in ties}
-    expected = {result: source for source, result in ties}
+    state = {source: np.zeros(g.value(source).shape, np.float32) for source, _ in pairs}
+    expected = {result: source for source, result in pairs}
     for sample in samples:
         sample.update(state)
         for name, array in float_ops.stream(g, sample):

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mica.ir.graph import Graph, Node, Quant
+from mica.ir.graph import Graph, Node, Quant, StatePair
 from mica.quantise import simulate
 from mica.quantise.calibrate import Runs, Samples
 from mica.reference import batch, functions
-
-Tie = tuple[str, str]  # (state, what it becomes)
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Chain:
     texts: more samples, for fits alone; each text begins anew, and its runs but the first have no states (`own_text.py`).
     """
 
-    ties: Sequence[Tie] = ()
+    pairs: Sequence[StatePair] = ()
     samples: Samples = ()
     texts: Sequence[Samples] = ()
     _places: dict[int, int] = field(default_factory=dict)
@@ -45,18 +43,18 @@ class Chain:
         """What states become -> the state, of those that nothing reads before they are written: layer after layer can hand them on."""
         makers = {o: k for k, node in enumerate(g.nodes) for o in node.outputs}
         first = {i: k for k, node in reversed(list(enumerate(g.nodes))) for i in node.inputs}
-        return {r: s for s, r in self.ties if r in makers and first.get(s, len(g.nodes)) >= makers[r]}
+        return {r: s for s, r in self.pairs if r in makers and first.get(s, len(g.nodes)) >= makers[r]}
 
 
 ALONE = Chain()
 
 
 def noise(
-    exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, ties: Sequence[Tie]
+    exact: Graph, tried: Sequence[tuple[Graph, Mapping[str, Quant]]], samples: Samples, pairs: Sequence[StatePair]
 ) -> list[float]:
     """As `simulate.noise`, of consecutive samples from the first one on, whose states are what the graph made of those before."""
     names = [n for n in simulate.watched(exact) if all(n in quants for _, quants in tried)]
-    ends = [*names, *(result for _, result in ties)]
+    ends = [*names, *(result for _, result in pairs)]
     error, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
     states: list[dict[str, np.ndarray]] = [{} for _ in tried]
     for sample in samples:
@@ -66,19 +64,19 @@ def noise(
         for e, state, (g, quants) in zip(error, states, tried, strict=True):
             found = simulate.ends(g, {**batch.inputs([sample]), **state}, quants, ends)
             e += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, real, strict=True)]
-            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
+            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in pairs})
     decibels = 10 / simulate.LN10 * functions.log(np.maximum(error, 1e-30) / np.maximum(size, 1e-30))
     return [float(d) for d in decibels.mean(axis=1)]
 
 
-def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence[Tie]) -> list[float]:
+def added(exact: Graph, tried: Sequence[Graph], samples: Samples, pairs: Sequence[StatePair]) -> list[float]:
     """What a change of weights adds to the noise: mean over the watched values of the squared difference, against their squares.
 
     With exact activations. Rounded ones would be rounded otherwise wherever something before them changed: noise of another
-    making, and more of it the earlier the layer is. ties: as in `noise`; without them each sample is a run by itself.
+    making, and more of it the earlier the layer is. pairs: as in `noise`; without them each sample is a run by itself.
     """
     names = simulate.watched(exact)
-    changed = [_changed(exact, g, ties) for g in tried]
+    changed = [_changed(exact, g, pairs) for g in tried]
     difference, size = np.zeros((len(tried), len(names))), np.zeros(len(names))
     states: list[dict[str, np.ndarray]] = [{} for _ in tried]
     for sample in samples:
@@ -92,11 +90,11 @@ def added(exact: Graph, tried: Sequence[Graph], samples: Samples, ties: Sequence
                 arrays = [found[i] if i in found else np.asarray(g.data(i)) for i in node.inputs]
                 found.update(zip(node.outputs, batch.apply(g, node, arrays), strict=True))
             d += [float(np.sum((found[name] - w) ** 2)) for name, w in zip(names, expected, strict=True)]
-            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in ties})
+            state.update({s: found[r].reshape(1, *exact.value(s).shape) for s, r in pairs})
     return [float(d) for d in (difference / np.maximum(size, 1e-30)).mean(axis=1)]
 
 
-def _changed(exact: Graph, g: Graph, ties: Sequence[Tie]) -> list[Node]:
+def _changed(exact: Graph, g: Graph, pairs: Sequence[StatePair]) -> list[Node]:
     """Nodes of g that read other constants than those of `exact`, and all that hear of it, in this run or a later one."""
     values: set[str] = set()
     before = -1
@@ -105,5 +103,5 @@ def _changed(exact: Graph, g: Graph, ties: Sequence[Tie]) -> list[Node]:
         for a, b in zip(exact.nodes, g.nodes, strict=True):
             if a.inputs != b.inputs or not values.isdisjoint(b.inputs):
                 values.update(b.outputs)
-        values.update(s for s, r in ties if r in values)
+        values.update(s for s, r in pairs if r in values)
     return [node for node in g.nodes if not values.isdisjoint(node.outputs)]

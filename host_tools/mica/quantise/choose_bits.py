@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from mica.errors import MicaError
 from mica.format.weights import CODES4, ROWS
-from mica.ir.graph import Graph
+from mica.ir.graph import Graph, StatePair
 from mica.quantise import chains, lowbits, own_text, share_table, simulate
 from mica.quantise.calibrate import Progress, Samples
-from mica.quantise.chains import Chain, Tie
+from mica.quantise.chains import Chain
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import Tuned, macs, thin
 
@@ -42,12 +42,12 @@ def apply(
     size: Callable[[Tuned], int],
     measured: bool,
     progress: Progress | None = None,
-    ties: Sequence[Tie] = (),
+    pairs: Sequence[StatePair] = (),
 ) -> Tuned:
     """The network with some of its weights in four bits, and with it the one that quality is measured on.
 
     size: tells the bytes of a network's file. measured: whether the samples are real; without, tables follow from the weights
-    alone. ties: (state, what it becomes); the samples are then consecutive runs.
+    alone. pairs: (state, what it becomes); the samples are then consecutive runs.
     Raises MicaError where no choice is small enough, or there is nothing to choose by.
     """
     tuned = _shared(tuned, samples, bits, size, measured)
@@ -62,9 +62,9 @@ def apply(
                 "--weights auto measures what layers lose", todo="give real samples with --calib, without --plain"
             )
         every = _Fitted(progress, 3 * len(names))
-        names = _chosen(tuned, samples, names, bits, size, every, ties)
-        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done), ties)
-    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)), ties)
+        names = _chosen(tuned, samples, names, bits, size, every, pairs)
+        return _with(tuned, samples, names, measured, _Fitted(progress, every.done + 2 * len(names), every.done), pairs)
+    return _with(tuned, samples, names, measured, _Fitted(progress, 2 * len(names)), pairs)
 
 
 def _shared(tuned: Tuned, samples: Samples, bits: Bits, size: Callable[[Tuned], int], measured: bool) -> Tuned:
@@ -97,12 +97,12 @@ class _Fitted:
 
 
 def _with(
-    tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted, ties: Sequence[Tie]
+    tuned: Tuned, samples: Samples, names: Sequence[str], measured: bool, told: _Fitted, pairs: Sequence[StatePair]
 ) -> Tuned:
     if not names:
         return tuned
-    texts = own_text.texts(tuned.exact, samples, ties, WORK // max(macs(tuned.exact), 1)) if measured else []
-    chain = Chain(ties, samples, texts)
+    texts = own_text.texts(tuned.exact, samples, pairs, WORK // max(macs(tuned.exact), 1)) if measured else []
+    chain = Chain(pairs, samples, texts)
     unseen = tuned.unseen
     if unseen is not None:
         held = {id(s) for s in unseen.samples}
@@ -120,19 +120,19 @@ def _chosen(
     bits: Bits,
     size: Callable[[Tuned], int],
     told: _Fitted,
-    ties: Sequence[Tie],
+    pairs: Sequence[StatePair],
 ) -> list[str]:
-    chain = Chain(ties, samples)
+    chain = Chain(pairs, samples)
     runs = WORK // max(macs(tuned.exact) * len(names), 1)
     fit, held = (samples[0::2], samples[1::2]) if len(samples) > 1 else (samples, samples)
     held = thin(held, min(max(runs, FEWEST), MOST))
-    row = min(max(runs, FEWEST), IN_A_ROW) if ties else 0
+    row = min(max(runs, FEWEST), IN_A_ROW) if pairs else 0
     chained = 0 < row <= len(samples) // 2
     if chained:  # all states are 0 before the first
         held, fit = samples[:row], samples[row:]
     every = lowbits.each_alone(tuned, fit, names, told, chain)
     each = [lowbits.only(replace(tuned, graph=tuned.exact), every, [name]) for name in names]
-    added = chains.added(tuned.exact, each, held, ties if chained else ())
+    added = chains.added(tuned.exact, each, held, pairs if chained else ())
     cost = {name: a / saved(tuned.exact, name) for name, a in zip(names, added, strict=True)}
     queue = sorted(names, key=lambda name: (cost[name], names.index(name)))
     if bits.size is not None:
@@ -146,7 +146,7 @@ def _chosen(
     def noise(g: Graph) -> float:
         tried = [(g, quants)]
         if chained:
-            return chains.noise(tuned.exact, tried, held, ties)[0]
+            return chains.noise(tuned.exact, tried, held, pairs)[0]
         return simulate.noise(tuned.exact, tried, held)[0]
 
     before = noise(tuned.graph)

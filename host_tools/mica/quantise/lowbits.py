@@ -114,7 +114,7 @@ def _walk(
     quants = choose_quants(tuned.exact, tuned.ranges)
     g = copy(tuned.graph)
     last = {i: k for k, n in enumerate(g.nodes) for i in n.inputs}
-    ridges = IN_A_ROW if chain.ties else RIDGES
+    ridges = IN_A_ROW if chain.pairs else RIDGES
     some = False  # layers in four bits were met
     handed_on = {} if alone else chain.written_first(g)
     real = [{i: np.asarray(v, np.float32) for i, v in s.items()} for s in samples]
@@ -129,7 +129,7 @@ def _walk(
                 half.add(a[x], b[x])
             rows, bias = _rows(tuned.exact, model)
             if name in chosen:
-                refine = bool(chain.ties)
+                refine = bool(chain.pairs)
                 _set(g, node, *fit(rows, bias, halves[0], halves[1], quants[x], quants[name], ridges, refine))
                 some = True
                 told()
@@ -328,7 +328,7 @@ class _Maker:
 
     def __init__(self, rows: np.ndarray, bias: np.ndarray, m: Moments, qx: Quant, qy: Quant) -> None:
         self.rows, self.bias, self.moments, self.qx, self.qy = rows, bias, m, qx, qy
-        self._wanted: dict[float | None, np.ndarray] = {None: rows}
+        self._desired: dict[float | None, np.ndarray] = {None: rows}
         self._turns: dict[float, rounding.Turns] = {}
 
     def nearest(self, damping: float) -> Integers:
@@ -338,45 +338,45 @@ class _Maker:
 
     def in_turn(self, ridge: float | None, damping: float) -> Integers:
         """One by one, errors handed on, after the weights were moved by the ridge regression."""
-        wanted = self._moved(ridge)
-        steps, _, to_table = self._table(wanted, damping)
-        return rounding.in_turn(wanted, steps[None], self._turn(damping), to_table)[0, 0], steps
+        desired = self._moved(ridge)
+        steps, _, to_table = self._table(desired, damping)
+        return rounding.in_turn(desired, steps[None], self._turn(damping), to_table)[0, 0], steps
 
     def refined(self, ridge: float | None, damping: float) -> Integers:
         """Likewise with the best of some steps for each channel, and then weight after weight as the others want it."""
-        wanted = self._moved(ridge)
-        steps, _, to_table = self._table(wanted, damping)
-        near = (NEAR * (_variance(self.moments.covariance) + 1e-30))[:, None, None] * np.eye(wanted.shape[1])
+        desired = self._moved(ridge)
+        steps, _, to_table = self._table(desired, damping)
+        near = (NEAR * (_variance(self.moments.covariance) + 1e-30))[:, None, None] * np.eye(desired.shape[1])
         c = self.moments.covariance + near
         tried = np.multiply.outer(np.array(SCALES), steps)
-        q = rounding.in_turn(wanted, tried, self._turn(damping), to_table)[0]
-        errors = [_errors(wanted - one * s[:, None], c) for one, s in zip(q, tried, strict=True)]
-        best, channels = np.argmin(errors, axis=0), np.arange(len(wanted))
-        return moved(wanted, q[best, channels], tried[best, channels], c, to_table), tried[best, channels]
+        q = rounding.in_turn(desired, tried, self._turn(damping), to_table)[0]
+        errors = [_errors(desired - one * s[:, None], c) for one, s in zip(q, tried, strict=True)]
+        best, channels = np.argmin(errors, axis=0), np.arange(len(desired))
+        return moved(desired, q[best, channels], tried[best, channels], c, to_table), tried[best, channels]
 
     def eight(self, ridge: float) -> Integers:
         """Int8 weights, likewise."""
-        wanted = self._moved(ridge)
-        steps = weight_scales(wanted, self.bias, self.qx, self.qy)
-        return rounding.in_turn(wanted, steps[None], self._turn(DAMPINGS[-1]))[0, 0], steps
+        desired = self._moved(ridge)
+        steps = weight_scales(desired, self.bias, self.qx, self.qy)
+        return rounding.in_turn(desired, steps[None], self._turn(DAMPINGS[-1]))[0, 0], steps
 
     def _moved(self, ridge: float | None) -> np.ndarray:
-        if ridge not in self._wanted:
+        if ridge not in self._desired:
             assert ridge is not None
-            self._wanted[ridge] = self.moments.target(self.rows, ridge)
-        return self._wanted[ridge]
+            self._desired[ridge] = self.moments.target(self.rows, ridge)
+        return self._desired[ridge]
 
     def _turn(self, damping: float) -> rounding.Turns:
         if damping not in self._turns:
             self._turns[damping] = rounding.turns(self.moments.covariance, [damping])
         return self._turns[damping]
 
-    def _table(self, wanted: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, rounding.ToIntegers]:
+    def _table(self, desired: np.ndarray, damping: float) -> tuple[np.ndarray, np.ndarray, rounding.ToIntegers]:
         c = self.moments.covariance
-        steps = weight_scales(wanted, self.bias, self.qx, self.qy)
-        scaled = wanted / steps[:, None]
+        steps = weight_scales(desired, self.bias, self.qx, self.qy)
+        scaled = desired / steps[:, None]
         spread = np.diagonal(c, axis1=1, axis2=2) + damping * _variance(c)[:, None]
-        weight = np.repeat(spread, len(wanted) // len(spread), axis=0) * steps[:, None] ** 2
+        weight = np.repeat(spread, len(desired) // len(spread), axis=0) * steps[:, None] ** 2
         return steps, scaled, _to_table(scaled, weight)
 
 
@@ -387,7 +387,7 @@ def _errors(off: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def moved(
-    wanted: np.ndarray, q: np.ndarray, steps: np.ndarray, c: np.ndarray, to_table: rounding.ToIntegers
+    desired: np.ndarray, q: np.ndarray, steps: np.ndarray, c: np.ndarray, to_table: rounding.ToIntegers
 ) -> np.ndarray:
     """Integers [Cout, K] that leave no more error than q, each the best of the table beside the others; c [groups, K, K].
 
@@ -395,7 +395,7 @@ def moved(
     """
     shape = (len(c), -1, q.shape[1])
     q, step = q.reshape(shape).copy(), steps.reshape(len(c), -1)
-    off = q * step[:, :, None] - wanted.reshape(shape)
+    off = q * step[:, :, None] - desired.reshape(shape)
     slope = exact.product(off, c)  # half of the error's, by each weight
     for _ in range(SWEEPS):
         before = q.copy()
@@ -406,7 +406,7 @@ def moved(
             slope += change[:, :, None] * c[:, j, None, :]
         if np.array_equal(before, q):
             break
-    return np.asarray(q.reshape(wanted.shape))
+    return np.asarray(q.reshape(desired.shape))
 
 
 def _to_table(values: np.ndarray, weight: np.ndarray) -> rounding.ToIntegers:

@@ -2,35 +2,34 @@
 
 x -> pcan_s8 -> y      =>      x, n -> pcan_s8 -> both: y = its rows; n' = its last four, the bytes of the noise
 
-with n and n' tied. All have the scale of y, so that the state begins at its zero point, which is a noise of 0, or one that is not known yet.
+with n and n' paired. All have the scale of y, so that the state begins at its zero point, which is a noise of 0, or one that is not known yet.
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 
-from mica.ir.graph import Graph, Node, Value
+from mica.ir.graph import Graph, Node, StatePair, Value
 from mica.kernels.speech import KEPT
 
 KEEPS = ("pcan_s8", "pcen_s8")  # kernels
-Tie = tuple[str, str]
 
 
-def keep(g: Graph, outputs: Iterable[str]) -> list[Tie]:
+def keep(g: Graph, outputs: Iterable[str]) -> list[StatePair]:
     """Rewrites the layers of an integer graph that make `outputs`, and adds the states to its inputs and outputs."""
     asked = set(outputs)
-    ties: list[Tie] = []
+    pairs: list[StatePair] = []
     for at, node in reversed(list(enumerate(g.nodes))):
         if node.op in KEEPS and node.outputs[0] in asked:
-            moves, tie = split(g, node)
+            moves, pair = split(g, node)
             g.nodes[at + 1 : at + 1] = moves
-            ties.insert(0, tie)
-    g.inputs += [source for source, _ in ties]
-    g.outputs += [result for _, result in ties]
-    return ties
+            pairs.insert(0, pair)
+    g.inputs += [source for source, _ in pairs]
+    g.outputs += [result for _, result in pairs]
+    return pairs
 
 
-def split(g: Graph, node: Node) -> tuple[list[Node], Tie]:
+def split(g: Graph, node: Node) -> tuple[list[Node], StatePair]:
     """Gives one of KEEPS its state; returns the copies behind it."""
     y = g.value(node.outputs[0])
     rows, bands = y.shape[-2:]

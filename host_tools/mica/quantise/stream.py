@@ -4,7 +4,7 @@ x [.., T, ..] -> conv -> y [.., T', ..]      becomes, for N new rows a run,
 
 x' [.., N, ..], s [.., S, ..]: c = Concat(s, x'); s' = the last S rows of c; conv(c) -> y' [.., N / stride, ..]
 
-and so on from layer to layer, with s and s' tied. What takes its rows one by one (tables, sums, dense layers) goes on with the new
+and so on from layer to layer, with s and s' paired. What takes its rows one by one (tables, sums, dense layers) goes on with the new
 ones; where a layer needs all of them (padding in time, a mean, a dense layer over time), the whole value is put together from
 the rows before and the new ones. The kernels and constants are those of the window model, so after T rows every byte of an answer
 is that of the window.
@@ -17,14 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
-from mica.ir.graph import Graph, Node, Value
+from mica.ir.graph import Graph, Node, StatePair, Value
 from mica.kernels import audio
 from mica.passes.streaming import Window
 from mica.quantise import noise
 
 _WINDOWS = ("conv2d_s8", "depthwise_conv2d_s8", "max_pool2d_s8", "average_pool2d_s8")
 _EACH = ("lut_s8", "add_s8", "mul_s8", "minmax_s8", "div_s8")
-Tie = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -38,9 +37,9 @@ class Rows:
 
 @dataclass(frozen=True)
 class Streamed:
-    """ties: the states. layers: names of those that compute new rows only. kept: of those that need whole values."""
+    """pairs: the states. layers: names of those that compute new rows only. kept: of those that need whole values."""
 
-    ties: list[Tie]
+    pairs: list[StatePair]
     layers: list[str]
     kept: list[str]
 
@@ -79,8 +78,8 @@ class _Rewriter:
                 f"{self.what}: no layer can work on new rows alone; '{[*self.done.kept, w.name][0]}' needs all of them",
                 todo="take --window",
             )
-        g.outputs = [*(self._whole(o) for o in outputs), *(result for _, result in self.done.ties)]
-        g.inputs += [source for source, _ in self.done.ties]
+        g.outputs = [*(self._whole(o) for o in outputs), *(result for _, result in self.done.pairs)]
+        g.inputs += [source for source, _ in self.done.pairs]
         return self.done
 
     def _begin(self, name: str, axis: int) -> None:
@@ -109,9 +108,9 @@ class _Rewriter:
         self.g.value(x).shape = (*self.shapes[x][:-1], samples)
         self.nodes.append(node)
         if node.op in noise.KEEPS:
-            moves, tie = noise.split(self.g, node)
+            moves, pair = noise.split(self.g, node)
             self.nodes += moves
-            self.done.ties.append(tie)
+            self.done.pairs.append(pair)
             self.done.layers.append(node.name)  # whose rows depend on all before: what reads it may need them all
 
     def _set(self, name: str, r: Rows) -> None:
@@ -251,6 +250,6 @@ class _Rewriter:
         self.nodes.append(Node("concat_s8", f"{name}.join", [old, name], [both], {"axis": r.axis}))
         slide = {"begin": r.new * inner, "rank": len(places)}
         self.nodes.append(Node("move_s8", f"{name}.slide", [both, copied], [after], slide))
-        self.done.ties.append((old, after))
+        self.done.pairs.append((old, after))
         self.joined[name, n] = both
         return both

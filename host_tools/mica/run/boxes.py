@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import ModelFile
 
 Array = np.ndarray
@@ -64,9 +64,9 @@ def _places(q: Array, scale: float, zero: int, unit: float) -> Array:
 
 def _parts(model: ModelFile, outputs: Sequence[Array], i: int, first: bool) -> list[tuple[Array, float, int]]:
     """One by one the numbers of all candidates, int8 [boxes], with their scale and zero point."""
-    join = joins.read(model)[i]
+    group = output_groups.read(model)[i]
     columns = []
-    for k in range(join.first, join.first + join.parts):
+    for k in range(group.first, group.first + group.parts):
         t = model.tensors[model.outputs[k]]
         if t.dtype != "int8" or len(t.dims) != 3 or t.dims[0] != 1:
             raise MicaError(
@@ -76,7 +76,7 @@ def _parts(model: ModelFile, outputs: Sequence[Array], i: int, first: bool) -> l
         y = np.asarray(outputs[k]).reshape(t.dims[1:])
         columns += [(v, float(t.scale), t.zero_point) for v in (y if first else y.T)]
     if len({len(v) for v, _, _ in columns}) > 1:
-        raise MicaError(f"output {join.name}: its parts have other boxes", todo="say whether it is yolo8 or yolo5")
+        raise MicaError(f"output {group.name}: its parts have other boxes", todo="say whether it is yolo8 or yolo5")
     return columns
 
 
@@ -186,7 +186,7 @@ def fomo(
     """
     least, _ = _limits(threshold, 0)
     t = model.tensors[model.outputs[i]]
-    if joins.KEY in model.metadata or t.dtype != "int8" or len(t.dims) != 4 or t.dims[0] != 1 or t.dims[3] < 2:
+    if output_groups.KEY in model.metadata or t.dtype != "int8" or len(t.dims) != 4 or t.dims[0] != 1 or t.dims[3] < 2:
         raise MicaError(
             f"output {t.name} is {t.dtype} {list(t.dims)}", todo="expected int8 [1, rows, columns, 1 + classes]"
         )

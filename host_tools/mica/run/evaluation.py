@@ -21,7 +21,7 @@ import numpy as np
 from mica.data import sounds, tables
 from mica.data.calibration import decode, fit, read_arrays
 from mica.errors import MicaError
-from mica.format import joins, scores
+from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.kernels import wide
 
@@ -182,10 +182,10 @@ def for_model(data: Dataset, model: ModelFile) -> Dataset:
 
 def class_count(model: ModelFile) -> int:
     """Numbers that the answer can be; 0 where the model does not say."""
-    join = joins.read(model)[scores.answer(model)]
-    y = model.tensors[model.outputs[join.first]]
-    if not scores.is_class(y.dtype, join.shape):
-        return joins.size(join) if joins.size(join) > 1 else 2
+    group = output_groups.read(model)[scores.answer(model)]
+    y = model.tensors[model.outputs[group.first]]
+    if not scores.is_class(y.dtype, group.shape):
+        return output_groups.size(group) if output_groups.size(group) > 1 else 2
     made = [s for s in model.steps if (t := model.tensors[s.outputs[0]]).space == y.space and t.offset == y.offset]
     if made and made[-1].kernel == "argmax_s8":  # a reshape is another tensor in its place
         last = made[-1]

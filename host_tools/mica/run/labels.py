@@ -4,7 +4,7 @@ from pathlib import Path
 
 from mica.data.tables import text_of
 from mica.errors import MicaError
-from mica.format import joins
+from mica.format import output_groups
 from mica.format.codec import ModelFile
 
 MOST_BYTES = 1 << 20
@@ -24,13 +24,13 @@ def check(labels: list[str], model: ModelFile, path: Path) -> None:
     Classes are all values of an output or those along one dimension, as in a segmented picture. How many classes an ArgMax
     chose from its result does not say, and one number may stand for two.
     """
-    outputs = joins.read(model)
-    for join in outputs:
+    outputs = output_groups.read(model)
+    for group in outputs:
         if (
-            model.tensors[model.outputs[join.first]].dtype == "int32"
-            or len(labels) in (joins.size(join), *join.shape)
-            or (joins.size(join) == 1 and len(labels) == 2)
+            model.tensors[model.outputs[group.first]].dtype == "int32"
+            or len(labels) in (output_groups.size(group), *group.shape)
+            or (output_groups.size(group) == 1 and len(labels) == 2)
         ):
             return
-    sizes = ", ".join(f"'{join.name}' has {joins.size(join)}" for join in outputs)
+    sizes = ", ".join(f"'{group.name}' has {output_groups.size(group)}" for group in outputs)
     raise MicaError(f"{path}: {len(labels)} names", todo=f"expected one for each value of an output: {sizes}")

@@ -8,7 +8,7 @@ import numpy as np
 from mica.data import pictures
 from mica.errors import MicaError
 from mica.format.codec import ModelFile, TensorRecord
-from mica.format.pictures import Wanted, read
+from mica.format.pictures import Desired, read
 from mica.run import folders
 from mica.run.evaluation import Dataset
 
@@ -20,11 +20,11 @@ class PictureInput:
     """The input of a model, and the picture that it wants there."""
 
     tensor: TensorRecord
-    wanted: Wanted
+    desired: Desired
 
     def load(self, path: str | Path) -> np.ndarray:
         """A file as bytes, uint8 in the input's shape. Raises MicaError."""
-        w = self.wanted
+        w = self.desired
         made = pictures.resized(path, w.colours, w.height, w.width)
         return np.ascontiguousarray(made.transpose(2, 0, 1) if w.planes else made).reshape(self.tensor.dims)
 
@@ -32,29 +32,29 @@ class PictureInput:
         p = x.astype(np.uint8)
         if len(table) == 1:
             return np.asarray(table[0][p])
-        axis = -3 if self.wanted.planes else -1
+        axis = -3 if self.desired.planes else -1
         parts = [table[k][part] for k, part in enumerate(np.moveaxis(p, axis, 0))]
         return np.ascontiguousarray(np.stack(parts, axis=axis))
 
     def quantised(self, x: np.ndarray) -> np.ndarray:
         """Bytes as the numbers of the int8 that the board makes of them, float32."""
-        q = self._looked_up(self.wanted.table, x).astype(np.int32)
+        q = self._looked_up(self.desired.table, x).astype(np.int32)
         return np.asarray((q - self.tensor.zero_point) * np.float32(self.tensor.scale), np.float32)
 
     def real(self, x: np.ndarray) -> np.ndarray:
         """Bytes as what a float model takes, float32."""
-        return self._looked_up(self.wanted.real(self.tensor), x)
+        return self._looked_up(self.desired.real(self.tensor), x)
 
 
 def input_of(model: ModelFile, what: str) -> PictureInput:
     """The input that takes pictures. what: a file that is to be given to it. Raises MicaError where there is none."""
-    wanted = read(model)
-    if wanted is None:
+    desired = read(model)
+    if desired is None:
         raise MicaError(
             f"{what}: is a picture, and the model does not say which it takes",
             todo="pack it with pictures as --calib, or with --picture grey or rgb",
         )
-    return PictureInput(model.tensors[model.inputs[0]], wanted)
+    return PictureInput(model.tensors[model.inputs[0]], desired)
 
 
 def is_picture(path: str | Path) -> bool:

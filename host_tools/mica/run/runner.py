@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from mica.errors import MicaError
-from mica.format import codec, joins
+from mica.format import codec, output_groups
 from mica.format.codec import ModelFile
 from mica.format.values import quantise_input
 
@@ -95,6 +95,6 @@ class Runner(abc.ABC):
         """float32 [n, ...input shape] -> float32 [n, ...output shape] of a model with one input. place: of the output, its parts joined."""
         if len(self.model.inputs) != 1:
             raise MicaError(f"the model has {len(self.model.inputs)} inputs; evaluation data feeds one")
-        join = joins.read(self.model)[place]
+        group = output_groups.read(self.model)[place]
         results = self.run([self.quantise([sample]) for sample in x])
-        return np.stack([joins.joined(self.model, join, r) for r in results])
+        return np.stack([output_groups.joined(self.model, group, r) for r in results])

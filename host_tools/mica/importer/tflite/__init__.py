@@ -29,8 +29,8 @@ def import_tflite(path: str | Path) -> Graph:
     path = Path(path)
     net = _read(path)
     g = import_proto(path, net.proto(path.stem), net.opset)
-    if net.heard is not None:
-        _hear(g, net, net.heard)
+    if net.front_end_found is not None:
+        _insert_front_end(g, net, net.front_end_found)
     for name, shape in net.shapes.items():
         if name in g.values and g.value(name).shape != shape:
             raise MicaError(
@@ -44,7 +44,7 @@ def import_tflite(path: str | Path) -> Graph:
 def as_onnx(path: str | Path) -> onnx.ModelProto:
     """The model as an ONNX file would have it, rounded where its integers round. Raises MicaError and Unsupported."""
     net = _read(Path(path))
-    if net.heard is not None:
+    if net.front_end_found is not None:
         raise Unsupported(f"{path}: ONNX has no operators for its features of sound; what runs it is the packed model")
     net.nodes = _needed(net)
     proto = net.proto(Path(path).stem)
@@ -65,21 +65,23 @@ def _needed(net: Net) -> list[onnx.NodeProto]:
     return found[::-1]
 
 
-def _hear(g: Graph, net: Net, heard: signal.Found) -> None:
+def _insert_front_end(g: Graph, net: Net, front_end_found: signal.Found) -> None:
     """Samples -> LogMel -> Reshape -> features, in the place of the features as an input."""
-    f, features = heard.front_end, g.value(net.features)
-    samples = g.values[net.name(heard.samples)] = Value(net.name(heard.samples), net.shape(heard.samples))
+    f, features = front_end_found.front_end, g.value(net.features)
+    samples = g.values[net.name(front_end_found.samples)] = Value(
+        net.name(front_end_found.samples), net.shape(front_end_found.samples)
+    )
     rows = g.value(g.new_value(f"{net.features}.rows", (1, f.frames, f.columns)))
-    features.quant = rows.quant = heard.quant
+    features.quant = rows.quant = front_end_found.quant
     layer = Node("LogMel", rows.name, [samples.name], [rows.name], {"front_end": f})
     g.nodes[:0] = [layer, Node("Reshape", features.name, [rows.name], [features.name])]
     kept = [name for name in g.inputs if name != features.name]
-    at = list(net.model.inputs).index(heard.samples)
+    at = list(net.model.inputs).index(front_end_found.samples)
     g.inputs = [*kept[:at], samples.name, *kept[at:]]
     g.warnings.append(
         f"nothing in the model says how many samples a second its sound has, or how far frames lie apart; {f.rate:,} and {f.hop} samples are taken"
     )
-    if heard.coarse:
+    if front_end_found.coarse:
         g.warnings.append("its features are rounded in a way of their own: some differ from the file's by one step")
 
 
@@ -97,17 +99,17 @@ def _read(path: Path) -> Net:
 
 def _written(path: Path, model: Model) -> Net:
     try:
-        heard = signal.find(model)
+        front_end_found = signal.find(model)
     except ValueError as e:
         raise Unsupported.because(f"{path}: cannot be packed", [str(e)]) from None
-    net = Net(model, heard)
+    net = Net(model, front_end_found)
     reasons: list[str] = []
     try:
         net.add_inputs()
     except ValueError as e:
         raise Unsupported(f"{path}: {e}", [str(e)]) from None
     for op in model.operators:
-        if heard is not None and op.index in heard.operators:
+        if front_end_found is not None and op.index in front_end_found.operators:
             continue
         problem = _write(net, op)
         if problem:

@@ -74,9 +74,9 @@ class Variable:
 class Net:
     """Nodes and constants so far. `states` are pairs of an input and an output that are one tensor."""
 
-    def __init__(self, model: Model, heard: Found | None = None) -> None:
+    def __init__(self, model: Model, front_end_found: Found | None = None) -> None:
         self.model = model
-        self.heard = heard  # what makes features of sound; they are an input here
+        self.front_end_found = front_end_found  # what makes features of sound; they are an input here
         self.features = ""  # the name of that
         self.names = Names()
         self.nodes: list[onnx.NodeProto] = []
@@ -255,7 +255,7 @@ class Net:
             if not whole and t.dtype not in ("float32", "int8", "uint8", "int16"):
                 raise ValueError(f"input '{name}' is {t.dtype}; mica takes float32, int8, uint8, int16 and row numbers")
             kind = helper.np_dtype_to_tensor_dtype(np.dtype(t.dtype)) if whole else TensorProto.FLOAT
-            if self.heard is not None and i == self.heard.samples:
+            if self.front_end_found is not None and i == self.front_end_found.samples:
                 continue
             self.inputs.append(helper.make_tensor_value_info(name, kind, t.shape))
             self.label = name
@@ -264,8 +264,8 @@ class Net:
             else:
                 self.wide = any(self.is_wide(op) for op in self._readers(i))
                 self.done(i, name)
-        if self.heard is not None:
-            self._add_features(self.heard.result)
+        if self.front_end_found is not None:
+            self._add_features(self.front_end_found.result)
 
     def _add_features(self, i: int) -> None:
         t = self.tensor(i)

@@ -48,11 +48,11 @@ def run(g: Graph) -> Graph:
             LOWERINGS[node.op](g, node, Builder(g, nodes, node.name))
     refusals.stop()
     g.nodes = nodes
-    _settle_types(g)
+    _exact_round_types(g)
     return g
 
 
-def _settle_types(g: Graph) -> None:
+def _exact_round_types(g: Graph) -> None:
     """int32 stay the model's row numbers, and places that ArgMax and TopK find, under all their names; all else is real."""
     for node in g.nodes:
         y = g.value(node.outputs[0])

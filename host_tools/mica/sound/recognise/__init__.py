@@ -16,7 +16,7 @@ from mica.ir.graph import Graph, Node
 from mica.kernels.audio import MOST_POINTS
 from mica.passes import dead_code
 from mica.sound.recognise import operators, tables
-from mica.sound.recognise.values import Bands, Heard, Lines, Logs, Samples
+from mica.sound.recognise.values import Bands, Lines, Logs, Recognised, Samples
 
 UNIT = 2.0**-15  # of the graph's numbers: what a step of int16 is worth
 USUAL_RATE = 16000
@@ -50,9 +50,9 @@ def _may(g: Graph) -> bool:
     return "Log" in ops or bool(ops & set(TRANSFORMS))
 
 
-def _follow(g: Graph, name: str) -> dict[str, Heard]:
+def _follow(g: Graph, name: str) -> dict[str, Recognised]:
     shape = g.value(name).shape
-    known: dict[str, Heard] = {name: Samples(np.arange(g.value(name).size).reshape(shape), np.ones(shape))}
+    known: dict[str, Recognised] = {name: Samples(np.arange(g.value(name).size).reshape(shape), np.ones(shape))}
     for node in g.nodes:
         if any(i in known for i in node.inputs):
             for o, v in zip(node.outputs, operators.apply(g, node, known) or (), strict=False):
@@ -91,14 +91,14 @@ def _from(g: Graph, name: str) -> None:
         )
 
 
-def _refuse_transform(g: Graph, known: dict[str, Heard], why: str) -> None:
+def _refuse_transform(g: Graph, known: dict[str, Recognised], why: str) -> None:
     """Of a graph that has one, which no other way leads past; a net whose weights merely look like one is a net."""
     for node in g.nodes:
         if node.op in TRANSFORMS and node.outputs[0] in known:
             raise Unsupported.because("cannot be packed", [f"node '{node.name}' ({node.op}): {why}"])
 
 
-def _ends(g: Graph, known: dict[str, Heard]) -> list[str]:
+def _ends(g: Graph, known: dict[str, Recognised]) -> list[str]:
     """Logarithms that something else reads, each in an order of rows or columns."""
     makers, ends = g.producers(), []
     for name, v in known.items():
@@ -117,7 +117,7 @@ def _ends(g: Graph, known: dict[str, Heard]) -> list[str]:
     return list(dict.fromkeys(ends))
 
 
-def _layer(g: Graph, x: str, end: str, v: Heard) -> list[Node]:
+def _layer(g: Graph, x: str, end: str, v: Recognised) -> list[Node]:
     """Nodes that make `end` of the input x. Raises ValueError where that cannot be."""
     assert isinstance(v, Logs)
     order = tables.layout(v.at, len(v.matrix))
@@ -200,7 +200,7 @@ def _front_end(g: Graph, samples: int, v: Logs, frames: np.ndarray, columns: np.
 def _why_not(g: Graph, node: Node) -> str:
     """What stands between a transform and features."""
     sounds = [name for name in g.inputs if g.value(name).size == max(g.value(name).shape, default=0) > 1]
-    known: dict[str, Heard] = {}
+    known: dict[str, Recognised] = {}
     for name in sounds:
         known |= _follow(g, name)
     if node.outputs[0] not in known:

@@ -1,10 +1,10 @@
-"""What framing and arithmetic make of values that are heard (`values`); None where it is none of them."""
+"""What framing and arithmetic make of values that are recognised (`values`); None where it is none of them."""
 
 from dataclasses import replace
 
 import numpy as np
 
-from mica.sound.recognise.values import Bands, Frames, Heard, Lines, Logs, Samples, Spectrum, width
+from mica.sound.recognise.values import Bands, Frames, Lines, Logs, Recognised, Samples, Spectrum, width
 
 # Of a square: what exporters add before a square root for its gradient, below what int16 samples hold.
 ROOT_FLOOR = 1e-8
@@ -60,7 +60,7 @@ def _each(v: Bands | Logs, c: np.ndarray) -> np.ndarray | None:
     return np.where(np.isnan(out), 1.0, out)
 
 
-def scaled(v: Heard, c: np.ndarray) -> Heard | None:
+def scaled(v: Recognised, c: np.ndarray) -> Recognised | None:
     if isinstance(v, (Samples, Lines)):
         if isinstance(v, Lines) and v.squared:
             if (c < 0).any():
@@ -83,7 +83,7 @@ def scaled(v: Heard, c: np.ndarray) -> Heard | None:
     return replace(v, matrix=v.matrix * each[0], shift=v.shift * each[0])
 
 
-def shifted(v: Heard, c: np.ndarray) -> Heard | None:
+def shifted(v: Recognised, c: np.ndarray) -> Recognised | None:
     if not c.any():
         return v if np.broadcast_shapes(v.at.shape, c.shape) == v.at.shape else None
     if isinstance(v, Bands):
@@ -98,7 +98,7 @@ def shifted(v: Heard, c: np.ndarray) -> Heard | None:
     return None if each is None else replace(v, shift=v.shift + each)
 
 
-def limited(v: Heard, low: float | None, high: float | None) -> Heard | None:
+def limited(v: Recognised, low: float | None, high: float | None) -> Recognised | None:
     if isinstance(v, Bands):
         bounded = high is not None and high < 1e30
         if bounded or v.floor is not None or low is None or low < 0:
@@ -109,7 +109,7 @@ def limited(v: Heard, low: float | None, high: float | None) -> Heard | None:
     return None
 
 
-def squares(v: Lines | Bands) -> Heard | None:
+def squares(v: Lines | Bands) -> Recognised | None:
     if isinstance(v, Lines):
         return None if v.squared else replace(v, squared=True)
     if v.power or not v.single or v.floor is not None:
@@ -117,7 +117,7 @@ def squares(v: Lines | Bands) -> Heard | None:
     return replace(v, power=True, filters=v.filters**2)
 
 
-def root(v: Heard) -> Heard | None:
+def root(v: Recognised) -> Recognised | None:
     if not isinstance(v, Bands) or not v.power or not v.single:
         return None
     if v.floor is not None and v.floor > ROOT_FLOOR * float(v.filters.max()):
@@ -125,7 +125,7 @@ def root(v: Heard) -> Heard | None:
     return replace(v, power=False, filters=np.sqrt(v.filters), floor=None, limit=False)
 
 
-def logarithm(v: Heard) -> Heard | None:
+def logarithm(v: Recognised) -> Recognised | None:
     if not isinstance(v, Bands):
         return None
     n = len(v.filters)

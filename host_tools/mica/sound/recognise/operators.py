@@ -1,4 +1,4 @@
-"""What each ONNX operator makes of values that are heard (`values`); None where it makes none of them."""
+"""What each ONNX operator makes of values that are recognised (`values`); None where it makes none of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -10,10 +10,10 @@ from mica.kernels.audio import MOST_POINTS
 from mica.passes.fold_pad import pad_amounts, pad_value
 from mica.reference.front_end import turns
 from mica.sound.recognise import arithmetic
-from mica.sound.recognise.values import NOTHING, Bands, Heard, Lines, Logs, Samples, arrays, joined, with_arrays
+from mica.sound.recognise.values import NOTHING, Bands, Lines, Logs, Recognised, Samples, arrays, joined, with_arrays
 
-Known = Mapping[str, Heard]
-Rule = Callable[[Graph, Node, Known], "list[Heard] | Heard | None"]
+Known = Mapping[str, Recognised]
+Rule = Callable[[Graph, Node, Known], "list[Recognised] | Recognised | None"]
 
 MOST_FRAME = MOST_POINTS  # samples: longer ones are not looked at
 _FLOATS = (1, 10, 11, 16)  # TensorProto's
@@ -37,7 +37,7 @@ def _integers(g: Graph, node: Node, i: int, name: str) -> list[int] | None:
 
 
 def _moves(function: Callable[[Graph, Node, np.ndarray], np.ndarray | None]) -> Rule:
-    def rule(g: Graph, node: Node, known: Known) -> Heard | None:
+    def rule(g: Graph, node: Node, known: Known) -> Recognised | None:
         v = known[node.inputs[0]]
         new = [function(g, node, a) for a in arrays(v)]
         return None if any(a is None for a in new) else with_arrays(v, new)  # type: ignore[arg-type]
@@ -71,7 +71,7 @@ def _expand(g: Graph, node: Node, a: np.ndarray) -> np.ndarray | None:
     return np.broadcast_to(a, shape) if node.op == "Expand" else None
 
 
-def _split(g: Graph, node: Node, known: Known) -> list[Heard] | None:
+def _split(g: Graph, node: Node, known: Known) -> list[Recognised] | None:
     v = known[node.inputs[0]]
     axis = int(node.attrs.get("axis", 0))
     sizes = [g.value(o).shape[axis] if o else 0 for o in node.outputs]
@@ -81,7 +81,7 @@ def _split(g: Graph, node: Node, known: Known) -> list[Heard] | None:
     return [with_arrays(v, list(part)) for part in zip(*parts, strict=True)]
 
 
-def _pad(g: Graph, node: Node, known: Known) -> Heard | None:
+def _pad(g: Graph, node: Node, known: Known) -> Recognised | None:
     v, amounts = known[node.inputs[0]], pad_amounts(g, node)
     mode = node.attrs.get("mode", "constant")
     n = len(amounts) // 2
@@ -97,7 +97,7 @@ def _pad(g: Graph, node: Node, known: Known) -> Heard | None:
     return with_arrays(v, [np.pad(a, widths, mode) for a in arrays(v)])
 
 
-def _concat(g: Graph, node: Node, known: Known) -> Heard | None:
+def _concat(g: Graph, node: Node, known: Known) -> Recognised | None:
     if any(i not in known for i in node.inputs):
         return None
     axis = int(node.attrs["axis"])
@@ -127,7 +127,7 @@ def _whole(g: Graph, node: Node, i: int) -> int | None:
     return None if data is None or data.size != 1 else int(data.reshape(-1)[0])
 
 
-def _stft(g: Graph, node: Node, known: Known) -> Heard | None:
+def _stft(g: Graph, node: Node, known: Known) -> Recognised | None:
     v, step, n = known[node.inputs[0]], _whole(g, node, 1), _whole(g, node, 3)
     window = _const(g, node, 2) if len(node.inputs) > 2 and node.inputs[2] else None
     y = g.value(node.outputs[0]).shape
@@ -144,7 +144,7 @@ def _stft(g: Graph, node: Node, known: Known) -> Heard | None:
     return with_arrays(lines, [a.reshape(y) for a in arrays(lines)])
 
 
-def _dft(g: Graph, node: Node, known: Known) -> Heard | None:
+def _dft(g: Graph, node: Node, known: Known) -> Recognised | None:
     v = known[node.inputs[0]]
     y = g.value(node.outputs[0]).shape
     length = _whole(g, node, 1)
@@ -165,7 +165,7 @@ def _dft(g: Graph, node: Node, known: Known) -> Heard | None:
     return with_arrays(lines, parts) if parts[0].shape == y else None
 
 
-def _conv(g: Graph, node: Node, known: Known) -> Heard | None:
+def _conv(g: Graph, node: Node, known: Known) -> Recognised | None:
     """Of samples, a frame at each place; of bands with a kernel of one, a matrix over its channels."""
     v, w = known[node.inputs[0]], _const(g, node, 1)
     bias = _const(g, node, 2) if len(node.inputs) > 2 and node.inputs[2] else np.zeros(1)
@@ -211,7 +211,7 @@ def _conv(g: Graph, node: Node, known: Known) -> Heard | None:
 # ---- matrices
 
 
-def _matmul(g: Graph, node: Node, known: Known) -> Heard | None:
+def _matmul(g: Graph, node: Node, known: Known) -> Recognised | None:
     left = node.inputs[0] in known
     v, w = known[node.inputs[0 if left else 1]], _const(g, node, 1 if left else 0)
     if w is None or v.at.ndim < 2 or w.ndim < 2 or w.size != w.shape[-1] * w.shape[-2]:
@@ -224,7 +224,7 @@ def _matmul(g: Graph, node: Node, known: Known) -> Heard | None:
     w = w if left else w.T
     if len(w) != moved.at.shape[-1]:
         return None
-    out: Heard | None
+    out: Recognised | None
     if isinstance(moved, Samples):
         out = arithmetic.framed(moved, w.T)
     elif isinstance(moved, (Bands, Logs)):
@@ -255,7 +255,7 @@ def _sum_of_pairs(g: Graph, node: Node, v: Lines) -> Bands | None:
     return None if out is None else replace(out, at=out.at.reshape(g.value(node.outputs[0]).shape))
 
 
-def _reduce(g: Graph, node: Node, known: Known) -> Heard | None:
+def _reduce(g: Graph, node: Node, known: Known) -> Recognised | None:
     v = known[node.inputs[0]]
     if not isinstance(v, Lines):
         return None
@@ -267,7 +267,7 @@ def _reduce(g: Graph, node: Node, known: Known) -> Heard | None:
     return arithmetic.root(total) if total is not None and node.op == "ReduceL2" else total
 
 
-def _pow(g: Graph, node: Node, known: Known) -> Heard | None:
+def _pow(g: Graph, node: Node, known: Known) -> Recognised | None:
     v, c = known.get(node.inputs[0]), _const(g, node, 1)
     if v is None or c is None or c.size != 1:
         return None
@@ -277,7 +277,7 @@ def _pow(g: Graph, node: Node, known: Known) -> Heard | None:
     return arithmetic.root(v) if power == 0.5 else v if power == 1 else None
 
 
-def _mul(g: Graph, node: Node, known: Known) -> Heard | None:
+def _mul(g: Graph, node: Node, known: Known) -> Recognised | None:
     a, b = node.inputs
     if a == b:
         v = known[a]
@@ -289,7 +289,7 @@ def _mul(g: Graph, node: Node, known: Known) -> Heard | None:
     return arithmetic.scaled(v, 1 / c if node.op == "Div" else c)
 
 
-def _add(g: Graph, node: Node, known: Known) -> Heard | None:
+def _add(g: Graph, node: Node, known: Known) -> Recognised | None:
     a, b = node.inputs
     minus = node.op == "Sub"
     if a in known and b in known:
@@ -308,7 +308,7 @@ def _add(g: Graph, node: Node, known: Known) -> Heard | None:
     return arithmetic.shifted(v, -c if minus else c)
 
 
-def _clip(g: Graph, node: Node, known: Known) -> Heard | None:
+def _clip(g: Graph, node: Node, known: Known) -> Recognised | None:
     if node.inputs[0] not in known:
         return None
     low, high = (node.attrs.get(name) for name in ("min", "max"))
@@ -323,15 +323,15 @@ def _clip(g: Graph, node: Node, known: Known) -> Heard | None:
     )
 
 
-def _max(g: Graph, node: Node, known: Known) -> Heard | None:
-    heard = [i for i in node.inputs if i in known]
+def _max(g: Graph, node: Node, known: Known) -> Recognised | None:
+    recognised = [i for i in node.inputs if i in known]
     others = [_const(g, node, k) for k, i in enumerate(node.inputs) if i not in known]
-    if len(heard) != 1 or len(others) != 1 or others[0] is None or others[0].size != 1:
+    if len(recognised) != 1 or len(others) != 1 or others[0] is None or others[0].size != 1:
         return None
-    return arithmetic.limited(known[heard[0]], float(others[0].reshape(-1)[0]), None)
+    return arithmetic.limited(known[recognised[0]], float(others[0].reshape(-1)[0]), None)
 
 
-def _one(function: Callable[[Heard], Heard | None]) -> Rule:
+def _one(function: Callable[[Recognised], Recognised | None]) -> Rule:
     return lambda g, node, known: function(known[node.inputs[0]])
 
 
@@ -367,7 +367,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def apply(g: Graph, node: Node, known: Known) -> list[Heard] | None:
+def apply(g: Graph, node: Node, known: Known) -> list[Recognised] | None:
     """What a node's outputs are, of which some inputs are in `known`."""
     rule = RULES.get(node.op)
     if (

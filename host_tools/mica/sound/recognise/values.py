@@ -77,15 +77,15 @@ class Logs:
     most: float | None = None
 
 
-Heard = Samples | Lines | Bands | Logs
+Recognised = Samples | Lines | Bands | Logs
 
 
-def arrays(v: Heard) -> list[np.ndarray]:
+def arrays(v: Recognised) -> list[np.ndarray]:
     """What has the shape of the value."""
     return [v.at, v.gain] if isinstance(v, (Samples, Lines)) else [v.at]
 
 
-def with_arrays(v: Heard, new: list[np.ndarray]) -> Heard:
+def with_arrays(v: Recognised, new: list[np.ndarray]) -> Recognised:
     """The same elements in other places."""
     return replace(v, at=new[0], gain=new[1]) if isinstance(v, (Samples, Lines)) else replace(v, at=new[0])
 
@@ -97,7 +97,7 @@ def width(v: Lines | Bands | Logs) -> int:
     return len(v.filters) if isinstance(v, Bands) else len(v.matrix)
 
 
-def joined(a: Heard, b: Heard) -> tuple[Heard, Heard] | None:
+def joined(a: Recognised, b: Recognised) -> tuple[Recognised, Recognised] | None:
     """Two values as elements of one stage over one table; None where they are not."""
     if type(a) is not type(b):
         return None

@@ -39,7 +39,7 @@ function sleep(nanos) {
 function turn() {
   const asleep = machine.run(SLICE);
   if (machine.stopped) return postMessage({ stopped: machine.stopped.message });
-  if (machine.resetWanted) {
+  if (machine.resetDesired) {
     machine.powerOn();
     connect();
   }

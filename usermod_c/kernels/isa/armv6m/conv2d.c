@@ -317,7 +317,7 @@ static uint32_t narrow_words(const mica_conv2d_s8_t *p, uint32_t words, uint32_t
     return best;
 }
 
-#ifndef MICA_WITHOUT_TWINS
+#ifndef MICA_WITHOUT_PAIRED
 // What this file's way takes in all, in eights of cycles, to within a few percent where one pixel beside another is no edge.
 static uint32_t direct_cost(const mica_window_t *w, uint32_t rows, uint32_t words, uint64_t takes) {
     const uint32_t total = rows * w->out_w, groups = (total + 1) / 4, single = total % 4 < 3 ? total % 4 : 0;
@@ -336,8 +336,8 @@ static bool takes(const mica_conv2d_s8_t *p) {
     return p->ch.fast && p->groups == 1 && p->ch.layout != MICA_LAYOUT_PLAIN && mica_aligned4(p->ch.weights);
 }
 
-#ifndef MICA_WITHOUT_TWINS
-static bool twins_take(const mica_window_t *w) {
+#ifndef MICA_WITHOUT_PAIRED
+static bool paired_take(const mica_window_t *w) {
     return w->kernel_w == 3 && w->kernel_h >= 2 && w->stride_w == 1;
 }
 #endif
@@ -411,15 +411,15 @@ void mica_conv2d_s8_armv6m(const mica_conv2d_s8_t *p, MICA_KERNEL_ARGS) {
     }
     // One or two pixels beyond groups of four take less by themselves than a group does; all do where there is no room for one.
     uint64_t takes = 0;
-#ifndef MICA_WITHOUT_TWINS
-    const bool twins = total >= 4 && twins_take(w);
+#ifndef MICA_WITHOUT_PAIRED
+    const bool paired = total >= 4 && paired_take(w);
 #else
-    const bool twins = false;
+    const bool paired = false;
 #endif
-    const uint32_t narrow = total >= 4 && (twins || room > patch_bytes)
-        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, twins ? &takes : NULL) : 0;
-#ifndef MICA_WITHOUT_TWINS
-    if (twins && mica_conv2d_twins_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes), pairs)) {
+    const uint32_t narrow = total >= 4 && (paired || room > patch_bytes)
+        ? narrow_words(p, words, total / 4, group_bytes, room > patch_bytes ? room - patch_bytes : 0, paired ? &takes : NULL) : 0;
+#ifndef MICA_WITHOUT_PAIRED
+    if (paired && mica_conv2d_paired_armv6m(p, row_begin, row_end, scratch, room, direct_cost(w, row_end - row_begin, words, takes), pairs)) {
         return;
     }
 #endif

@@ -47,19 +47,19 @@ void mica_armv6m_gemm(mica_gemm_t *args);
 void mica_armv6m_unpack(const int8_t *x, uint32_t *to, uint32_t words, uint32_t pixels, int32_t x_step, uint32_t lane,
     uint32_t group);
 
-#define MICA_TWINS_WORDS 96  // of a channel's weights in one call
+#define MICA_PAIRED_WORDS 96  // of a channel's weights in one call
 
 // Where the outputs of four lanes lie: the first, and from behind the second output of a lane, less a pixel's channels, to the next one's.
 typedef struct {
     int8_t *y;
     int32_t lanes[3];
-} mica_twins_places_t;
+} mica_paired_places_t;
 
-// What mica_armv6m_twins works on: one output channel. Its offsets stand in twins.S.
+// What mica_armv6m_paired works on: one output channel. Its offsets stand in paired.S.
 typedef struct {
     const uint32_t *x;        // of each group, row and channel of the input a word of each lane
     uint32_t groups;
-    const mica_twins_places_t *places;
+    const mica_paired_places_t *places;
     int32_t next;             // bytes from behind what a row of the output reads to what the next one does
     uint32_t pitch;           // from row to row of y
     uint32_t rows;            // of the output, of each group
@@ -68,7 +68,7 @@ typedef struct {
     uint32_t flags;           // 1: go on from the sums; 2: leave the result there instead of requantising it
     const int8_t *weights;
     int32_t first, second;    // each word is weights[first] + weights[second] * 2^16
-    uint32_t kernel_rows, channels;  // their product is 1 to MICA_TWINS_WORDS
+    uint32_t kernel_rows, channels;  // their product is 1 to MICA_PAIRED_WORDS
     uint32_t weights_pitch;   // from row to row of the kernel
     int32_t bias, mult;
     uint32_t shift;
@@ -78,18 +78,18 @@ typedef struct {
     uint32_t range;           // act_max - act_min
     int32_t low;              // act_min
     const uint32_t *pairs;    // of codes (mica_armv6m_code_pairs)
-} mica_twins_t;
+} mica_paired_t;
 
-void mica_armv6m_twins(const mica_twins_t *args);
+void mica_armv6m_paired(const mica_paired_t *args);
 // The same of weights in codes: `first`, `second` and `weights_pitch` in bytes of them, `channels` and `first` multiples of four weights.
-void mica_armv6m_twins_codes(const mica_twins_t *args);
-void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
+void mica_armv6m_paired_codes(const mica_paired_t *args);
+void mica_armv6m_paired_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows,
     int32_t pitch);
 // Whole words of codes as bytes; `bytes` has of each byte of two codes the first weight, and the second * 2^16.
 void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes);
 // The same as mica_conv2d_s8_armv6m; false, and nothing done, where it does not apply or takes more than 8 * `direct` cycles.
 // pairs: null, or of weights in codes their table, which may be changed where it is used.
-bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
+bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs);
 
 // Two rows of the output of a depthwise convolution.

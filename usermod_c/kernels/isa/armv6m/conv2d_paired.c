@@ -1,5 +1,5 @@
 // Convolution of windows three columns wide, stride 1 along a row, on a Cortex-M0+: two neighbouring outputs share products
-// (twins.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes all is taken; groups and claims
+// (paired.S), 24 cycles for 12 multiply-accumulates where conv2d.c takes 30. Of padding, channels and sizes all is taken; groups and claims
 // without FAST are not. Weights in codes are looked up pair by pair where channels are multiples of four, which takes
 // 0.7 cycles a weight more than bytes do; else they become bytes first, row by row, once a tile, for 3.5 more.
 //
@@ -8,7 +8,7 @@
 // row of the input of a group, 32 for each row of its output and 16; and a pixel outside the image. Where that is
 // too much, words of one part at a time, and sums of all output channels.
 #include "kernels.h"
-#if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_TWINS)
+#if !defined(MICA_WITHOUT_CONV2D_S8) && !defined(MICA_WITHOUT_PAIRED)
 
 #include "requant.h"
 #include "shape.h"
@@ -86,7 +86,7 @@ static uint32_t row_cost(const mica_window_t *w, const cut_t *c, weights_t weigh
 // The cheapest cut; false: none takes less than `limit`.
 static bool choose(const mica_window_t *w, uint32_t rows, uint32_t room, weights_t weights, uint32_t limit, cut_t *best) {
     const uint32_t extra = weights == LOOKED_UP ? 3 : 0;  // parts are multiples of one more
-    const uint32_t most = (MICA_TWINS_WORDS / w->kernel_h) & ~extra, parts = (w->in_c + most - 1) / most;
+    const uint32_t most = (MICA_PAIRED_WORDS / w->kernel_h) & ~extra, parts = (w->in_c + most - 1) / most;
     cut_t c = { .pairs = (w->out_w + 1u) / 2, .parts = parts, .filled = w->in_c };
     c.part = ((w->in_c + parts - 1) / parts + extra) & ~extra;
     c.row = row_cost(w, &c, weights);
@@ -119,22 +119,22 @@ static void put(const mica_conv2d_s8_t *p, uint32_t *to, uint32_t plane, const i
         const int8_t *x = p->x + (iy + above) * pitch + ix * in_c + (int32_t)c;
         uint32_t *at = to;
         if (above) {
-            mica_armv6m_twins_words(outside, at, 0, 0, n, (uint32_t)above, 0);
+            mica_armv6m_paired_words(outside, at, 0, 0, n, (uint32_t)above, 0);
             at += 4 * n * (uint32_t)above;
         }
         if (first_inside && second_inside) {
             if (inside) {
-                mica_armv6m_twins_words(x, at, first * in_c, second * in_c, n, (uint32_t)inside, pitch);
+                mica_armv6m_paired_words(x, at, first * in_c, second * in_c, n, (uint32_t)inside, pitch);
                 at += 4 * n * (uint32_t)inside;
             }
         } else {
             for (int32_t i = 0; i < inside; ++i, x += pitch, at += 4 * n) {
                 const int32_t away = (int32_t)((uintptr_t)outside - (uintptr_t)x);
-                mica_armv6m_twins_words(x, at, first_inside ? first * in_c : away, second_inside ? second * in_c : away, n, 1, 0);
+                mica_armv6m_paired_words(x, at, first_inside ? first * in_c : away, second_inside ? second * in_c : away, n, 1, 0);
             }
         }
         if (below) {
-            mica_armv6m_twins_words(outside, at, 0, 0, n, (uint32_t)below, 0);
+            mica_armv6m_paired_words(outside, at, 0, 0, n, (uint32_t)below, 0);
         }
     }
 }
@@ -149,7 +149,7 @@ static void find(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32
 
 // Of n lanes from `at` on.
 static void find_places(const cut_t *cut, const mica_window_t *w, uint32_t rows, uint32_t at, uint32_t n, int8_t *y,
-    mica_twins_places_t *places) {
+    mica_paired_places_t *places) {
     const int8_t *before = y;
     for (uint32_t i = 0; i < n; ++i) {
         uint32_t oy, ox;
@@ -173,7 +173,7 @@ static void turn(uint32_t *pairs) {
 }
 
 static weights_t how_coded(const mica_window_t *w) {
-    return w->in_c % 4 == 0 && w->kernel_h <= MICA_TWINS_WORDS / 4 ? LOOKED_UP : DECODED;
+    return w->in_c % 4 == 0 && w->kernel_h <= MICA_PAIRED_WORDS / 4 ? LOOKED_UP : DECODED;
 }
 
 // Channels `from` to `to` of lane i, of n groups.
@@ -191,14 +191,14 @@ static void put_lane(const mica_conv2d_s8_t *p, const cut_t *cut, uint32_t *x, u
 static bool takes(const mica_conv2d_s8_t *p) {
     const mica_window_t *w = &p->win;
     return w->kernel_w == 3 && w->stride_w == 1 && w->dilation_h == 1 && w->dilation_w == 1 && w->kernel_h >= 2
-        && w->kernel_h <= MICA_TWINS_WORDS && p->groups == 1 && w->out_w >= 2 && p->ch.fast;
+        && w->kernel_h <= MICA_PAIRED_WORDS && p->groups == 1 && w->out_w >= 2 && p->ch.fast;
 }
 
-bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
+bool mica_conv2d_paired_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uint32_t row_end, void *scratch, size_t scratch_bytes,
     uint32_t direct, uint32_t *pairs) {
     const mica_window_t *w = &p->win;
     const mica_channels_t *ch = &p->ch;
-#ifdef MICA_TWINS_ALWAYS  // wherever it applies, for tests
+#ifdef MICA_PAIRED_ALWAYS  // wherever it applies, for tests
     direct = UINT32_MAX;
 #endif
     const uint32_t in_c = w->in_c, out_c = w->out_c, rows = row_end - row_begin, outside_bytes = (in_c + 3) & ~3u;
@@ -223,7 +223,7 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
     }
     mica_fill(outside, p->x_zero, in_c);
     const uint32_t half = weights == LOOKED_UP ? 1 : 0;  // of a byte, a weight
-    mica_twins_t args = {
+    mica_paired_t args = {
         .rows = cut.rows,
         .next = ((int32_t)w->stride_h - w->kernel_h) * 16,
         .kernel_rows = w->kernel_h,
@@ -236,14 +236,14 @@ bool mica_conv2d_twins_armv6m(const mica_conv2d_s8_t *p, uint32_t row_begin, uin
         .low = ch->act_min,
         .pairs = pairs,
     };
-    void (*const run)(const mica_twins_t *) = weights == LOOKED_UP ? mica_armv6m_twins_codes : mica_armv6m_twins;
+    void (*const run)(const mica_paired_t *) = weights == LOOKED_UP ? mica_armv6m_paired_codes : mica_armv6m_paired;
     const int32_t next = args.next;
     const uint32_t plane_rows = 4 * cut.in_rows;  // words of a channel
     int8_t *const y = p->y + (size_t)row_begin * w->out_w * out_c;
     for (uint32_t at = 0; tiles; --tiles) {  // as few as fit, of about the same size
         const uint32_t n = (groups + tiles - 1) / tiles, sums = 8 * n * cut.rows;
         int32_t *const first_sums = (int32_t *)scratch + n * 2 * plane_rows * cut.filled;
-        mica_twins_places_t *places = (mica_twins_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
+        mica_paired_places_t *places = (mica_paired_places_t *)(void *)(first_sums + (cut.filled == in_c ? 1 : out_c) * sums);
         args.groups = n;
         args.places = places;
         find_places(&cut, w, rows, at, 4 * n, y, places);

@@ -16,7 +16,7 @@ from mica.cost.table import Table
 from mica.errors import MicaError
 from mica.format import codec
 from mica.kernels import KERNELS
-from mica_fleet import room
+from mica_fleet import capacity
 from mica_fleet.machines import board_called
 from mica_fleet.member import firmware
 from mica_fleet.reports import State
@@ -45,7 +45,7 @@ def data(digits_file: Path) -> bytes:
 
 
 def why(data: bytes, **about: Any) -> str:
-    return room.misfits({"d.mica": data}, {"b1": state(**about)}).get("b1", "")
+    return capacity.misfits({"d.mica": data}, {"b1": state(**about)}).get("b1", "")
 
 
 def test_each_reason_has_its_line(data: bytes) -> None:
@@ -76,9 +76,9 @@ def test_each_reason_has_its_line(data: bytes) -> None:
     )
     assert "and what stays have" in why(data, rom=[n, n], sizes={}) or why(data, rom=[n, n]), "sizes may be missing"
     # boards that are off, or of an older version are not judged
-    assert not room.misfits({"d.mica": data}, {"b1": State(False, 1, 1, {})})
+    assert not capacity.misfits({"d.mica": data}, {"b1": State(False, 1, 1, {})})
     old = State(True, 1, 1, {"board": "x", "heap": 10, "largest": 32_768, "models": {}})
-    assert not room.misfits({"d.mica": data}, {"b1": old})
+    assert not capacity.misfits({"d.mica": data}, {"b1": old})
 
 
 def test_the_error_says_what_to_do(data: bytes) -> None:
@@ -87,10 +87,10 @@ def test_the_error_says_what_to_do(data: bytes) -> None:
         MicaError,
         match=r"^d.mica takes .*b2 has 9 \(and 1 more board cannot take it\); push to the others alone: --boards b1$",
     ):
-        room.check({"d.mica": data}, states, states)
+        capacity.check({"d.mica": data}, states, states)
     with pytest.raises(MicaError, match=r"b3 has 9 free for files; a smaller model"):
-        room.check({"d.mica": data}, states, ["b3", "b4"])
-    room.check({"d.mica": data}, states, ["b1", "b4"])
+        capacity.check({"d.mica": data}, states, ["b3", "b4"])
+    capacity.check({"d.mica": data}, states, ["b1", "b4"])
 
 
 def test_boards_are_known_by_what_they_call_themselves() -> None:
@@ -121,4 +121,4 @@ print("mica: " + json.dumps(a.about()))
     assert about["models"] == {"d.mica": f"{zlib.crc32(data):08x}"} and about["sizes"] == {"d.mica": len(data)}
     assert set(about["kernels"].split(",")) == {k.name for k in KERNELS} and about["python"] is True
     assert about["free"] > 1_000_000 and about["arena"] == 65_536 and about["format"] == "1.1"
-    assert not room.misfits({"e.mica": data}, {"b1": State(True, 1, 1, about)})
+    assert not capacity.misfits({"e.mica": data}, {"b1": State(True, 1, 1, about)})

@@ -9,15 +9,15 @@ from pathlib import Path
 import bare_metal
 import pytest
 from bare_metal import CORES, USERMOD, Job
-from isa_cases import in_codes, twins, winograds
+from isa_cases import in_codes, paired, winograds
 
 CORE = CORES["m0plus-qemu"]
-ALWAYS = ("-DMICA_TWINS_ALWAYS",)
+ALWAYS = ("-DMICA_PAIRED_ALWAYS",)
 
 
 @pytest.fixture(scope="module")
 def jobs() -> list[Job]:
-    return [*twins(), *winograds(), *in_codes([*twins(), *winograds()][::3])]
+    return [*paired(), *winograds(), *in_codes([*paired(), *winograds()][::3])]
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +36,17 @@ def test_equals_the_oracle(jobs: list[Job], expected: dict[str, list[int]]) -> N
 
 # File, what stands there, a slip in its place.
 SLIPS = [
-    ("twins.S", "adcs r2, r4", "adds r2, r2, r4"),
-    ("twins.S", "add r11, r5", "add r11, r4"),
-    ("twins.S", "add r4, sp, #F_REQUANT", "add r4, sp, #F_REQUANT\n    adds r0, #1"),
-    ("twins.S", "lsrs r5, r2, #14", "lsrs r5, r2, #15"),
-    ("twins.S", "adcs \\first, \\b", "adds \\first, \\first, \\b"),
-    ("conv2d_twins.c", "pairs[i] + 0x8000;", "pairs[i];"),
-    ("conv2d_twins.c", "3 * in_c >> half", "3 * in_c"),
-    ("conv2d_twins.c", "second = 3 * kind", "second = 2 * kind"),
-    ("conv2d_twins.c", "mica_fill(outside, p->x_zero", "mica_fill(outside, 0"),
-    ("conv2d_twins.c", ": rows - cut->rows;", ": rows - 1u;"),
-    ("conv2d_twins.c", "? 0 : sums;", "? 0 : 0;"),
+    ("paired.S", "adcs r2, r4", "adds r2, r2, r4"),
+    ("paired.S", "add r11, r5", "add r11, r4"),
+    ("paired.S", "add r4, sp, #F_REQUANT", "add r4, sp, #F_REQUANT\n    adds r0, #1"),
+    ("paired.S", "lsrs r5, r2, #14", "lsrs r5, r2, #15"),
+    ("paired.S", "adcs \\first, \\b", "adds \\first, \\first, \\b"),
+    ("conv2d_paired.c", "pairs[i] + 0x8000;", "pairs[i];"),
+    ("conv2d_paired.c", "3 * in_c >> half", "3 * in_c"),
+    ("conv2d_paired.c", "second = 3 * kind", "second = 2 * kind"),
+    ("conv2d_paired.c", "mica_fill(outside, p->x_zero", "mica_fill(outside, 0"),
+    ("conv2d_paired.c", ": rows - cut->rows;", ": rows - 1u;"),
+    ("conv2d_paired.c", "? 0 : sums;", "? 0 : 0;"),
 ]
 
 

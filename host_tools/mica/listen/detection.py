@@ -13,12 +13,12 @@ import numpy as np
 
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.format import joins, scores
+from mica.format import output_groups, scores
 from mica.format.codec import ModelFile
 from mica.run import sound
 from mica.run.runner import Runner
 
-NOT_HEARD = ("silence", "unknown", "other", "noise")
+BACKGROUND = ("silence", "unknown", "other", "noise")
 LATE_MS = 1000  # an event may come so long after the end of what is said
 STAMPS = ".txt"  # the ending of a file that says what is in a sound file of the same name
 _EXPECTED = "expected lines of BEGIN END LABEL, in seconds, as Audacity exports its labels"
@@ -40,7 +40,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Event:
-    """What was heard, the mean of its last outputs, and the time from the first sample to its end."""
+    """What was found, the mean of its last outputs, and the time from the first sample to its end."""
 
     label: str
     score: float
@@ -58,7 +58,7 @@ def usual_step(model: ModelFile) -> int:
     return n // 4 or 1
 
 
-class Hearing:
+class Detector:
     """A model's outputs, one after the other, to events. Raises MicaError where it has not the labels of the settings."""
 
     def __init__(self, model: ModelFile, settings: Settings) -> None:
@@ -71,13 +71,13 @@ class Hearing:
             )
         self.settings = settings
         self.place = scores.required(model)  # of the output
-        self.names = scores.names(model, joins.size(joins.read(model)[self.place]))
+        self.names = scores.names(model, output_groups.size(output_groups.read(model)[self.place]))
         for label in (*settings.labels, *settings.thresholds):
             if label not in self.names:
                 raise MicaError(f"the model has no label '{label}'", todo=f"its labels are {', '.join(self.names)}")
         self.chosen = np.array(
             [
-                name in settings.labels if settings.labels else name.strip("_").lower() not in NOT_HEARD
+                name in settings.labels if settings.labels else name.strip("_").lower() not in BACKGROUND
                 for name in self.names
             ]
         )
@@ -125,14 +125,14 @@ def outputs(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator
 
 def events(model: ModelFile, answers: Iterable[tuple[np.ndarray, int]], settings: Settings) -> Iterator[Event]:
     """What answers and their times give."""
-    hearing = Hearing(model, settings)
+    detector = Detector(model, settings)
     for answer, ms in answers:
-        event = hearing.take(answer, ms)
+        event = detector.take(answer, ms)
         if event is not None:
             yield event
 
 
-def hear(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Event]:
+def detect(runner: Runner, samples: np.ndarray, settings: Settings) -> Iterator[Event]:
     """Events of int16 samples [n], as they come."""
     return events(runner.model, outputs(runner, samples, settings), settings)
 
@@ -173,48 +173,48 @@ def read_stamps(path: Path, labels: Sequence[str]) -> list[Said]:
 
 
 @dataclass
-class Heard:
-    """words, heard and false alarms for each label; delays: from a word's end to its event, in ms, negative before it; ms: of all recordings."""
+class Counts:
+    """words, hits and false alarms for each label; delays: from a word's end to its event, in ms, negative before it; ms: of all recordings."""
 
     words: dict[str, int] = field(default_factory=dict)
-    heard: dict[str, int] = field(default_factory=dict)
+    hits: dict[str, int] = field(default_factory=dict)
     false: dict[str, int] = field(default_factory=dict)
     delays: list[int] = field(default_factory=list)
     ms: int = 0
 
     def add(self, words: Sequence[Said], events: Sequence[Event], ms: int) -> None:
-        """One recording. An event counts for the first word of its label that is said then and was not heard yet."""
+        """One recording. An event counts for the first word of its label that is said then and was not found yet."""
         self.ms += ms
         left = list(words)
         for word in words:
             self.words[word.label] = self.words.get(word.label, 0) + 1
         for event in events:
             hit = next((w for w in left if w.label == event.label and w.begin <= event.ms <= w.end + LATE_MS), None)
-            counts = self.false if hit is None else self.heard
+            counts = self.false if hit is None else self.hits
             counts[event.label] = counts.get(event.label, 0) + 1
             if hit is not None:
                 left.remove(hit)
                 self.delays.append(event.ms - hit.end)
 
-    def figures(self, hearing: Hearing) -> dict[str, Any]:
+    def figures(self, detector: Detector) -> dict[str, Any]:
         """The counts, as `mica eval --json` has them."""
-        said, heard, false = (sum(counts.values()) for counts in (self.words, self.heard, self.false))
+        said, hits, false = (sum(counts.values()) for counts in (self.words, self.hits, self.false))
         rows = [
-            (name, least, self.words.get(name, 0), self.heard.get(name, 0), self.false.get(name, 0))
-            for name, least in zip(hearing.names, hearing.least.tolist(), strict=True)
+            (name, least, self.words.get(name, 0), self.hits.get(name, 0), self.false.get(name, 0))
+            for name, least in zip(detector.names, detector.least.tolist(), strict=True)
             if name in self.words or name in self.false
         ]
         return {
-            "value": heard / said if said else None,
+            "value": hits / said if said else None,
             "words": said,
-            "heard": heard,
-            "missed": said - heard,
+            "hits": hits,
+            "missed": said - hits,
             "false_alarms": false,
             "false_alarms_an_hour": false * 3.6e6 / self.ms if self.ms else None,
             "delay_ms": sum(self.delays) / len(self.delays) if self.delays else None,
             "seconds": self.ms / 1000,
             "labels": [
-                {"label": n, "threshold": t, "words": w, "heard": h, "missed": w - h, "false_alarms": f}
+                {"label": n, "threshold": t, "words": w, "hits": h, "missed": w - h, "false_alarms": f}
                 for n, t, w, h, f in rows
             ],
         }

@@ -5,7 +5,7 @@ other, and its name. Files that need this say so in their header; of all others 
 """
 
 
-class Join:
+class OutputGroup:
     """One array: its name, shape, and outputs `first` to `first + parts` of the model."""
 
     def __init__(self, m: _mica.Model, name: str, first: int, parts: int, axis: int) -> None:
@@ -87,9 +87,9 @@ def _size(shape):
     return n
 
 
-def read(m: _mica.Model, text: str) -> list[Join]:
+def read(m: _mica.Model, text: str) -> list[OutputGroup]:
     """Return the arrays of a model. Raises ValueError where they are not those of its outputs."""
-    joins = []
+    groups = []
     at = 0
     for line in text.split("\n"):
         words = line.split(" ", 2)
@@ -103,8 +103,8 @@ def read(m: _mica.Model, text: str) -> list[Join]:
             raise ValueError("joins: '" + line + "' is no number of parts, axis and name; pack the model again")
         if parts > 1 and axis >= len(m.tensor(m.outputs[at]).shape):
             raise ValueError("joins: no axis " + str(axis) + " in " + name + "; pack the model again")
-        joins.append(Join(m, name, at, parts, axis))
+        groups.append(OutputGroup(m, name, at, parts, axis))
         at += parts
     if at != len(m.outputs):
         raise ValueError("joins: outputs that belong to no array; pack the model again")
-    return joins
+    return groups

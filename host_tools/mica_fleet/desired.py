@@ -1,4 +1,4 @@
-"""What a board is wanted to have, as it goes to the board: signed, and the models in chunks. firmware/mica_fleet/push.py reads it.
+"""What a board is desired to have, as it goes to the board: signed, and the models in chunks. firmware/mica_fleet/push.py reads it.
 
     want   HMAC-SHA256 of the JSON in 64 hexadecimal digits, a blank, the JSON
     chunk  4096 bytes of a file; its topic has the first 16 digits of the file's SHA-256

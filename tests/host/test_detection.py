@@ -1,4 +1,4 @@
-"""Recordings with time stamps: what was heard, what was missed, and what was never said; and `mica listen` of a file."""
+"""Recordings with time stamps: words that are recognised, missed and never said; `mica listen` of a file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tones import FRONT_END, LABELS, save_net, tone, write_wav
 from mica.cli.main import main
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.listen.hearing import Event, Heard, Said, read_stamps
+from mica.listen.detection import Event, Heard, Said, read_stamps
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of tones; a.wav with two of them, b.wav with noise alone, each with its time stamps."""
-    folder = tmp_path_factory.mktemp("heard")
+    folder = tmp_path_factory.mktemp("recordings")
     rng = np.random.default_rng(1)
     for k in range(6):
         for label in LABELS:
@@ -40,7 +40,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--threshold", "0.8", "--mean", "2"]
     assert main(["eval", str(folder / "net.mica"), str(folder / "long"), *words, "--json"]) == 0
     r = json.loads(capsys.readouterr().out)
-    assert (r["words"], r["heard"], r["false_alarms"], r["recordings"], r["seconds"]) == (2, 2, 0, 2, 3.5)
+    assert (r["words"], r["hits"], r["false_alarms"], r["recordings"], r["seconds"]) == (2, 2, 0, 2, 3.5)
     assert -500 <= r["delay_ms"] <= 0
     # Something is said that the model does not hear, and it hears what nobody said.
     (folder / "wrong").mkdir()
@@ -48,13 +48,13 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "wrong" / "a.txt").write_text("0 0.3 high\n0.5 1 low\n")
     assert main(["eval", str(folder / "net.mica"), str(folder / "wrong" / "a.wav"), *words]) == 0
     out = capsys.readouterr().out
-    assert "1 of 2 words heard, 50" in out and "1 false alarms in 2.5 s (1440.0 an hour)" in out
+    assert "1 of 2 words recognised, 50" in out and "1 false alarms in 2.5 s (1440.0 an hour)" in out
     assert re.search(r"events come \d+ ms before the end of a word", out)  # 0.1 s of a tone of 0.5 s are enough
     assert [line.split() for line in out.splitlines() if line.startswith(("low", "high"))] == [
         ["low", "0.8", "1", "1", "0", "0"],
         ["high", "0.8", "1", "0", "1", "1"],
     ]
-    rows = out.split("threshold  heard  missed")[1].splitlines()[2:-1]
+    rows = out.split("threshold  hits  missed")[1].splitlines()[2:-1]
     assert [row.split()[0] for row in rows] == ["0.5", "0.6", "0.7", "0.8", "0.9", "0.95"]
     assert rows[3].split()[1:] == ["1", "1", "1", "1440.0", "1/1", "+0", "0/1", "+1"]
 
@@ -74,15 +74,15 @@ def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[
     (tmp_path / "3.txt").write_text("0.5 1 low\n1.5 2 high\n")
     assert main(["eval", *words, "--json"]) == 0
     r = json.loads(capsys.readouterr().out)
-    assert (r["background"], r["heard"], r["missed"], r["false_alarms"]) == (6, 2, 0, 12)
+    assert (r["background"], r["hits"], r["missed"], r["false_alarms"]) == (6, 2, 0, 12)
     assert main(["eval", str(folder / "net.mica"), str(folder / "data"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["metric"] == "top1"
 
 
 def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where one word's threshold is out of reach, the other is heard as before; the table has one threshold for all."""
+    """Where one word's threshold is out of reach, the other is recognised as before; the table has one threshold for all."""
     words = ["eval", str(folder / "net.mica"), str(folder / "long"), "--mean", "2"]
-    for given, heard in (
+    for given, hits in (
         ("0.8", {"low", "high"}),
         ("0.8,low=1", {"high"}),
         ("high=1,low=0.8", {"low"}),
@@ -90,10 +90,8 @@ def test_thresholds_of_words(folder: Path, capsys: pytest.CaptureFixture[str]) -
     ):
         assert main([*words, "--threshold", given, "--json"]) == 0
         r = json.loads(capsys.readouterr().out)
-        assert {row["label"] for row in r["labels"] if row["heard"]} == heard, given
-        assert [row["heard"] for row in r["thresholds"] if row["threshold"] == 0.8 or row["threshold"] == 0.9] == [
-            2
-        ] * 2
+        assert {row["label"] for row in r["labels"] if row["hits"]} == hits, given
+        assert [row["hits"] for row in r["thresholds"] if row["threshold"] == 0.8 or row["threshold"] == 0.9] == [2] * 2
     own = {row["label"]: row["threshold"] for row in r["labels"]}
     assert own == {"low": 0.8, "high": 0.7}
 
@@ -145,7 +143,7 @@ def test_counts() -> None:
     said = [Said(1000, 1500, "yes"), Said(3000, 3500, "yes"), Said(5000, 5500, "no")]
     events = [("yes", 400), ("yes", 1400), ("yes", 2000), ("yes", 4500), ("no", 6501), ("no", 4999)]
     found.add(said, [Event(label, 1.0, ms) for label, ms in events], 10_000)
-    assert (found.words, found.heard) == ({"yes": 2, "no": 1}, {"yes": 2})
+    assert (found.words, found.hits) == ({"yes": 2, "no": 1}, {"yes": 2})
     assert found.false == {"yes": 2, "no": 2} and found.delays == [-100, 1000]
 
 

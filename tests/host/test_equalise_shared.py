@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mica.ir.graph import Graph, Node, Value
-from mica.quantise import simulate, spread
+from mica.quantise import equalise_shared, simulate
 from mica.quantise.calibrate import Samples
 from mica.quantise.params import choose_quants
 from mica.quantise.tune import RECIPES, _Bench, _Floats, _Stages
@@ -80,16 +80,16 @@ def decoder() -> tuple[Graph, Samples, list[tuple[str, str]]]:
     up, gate = m.product("up", y, 24, m.uneven(24)), m.product("gate", y, 24)
     m.product("out", m.add("Mul", "gated", [gate, up], (1, 24), **OPEN), WIDTH)
     m.g.outputs = ["out", "k.after", "v.after"]
-    ties = [("k", "k.after"), ("v", "v.after")]
+    pairs = [("k", "k.after"), ("v", "v.after")]
     samples: list[dict[str, np.ndarray]] = []
     state = {"k": np.zeros(cache, np.float32), "v": np.zeros(cache, np.float32)}
     for at in range(RUNS):
         numbers = {"place": np.array([at % 64]), "length": np.array([min(at % 64 + 1, ROWS)])}
         numbers = {name: n.astype(np.float32) for name, n in numbers.items()}
         samples.append({"x": m.rng.normal(0, 1, (1, WIDTH)).astype(np.float32), **numbers, **state})
-        values = next(iter(spread.runs(m.g, samples[-1:])))
-        state = {source: values[result] for source, result in ties}
-    return m.g, samples, ties
+        values = next(iter(equalise_shared.runs(m.g, samples[-1:])))
+        state = {source: values[result] for source, result in pairs}
+    return m.g, samples, pairs
 
 
 def noise(g: Graph, samples: Samples) -> float:
@@ -104,25 +104,25 @@ def noise(g: Graph, samples: Samples) -> float:
 @pytest.fixture(scope="module")
 def before() -> tuple[list[np.ndarray], float]:
     g, samples, _ = decoder()
-    return [v["out"] for v in spread.runs(g, samples)], noise(g, samples)
+    return [v["out"] for v in equalise_shared.runs(g, samples)], noise(g, samples)
 
 
 def test_less_noise_in_the_same_network(before: tuple[list[np.ndarray], float]) -> None:
     expected, noisy = before
-    g, samples, ties = decoder()
-    g = spread.run(g, samples, ties)
-    for y, v in zip(expected, spread.runs(g, samples), strict=True):
+    g, samples, pairs = decoder()
+    g = equalise_shared.run(g, samples, pairs)
+    for y, v in zip(expected, equalise_shared.runs(g, samples), strict=True):
         assert np.abs(v["out"] - y).max() < 1e-4 * np.abs(y).max()
     assert noise(g, samples) < noisy - 1.0
 
 
 def test_keys_that_someone_sees_stay(before: tuple[list[np.ndarray], float]) -> None:
-    """Without ties the caches are inputs and outputs of the user's."""
+    """Without pairs the caches are inputs and outputs of the user's."""
     g, samples, _ = decoder()
     kept = [s["k"].copy() for s in samples]
-    g = spread.run(g, samples)
+    g = equalise_shared.run(g, samples)
     assert all(np.array_equal(s["k"], k) for s, k in zip(samples, kept, strict=True))
-    found = list(spread.runs(g, samples))
+    found = list(equalise_shared.runs(g, samples))
     assert all(np.allclose(v["k.after"], s["k"], atol=1e-4) for v, s in zip(found, samples[1:], strict=False))
 
 

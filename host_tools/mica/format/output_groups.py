@@ -35,7 +35,7 @@ class Part(Quantised, Protocol):
 
 
 @dataclass(frozen=True)
-class Join:
+class OutputGroup:
     """One array: `parts` outputs, from output `first` on, one behind the other along `axis`. shape: of the whole."""
 
     name: str
@@ -45,17 +45,17 @@ class Join:
     shape: tuple[int, ...]
 
 
-def text(joins: Sequence[tuple[int, int, str]]) -> str:
+def text(groups: Sequence[tuple[int, int, str]]) -> str:
     """The metadata for arrays of so many parts, along an axis, with a name."""
-    return "\n".join(f"{parts} {axis} {name}" for parts, axis, name in joins)
+    return "\n".join(f"{parts} {axis} {name}" for parts, axis, name in groups)
 
 
-def read(model: Outputs) -> list[Join]:
+def read(model: Outputs) -> list[OutputGroup]:
     """The arrays of a model, in order; each output by itself where the file says nothing. Raises MicaError."""
     tensors = [model.tensors[t] for t in model.outputs]
     if KEY not in model.metadata:
-        return [Join(t.name, i, 1, 0, tuple(t.dims)) for i, t in enumerate(tensors)]
-    joins: list[Join] = []
+        return [OutputGroup(t.name, i, 1, 0, tuple(t.dims)) for i, t in enumerate(tensors)]
+    groups: list[OutputGroup] = []
     at = 0
     for line in model.metadata[KEY].split("\n"):
         words = line.split(" ", 2)
@@ -63,11 +63,11 @@ def read(model: Outputs) -> list[Join]:
         if not numbers or not 1 <= int(words[0]) <= len(tensors) - at:
             raise _wrong(f"'{line}' is no number of parts, axis and name")
         n, axis = int(words[0]), int(words[1])
-        joins.append(Join(words[2], at, n, axis, _shape(tensors[at : at + n], axis)))
+        groups.append(OutputGroup(words[2], at, n, axis, _shape(tensors[at : at + n], axis)))
         at += n
     if at != len(tensors):
         raise _wrong(f"{at} parts of {len(tensors)} outputs")
-    return joins
+    return groups
 
 
 def _wrong(found: str) -> MicaError:
@@ -84,14 +84,14 @@ def _shape(parts: Sequence[Part], axis: int) -> tuple[int, ...]:
     return (*dims[0][:axis], sum(d[axis] for d in dims), *dims[0][axis + 1 :])
 
 
-def joined(model: Outputs, join: Join, outputs: Sequence[np.ndarray]) -> np.ndarray:
+def joined(model: Outputs, group: OutputGroup, outputs: Sequence[np.ndarray]) -> np.ndarray:
     """The array as real numbers; outputs: integers of all outputs of the file, of any shapes."""
-    tensors = [model.tensors[t] for t in model.outputs[join.first : join.first + join.parts]]
-    found = outputs[join.first : join.first + join.parts]
+    tensors = [model.tensors[t] for t in model.outputs[group.first : group.first + group.parts]]
+    found = outputs[group.first : group.first + group.parts]
     real = [dequantise_output(q, t).reshape(t.dims) for q, t in zip(found, tensors, strict=True)]
-    return real[0] if join.parts == 1 else np.concatenate(real, axis=join.axis)
+    return real[0] if group.parts == 1 else np.concatenate(real, axis=group.axis)
 
 
-def size(join: Join) -> int:
+def size(group: OutputGroup) -> int:
     """Number of elements of an array."""
-    return math.prod(join.shape)
+    return math.prod(group.shape)

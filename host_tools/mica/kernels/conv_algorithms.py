@@ -1,4 +1,4 @@
-"""Ways of a convolution that some cores have beside the one of all, and what each of them depends on."""
+"""Algorithms of a convolution that some cores have beside the one of all, and what each of them depends on."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from mica.kernels.base import Cost, Step, Tensor, Tensors
 from mica.kernels.counts import is_fast
 from mica.kernels.windows import windows_of
 
-TWINS_WORDS = 96  # of a channel's weights that are done in one part: MICA_TWINS_WORDS of kernels/isa/armv6m/kernels.h
+PAIRED_WORDS = 96  # of a channel's weights that are done in one part: MICA_PAIRED_WORDS of kernels/isa/armv6m/kernels.h
 
 LEAST_PART = 8  # channels of a part whose words are in scratch alone
 
 
-def conv2d_ways(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
-    """Those that take a step: claims with FAST, one group; of weights in codes twins alone."""
+def conv2d_algorithms(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Sequence[Cost]:
+    """Those that take a step: claims with FAST, one group; of weights in codes paired outputs alone."""
     if step.params["groups"] != 1 or not is_fast(step):
         return ()
     winograd = None if step.unpacking else _winograd(step, xs, y, scratch)
-    ways = (winograd, _twins(step, xs, y, scratch))
-    return tuple(way for way in ways if way)
+    algorithms = (winograd, _paired(step, xs, y, scratch))
+    return tuple(algorithm for algorithm in algorithms if algorithm)
 
 
 def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
@@ -47,7 +47,7 @@ def _winograd(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
 
 @dataclass(frozen=True)
 class _Cut:
-    """How twins are cut: lanes of two columns, `rows` high, in groups of four, of which a tile is as many as fit; channels in parts."""
+    """How paired outputs are cut: lanes of two columns, `rows` high, in groups of four, of which a tile is as many as fit; channels in parts."""
 
     rows: int
     in_rows: int
@@ -60,7 +60,7 @@ class _Cut:
 def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int, of: int) -> Iterator[_Cut]:
     """All of them; parts are multiples of `of` channels."""
     (_, _, _, cin), (_, oh, ow, cout), p = xs[0].dims, y.dims, step.params
-    room, most_part = scratch - -(-cin // 4) * 4, TWINS_WORDS // p["kernel_h"] // of * of
+    room, most_part = scratch - -(-cin // 4) * 4, PAIRED_WORDS // p["kernel_h"] // of * of
     parts = -(-cin // most_part)
 
     def part(n: int) -> int:
@@ -80,14 +80,14 @@ def _cuts(step: Step, xs: Tensors, y: Tensor, scratch: int, of: int) -> Iterator
                 yield _Cut(rows, in_rows, groups, -(-groups // most), n, True)
 
 
-def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
+def _paired(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
     """Two neighbouring outputs that share products: three multiply-accumulates with one multiplication."""
     p, cin, (_, _, ow, cout) = step.params, xs[0].dims[3], y.dims
     along = [p["kernel_w"], p["stride_w"], p["dilation_h"], p["dilation_w"]]
-    if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= TWINS_WORDS or ow < 2:
+    if along != [3, 1, 1, 1] or not 2 <= p["kernel_h"] <= PAIRED_WORDS or ow < 2:
         return None
     words = p["kernel_h"] * cin
-    looked_up = step.unpacking > 0 and cin % 4 == 0 and p["kernel_h"] <= TWINS_WORDS // 4
+    looked_up = step.unpacking > 0 and cin % 4 == 0 and p["kernel_h"] <= PAIRED_WORDS // 4
     decoded = step.unpacking > 0 and not looked_up
     if decoded:  # a row of weights as bytes
         scratch -= -(-3 * words // 8) * 8
@@ -97,7 +97,7 @@ def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
             return 0.5 * (c.parts if c.alone else 1) * c.tiles * cout * words
         return 0.09 * c.tiles * cout * words if looked_up else 0.0
 
-    def cycles(c: _Cut) -> float:  # as in kernels/isa/armv6m/conv2d_twins.c
+    def cycles(c: _Cut) -> float:  # as in kernels/isa/armv6m/conv2d_paired.c
         calls = 78 * c.parts if c.alone else 26
         group = cout * (c.rows * (6 * words + 33 + 18 * c.parts) + 14 * c.parts) + c.in_rows * (10 * cin + calls) + 300
         return c.groups * group + c.tiles * (cout * (2.75 * words + 53 * c.parts) + 60) + 3 * decoding(c)
@@ -105,7 +105,7 @@ def _twins(step: Step, xs: Tensors, y: Tensor, scratch: int) -> Cost | None:
     c = min(_cuts(step, xs, y, scratch, 4 if looked_up else 1), key=cycles, default=None)
     if c is None:
         return None
-    return "twins", {
+    return "paired", {
         "out": float(c.groups * c.rows * cout),  # eight of them
         "out_part": float(c.groups * c.rows * cout * c.parts),
         "mac": float(c.groups * c.rows * cout * words),

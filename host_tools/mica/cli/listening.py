@@ -1,4 +1,4 @@
-"""What `mica listen` and `mica eval` of recordings share: the arguments, and the report of words heard."""
+"""What `mica listen` and `mica eval` of recordings share: the arguments, and the report of words."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from mica.cli.say import say
 from mica.data import sounds
 from mica.errors import MicaError
 from mica.format.codec import ModelFile
-from mica.listen import hearing
+from mica.listen import detection
 from mica.run import sound
 from mica.run.runner import Runner
 
 SWEEP = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95)  # thresholds that a report compares
 MOST_WORDS = 6  # that have a column there
-_COLUMNS = ("label", "threshold", "words", "heard", "missed", "false_alarms")
+_COLUMNS = ("label", "threshold", "words", "hits", "missed", "false_alarms")
 
 
 def add_settings(parser: argparse._ActionsContainer) -> None:
@@ -43,7 +43,7 @@ def add_settings(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def settings(args: argparse.Namespace) -> hearing.Settings:
+def settings(args: argparse.Namespace) -> detection.Settings:
     """Raises MicaError."""
     words = tuple(w for w in args.words.split(",") if w)
     threshold, own = 0.7, {}
@@ -56,7 +56,7 @@ def settings(args: argparse.Namespace) -> hearing.Settings:
                 f"--threshold {args.threshold}: '{part}'", todo="expected such as 0.7, or yes=0.8,no=0.6"
             ) from None
     threshold = own.pop("", threshold)
-    return hearing.Settings(threshold, args.mean, args.dead_ms, args.step, words, own)
+    return detection.Settings(threshold, args.mean, args.dead_ms, args.step, words, own)
 
 
 def samples_of(path: Path, model: ModelFile) -> np.ndarray:
@@ -67,12 +67,12 @@ def samples_of(path: Path, model: ModelFile) -> np.ndarray:
     return samples
 
 
-def padding(paths: Sequence[Path], model: ModelFile, chosen: hearing.Settings) -> None:
+def padding(paths: Sequence[Path], model: ModelFile, chosen: detection.Settings) -> None:
     """Say which recordings are too short for an event. Raises MicaError."""
     given = sound.input_of(model, str(paths[0]))
     if line := sounds.padding(paths, given.rate, given.samples):
         say(line)
-    elif line := sounds.padding(paths, given.rate, hearing.samples_needed(model, chosen)):
+    elif line := sounds.padding(paths, given.rate, detection.samples_needed(model, chosen)):
         say(line.replace("the model takes", f"for an event it takes with --mean {chosen.mean}"))
 
 
@@ -81,35 +81,35 @@ class Recording:
     """A sound file, and what is said in it: None where nothing says so, and it is background."""
 
     path: Path
-    words: Sequence[hearing.Said] | None
+    words: Sequence[detection.Said] | None
 
 
-def read(paths: Sequence[Path], model: ModelFile, chosen: hearing.Settings) -> list[Recording]:
+def read(paths: Sequence[Path], model: ModelFile, chosen: detection.Settings) -> list[Recording]:
     """All that can be wrong with recordings, before it takes long. Raises MicaError."""
-    names = hearing.Hearing(model, chosen).names
-    stamps = [path.with_suffix(hearing.STAMPS) for path in paths]
-    words = [hearing.read_stamps(file, names) if file.is_file() else None for file in stamps]
+    names = detection.Detector(model, chosen).names
+    stamps = [path.with_suffix(detection.STAMPS) for path in paths]
+    words = [detection.read_stamps(file, names) if file.is_file() else None for file in stamps]
     padding(paths, model, chosen)
     return [Recording(path, said) for path, said in zip(paths, words, strict=True)]
 
 
-def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: hearing.Settings) -> dict[str, Any]:
+def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: detection.Settings) -> dict[str, Any]:
     """The keys of `mica eval --json` for recordings with time stamps."""
     model = runner.model
     rate = sound.input_of(model, str(recordings[0].path)).rate
-    heard = []  # of each recording: what is said, the model's answers, its length in ms
+    recorded = []  # of each recording: what is said, the model's answers, its length in ms
     with text.Progress(f"listening on {runner.target}", "recordings") as progress:
         for k, recording in enumerate(recordings, 1):
             samples = samples_of(recording.path, model)
-            answers = list(hearing.outputs(runner, samples, chosen))
-            heard.append((recording.words or (), answers, len(samples) * 1000 // rate))
+            answers = list(detection.outputs(runner, samples, chosen))
+            recorded.append((recording.words or (), answers, len(samples) * 1000 // rate))
             progress(k, len(recordings))
 
-    def figures(settings: hearing.Settings) -> dict[str, Any]:
-        found = hearing.Heard()
-        for words, answers, ms in heard:
-            found.add(words, list(hearing.events(model, answers, settings)), ms)
-        return found.figures(hearing.Hearing(model, settings))
+    def figures(settings: detection.Settings) -> dict[str, Any]:
+        found = detection.Counts()
+        for words, answers, ms in recorded:
+            found.add(words, list(detection.events(model, answers, settings)), ms)
+        return found.figures(detection.Detector(model, settings))
 
     levels = sorted({*SWEEP, chosen.threshold})
     return {
@@ -118,14 +118,16 @@ def evaluate(recordings: Sequence[Recording], runner: Runner, chosen: hearing.Se
         **figures(chosen),
         "recordings": len(recordings),
         "background": sum(r.words is None for r in recordings),
-        "thresholds": [{"threshold": x, **figures(hearing.at_threshold(chosen, x))} for x in levels],
+        "thresholds": [{"threshold": x, **figures(detection.at_threshold(chosen, x))} for x in levels],
     }
 
 
 def report(r: dict[str, Any]) -> str:
     """What people read."""
     words = (
-        f"{r['heard']} of {r['words']} words heard, {text.percent(r['value'])}" if r["words"] else "no words are said"
+        f"{r['hits']} of {r['words']} words recognised, {text.percent(r['value'])}"
+        if r["words"]
+        else "no words are said"
     )
     lines = [
         f"{words}; {r['false_alarms']} false alarms in {r['seconds']:.1f} s "
@@ -133,7 +135,7 @@ def report(r: dict[str, Any]) -> str:
     ]
     if r["background"]:
         lines.append(
-            f"{r['background']} of {r['recordings']} recordings have no {hearing.STAMPS} beside them: they are background, "
+            f"{r['background']} of {r['recordings']} recordings have no {detection.STAMPS} beside them: they are background, "
             "where every event is a false alarm"
         )
     if r["delay_ms"] is not None:
@@ -145,10 +147,10 @@ def report(r: dict[str, Any]) -> str:
     names = [row["label"] for row in r["labels"]][:MOST_WORDS]
     lines += [
         "",
-        text.table(("threshold", "heard", "missed", "false alarms", "an hour", *names), _sweep(r, names), "r" * 20),
+        text.table(("threshold", "hits", "missed", "false alarms", "an hour", *names), _sweep(r, names), "r" * 20),
     ]
     if names:
-        lines.append("of each word: heard / said, + false alarms")
+        lines.append("of each word: hits / said, + false alarms")
     return "\n".join(lines)
 
 
@@ -156,9 +158,9 @@ def _sweep(r: dict[str, Any], names: Sequence[str]) -> list[tuple[object, ...]]:
     """Rows of one threshold for all words."""
     rows = []
     for at in r["thresholds"]:
-        own = {row["label"]: f"{row['heard']}/{row['words']} +{row['false_alarms']}" for row in at["labels"]}
+        own = {row["label"]: f"{row['hits']}/{row['words']} +{row['false_alarms']}" for row in at["labels"]}
         said = {row["label"]: row["words"] for row in r["labels"]}
         cells = [own.get(name, f"0/{said[name]} +0") for name in names]
         hour = f"{at['false_alarms_an_hour']:.1f}"
-        rows.append((f"{at['threshold']:g}", at["heard"], at["missed"], at["false_alarms"], hour, *cells))
+        rows.append((f"{at['threshold']:g}", at["hits"], at["missed"], at["false_alarms"], hour, *cells))
     return rows

@@ -1,4 +1,4 @@
-// Three multiply-accumulates with one MULS: a row of two neighbouring outputs, the twins, of a window three columns wide.
+// Three multiply-accumulates with one MULS: a row of two neighbouring outputs, the pair, of a window three columns wide.
 //
 // y0 = x0 w0 + x1 w1 + x2 w2 and y1 = x1 w0 + x2 w1 + x3 w2. With words of two halves, as integer sums, modulo 2^32:
 //   (x1 + x0 * 2^16) * (w0 + w1 * 2^16) = x1 w0 + 2^16 * (x1 w1 + x0 w0)    one of y1's products, two of y0's
@@ -8,12 +8,12 @@
 // words: T - U * 2^16 is the sum of the lower halves, modulo 2^32. 24 cycles for 12 multiply-accumulates.
 //
 // A call is one of the two lines above for one output channel: sums of both outputs go from one call to the next, of the
-// first U and T for four pairs of twins, side by side or anywhere ("lanes"). Their words are interleaved in one stream, in which
+// first U and T for four pairs of outputs, side by side or anywhere ("lanes"). Their words are interleaved in one stream, in which
 // rows follow one another: the next row of outputs begins a row of words later.
-#ifndef MICA_WITHOUT_TWINS
+#ifndef MICA_WITHOUT_PAIRED
 #include "hot.inc"
 
-    .equ PAIRS, 96              // MICA_TWINS_WORDS: what the loop is unrolled for
+    .equ PAIRS, 96              // MICA_PAIRED_WORDS: what the loop is unrolled for
     .equ STEP_CODE, 38
 
 // The stack: the weights, the first highest; then what a row of outputs needs.
@@ -26,20 +26,20 @@
     .equ F_READ, F_ARGS + 24    // running sums
     .equ F_WRITE, F_ARGS + 28
     .equ F_ROWS, F_ARGS + 32
-    .equ F_GROUPS, F_ARGS + 36  // these four as in mica_twins_t
+    .equ F_GROUPS, F_ARGS + 36  // these four as in mica_paired_t
     .equ F_PLACES, F_ARGS + 40
     .equ F_NEXT, F_ARGS + 44
     .equ F_PITCH, F_ARGS + 48
     .equ F_Y, F_ARGS + 52       // the second twin of the first lane
     .equ F_LANES, F_ARGS + 56   // from behind a lane's outputs to the next lane's: three
-    .equ F_SUMS, F_ARGS + 68    // of the first twins: four
+    .equ F_SUMS, F_ARGS + 68    // of the first pair: four
     .equ F_REQUANT, F_ARGS + 84 // what r8 to r11 hold while the registers requantise
     .equ F_ML, F_ARGS + 100
     .equ F_MH, F_ARGS + 104
     .equ FRAME, F_ARGS + 108
     .equ HALF_FRAME, FRAME / 2 / 4 * 4
 
-// mica_twins_t in kernels.h.
+// mica_paired_t in kernels.h.
     .equ A_X, 0
     .equ A_GROUPS, 4
     .equ A_PLACES, 8
@@ -103,9 +103,9 @@
     adds \second, \second, \b
 .endm
 
-// void mica_armv6m_twins_codes(const mica_twins_t *args): the same of weights in codes, whole words of four channels. The words go
+// void mica_armv6m_paired_codes(const mica_paired_t *args): the same of weights in codes, whole words of four channels. The words go
 // onto the stack in order, from its pointer raised to where they end.
-    FUNCTION mica_armv6m_twins_codes
+    FUNCTION mica_armv6m_paired_codes
     ENTER
     mov sp, r4
     lsrs r5, r5, #1
@@ -135,10 +135,10 @@ codes_row:
     bne codes_row
     ldr r0, [sp, #F_ARGS]
     b unpacked
-    .size mica_armv6m_twins_codes, . - mica_armv6m_twins_codes
+    .size mica_armv6m_paired_codes, . - mica_armv6m_paired_codes
 
-// void mica_armv6m_twins(const mica_twins_t *args)
-    FUNCTION mica_armv6m_twins
+// void mica_armv6m_paired(const mica_paired_t *args)
+    FUNCTION mica_armv6m_paired
     ENTER
 
     // The weights as words.
@@ -251,7 +251,7 @@ steps_end:
     lsrs r6, r6, #2             // flag 2: another call goes on
     bcc finish
     mov r12, r7
-    ldr r6, [sp, #F_WRITE]      // it begins with the other twins
+    ldr r6, [sp, #F_WRITE]      // it begins with the other pair
     lsls r4, r0, #16
     mov r7, r8
     subs r4, r7, r4
@@ -339,7 +339,7 @@ done:
     add sp, #(FRAME - HALF_FRAME)
     POP_ALL
 
-    // The second twins are r0 to r3; the first ones wait in the stack.
+    // The second pair is r0 to r3; the first ones wait in the stack.
 finish:
     str r7, [sp, #F_X]
     lsls r4, r0, #16
@@ -400,11 +400,11 @@ finish:
     MICA_SATURATE f
     MICA_SATURATE g
     MICA_SATURATE h
-    .size mica_armv6m_twins, . - mica_armv6m_twins
+    .size mica_armv6m_paired, . - mica_armv6m_paired
 
-// void mica_armv6m_twins_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows, int32_t pitch)
+// void mica_armv6m_paired_words(const int8_t *x, uint32_t *to, int32_t first, int32_t second, uint32_t channels, uint32_t rows, int32_t pitch)
 // The words of a lane, 16 bytes apart: x[first] + x[second] * 2^16 for `channels` x, of `rows` rows that are `pitch` apart.
-    FUNCTION mica_armv6m_twins_words
+    FUNCTION mica_armv6m_paired_words
     push {r4-r7, lr}
     ldr r4, [sp, #20]
     mov r12, r4
@@ -444,7 +444,7 @@ words_row:
     subs r6, #1
     bne words_row
     pop {r4-r7, pc}
-    .size mica_armv6m_twins_words, . - mica_armv6m_twins_words
+    .size mica_armv6m_paired_words, . - mica_armv6m_paired_words
 
 // void mica_armv6m_decode(uint32_t *to, const int8_t *codes, const int8_t *codes_end, const uint32_t *bytes): whole words of codes
     FUNCTION mica_armv6m_decode

@@ -21,7 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mica.ir.graph import Graph, Node, Quant
+from mica.ir.graph import Graph, Node, Quant, StatePair
 from mica.quantise.calibrate import Runs, Samples, calibrate
 from mica.quantise.equalise import CHOICES, GAIN, HEADROOM, LARGEST, free, quarters, rounded_rows, scaled
 from mica.quantise.histogram import Range
@@ -37,12 +37,11 @@ RUNS = 80_000_000  # multiplications of the run that measures ranges, as far as 
 
 Values = Mapping[str, np.ndarray]
 Sizes = dict[str, np.ndarray]  # value -> largest |x| of each channel, or of each place in a row of keys
-Tie = tuple[str, str]
 
 
-def run(g: Graph, samples: Samples, ties: Sequence[Tie] = ()) -> Graph:
-    """The graph with such channels alike, by real samples; ties: (state, what it becomes). Keys among the samples' states change too."""
-    places = _places(g, ties)
+def run(g: Graph, samples: Samples, pairs: Sequence[StatePair] = ()) -> Graph:
+    """The graph with such channels alike, by real samples; pairs: (state, what it becomes). Keys among the samples' states change too."""
+    places = _places(g, pairs)
     work = macs(g)
     if not places or len(samples) < MIN_SAMPLES or work > MAX_MACS:
         return g
@@ -59,7 +58,7 @@ def run(g: Graph, samples: Samples, ties: Sequence[Tie] = ()) -> Graph:
     if not any(chosen):
         return g
     alike, changed = copy(g), [dict(sample) for sample in samples]
-    for p, k in zip(_places(alike, ties), chosen, strict=True):
+    for p, k in zip(_places(alike, pairs), chosen, strict=True):
         if k > 0:
             p.scale(alike, p.candidates(whole)[k], changed)
     becomes = {id(sample): s for sample, s in zip(samples, changed, strict=True)}
@@ -73,8 +72,8 @@ def run(g: Graph, samples: Samples, ties: Sequence[Tie] = ()) -> Graph:
     return alike
 
 
-def _places(g: Graph, ties: Sequence[Tie]) -> list[Place]:
-    return [*_norms(g), *_gates(g), *_scores(g, ties)]
+def _places(g: Graph, pairs: Sequence[StatePair]) -> list[Place]:
+    return [*_norms(g), *_gates(g), *_scores(g, pairs)]
 
 
 def _noise(g: Graph, samples: Samples, held: Samples) -> float:
@@ -107,10 +106,10 @@ class Place(Protocol):
 
 
 def _sizes(g: Graph, places: Sequence[Place], samples: Samples) -> Sizes:
-    wanted = {name: axis for p in places for name, axis in p.measured().items()}
+    desired = {name: axis for p in places for name, axis in p.measured().items()}
     sizes: Sizes = {}
     for values in runs(g, samples):
-        for name, axis in wanted.items():
+        for name, axis in desired.items():
             a = np.abs(values[name]).astype(np.float64)
             size = a.reshape(-1, a.shape[-1]).max(axis=0) if axis == -1 else a.max(axis=axis)
             sizes[name] = np.maximum(sizes.get(name, 0.0), size)
@@ -322,12 +321,12 @@ class Scores:
                 sample[state] = sample[state] / by.reshape(sample[state].shape)
 
 
-def _scores(g: Graph, ties: Sequence[Tie]) -> list[Place]:
+def _scores(g: Graph, pairs: Sequence[StatePair]) -> list[Place]:
     result = list[Place]()
     for node in g.nodes:
         if node.op != "Attend":
             continue
-        q, k = (_trace(g, i, dict(ties)) for i in node.inputs[:2])
+        q, k = (_trace(g, i, dict(pairs)) for i in node.inputs[:2])
         if q is None or k is None or q.product is k.product or q.states:
             continue
         sets = _sets(q, k)
@@ -339,15 +338,15 @@ def _scores(g: Graph, ties: Sequence[Tie]) -> list[Place]:
 _DEPTH = 100  # nodes behind one another that are looked through
 
 
-def _trace(g: Graph, name: str, ties: Mapping[str, str], depth: int = 0) -> Traced | None:
-    """What a value is made of, where nothing else reads it on the way. ties: by their states."""
+def _trace(g: Graph, name: str, pairs: Mapping[str, str], depth: int = 0) -> Traced | None:
+    """What a value is made of, where nothing else reads it on the way. pairs: by their states."""
     node = g.producers().get(name)
     shape = g.value(name).shape
     if node is None or depth > _DEPTH or g.value(name).quant is not None or len(g.consumers().get(name, [])) != 1:
         return None
     if node.op == "ScatterRows":
-        row = _trace(g, node.inputs[1], ties, depth + 1)
-        if row is None or ties.get(node.inputs[0]) != name or len(g.consumers()[node.inputs[0]]) != 1:
+        row = _trace(g, node.inputs[1], pairs, depth + 1)
+        if row is None or pairs.get(node.inputs[0]) != name or len(g.consumers()[node.inputs[0]]) != 1:
             return None
         first = np.take(row.channels, [0], axis=node.attrs["axis"])
         if np.any(row.channels != first):
@@ -361,14 +360,14 @@ def _trace(g: Graph, name: str, ties: Mapping[str, str], depth: int = 0) -> Trac
         return Traced(node, np.broadcast_to(np.arange(shape[-1]), shape), [], [])
     if node.op not in (*MOVES, "Rotate"):
         return None
-    before = _trace(g, node.inputs[0], ties, depth + 1)
+    before = _trace(g, node.inputs[0], pairs, depth + 1)
     if before is None:
         return None
     if node.op == "Rotate":
         half = g.value(node.inputs[1]).shape[-1]
         x = before.channels.reshape(-1, 2 * half)
-        pairs = np.unique(np.stack([x[:, :half], x[:, half:]], axis=-1).reshape(-1, 2), axis=0)
-        return Traced(before.product, before.channels.reshape(shape), [*before.pairs, pairs], before.states)
+        channels = np.unique(np.stack([x[:, :half], x[:, half:]], axis=-1).reshape(-1, 2), axis=0)
+        return Traced(before.product, before.channels.reshape(shape), [*before.pairs, channels], before.states)
     (moved,) = apply(g, node, [before.channels.astype(np.float32)])
     return Traced(before.product, np.rint(moved).astype(np.int64), before.pairs, before.states)
 

@@ -5,8 +5,7 @@ past_X  present_X       past_key_values.X  present.X       X_cache  X_after, X_c
 
 from collections.abc import Sequence
 
-from mica.ir.graph import Graph
-from mica.packing.state import StateLink
+from mica.ir.graph import Graph, StatePair
 
 _PREFIXES = (
     ("past_key_values", "present"),
@@ -23,14 +22,14 @@ def _results(source: str) -> list[str]:
     return found + [source[: -len(old)] + new for old, new in _SUFFIXES if source.endswith(old)]
 
 
-def find(g: Graph, given: Sequence[StateLink] = ()) -> list[StateLink]:
+def find(g: Graph, given: Sequence[StatePair] = ()) -> list[StatePair]:
     """The pairs beside those that are given already: float inputs and outputs of one shape, by their names.
 
     Where a pair with a name of that kind is found, a pair X, X_after is one too. An input is left that is no state.
     """
     sources, results = {s for s, _ in given}, {r for _, r in given}
     free = [o for o in g.outputs if o not in results]
-    pairs: list[StateLink] = []
+    pairs: list[StatePair] = []
 
     def pair(source: str, names: Sequence[str]) -> None:
         for result in names:
