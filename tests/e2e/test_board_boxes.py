@@ -17,7 +17,7 @@ class Info:
 
 class Stand:
     "A model that has run."
-    _m, _joins, labels, outputs = None, None, [], (0,)
+    _m, _groups, labels, outputs = None, None, [], (0,)
     def tensor(self, i):
         return Info
     def output(self, i):

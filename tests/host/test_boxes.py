@@ -1,8 +1,8 @@
 """Detectors' heads: the host's boxes and the board's, both beside ONNX Runtime's NonMaxSuppression and objects found by spreading numbers."""
 
 from __future__ import annotations
+import __future__
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,15 +27,14 @@ RUNTIME = Path(__file__).resolve().parents[2] / "firmware" / "mica"
 
 
 def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"board_{name}", RUNTIME / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    """A file of the runtime in this Python. MicroPython drops annotations; here nobody evaluates them."""
+    path, module = RUNTIME / f"{name}.py", ModuleType(f"board_{name}")
+    sys.modules[module.__name__] = module
+    exec(compile(path.read_text(), path, "exec", flags=__future__.annotations.compiler_flag), module.__dict__)
     return module
 
 
-board, joined = _load("boxes"), _load("joins")
+board, joined = _load("boxes"), _load("output_groups")
 
 
 def head(parts: list[tuple[np.ndarray, float, int]], axis: int, labels: str = "") -> tuple[ModelFile, list[np.ndarray]]:
@@ -58,7 +57,7 @@ def on_board(model: ModelFile, outputs: list[np.ndarray]) -> Any:
     read = joined.read(m, text) if text else None
     labels = model.metadata["labels"].split("\n") if "labels" in model.metadata else []
     flat = [memoryview(np.ascontiguousarray(y)).cast("B").cast("b") for y in outputs]
-    return SimpleNamespace(_m=m, _joins=read, labels=labels, output=lambda i: flat[i])
+    return SimpleNamespace(_m=m, _groups=read, labels=labels, output=lambda i: flat[i])
 
 
 def alike(kind: str, model: ModelFile, outputs: list[np.ndarray], **limits: Any) -> list[host.Box]:

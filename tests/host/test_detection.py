@@ -13,7 +13,7 @@ from tones import FRONT_END, LABELS, save_net, tone, write_wav
 from mica.cli.main import main
 from mica.data import sounds
 from mica.errors import MicaError
-from mica.listen.detection import Event, Heard, Said, read_stamps
+from mica.listen.detection import Counts, Event, Said, read_stamps
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_listen(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_counts() -> None:
-    found = Heard()
+    found = Counts()
     said = [Said(1000, 1500, "yes"), Said(3000, 3500, "yes"), Said(5000, 5500, "no")]
     events = [("yes", 400), ("yes", 1400), ("yes", 2000), ("yes", 4500), ("no", 6501), ("no", 4999)]
     found.add(said, [Event(label, 1.0, ms) for label, ms in events], 10_000)

@@ -20,7 +20,7 @@ from typing import Any
 import npm_packages
 import numpy as np
 import pytest
-from test_engine import front_end
+from test_web_engine import front_end
 
 from mica.cli.main import main
 from mica.engine import NativeModel
