@@ -54,7 +54,7 @@ const server = net.createServer({ noDelay: true }, (socket) => {
     attach(socket);
     return;
   }
-  // That the last one has gone may be the next thing we hear.
+  // The last client may have gone, though its close event has not come yet.
   setTimeout(() => {
     if (client === null) {
       attach(socket);
