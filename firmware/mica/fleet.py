@@ -71,7 +71,7 @@ def _crc_of(path):
 
 
 def _has_fallbacks():
-    """Whether kernels that this firmware lacks can run in MicroPython."""
+    """Return True if kernels that this firmware lacks can run in MicroPython."""
     try:
         __import__("mica.fallback")
     except ImportError:
@@ -211,7 +211,7 @@ class Agent:
             self._beat(not busy)
 
     def about(self) -> dict[str, Any]:
-        """What the birth says of this board: who it is, and what a model that is pushed has to fit (host_tools/mica/fleet/room.py)."""
+        """Facts that the birth message carries: the board's identity, and the limits that a pushed model must keep."""
         import _mica
 
         import mica

@@ -66,7 +66,7 @@ def group(op: str) -> str | None:
 
 
 def match(pattern: str, text: str) -> bool:
-    """Whether the pattern is all of the text; * stands for any characters, ? for one."""
+    """Return True if the pattern matches the whole text; * stands for any characters, ? for one."""
     p = t = 0
     star = back = -1
     while t < len(text):
@@ -142,7 +142,7 @@ class _Hooked:
 
 
 class Hook:
-    """What Model.hook returns. `layers`: the layers it is on."""
+    """The object that Model.hook returns. `layers`: the layers that it is attached to."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What to do about a MemoryError of a model. Imported where one was raised."""
+"""Advice after a MemoryError of a model. Imported only after such an error."""
 
 import gc
 

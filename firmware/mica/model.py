@@ -120,7 +120,7 @@ class Model:
     __doc__ = "m.predict([x]), m.top(3); or m.input(0)[:] = x, m.run(), m.output(0); print(m) shows its shapes, m its layers; firmware/README.md has all"
     _labels = None
     _scored = None  # the place of the output that holds scores
-    _joins = None  # of joins.py, where outputs are parts of what predict() returns
+    _joins = None  # output groups: outputs that are parts of one array of predict()
     _hooks = ()  # of hooks.py
     _run = _costs = None  # of slices.py
     _picture = None  # of pictures.py

@@ -5,9 +5,10 @@
     for event in mica.motion.watch(model, sensor):       # or: async for
         print(event.label, event.score, event.ms)
 
-The model takes the last rows [1, n, 6] in the sensor's counts, as `mica record --imu` has recorded them. The sensor keeps its rows in a FIFO of
-its own while the model runs. A source is an object with `rate`, `axes` and read(buffer, at, most), which puts up to `most` rows behind row `at` of an array of int16
-and returns how many, or -1 where some were lost.
+The model takes the last rows [1, n, 6] in the sensor's counts, as `mica record --imu` has recorded them. The sensor
+keeps its rows in a FIFO of its own while the model runs. A source is an object with `rate`, `axes` and read(buffer, at,
+most). Its read() puts up to `most` rows into an array of int16, from row `at` on. It returns their number, or -1 if
+rows were lost.
 """
 
 from array import array
@@ -142,7 +143,7 @@ class Rows:
             buffer[first * axes :] = self._view[: (n - first) * axes]
 
     def still(self, end: int, n: int) -> bool:
-        """Whether the n rows before `end` are all the same."""
+        """Return True if the n rows before `end` are all the same."""
         axes, data = self._axes, self._data
         at = (end - 1) % self.size * axes
         for k in range(1, n):

@@ -123,7 +123,7 @@ class Filled(Ring):
 
     @property
     def count(self) -> int:
-        """How many samples came so far."""
+        """Number of samples received so far."""
         if self._machine is not None:
             size, now = self.size, ticks_ms()
             at = (size - self._fill.count) % size

@@ -1,4 +1,4 @@
-"""What each layer of a model takes: Model.profile().
+"""Time of each layer of a model: Model.profile().
 
 p = m.profile()
 p                # a table: microseconds, share, million multiply-accumulates a second, C or Python

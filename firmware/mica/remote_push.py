@@ -1,4 +1,4 @@
-"""What `mica push`, `ls` and `rm` call over the raw REPL, as remote.py for other commands.
+"""Functions that `mica push`, `ls` and `rm` call over the raw REPL, as remote.py for other commands.
 
     call                     lines
     where()                  mica:window <bytes>                               with a window of halves; else nothing

@@ -165,7 +165,7 @@ def plain(flash: Any) -> int:
 
 
 def candidates(flash: Any) -> list[Half | str]:
-    """What could be at /rom, best first: halves that are confirmed or on trial, and "plain"."""
+    """Candidates for /rom, the best first: halves that are confirmed or on trial, and "plain"."""
     halves = [Half(flash, 0), Half(flash, 1)]
     found = [h for h in halves if h.state in ("confirmed", "trial")]
     found.sort(key=lambda h: -h.sequence)
@@ -178,7 +178,7 @@ def candidates(flash: Any) -> list[Half | str]:
 
 
 def base(flash: Any, length: int) -> tuple[int, int]:
-    """What a half's commit says of the plain image below it."""
+    """Length and CRC-32 of the plain image. The commit of a half names them if the half replaces this image."""
     return (length, crc32(flash.memory[:length]) if length else 0)
 
 
@@ -204,7 +204,7 @@ def boot(flash: Any | None = None) -> None:
 
 
 def boot_board() -> None:
-    """What a board's _boot.py calls. Where nothing is at /rom there is nothing to remember: this module goes again."""
+    """Entry point of a board's _boot.py. If nothing is mounted at /rom, this module leaves memory again."""
     try:
         boot()
     except Exception as e:
@@ -264,7 +264,7 @@ def try_half(half: Half, key: bytes | None = None) -> bool:
 
 
 def _problem(half, key):
-    """What is wrong with the models of a half, or None."""
+    """Return a line about what is wrong with the models of a half, or None."""
     where = "/mica_trial"
     try:
         _unmount(where)  # one that was broken off may have left it
@@ -319,7 +319,7 @@ def test(path: str, key: bytes | None = None) -> str | None:
 
 
 def status() -> tuple[int | str | None, tuple[tuple[str, int, int, str], ...]] | None:
-    """What is at /rom, and both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
+    """State of /rom and of both halves: (mounted, ((state, sequence, bytes, reason), ...)); None without a window."""
     flash = window()
     if flash is None:
         return None

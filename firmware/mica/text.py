@@ -13,10 +13,10 @@ import _mica
 
 
 class Said:
-    """How far the text of a model is.
+    """Position of a model in its text.
 
-    now: (next position; last token, which the model has not been given yet, or None; the Text that made it; how far that is). It is replaced
-    as a whole when a token is done, so whatever interrupts a token leaves the text as it was before.
+    now: (next position; last token, which the model has not taken yet, or None; the Text that made it; progress of that
+    Text). It is replaced as a whole when a token is done, so an interrupted token leaves the text as it was before.
     """
 
     def __init__(self, m: Any, facts: Any) -> None:
