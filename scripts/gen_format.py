@@ -302,7 +302,7 @@ def with_parts(file: str, text: str, parts: dict[str, list[str]]) -> str:
 
 
 def generated() -> dict[str, str]:
-    """What every file should be, by its path from the project's root."""
+    """Expected text of every generated file, by its path from the project's root."""
     texts = {file: make() for file, make in FILES.items()}
     return texts | {file: with_parts(file, (ROOT / file).read_text(), make()) for file, make in PARTS.items()}
 

@@ -40,7 +40,7 @@ def words(command: str) -> list[str]:
 
 
 def output(command: str, folder: Path) -> str:
-    """What a command prints on stdout."""
+    """Return the text that a command prints on stdout."""
     return subprocess.run(words(command), cwd=folder, check=True, capture_output=True, text=True).stdout.strip("\n")
 
 

@@ -161,7 +161,7 @@ def openblas() -> tuple[str | None, int | None]:
 
 
 def without_effect(setting: Setting, found: dict[str, object]) -> list[str]:
-    """What of a setting the process did not have, as sentences."""
+    """Sentences, one for each part of a setting that had no effect in the process."""
     result = []
     if setting.core and found["core"] not in (None, *CORES[setting.core][1]):
         result.append(f"{setting}: OpenBLAS took the kernels of {found['core']}")

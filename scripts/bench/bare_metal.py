@@ -80,9 +80,9 @@ class Job:
 
 @dataclass
 class Result:
-    """What a job cost. `counts` (of one time) and `hashes` by step; `check` and `load` are the counts of mica_check() and of loading
-    what it has checked; `refused` is the engine's reason, or what went wrong. Where a table of cycles was asked for: `executed`
-    instructions, `cycles`, and the cycles that `late` addresses would add (cycles/cortex_m4.c), by step."""
+    """Costs of a job. `counts` (of one run) and `hashes` by step; `check` and `load` are the counts of mica_check() and
+    of loading the checked file; `refused` is the engine's reason, or a fault of the run. With a table of cycles, also
+    by step: `executed` instructions, `cycles`, and the cycles that `late` addresses would add (cycles/cortex_m4.c)."""
 
     name: str
     counts: list[float] = field(default_factory=list)
@@ -237,7 +237,7 @@ def _gcc(command: list[str]) -> None:
 
 
 def folder_of(path: Path, usermod: Path) -> Path:
-    """Which of the two source folders a file is in."""
+    """Return the one of the two source folders that holds a file."""
     return usermod if usermod in path.parents else BARE
 
 
@@ -250,7 +250,7 @@ def text_bytes(core: Core, program: Path, prefix: str = "mica_") -> dict[str, in
 
 
 def address_of(core: Core, program: Path, name: str) -> int:
-    """Where a function of the program begins."""
+    """Address of a function in the program."""
     nm = need_program(f"{core.tools[0]}nm", core.tools[1])
     out = subprocess.run([nm, "--defined-only", program], capture_output=True, text=True, check=True).stdout
     return next(int(line.split()[0], 16) for line in out.splitlines() if line.split()[-1] == name) & ~1

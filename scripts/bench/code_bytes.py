@@ -1,4 +1,4 @@
-"""What the kernels take of a board's firmware, read from the map that the linker leaves beside it."""
+"""Bytes that the kernels take in a board's firmware, read from the map that the linker leaves beside it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the engine takes on this computer beside ONNX Runtime's float: `scripts/bench/run --only host`.
+"""Times of the engine on this computer beside ONNX Runtime's in float: `scripts/bench/run --only host`.
 
-One model after the other, both on one thread, in turns; of each the shortest of several turns counts, in seconds of the processor.
-Such times are of this computer and its load: their ratio is printed, and no test asserts it.
+One model after the other, both engines on one thread, in turns; the shortest of several turns counts, in seconds of the
+processor. Such times depend on this computer and its load: their ratio is printed, and no test asserts it.
 """
 
 from __future__ import annotations

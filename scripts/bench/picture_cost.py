@@ -1,4 +1,4 @@
-"""What pictures cost on a core: bare/see.c with kernels/picture.c, built and run as bare_metal.py does with models.
+"""Cost of pictures on a core: bare/see.c with kernels/picture.c, built and run as bare_metal.py does with models.
 
 `python scripts/bench/picture_cost.py [CORE]` prints it all.
 """

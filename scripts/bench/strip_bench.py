@@ -1,7 +1,7 @@
-"""What `scripts/bench/run --only strips` measures: the reference models in strips of rows, beside the same models layer by layer.
+"""Costs of the reference models in strips of rows and layer by layer: `scripts/bench/run --only strips`.
 
-Each file is made as by `pack --ram N` with the costs of the core that it runs on, from the nearest integers of the weights, and gets
-one random input. The bytes of the last step are compared with the numpy reference.
+Each file is packed as with `pack --ram N`, with the costs of its core and the nearest integers of the weights. It runs
+on one random input. The bytes of the last step are compared with the numpy reference.
 """
 
 from __future__ import annotations
