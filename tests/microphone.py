@@ -1,4 +1,4 @@
-"""firmware/examples/wake_word.py on the virtual Pico, with a microphone that hears a recording; and whether each sample came to it."""
+"""firmware/examples/wake_word.py on the virtual Pico, with a recording at its microphone; each sample must arrive."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def hear(
 
 
 def by_host(packed: Path, sound: np.ndarray, label: str, threshold: float, mean: int) -> list[tuple[str, int]]:
-    """The events that this computer hears, in what the board's microphone gives."""
+    """Events that this computer finds in the sound that the board's microphone gives."""
     late = np.r_[np.zeros(1, np.int16), sound]
     with HostRunner(packed.read_bytes()) as runner:
         settings = hearing.Settings(threshold, mean, labels=[label])

@@ -2,8 +2,8 @@
 
     python tests/quality_table.py [-o TABLE.md] [PART-OF-A-NAME ...]
 
-Models: the reference models with their eval data, those of `tests/models` with more of the samples that they were trained on, as far
-as there are any, and those of `../shared/trials`, whose calibration data is cut in two.
+Models: the reference models with their eval data; those of `tests/models` with more samples of their training data, if
+there are any; and those of `../shared/trials`, whose calibration data is cut in two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What whole models take on a Cortex-M55, and that vectors are used in every kind of layer."""
+"""Cost of whole models on a Cortex-M55; and every kind of layer uses vectors there."""
 
 import bare_metal
 import layers

@@ -51,7 +51,7 @@ def test_each_line_of_weights_is_missed_once(counts: dict[int | None, float]) ->
 
 @pytest.mark.skipif(not AD.is_dir(), reason="the folder ../shared/models/ad is missing")
 def test_four_bits() -> None:
-    """What a dense model in four bits costs; its codes are what calibration makes of a few samples, which changes no count."""
+    """A dense model in four bits keeps its bounds. Calibration takes a few samples only, which changes no count."""
     if why := bare_metal.available(CORE):
         pytest.skip(why)
     graph = import_onnx(AD / "model.onnx", {"N": 1})

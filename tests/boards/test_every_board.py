@@ -1,4 +1,4 @@
-"""What every emulated board does as a real one would: start, run a model in place, answer mpremote's commands."""
+"""Every emulated board does as a real one would: it starts, runs a model in place, and answers mpremote's commands."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ print(before == answer())
 
 @pytest.mark.parametrize("target", OWN_FILES)
 def test_clock_select_and_ctrl_c(firmware: Firmware, target: str) -> None:
-    """What the port leaves out and the board files add, each in its own way."""
+    """Boards with files of their own have the clock, select and Ctrl-C, which their ports leave out."""
     with EmulatedBoard(load_board(target), firmware(target).image) as board:
         code = """
 import select, sys, time

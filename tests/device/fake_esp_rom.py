@@ -81,7 +81,7 @@ class Loader:
         self.sending: list[bytes] = []  # frames of a read that is under way
 
     def answer(self, content: bytes) -> bytes:
-        """What goes back for the content of one frame."""
+        """Return the answer to the content of one frame."""
         if self.sending:  # a read's acknowledgement
             return self.sending.pop(0)
         if len(content) < 8 or content[0] != 0:

@@ -115,7 +115,7 @@ def here(cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def what_it_prints(port: str, until: bytes) -> bytes:
-    """What a board prints by itself, up to these bytes."""
+    """Return the text that a board prints by itself, up to these bytes."""
     said = b""
     with socket.create_connection(("127.0.0.1", int(port.rpartition(":")[2])), timeout=20) as line:
         while until not in said:

@@ -67,7 +67,7 @@ def table(rows: Rows) -> bytes:
 
 
 def firmware_bin(chip: str, path: Path, rows: Rows | None = None) -> Path:
-    """As MicroPython's makeimg.py joins it: boot loader, 0xff, partition table, 0xff, program."""
+    """Write a firmware file as MicroPython's makeimg.py does: boot loader, 0xff, partition table, 0xff, program."""
     facts = load_board(BOARDS[chip])
     assert facts.esptool
     rng = random.Random(chip)
@@ -231,7 +231,7 @@ def test_it_dies_in_the_middle(
 
 
 def test_files_are_compared(c3: FakeEsp, tmp_path: Path) -> None:
-    """What was put back is read back, by the board, as a hash."""
+    """The host compares each restored file with the backup, by a hash that the board computes."""
     (tmp_path / "a.txt").write_bytes(b"a")
     kept = board_files.Backup(tmp_path, (), {"/a.txt": hashlib.sha256(b"b").hexdigest()})
     with (

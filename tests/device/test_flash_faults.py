@@ -1,4 +1,4 @@
-"""What goes wrong around a boot loader's drive, and how drives are found on Linux, macOS and Windows. Nothing is emulated."""
+"""Faults around a boot loader's drive, and how drives are found on Linux, macOS and Windows. Nothing is emulated."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_mistakes(words: list[str], board: str, code: int, says: str, drive: obj
 
 
 class Running:
-    """What answers at a REPL, as far as it is asked here."""
+    """A stand-in for a board's REPL, with one answer to everything."""
 
     name = "/dev/ttyX"
 

@@ -188,7 +188,7 @@ def test_an_answer_that_trickles(hasty: None) -> None:
 
 
 def hello(program: str) -> bytes:
-    """What a board prints that knows one thing to say, and the word by which the host finds its place."""
+    """Answer of a board that repeats the word by which the host finds its place, and prints "hello" for the rest."""
     word = re.fullmatch(r"print\('([0-9a-f]{16})'\)", program)
     return word[1].encode() + b"\r\n" if word else b"hello"
 
@@ -208,7 +208,7 @@ def test_prompts_that_come_late(hasty: None) -> None:
 
 
 def test_a_slow_board_left_in_a_transfer(hasty: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What filled its piece on a busy computer began the next one, which nothing filled: no MicroPython answered."""
+    """A board that is slow to look is reached although an earlier host left it in the middle of a transfer."""
     monkeypatch.setattr(serial_board, "_PATIENCE", 0.7)
     monkeypatch.setattr(serial_board, "_ANSWER", 1.5)
     with FakeBoard(hello, looks=0.4) as fake, SerialBoard(fake.port, reset=False) as board:

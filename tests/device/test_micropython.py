@@ -1,4 +1,4 @@
-"""Which MicroPython is built, and that nothing of it but what we know gets in."""
+"""Choice of the MicroPython that is built; and nothing gets into its tree but what mica knows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def make_tree(folder: Path, version: str = "1, 29, 0, 0") -> Path:
-    """What of a MicroPython tree is looked at before it is built."""
+    """Make the parts of a MicroPython tree that mica checks before a build."""
     names = ("MAJOR", "MINOR", "MICRO", "PRERELEASE")
     (folder / "py").mkdir(parents=True)
     lines = [f"#define MICROPY_VERSION_{n} {v}" for n, v in zip(names, version.split(", "), strict=True)]
@@ -269,7 +269,7 @@ def make_deb(path: Path, members: list[tarfile.TarInfo]) -> None:
 
 @pytest.mark.parametrize("name", ["./usr/src/x/../../../evil", "./usr/src/x//evil"])
 def test_a_package_that_would_write_elsewhere(tmp_path: Path, name: str) -> None:
-    """Where Python's tarfile has no filter as well."""
+    """A package with such a file is refused, also by a Python whose tarfile has no filter."""
     make_deb(tmp_path / "x.deb", [tarfile.TarInfo(name)])
     with pytest.raises(MicaError, match=r"x\.deb has a file outside of its folder"):
         sources._unpack_deb(tmp_path / "x.deb", "./usr/src/x/", tmp_path / "a" / "b")

@@ -158,7 +158,7 @@ print(channels(), *machines(), 1700 <= ring.count < 1800, ring.count == ring.cou
 
 
 def test_filled_while_nobody_looks(board: EmulatedBoard, sound: np.ndarray) -> None:
-    """How often the ring went round is known by the time; what is in it is the newest."""
+    """The time tells how often the ring went round; its content is the newest samples."""
     board.exec(FILLED)
     code = """
 ring = Microphone(16, 17, 18).ring(256, 256)

@@ -1,4 +1,4 @@
-"""Where a model lies on a board: its own copy is used if it is equal, and no golden vector goes into RAM."""
+"""Place of a model on a board: the board's own copy is used if it is equal, and no golden vector goes into RAM."""
 
 from __future__ import annotations
 

@@ -275,7 +275,7 @@ def test_a_plain_image_counts_until_a_push(fake: Fake) -> None:
 
 
 def test_a_plain_image_as_long_as_a_half(fake: Fake) -> None:
-    """Where the log of the first half would be there is image, and the second half is free."""
+    """The image covers the place of the first half's log, and the second half is free."""
     image = romfs.rom_window_image({"a.m": bytes(HALF - 48)}, 2 * HALF)
     image = romfs.rom_window_image({"a.m": bytes(HALF - 48 + HALF - len(image))}, 2 * HALF)
     assert len(image) == HALF
@@ -568,7 +568,7 @@ def test_a_trial_runs_the_golden_vectors(fake: Fake) -> None:
 
 
 def test_random_bytes_are_no_half(fake: Fake) -> None:
-    """Whatever a commit page claims of an image, the CRC-32s have to agree."""
+    """A half counts only if the CRC-32s of its commit page and of its image agree."""
     image = romfs.half_image({"a.m": OLD})
     page = romfs.commit_page(1, len(image), binascii.crc32(image), (0, 0), None)
     fake.plain(image, HALF)

@@ -33,7 +33,7 @@ def expected(file: Path) -> list[str]:
 
 
 def matches(pattern: str, line: str) -> bool:
-    """Whether a printed line is as said; "..." stands for anything."""
+    """Return True if a printed line matches the pattern; "..." stands for anything."""
     return re.fullmatch(".*".join(map(re.escape, pattern.split("..."))), line) is not None
 
 

@@ -99,7 +99,7 @@ def mpremote(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def answers(outs: dict[str, str]) -> bool:
-    """Whether `mica run` on the first of the test samples said what that digit is."""
+    """Return True if `mica run` on the first of the test samples named the right digit."""
     (out,) = (out for line, out in outs.items() if line.startswith("mica run"))
     return out.splitlines()[1].split()[0] == expected()
 

@@ -199,7 +199,7 @@ def test_pack_refuses_what_fit_refuses(
 
 
 def test_golden_vectors_count_where_they_make_the_file_too_large(tmp_path: Path) -> None:
-    """What is weighed is the file that would be written."""
+    """The check of flash counts the file as it would be written, with its golden vectors."""
     path = convolution(tmp_path, 3, 64, 3)
     assert mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "few.mica", "--golden", "2").code == 0
     many = mica("pack", path, "--plain", "--board", "RPI_PICO", "-o", tmp_path / "many.mica", "--golden", "60")

@@ -94,7 +94,7 @@ def refused(board: Link, code: str) -> str:
 
 
 def expected(tones: Path, threshold: float, mean: int, step: int) -> list[str]:
-    """What the rules say, from the host's answers: scores averaged, a second between two, each label until it is below."""
+    """Lines by the rules from the host's answers: mean scores, a second between two, a label once until it is below."""
     x = sounds.read(tones.with_suffix(".wav"), 16000)
     ends = range(1600, len(x) + 1, step)
     with HostRunner(tones.read_bytes()) as runner:
@@ -144,7 +144,7 @@ except ZeroDivisionError:
 
 
 def test_thresholds_of_labels(board: Link, tones: Path) -> None:
-    """A label whose threshold is out of reach is not heard, and the others are as before: on the board as on the host."""
+    """A label with a threshold out of reach gives no event; others stay as before, on the board as on the host."""
     for own, rest in (({"low": 0.8, "high": 1.0}, 0.7), ({"high": 0.8}, 0.7), ({"low": 1.0}, 0.7)):
         settings = hearing.Settings(rest, 2, 1000, 400, (), own)
         with HostRunner(tones.read_bytes()) as runner:

@@ -1,4 +1,4 @@
-"""The virtual Pico's microphone and mica.audio, with a small model: what is said is heard in time, and a microphone that is not there is told."""
+"""The virtual Pico's microphone and mica.audio, with a small model: events in time, and a line about a missing one."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def pack_line(text: str) -> list[str]:
 
 
 def packed(to: Path) -> Path:
-    """What that command makes."""
+    """Run that command with paths of the test, and return the file that it writes."""
     words = pack_line(PAGE.read_text(encoding="utf-8"))
     assert words[:2] == ["mica", "pack"] and words[-2:] == ["-o", "digits.mica"]
     root = ROOT

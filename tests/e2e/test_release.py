@@ -97,7 +97,7 @@ def test_everything_is_there(made: Path) -> None:
 
 
 def test_notices(made: Path) -> None:
-    """Whose code is in a Pico's firmware: found from the map, so all of these stand there though no list names them."""
+    """The notices name everyone whose code is in a Pico's firmware. They are found from the map: no list names them."""
     (path,) = made.glob("*RPI_PICO.uf2.NOTICES.txt")
     text = path.read_text()
     words = " ".join(text.split())
@@ -181,7 +181,7 @@ def installed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(installed: Path, code: str, *args: object) -> str:
-    """What a program prints whose mica is the installed one."""
+    """Return the text that a program prints with the installed mica."""
     elsewhere = installed.parent / "elsewhere"
     return run(sys.executable, "-c", code, *args, cwd=elsewhere, PYTHONPATH=str(installed))
 

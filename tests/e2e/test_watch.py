@@ -58,7 +58,7 @@ def board(unix_board: Link, gestures: Path) -> Link:
 
 
 def said(gestures: Path, step: int) -> list[str]:
-    """What the host says of the same rows, a thousand a second."""
+    """Return the lines that the host prints for the same rows, a thousand a second."""
     with np.load(gestures.with_suffix(".npz")) as data:
         x = data["x"][0].astype(np.float32)
     with HostRunner(gestures.read_bytes()) as runner:

@@ -80,7 +80,7 @@ def connection(board):
 
 
 def no_memory_for_it(reason):
-    """Whether that is what a trial said, which a model has to pass with the memory that there is."""
+    """Return True if the trial failed for want of memory, which only an injected fault causes here."""
     return placed[0] and "MemoryError" in reason
 
 

@@ -740,7 +740,7 @@ placed = [0, 0, 0]
 
 
 def lasting():
-    """Whether the fault is memory that has run out for good, so what clears up had none either."""
+    """Return True if memory has run out for good, so that no clean-up could allocate either."""
     return placed[1] > placed[0]
 
 

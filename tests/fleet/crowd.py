@@ -223,7 +223,7 @@ def compare(port: int, pid: int, digits: Path, halves: int, bodies: int, seconds
 
 
 def problem(found: dict[str, Any]) -> str | None:
-    """What is not as it should be in what `main` has found."""
+    """The findings of `main` as JSON if one of them is out of bounds, else None."""
     ratios = [form[kind]["ratio"] for form in (found["no flood"], found["flood"]) for kind in ("invalid", "valid")]
     if max(ratios) <= 2 and found["flood"]["MB"] < 150 and found["lines of log"] < 10:
         return None

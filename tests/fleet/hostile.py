@@ -226,7 +226,7 @@ def one_round(data: bytes, seed: int, n: int) -> dict[str, int]:
 
 
 def _host(seed: int, n: int) -> dict[str, int]:
-    """What a hostile board says to the host: read, or refused with a MicaError."""
+    """Send damaged messages of a board to the host: it reads each one, or refuses it with a MicaError."""
     chance = random.Random(seed)
     state = b'up 1 2 {"models": {"a.mica": "0123abcd"}, "largest": 32768}'
     have = b'{"generation": 3, "verdict": "confirmed", "reason": "x"}'

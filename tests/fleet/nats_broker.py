@@ -22,7 +22,7 @@ def program() -> str | None:
 
 
 def _subjects(*topics: str) -> list[str]:
-    """What NATS calls topics: "/" is ".", and where MQTT's "#" stands for nothing, too, ".>" does not."""
+    """NATS's names of MQTT topics: "/" is ".". "#" also stands for no level, ".>" does not, so "a/#" has two names."""
     found = []
     for topic in topics:
         name = topic.replace("/", ".").replace("+", "*")

@@ -1,4 +1,4 @@
-"""What asks a JetStream work queue of mica's: tests, and tests/fleet/bench."""
+"""A client of mica's JetStream work queue, for tests and for tests/fleet/bench."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def connected(url: str) -> AsyncIterator[Any]:
 
 
 async def _surely(make: Any) -> Any:
-    """What a call gives, though the server may be away for some time."""
+    """Return the result of a call, which is repeated while the server is away."""
     import nats.errors
 
     for _ in range(100):

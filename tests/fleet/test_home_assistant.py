@@ -61,8 +61,8 @@ def watching(site: Site, *topics: str) -> Iterator[Watcher]:
 
 
 def check_shown(config: dict[str, Any], watcher: Watcher, expected: dict[str, str | None]) -> None:
-    """What Home Assistant makes of what is at the topics that a device's configuration names; None: something. Its templates are jinja2's: without
-    that package only the topics are looked at."""
+    """Check the values that Home Assistant shows, from the messages at the topics of a device's configuration; None
+    stands for any value. Its templates are jinja2's: without that package only the topics are checked."""
     for c in config["components"].values():
         assert c["unique_id"] and c["name"] and c["platform"] in ("sensor", "binary_sensor")
         assert {c["state_topic"], *(a["topic"] for a in c.get("availability", ()))} <= set(watcher.at)

@@ -1,4 +1,4 @@
-"""What clients of `mica fleet serve` may take: they are slow, broken, greedy, rude or many, and a good one is answered all the same."""
+"""Slow, broken, greedy, rude and many clients of `mica fleet serve` keep no good client from its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of several coordinators leads: any order of messages, cuts and deaths, and no broker."""
+"""Choice of the leader among several coordinators: any order of messages, cuts and deaths, without a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told when, and when it stops: the state machine alone, with boards that lose power in every phase."""
+"""Rollout of a model to boards, and its stop: the state machine alone, with boards that lose power in every phase."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_model_that_fails_on_three_of_twelve_is_stopped() -> None:
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_power_is_cut(phase: str) -> None:
-    """Where a trial is cut the board rejects, so the gate stops it, unless it is told again."""
+    """A board that loses power in its trial rejects the model, so the gate stops the rollout, unless it may retry."""
     for board in NAMES:
         boards = play(Terms(waves=("1", "25%", "100%"), timeout=300.0, retry=1), cut={board: phase})
         assert boards.reason == "" and set(boards.model.values()) == {"new"}, (board, boards.reason)

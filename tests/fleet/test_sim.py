@@ -66,7 +66,7 @@ def test_a_lying_board_is_found_and_its_answers_are_asked_again() -> None:
 
 
 def _lines(rooms: tuple[str, ...], call: Any) -> int:
-    """How many lines of these files `call` executes: a measure of work that no other program on the machine changes."""
+    """Number of lines of these files that `call` executes: a measure of work that other programs do not change."""
     n = 0
 
     def inside(frame: FrameType, event: str, arg: object) -> Any:

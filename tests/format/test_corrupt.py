@@ -304,7 +304,7 @@ def grown(data: bytes) -> bytes:
 
 
 def test_texts(driver: list[Path], good: bytes) -> None:
-    """What people read: where, found, expected, what to do."""
+    """A message to a person has the place, the value found, the value expected and the remedy."""
     where = {name: (at, kind) for name, at, kind in places(good)}
 
     def changed(name: str, value: float) -> bytes:

@@ -23,7 +23,7 @@ from mica.reference.executor import ReferenceModel
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModelFile | bytes], str]:
-    """What the engine has against a file that encode() may refuse to make; the decoder has something against it, too."""
+    """The engine's objection to a file that encode() may refuse to make. The decoder must object exactly if it does."""
 
     def judge(model: ModelFile | bytes) -> str:
         if isinstance(model, ModelFile):
@@ -89,7 +89,7 @@ def test_a_rotation(name: str, value: int, reason: str, judged: Callable[[ModelF
 
 
 def place(data: bytes, table: str, index: int, field: str) -> int:
-    """Where a field of a record is."""
+    """Offset of a record's field in the file, in bytes."""
     section = codec._sections(data, codec.unpack_record(schema.HEADER, data, 0))[table]
     return section.offset + index * section.record_bytes + codec.field_offset(schema.TABLES[table], field)
 

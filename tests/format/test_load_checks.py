@@ -1,4 +1,4 @@
-"""What the loader finds out a word at a time: the checksum, and that no weight of a FAST step is -128."""
+"""Checks that the loader makes a word at a time: the checksum, and that no weight of a FAST step is -128."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def layer(layout: Layout, k: int, bias: int = 0, flags: int = 1) -> tuple[bytear
 
 
 def _record(data: bytearray) -> int:
-    """Where the flags of the only step are."""
+    """Offset of the flags of the only step, in bytes."""
     header = codec.unpack_record(HEADER, bytes(data), 0)
     return codec._sections(bytes(data), header)["STEPS"].offset + codec.field_offset(STEP, "flags")
 
 
 def verdicts(data: bytes) -> tuple[str, str]:
-    """What the engine and the decoder have against a file."""
+    """Objections of the engine and of the decoder to a file; "" for none."""
     said = []
     for load, error in ((engine.load, MicaError), (codec.decode, FormatError)):
         try:

@@ -100,7 +100,7 @@ def test_c_and_python_agree(method: str, flags: int) -> None:
     [(0xBF, 1), (0xC0, 2), (0xDF, 2), (0xE0, 3), (0xEF, 3), (0xF0, 4), (0xF7, 4), (0xF8, 1), (0xFF, 1)],
 )
 def test_where_a_character_ends(lead: int, length: int) -> None:
-    """Merges begin with whole characters where there are pieces of them; what joins two pieces costs too much here."""
+    """Merges begin with whole characters if there are pieces for them. Merging two pieces costs too much here."""
     text = bytes([lead, 0x81, 0x82, 0x83])
     pieces = (*(text[:n] for n in (1, 2, 3, 4)), *(bytes([b]) for b in text[1:]))
     t = listed(Tokens(pieces, "MERGES", (NEVER,) * len(pieces), begin=0, end=3, position=1))

@@ -130,7 +130,7 @@ def sqnr(expected: np.ndarray, found: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_masked(tmp_path: Path, name: str) -> None:
-    """What is left out has a probability of 0, and the others are as near as without a mask: 3 dB for a wider range."""
+    """Masked positions have a probability of 0; the others lose at most 3 dB against no mask, for a wider range."""
     plain = run(attention(lambda net, s: net.add("Identity", s)), tmp_path)
     found = run(attention(MASKS[name]), tmp_path)
     out = found[0][0] == 0
@@ -149,7 +149,7 @@ def test_what_it_becomes(tmp_path: Path, name: str) -> None:
 
 
 def test_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
-    """Where no Softmax reads it there is nothing that -inf could mean in int8."""
+    """-inf is refused if no Softmax reads it: int8 has no value for it."""
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Add", x, net.const(np.float32([[0, -np.inf, 0, 0]]))), [1, 4])

@@ -1,4 +1,4 @@
-"""What commands say before they work long, and of data that cannot be right."""
+"""Messages that commands print before long work, and about data that cannot be right."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_fit_says_no_figure_that_contradicts_another() -> None:
 
 
 def test_a_figure_stands_in_one_place() -> None:
-    """How near probabilities of support vector machines are, `pack` says; how much RAM native code takes, `natmod` says."""
+    """Two figures are only in commands: `pack` has the accuracy of SVM probabilities, `natmod` the RAM of its code."""
     guide = (ROOT / "host_tools" / "GUIDE.md").read_text()
     about = "".join(line for line in guide.splitlines(keepends=True) if "robabilit" in line)
     assert "support vector machine" in about and "within 0." not in about and "refuses" not in about

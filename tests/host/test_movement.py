@@ -29,7 +29,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def becomes(net: Net, folder: Path, expected: list[str]) -> None:
-    """Whatever order the steps have; and the network still does the same."""
+    """The graph has the expected steps, in any order, and the network still does the same."""
     g = core(net, folder)
     assert sorted(ops(g)) == sorted(expected)
     assert_same(net, g)

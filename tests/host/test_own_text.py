@@ -68,7 +68,7 @@ def test_a_text_begins_anew(command: tuple[Graph, Samples, list[Tie]]) -> None:
 
 
 def test_no_texts(command: tuple[Graph, Samples, list[Tie]], tmp_path: Path) -> None:
-    """Where there are samples enough or hardly any, no states, or nothing that is a token."""
+    """No text is made with enough samples or hardly any, without states, or without a token among the inputs."""
     g, samples, ties = command
     assert own_text.texts(g, samples, ties, N) == own_text.texts(g, samples[:4], ties) == []
     assert own_text.texts(g, samples, []) == []

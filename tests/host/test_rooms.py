@@ -1,4 +1,4 @@
-"""Which room of the host package may import which, and that no file imports in a circle.
+"""Imports between the rooms of the host package keep to the list, and no file imports in a circle.
 
 A room is a folder of `mica`, or a module at its top level. Data flows from left to right; a stage looks only to its left.
 """
@@ -54,7 +54,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "flash": _BOARDS | {"images", "link", "toolchain"},
     # a .mica on any target
     "run": _GRAPH | {"boards", "custom", "data", "engine", "importer", "link", "reference"},
-    # what a board's sensors hear and feel, and what a model makes of it
+    # data of a board's microphone and motion sensor, and a model's events from it
     "listen": _GRAPH | {"boards", "data", "link", "run"},
     # the whole compile: from a model file to a .mica, for a board
     "compile": _GRAPH
@@ -70,7 +70,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
 
 
 def _imports(path: Path, package: str, top: Path) -> Iterable[tuple[str, ...]]:
-    """What a file imports of `package`, as paths below `top`: ("link", "board"). Imports inside functions count."""
+    """Modules of `package` that a file imports, in functions too, as paths below `top`: ("link", "board")."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -106,7 +106,7 @@ def test_tokens_of_a_tokenizer(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", MAKE)
 def test_against_tokenizers(tmp_path: Path, kind: str) -> None:
-    """Where the package is installed: the same file, the same tokens."""
+    """The `tokenizers` package, if installed, makes the same tokens from the same file."""
     hf = pytest.importorskip("tokenizers")
     theirs = hf.Tokenizer.from_file(save(tmp_path, {"version": "1.0", **MAKE[kind]()}))
     assert [theirs.encode(text).ids for text in TEXTS[kind]] == IDS[kind]

@@ -177,7 +177,7 @@ def switched(rng: random.Random) -> Pair:
 
 
 def felt(rng: random.Random) -> Pair:
-    """What a person says of a room, and what would help."""
+    """A person's remark about a room, and the call that would help."""
     said, room = rng.choice(list(ROOMS.items()))
     words, call = rng.choice((
         (("too dark", "so dark", "dark"), "light {} on"), (("too bright", "so bright"), "light {} off"),
@@ -319,7 +319,7 @@ def mistyped(rng: random.Random, text: str) -> str:
 
 
 def left_out(call: str) -> bool:
-    """Whether a call is one of LEFT_OUT: of a thing in a room, or of a number in any room."""
+    """Return True if a call is one of LEFT_OUT: of a thing in a room, or of a number in any room."""
     kind, room, value = [*call.split(" "), "", ""][:3]
     return f"{kind} {room}" in LEFT_OUT or f"{kind} {value}" in LEFT_OUT
 

@@ -215,7 +215,7 @@ class Copy:
 
 
 class Results:
-    """What was decided, one JSON object a line, in the cache."""
+    """Verdicts so far, one JSON object a line, in the cache."""
 
     def __init__(self) -> None:
         self.path = cache_dir() / "mutants" / "results.jsonl"
@@ -281,7 +281,7 @@ def decide(m: Mutant, copy: Copy, results: Results, end: float) -> tuple[str, st
 
 
 def _seconds(most: float, end: float) -> float:
-    """How long a set of tests may take, with the time that is left."""
+    """Seconds that a set of tests may take within the time that is left."""
     return min(most, max(1.0, end - time.monotonic()))
 
 

@@ -1,4 +1,4 @@
-"""What the compiler's tests share: small ONNX networks written in code, and what ONNX Runtime says of them."""
+"""Helpers of the compiler's tests: small ONNX networks written in code, and ONNX Runtime's answers to them."""
 
 from __future__ import annotations
 

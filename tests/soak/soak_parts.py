@@ -1,6 +1,6 @@
-"""What `scripts/soak` tries: PARTS, a function each. All go on side by side until the time is over.
+"""Parts of `scripts/soak`: a function for each of PARTS. They run side by side until the time is over.
 
-To add a part, write a function that adds to Found what it tries, as it goes, and a row of PARTS.
+To add a part, write a function that counts its trials in Found as it goes, and a row of PARTS.
 """
 
 from __future__ import annotations
@@ -295,9 +295,9 @@ def _digits(folder: Path) -> Path:
 
 
 def microphone(s: Settings, found: Found) -> None:
-    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go, whole windows by PIO and DMA and new rows
-    (--stream) by machine.I2S in turn: no sample is lost, and it hears what this computer hears. Where ../shared is missing there is no wake word,
-    and nothing is tried."""
+    """The wake word at the virtual Pico's microphone, up to ten minutes of the board's time in one go: no sample is
+    lost, and the board finds the events that this computer finds. Whole windows by PIO and DMA, and new rows (--stream)
+    by machine.I2S, take turns. Without ../shared there is no wake word, and nothing is tried."""
     import numpy as np
     from microphone import DMA, I2S, by_host, hear
     from tones import marvin
@@ -335,7 +335,7 @@ def microphone(s: Settings, found: Found) -> None:
                 heard = hear(path, sound, "marvin", 0.95, 3, seconds, ways[way][0], slice_ms=30)
                 overruns = [p for p in heard.problems if "overrun" in p]
                 assert not overruns, overruns[0]
-                # What it heard in its last frames it may not have been asked for.
+                # The program may have ended before it fetched the events of the last frames.
                 said = [e for e in by_host(path, sound, "marvin", 0.95, 3) if e[1] <= heard.samples // 16 - 200]
                 assert heard.events[: len(said)] == said, f"heard {heard.events}, not {said}"
             except AssertionError as e:

@@ -58,7 +58,7 @@ DIFFERENT = {
 
 @functools.cache
 def installed(arch: str) -> dict[str, bytes]:
-    """What a user installs, by its path below lib."""
+    """Files that a user installs, by path below lib."""
     mp = choose(DEFAULT)
     return {"_mica.mpy": natmod.build(arch, micropython=mp).file.read_bytes(), **mip_package.runtime(micropython=mp)}
 
@@ -87,7 +87,7 @@ def native_board(
 
 
 def take_native(board: Link) -> None:
-    """Where the firmware has mica in it, put the native module in the place of the built-in one; prove that it is there."""
+    """If the firmware contains mica, replace the built-in module by the native one; check that it is in use."""
     if board.name.removesuffix("@emu") not in STOCK:
         aside = ASIDE.replace("/", ".")
         board.exec(f"import sys, {aside}\nsys.modules['_mica'] = sys.modules[{aside!r}]")
@@ -156,7 +156,7 @@ ON_CORTEX_M3 = ["model_corrupt", "raw_kernels", "row_ranges"]
 
 @pytest.mark.parametrize("name", ON_EMULATORS)
 def test_script_on_newest(native_newest_unix: Link, name: str, models: dict[str, bytes]) -> None:  # noqa: F811
-    """What was built with one MicroPython, on the stock firmware of the other."""
+    """A module built with one MicroPython runs on the stock firmware of the other."""
     assert run_native(native_newest_unix, name, models) == expected_lines(name)
 
 
@@ -215,7 +215,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_package(package: Path) -> None:
-    """What it names is there, and the runtime is all of firmware/mica."""
+    """Every file that the package names is there, and the runtime is all of firmware/mica."""
     sources = data_dir("firmware")
     for arch in ("x64", "armv7m"):
         listed = json.loads((package / f"{arch}.json").read_text())
@@ -355,7 +355,7 @@ def test_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
 def test_no_compiler_for_windows(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where the parts of the compiler cannot be had: one line says which. scripts/test --esp32 builds the module."""
+    """If parts of the compiler cannot be had, one line says which. scripts/test --esp32 builds the module."""
     monkeypatch.setattr(xtensa_cc, "cache_dir", lambda: tmp_path)
     monkeypatch.setattr(xtensa_cc, "_HEADERS", tmp_path)
     monkeypatch.setattr(sources, "debian_mirror", lambda: None)
