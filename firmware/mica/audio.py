@@ -189,7 +189,7 @@ class Listener:
         self._last_end = self.ms * rate // 1000
 
     def _usual_step(self):
-        """All that is new of a model that keeps the rows before; of others a quarter of what they take."""
+        """Default step in samples: all new ones if the model keeps earlier rows, else a quarter of its input."""
         m = self.model._m
         for i in range(m.info.n_steps if self._stream else 0):
             if m.step_info(i).kernel in ("log_mel_s8", "pcan_s8", "pcen_s8"):
@@ -208,7 +208,7 @@ class Listener:
         return self._ring.count < self._end
 
     def _problem(self):
-        """Look at what has come before it is used; return whether something is wrong with it, which is an event then."""
+        """Check the newest samples before they are used. Return True if something is wrong; the event then tells it."""
         ring = self._ring
         if ring.count - self._end + self._n > ring.size - ring.block:
             end = ring.count
@@ -238,7 +238,7 @@ class Listener:
             self.model.reset()
 
     def _answer(self):
-        """predict() of samples, without what it looks up each time: a quarter of a millisecond on a Pico."""
+        """Scores of the samples, as predict() gives them, without its look-ups of 250 microseconds on a Pico."""
         model = self.model
         if model._joins:
             return model.predict([self._fill])[self._place]
@@ -261,8 +261,8 @@ class Listener:
             self._whole = self._took <= self.slice_us
 
     async def _arun(self):
-        """The same so that others can run, who are not counted: in slices, which cost more, where a run takes longer than one. The first run
-        learns how to slice; where the second is short enough, the third is whole for a try."""
+        """Run the model in slices, so that other tasks can run; their time does not count. Slices cost more, so a run
+        shorter than one is not cut. The first run learns the slices; if the second is short enough, the third is whole."""
         import asyncio
 
         if self._whole or (self._runs == 2 and self._took < 2 * self.slice_us):

@@ -79,7 +79,7 @@ def _check(name):
 
 
 class Pusher:
-    """Of one agent. step() does one piece of work, so requests are answered between the pieces."""
+    """Pushed models of one agent. step() does one piece of work, so requests are answered between the pieces."""
 
     def __init__(self, agent: Any, key: str) -> None:
         self.agent = agent
@@ -176,7 +176,7 @@ class Pusher:
         self.agent.client.publish(self._have_topic, json.dumps(say), retain=True, qos=1)
 
     def _keep(self, **what):
-        """Write what is here to a file; a reset leaves the old one or the new."""
+        """Write the state of pushed models to a file; a reset leaves the old file or the new one."""
         self.have.update(what)
         try:
             with open(HAVE + ".new", "w") as f:

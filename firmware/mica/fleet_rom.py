@@ -201,7 +201,7 @@ def _number(value, width=1):
 
 
 def _layout(kept, new):
-    """Pieces (offset in the image, bytes, what: bytes, an offset in the window, or a model of the want), and the image's length."""
+    """Pieces (offset in the image, bytes, content: bytes, an offset in the window, or a new model), and its length."""
     tree = {}
     for table in (kept, new):
         for path in table:

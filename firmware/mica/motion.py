@@ -118,7 +118,7 @@ class Rows:
         self._looked = ticks_ms()
 
     def read(self) -> bool:
-        """Read what is there; never at an end."""
+        """Read the rows that the sensor has; its data never ends."""
         if ticks_diff(ticks_ms(), self._looked) < self._every:
             sleep_ms(1)
             return True
@@ -158,7 +158,7 @@ class Rows:
 
 
 class Watcher(Listener):
-    """An iterator over what the model recognises in the sensor's rows, for `for` and `async for`: a Listener without rate, bits, block and spare.
+    """An iterator over the model's events from a sensor: a Listener without rate, bits, block and spare.
 
     step is in rows: by default a quarter of what the model takes, and all of it for a model with a window.
     """

@@ -81,7 +81,7 @@ def run(*inputs: Any) -> None:
 
 
 def _watch(m, inputs, last, look):
-    """Run the steps up to `last`; call look(layer, its CRC-32, what it wrote) right after each.
+    """Run the steps up to `last`. Right after each, call look(layer, its CRC-32, its output).
 
     Of a strip, which ends with the last of its layers, look() is called at each piece with the CRC-32 None, and once more with
     None for what it wrote.

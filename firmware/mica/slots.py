@@ -183,7 +183,7 @@ def base(flash: Any, length: int) -> tuple[int, int]:
 
 
 def boot(flash: Any | None = None) -> None:
-    """Mount at /rom what is to be there. A half that has never been tried is tried first."""
+    """Mount the right image at /rom. A half that has never been tried is tried first."""
     flash = flash or window()
     if flash is None:
         return
@@ -216,7 +216,7 @@ def boot_board() -> None:
 
 
 def mount(flash: Any, found: Half | str | None) -> None:
-    """Have a half, "plain" or None at /rom, in the place of what is there."""
+    """Mount a half, "plain" or nothing (None) at /rom, in place of the image that is there."""
     global mounted, used
     _unmount("/rom")
     mounted = None
@@ -303,7 +303,8 @@ def models(folder: str) -> list[str]:
 
 
 def test(path: str, key: bytes | None = None) -> str | None:
-    """None when the model at `path` is well, and signed if there is a key; else what is wrong. One without golden vectors has to load and run once."""
+    """Test the model at `path`, and its signature if there is a key. Return None, or a line about its fault. A model
+    without golden vectors must load and run once."""
     from mica.model import Model
 
     with Model(path, key=key) as m:

@@ -42,7 +42,7 @@ class _Fault(Exception):
 
 
 def _facts(m):
-    """Return what must be alike for a spare to take a model's place."""
+    """Return the facts that a model and its spare must share."""
     return [[(m.tensor(t).shape, m.tensor(t).dtype) for t in ids] for ids in (m.inputs, m.outputs)] + [m.fed]
 
 
@@ -223,7 +223,7 @@ class Supervisor:
         return self._supervise(True, raw)
 
     def run(self) -> None:
-        """Do as Model.run, under supervision, on what the inputs hold."""
+        """Run all layers on the present inputs, under supervision; as Model.run."""
         self._check_open()
         if not self._sound:
             self._mend_or_fail("")
@@ -275,7 +275,7 @@ class Supervisor:
             self._on_event(kind, detail)
 
     def _failure(self, e):
-        """Count what was raised."""
+        """Count an exception."""
         if isinstance(e, _Fault):
             self._event(*e.args)
         else:
@@ -294,7 +294,7 @@ class Supervisor:
         self._views = [None if i == m.fed else m.input(i) for i in range(len(tensors))]
 
     def _learn(self, m):
-        """Set aside what a retry needs: room for a copy of the inputs."""
+        """Reserve the memory that a retry needs for a copy of the inputs."""
         inputs = [m.tensor(t) for t in m.inputs]
         self._facts = _facts(m)
         self._kept = [None if i == m.fed else memoryview(array(t.dtype, bytes(t.nbytes))) for i, t in enumerate(inputs)]

@@ -143,7 +143,7 @@ class Text:
         raise StopAsyncIteration
 
     def _inputs(self):
-        """Return what the inputs of the model are given for the next token."""
+        """Return the inputs of the model for the next token."""
         said = self._said
         model = self._model
         if model._text is not said:
@@ -213,7 +213,7 @@ class Text:
         return (at + 1, token, self, (fed, self._random[0], tokens, data[n:], held, over)), text
 
     def _unstopped(self, text, over):
-        """Cut the text at a stop, and hold back what may be the beginning of one: return both, and whether the text is over."""
+        """Cut the text at a stop, and hold back a possible beginning of one. Return both; True if the text is over."""
         end = len(text)
         for s in self._stops:
             at = text.find(s)
@@ -292,6 +292,6 @@ def complete(
     stop: str | Sequence[str] | None = None,
     seed: int = 0,
 ) -> str:
-    """Return the text that follows a prompt as one str; of what was said before nothing counts."""
+    """Return the text that follows a prompt as one str. Earlier prompts and texts do not count."""
     model.reset()
     return "".join(generate(model, prompt, max_tokens, temperature, top_k, stop, seed))
