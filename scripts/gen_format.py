@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Write what derives from the format (`host_tools/mica/format/schema.py`) and from the kernels (`host_tools/mica/kernels`).
+"""Write the files that derive from the format (`host_tools/mica/format/schema.py`) and the kernels
+(`host_tools/mica/kernels`).
 
 Whole files, in the table FILES: the C header, the lists of kernels in C and on the board. And in files that are written by hand
 the parts between the markers `gen:NAME` and `end`, in the table PARTS.

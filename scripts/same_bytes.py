@@ -60,7 +60,7 @@ class Setting:
 
 
 def cores() -> list[str]:
-    """Of CORES, those whose kernels this machine can execute."""
+    """Return the part of CORES whose kernels this machine can execute."""
     found = _flags()
     return [core for core, (flag, _) in CORES.items() if flag in found]
 
@@ -92,7 +92,7 @@ def start(name: str, setting: Setting) -> subprocess.Popen[str]:
 
 
 def facts(name: str) -> dict[str, object]:
-    """Hashes of what this process computes, and what it computes with."""
+    """Hashes of this process's results, and the libraries that computed them."""
     from mica.cli.main import main
 
     model, calibration = files(name)
@@ -121,7 +121,7 @@ def facts(name: str) -> dict[str, object]:
 
 
 def functions() -> str:
-    """Of the elementary functions' results."""
+    """Hash of the results of the elementary functions."""
     from mica.reference import functions as f
 
     x = np.random.default_rng(0).normal(0.0, 3.0, 20_000)

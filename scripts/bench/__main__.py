@@ -1,4 +1,4 @@
-"""Count what the kernels cost: cycles of a Cortex-M0+ in the RP2040 emulator, instructions of the other cores in QEMU.
+"""Count the cost of kernels: cycles of a Cortex-M0+ in the RP2040 emulator, instructions of other cores in QEMU.
 
 Runs every distinct layer of the four MLPerf Tiny models (random full-range data with a fixed seed) in a bare-metal
 program, through the engine's own entry points. Runs the four models too, if their folder is there. The bytes that each
@@ -61,7 +61,7 @@ def measure(
 
 
 def _sums(entry: Mapping[str, Any], chosen: Sequence[layers.Layer], what: str) -> dict[str, float]:
-    """Of each model, what its layers take one by one."""
+    """Sums of the costs of each model's layers, counted one by one."""
     return {m: sum(entry["layers"][x.name][what] * x.times.get(m, 0) for x in chosen) for m in layers.MODELS}
 
 
@@ -71,7 +71,7 @@ def _revision() -> str:
 
 
 def _kernel_bytes(core: Core, program: Path) -> dict[str, int]:
-    """Bytes of each function that computes: kernels, and what they call in their instruction set's folder."""
+    """Bytes of each function that computes: kernels, and functions that they call in their instruction set's folder."""
     names = bare_metal.text_bytes(core, program)
     ours = {
         k: v

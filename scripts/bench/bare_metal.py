@@ -65,7 +65,7 @@ CORES = {
 
 @dataclass
 class Job:
-    """A model, one array for each of its inputs, and the scratch its kernels get (None: what the file wants).
+    """A model, one array for each of its inputs, and the scratch that its kernels get (None: as the file asks).
 
     A counter that ticks once in 40 instructions says more of a short step that runs `times` times; none of them may write over its input.
     """
@@ -183,7 +183,7 @@ def build(core: Core, isa: str | None = None, usermod: Path = USERMOD, more: Seq
 
 
 def _discard(path: Path, seconds: float) -> None:
-    """Away with a file that nobody has asked for so long. Others may be of other flags, and another process about to take them."""
+    """Delete a file that was not used for so long. The time protects files of other flags or processes."""
     with contextlib.suppress(FileNotFoundError):
         if time.time() - path.stat().st_mtime > seconds:
             path.unlink()

@@ -1,4 +1,4 @@
-"""Writes what a core's layers and models cost into usermod_c/BENCH.md, where its line of the command stands."""
+"""Writes the costs of a core's layers and models into usermod_c/BENCH.md, below the line with the command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = ROOT / "usermod_c" / "BENCH.md"
 
 
 def engine_revision() -> str:
-    """The last commit that changed the engine, which is what is measured."""
+    """The last commit that changed the engine, and so the costs."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(ROOT), *words]

@@ -34,7 +34,7 @@ _KEPT = (".text", ".rodata", ".data", ".srodata", ".sdata", ".time_critical")
 
 @dataclass
 class CodeBytes:
-    """Bytes of code and constants: of the reference's files, of the instruction set's, and of those what runs from RAM."""
+    """Bytes of code and constants: of the reference's files, of the instruction set's, and those run from RAM."""
 
     ref: int = 0
     fast: int = 0

@@ -30,7 +30,7 @@ def _seconds_a_call(call: Callable[[], object]) -> float:
 
 
 def ratio(onnx: Path, calib: Path) -> dict[str, float]:
-    """Of a model with one input: seconds of a run in the engine and in ONNX Runtime, and the one by the other."""
+    """For a model with one input: seconds of a run in the engine and in ONNX Runtime, and their ratio."""
     packed = compiled(onnx, calib)
     (shape,) = (packed.model.tensors[i].dims for i in packed.model.inputs)
     model = engine.load(packed.data)
@@ -47,7 +47,7 @@ def ratio(onnx: Path, calib: Path) -> dict[str, float]:
 
 
 def run(models: Path) -> dict[str, dict[str, float]]:
-    """Of the reference models in a folder, printing each."""
+    """Measure the reference models of a folder, and print each."""
     print(f"{engine.NAME}, ONNX Runtime {onnxruntime.__version__} (float), one thread each")
     rows = {}
     for name in MODEL_FOLDERS.values():

@@ -30,7 +30,7 @@ OUT = 96
 
 @dataclass(frozen=True)
 class Cost:
-    """cycles, or what the core counts: of an output pixel where the method is bilinear, of a pixel of the frame where it is area."""
+    """Cost in cycles, or in the core's unit, per pixel: of the output for bilinear, of the frame for area."""
 
     name: str
     area: bool

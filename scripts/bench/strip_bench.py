@@ -75,7 +75,7 @@ def run(folder: Path, cores: Sequence[str]) -> list[Row]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """As BENCH.md has it."""
+    """Return the table as BENCH.md has it."""
     lines: list[tuple[Any, ...]] = [
         (r.core, r.model, r.options, f"{r.arena:,}", f"{r.scratch:,}", f"{r.count:.2f}", f"{r.count / r.whole:.3f}")
         for r in rows

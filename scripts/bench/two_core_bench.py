@@ -52,7 +52,7 @@ def measure(file, x, cores):
 
 @dataclass(frozen=True)
 class Row:
-    """One model: cycles on one core, on two, and what core 1 executed of those."""
+    """One model: cycles on one core, cycles on two, and core 1's share of the latter."""
 
     model: str
     one: int
