@@ -262,7 +262,7 @@ class Listener:
 
     async def _arun(self):
         """Run the model in slices, so that other tasks can run; their time does not count. Slices cost more, so a run
-        shorter than one is not cut. The first run learns the slices; if the second is short enough, the third is whole."""
+        shorter than one is not cut. The first run learns the slices; if the second is short, the third is whole."""
         import asyncio
 
         if self._whole or (self._runs == 2 and self._took < 2 * self.slice_us):
