@@ -39,7 +39,7 @@ TELL = "\nprint('end', words.used, Came.crc, Came.n)\nif hasattr(microphone, 'de
 
 @dataclass
 class Heard:
-    """events: (label, ms); problems: what else was said; used: share of the time; samples: how many the model saw, all of them right."""
+    """events: (label, ms); problems: other messages; used: share of the time; samples: those that the model took."""
 
     events: list[tuple[str, int]]
     problems: list[str]
@@ -72,7 +72,7 @@ def hear(
     source: str = DMA,
     slice_ms: int = 10,
 ) -> Heard:
-    """So many seconds of the board's time. A sample that does not come to the model as it was raises AssertionError."""
+    """Run so many seconds of the board's time. Raises AssertionError if a sample does not arrive unchanged."""
     with tempfile.TemporaryDirectory() as folder:
         wav = write_wav(Path(folder) / "sound.wav", sound)
         wired = Sensors({"i2s": sensor_files.i2s(str(wav))})

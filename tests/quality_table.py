@@ -1,4 +1,4 @@
-"""The quality line of `mica pack` beside what the packed file gives on a thousand other samples, as a table in Markdown.
+"""The quality line of `mica pack` beside the packed file's quality on a thousand other samples, as a table in Markdown.
 
     python tests/quality_table.py [-o TABLE.md] [PART-OF-A-NAME ...]
 

@@ -1,4 +1,4 @@
-"""No C file of ours needs one that needs it: what each object of a build defines and lacks, as nm says, makes the arrows."""
+"""No C files of ours need each other in a circle. nm lists the symbols that each object defines and needs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def symbols(path: Path, *options: str) -> set[str]:
 
 
 def arrows_of(folder: Path) -> dict[str, set[str]]:
-    """File -> the files that define what it calls or reads; names below `folder`."""
+    """File -> the files that define its functions and data from elsewhere; names below `folder`."""
     objects = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.o")}
     home = {s: name for name, path in objects.items() for s in symbols(path, "--extern-only", "--defined-only")}
     return {

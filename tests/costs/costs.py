@@ -63,7 +63,7 @@ WAYS = "ways"  # --only's name for the steps that some cores compute by another 
 
 
 def corpus() -> list[Job]:
-    """Everything as jobs; made once for each state of what makes it."""
+    """All steps and networks as jobs; made once for each state of their sources."""
     stamp = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*_sweeps.py"))))
     kept = cache_dir() / "bench" / f"costs-{stamp:08x}.pickle"
     kept.parent.mkdir(exist_ok=True)
@@ -157,7 +157,7 @@ def unseen(folder: Path) -> Iterator[Job]:
 
 
 def judge(core: Core, table: Table, folder: Path) -> list[str]:
-    """A line a model: what was predicted, and what it takes."""
+    """Print a line for each model: the predicted cost and the real one."""
     lines = []
     for job in unseen(folder):
         result = bare_metal.run(core, bare_metal.build(core), [job])[0]
@@ -175,7 +175,7 @@ def judge(core: Core, table: Table, folder: Path) -> list[str]:
 
 
 def _revision() -> str:
-    """The last commit that changed the engine, which is what is measured."""
+    """The last commit that changed the engine, and so the costs."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(ROOT), *words]

@@ -1,4 +1,4 @@
-"""A pretend board that answers what a test says: a raw REPL, without raw paste, on a pseudo-terminal."""
+"""A stand-in for a board with a raw REPL (without raw paste) on a pseudo-terminal. A test gives its answers."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ class FakeEsp:
             self._stop()
 
     def _take(self, data: bytes) -> bytes:
-        """Deal with what came from the host; returns what is not complete yet."""
+        """Handle bytes from the host; return the rest that is not complete yet."""
         if not self._in_loader:
             if b"\xc0\x00\x08" not in data:
                 self._put(self._line, data)

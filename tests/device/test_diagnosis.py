@@ -115,7 +115,7 @@ def test_no_such_port(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_windows(monkeypatch: pytest.MonkeyPatch, error: str, said: str) -> None:
-    """pyserial says there what Windows has said, in a text without errno."""
+    """On Windows, pyserial passes the system's message as a text without errno."""
     plug_in(monkeypatch, "COM7")
 
     def fail(*args: object, **kwargs: object) -> None:
@@ -258,7 +258,7 @@ def test_out_of_memory(qemu_board: Link) -> None:
     ],
 )
 def test_a_memory_error_is_explained(size: int, said: str, todo: str) -> None:
-    """Only what helps is advised. Nothing is said of a copy where the file is read in flash."""
+    """Only advice that helps is given. Nothing is said about a copy if the file is read in flash."""
 
     class Full:
         name = "RPI_PICO"

@@ -173,7 +173,7 @@ def test_files_stay(cable: Cable, here: Path, capsys: pytest.CaptureFixture[str]
 def test_new_board(
     firmware: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A Pico fresh from its box, plugged in with BOOTSEL: what a release has goes onto it, and its port appears."""
+    """A Pico fresh from its box, plugged in with BOOTSEL held, gets a release's firmware, and its port appears."""
     facts = load_board(NAME)
     image = tmp_path / "release.uf2"
     image.write_bytes(firmware_image.combined_image(facts, [DIGITS], firmware(NAME).image))

@@ -47,7 +47,7 @@ def file_line(name: bytes, size: object = 100, crc: str = "00000000", at: object
 
 
 def listing(files: bytes, where: bytes = b"", version: bytes = b"mica:version 0.1.0\n") -> Reply:
-    """A board without a window, or with what `where` says."""
+    """A board without a window, or with the lines of `where`."""
 
     def reply(program: str) -> bytes:
         if "__version__" in program:
@@ -117,7 +117,7 @@ def test_what_cannot_be_read(files: bytes, where: bytes, version: bytes, mica: M
 
 
 def test_other_readers() -> None:
-    """Of what doctor and flash ask."""
+    """Wrong lines in the answers to doctor and flash are refused or reported."""
     for line in (b"mica:\n", b"mica:engine 1\n", b"mica:heap x y\n", b"mica:model -1 61\n", b"mica:clock \xff\n"):
         with FakeBoard(
             lambda _, line=line: line + b"mica:heap 1 1\nmica:mica 0.1.0\nmica:engine 1.1 ref 0 -\n"
@@ -194,8 +194,8 @@ def hello(program: str) -> bytes:
 
 
 def test_prompts_that_come_late(hasty: None) -> None:
-    """A board on a busy computer answers each time it was asked, when nobody waits any more: the second prompt was taken for the
-    end of a soft reset, and what came of that for the board's answer to the first program."""
+    """A board on a busy computer answers every request, but after the host has stopped waiting. The second prompt once
+    passed for the end of a soft reset, and its answer for the board's answer to the first program."""
     asked = []
 
     def reply(program: str) -> bytes:

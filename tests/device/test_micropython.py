@@ -77,7 +77,7 @@ def test_wrong_choice(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_tree_without_submodules(cache: Path, tmp_path: Path) -> None:
-    """A user's tree is not written to: the command that fetches what it lacks is said, for the port that needs it."""
+    """mica writes nothing into a user's tree: the error names the command that fetches missing parts for the port."""
     tree = make_tree(tmp_path / "tree")
     choose(str(tree)).check("unix")
     with pytest.raises(MicaError) as error:
@@ -89,7 +89,7 @@ def test_tree_without_submodules(cache: Path, tmp_path: Path) -> None:
 
 
 def test_changes_of_a_users_tree_are_seen(cache: Path, tmp_path: Path) -> None:
-    """A makefile is a rule, a source is not, what a build leaves behind is neither."""
+    """A makefile counts as a rule, a source as content, and the output of a build as neither."""
     tree = make_tree(tmp_path / "tree")
     mp = choose(str(tree))
     rules, contents = mp.state("unix")
@@ -190,7 +190,7 @@ def test_a_suite_that_has_something_else(
 
 
 def test_what_apt_cache_says() -> None:
-    """Of a binary package: version, file and hash; of what is neither, nothing."""
+    """A binary package gives version, file and hash; a virtual package gives nothing."""
     stanza = "Package: p\nVersion: 1:2-3\nFilename: pool/p_2-3_all.deb\nSize: 4\nSHA256: " + "ab" * 32
     (found,) = sources.offers_in(f"{stanza}\n\nPackage: virtual\n")
     assert (found.version, found.file, found.digest) == ("1:2-3", "p_2-3_all.deb", "ab" * 32)

@@ -1,4 +1,4 @@
-"""The programs that boards execute for us: they travel whole, and arguments arrive as they are, whatever they hold."""
+"""Programs that boards execute for us travel whole, and their arguments arrive unchanged, with any content."""
 
 from __future__ import annotations
 

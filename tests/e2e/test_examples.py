@@ -1,4 +1,4 @@
-"""Every example of firmware/examples, run on the boards that its second line names; its last lines say what it prints."""
+"""Every example of firmware/examples runs on the boards in its second line, and prints its last lines."""
 
 from __future__ import annotations
 

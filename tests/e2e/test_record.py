@@ -1,4 +1,4 @@
-"""`mica record`: sensors that stand in for real ones, on MicroPython on this computer; what is written is what they gave."""
+"""`mica record` with stand-ins for sensors, on MicroPython on this computer: the files hold the sensors' data."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ VOID = {"meta", "link", "br", "img", "path", "rect", "polyline"}
 
 
 class Page(HTMLParser):
-    """Checks that elements close, and keeps the facts, the text, and what points elsewhere."""
+    """Check that elements close, and keep the facts, the text, and links to other places."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

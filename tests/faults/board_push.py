@@ -13,7 +13,7 @@ PUSHED = "pushed.mica"
 
 
 class Wire:
-    """A broker's end: chunks come with their subscription, and what the board has is kept."""
+    """A broker's end: chunks come when the board subscribes to them, and its reports are kept."""
 
     def __init__(self):
         self.pusher = self.want = None

@@ -92,7 +92,7 @@ while True:
 
 @contextlib.contextmanager
 def many(clients: int, port: int, body: bytes) -> Iterator[Counter[str]]:
-    """Clients that ask again and again, in processes of their own; in the end, counts of what they got."""
+    """Run clients that ask again and again, in processes of their own; return counts of their answers in the end."""
     found = Counter[str]()
     with tempfile.TemporaryDirectory() as name:
         path, said = Path(name) / "body", Path(name) / "said"
@@ -157,7 +157,7 @@ def flood(site: Site, board: str, a_second: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def serving(*words: str, files: int = 0) -> Iterator[tuple[subprocess.Popen[bytes], int, Path]]:
-    """A server: its process, its port, and the file with what it says on stderr. files: how many it may open."""
+    """A server: its process, its port, and the file with its stderr. files: how many it may open."""
     with tempfile.TemporaryDirectory() as name:
         said = Path(name) / "said"
         command = [sys.executable, "-m", "mica", "fleet", "serve", *words, "--http", "127.0.0.1:0", "--json"]

@@ -1,4 +1,4 @@
-"""Any order of events through the dispatcher: a world that a list of numbers drives, and what must hold in it.
+"""Any order of events through the dispatcher: a world driven by a list of numbers, and the rules that must hold in it.
 
 The world knows the true state of boards and messages: a board that is up holds requests, messages are on their way
 until they are delivered, lost, or delivered twice; wills may come late. `Disorder(numbers).run()` plays the numbers,
@@ -229,7 +229,7 @@ class Disorder:
 
 
 def orders(n: int, seed: int) -> None:
-    """So many random orders, of up to 400 events, five boards and two liars. Raises AssertionError, with the one that broke."""
+    """Play n random orders, of up to 400 events, five boards and two liars. Raises AssertionError with a faulty one."""
     chance = random.Random(seed)
     for k in range(n):
         numbers = [chance.randrange(1 << 16) for _ in range(chance.randrange(20, 400))]

@@ -1,4 +1,4 @@
-"""nats-server with an MQTT port as the broker of a fleet: who may say what there is as in mosquitto's files."""
+"""nats-server with an MQTT port as the broker of a fleet. Its users have the rights of those in mosquitto's files."""
 
 from __future__ import annotations
 

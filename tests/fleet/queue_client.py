@@ -72,7 +72,7 @@ async def ask(js: Any, stream: str, model: str, bodies: Mapping[str, bytes]) -> 
 
 
 async def until(js: Any, stream: str, n: int, seconds: float = 60.0) -> None:
-    """So many requests have an answer."""
+    """Wait until n requests have an answer."""
     found = -1
     for _ in range(int(seconds / 0.05)):
         found = (await _surely(lambda: js.stream_info(f"{stream}-answers"))).state.messages
@@ -93,7 +93,7 @@ async def acknowledged(js: Any, stream: str, model: str) -> None:
 
 
 async def waiting(js: Any, stream: str, n: int) -> None:
-    """So many requests are in the stream, and no more: one that was acknowledged is taken out a moment later."""
+    """Wait until exactly n requests are in the stream: an acknowledged one leaves it a moment later."""
     found = -1
     for _ in range(100):
         found = (await _surely(lambda: js.stream_info(stream))).state.messages

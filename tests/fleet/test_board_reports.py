@@ -1,4 +1,4 @@
-"""Messages of one board's login with every field of every kind: nobody ends, nothing gets slower, and other boards work on."""
+"""Messages of one board's login with every field of every kind: nothing ends or slows down, other boards work on."""
 
 from __future__ import annotations
 

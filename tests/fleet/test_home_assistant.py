@@ -1,4 +1,4 @@
-"""Home Assistant's discovery: what it would find at the broker, read as the user who watches; and what is left when boards leave."""
+"""Home Assistant's discovery: the messages at the broker, read as the user `watch`; and the rest when boards leave."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHATTY = "import mica.fleet\nmica.fleet._STAT_MS = 300\nmica.fleet.run()"
 
 
 class Watcher:
-    """In place of Home Assistant: what is at these topics, by user `watch`."""
+    """A stand-in for Home Assistant: the messages at these topics, read by user `watch`."""
 
     def __init__(self, site: Site, *topics: str) -> None:
         import paho.mqtt.client as mqtt

@@ -11,7 +11,7 @@ from mica_fleet.lead import Lead, Message, State
 
 @dataclass
 class Broker:
-    """One topic: what is retained, and who is connected. Messages arrive in one order for all."""
+    """One topic: its retained message, and the connected clients. Messages arrive in one order for all."""
 
     retained: bytes = b""
     inboxes: dict[int, deque[tuple[bytes, bool]]] = field(default_factory=dict)

@@ -14,7 +14,7 @@ PHASES = ("fetching", "trying", "telling", "never")
 
 
 class Boards:
-    """Simulated boards on a virtual clock. Each is told a model, is at it for a while, and may lose power once in a phase of it."""
+    """Simulated boards on a virtual clock. Each gets a model, works on it, and may lose power once in a phase of it."""
 
     def __init__(self, rollout: Rollout, names: list[str], bad: set[str], cut: dict[str, str], off: set[str]) -> None:
         self.rollout, self.bad, self.cut = rollout, bad, dict(cut)

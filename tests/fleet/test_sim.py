@@ -109,7 +109,7 @@ def test_what_a_board_of_a_rollout_costs_does_not_grow_with_the_fleet() -> None:
 
 
 def test_each_life_of_a_board_has_a_number_of_its_own() -> None:
-    """By that the dispatcher knows that what was on its way to the life before is gone."""
+    """The number tells the dispatcher that requests on their way to an earlier life are gone."""
     simulation = Simulation(Plan([0.02] * 4, 800, kill_every=0.5))
     born: dict[str, list[tuple[int, int]]] = {}
     birth = simulation.dispatcher.birth

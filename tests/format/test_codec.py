@@ -1,4 +1,4 @@
-"""The codec: what it writes it reads again, and what cannot be written is refused by name."""
+"""The codec reads again what it writes, and refuses other models with an error that names the fault."""
 
 import ast
 from collections.abc import Callable

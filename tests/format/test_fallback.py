@@ -1,4 +1,4 @@
-"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse what could make them fail."""
+"""The kernels in MicroPython (firmware/mica/fallback) give the host's bytes, and refuse steps that would fail."""
 
 from __future__ import annotations
 

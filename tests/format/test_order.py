@@ -1,4 +1,4 @@
-"""Damaged sections ORDER: one verdict of the C loader and of the host's check, no access outside, and what loads runs.
+"""Damaged sections ORDER: the C loader and the host's check agree, nothing outside is read, and a file that loads runs.
 
 The runs of driver.c, once in whole strips and once in ranges of rows, have to leave the same bytes.
 """

@@ -1,4 +1,4 @@
-"""Channels that are always the same or unread: gone where nobody can tell, and the numbers stay ONNX Runtime's."""
+"""Channels that never change or are never read: they go if no result changes, and the numbers stay ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bias(net: Net, *values: float) -> str:
 
 
 def channels(g: Graph, *ops: str) -> list[int]:
-    """Of the outputs of the operators, in order."""
+    """Channels of the operators' outputs, in order."""
     return [g.value(n.outputs[0]).shape[-1] for n in g.nodes if n.op in ops]
 
 

@@ -60,7 +60,7 @@ def test_eval(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_background(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Recordings in which nothing is said need no .txt beside them; a folder of labels is no such folder."""
+    """Recordings without any word need no .txt beside them; a folder of labels is no such folder."""
     for k in range(7):
         (tmp_path / f"{k}.wav").write_bytes((folder / "long" / "a.wav").read_bytes())
     words = [str(folder / "net.mica"), str(tmp_path), "--threshold", "0.8", "--mean", "2"]

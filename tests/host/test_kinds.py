@@ -25,7 +25,7 @@ def archive(*names: str) -> bytes:
 
 
 def legacy_torch() -> bytes:
-    """As torch.save wrote before PyTorch 1.6: its magic number, pickled with protocol 2."""
+    """A file as torch.save wrote it before PyTorch 1.6: its magic number, pickled with protocol 2."""
     return pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2) + pickle.dumps(1001, protocol=2)
 
 

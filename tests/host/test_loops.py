@@ -22,7 +22,7 @@ def value(name: str, kind: int = FLOAT, shape: object = None) -> onnx.ValueInfoP
 
 
 def accumulate(ends: str = "given", op: str = "Tanh") -> onnx.GraphProto:
-    """h = op(h @ w + x[counter]), h as a row; `ends`: what becomes of the condition."""
+    """A loop over h = op(h @ w + x[counter]), h as a row; `ends`: the fate of the condition."""
     nodes = [
         helper.make_node("Gather", ["x", "k"], ["row"], "pick", axis=1),
         helper.make_node("MatMul", ["h", "w"], ["wh"], "product"),
@@ -68,7 +68,7 @@ def loop(trips: object = 5, ends: str = "given", op: str = "Tanh", rows: bool = 
 
 
 def same(net: Net, folder: Path) -> list[str]:
-    """As ONNX Runtime; the core operators."""
+    """Compare with ONNX Runtime; return the core operators."""
     g = pipeline.run(imported(net, folder))
     for feeds in net.samples(2):
         expected, found = truth(net, feeds), float_outputs(g, feeds)

@@ -25,7 +25,7 @@ Mask = Callable[[Net, str], str]
 
 
 def attention(mask: Mask, heads: int = 2) -> Net:
-    """Scores of a sequence with itself, masked, softmax, and what they weigh."""
+    """Attention of a sequence to itself: scores, mask, softmax, and the weighted sum."""
     net = Net(seed=5)
     x = net.input([1, T, D * heads])
     q, k, v = (net.add("MatMul", x, net.random(D * heads, D * heads, scale=0.4)) for _ in range(3))
@@ -142,7 +142,7 @@ def test_masked(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", MASKS)
 def test_what_it_becomes(tmp_path: Path, name: str) -> None:
-    """One addition, whatever the number for infinity is; a mask that is an input costs a table or so besides."""
+    """The mask becomes one addition, for any number that stands for infinity; a mask as an input costs a table more."""
     g = core(attention(MASKS[name]), tmp_path)
     assert [n.op for n in g.nodes].count("Mask") == (2 if name == "twice" else 1)
     assert ops(g).count("Unary") <= ("given" in name)
@@ -158,7 +158,7 @@ def test_infinity_elsewhere_is_refused(tmp_path: Path) -> None:
 
 
 def test_scores_that_are_an_output_keep_their_mask(tmp_path: Path) -> None:
-    """Somebody else reads what is masked: the numbers stay those of the file."""
+    """The masked scores have another reader, so their numbers stay those of the file."""
     net = Net()
     m = net.add("Add", net.input([1, 4]), net.const(np.float32([[0, -2000, 0, 0]])))
     net.output(m, [1, 4])

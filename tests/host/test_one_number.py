@@ -1,4 +1,4 @@
-"""Networks of one number become one table, where nothing else reads what is in between."""
+"""Networks of one number become one table, if nothing else reads the values in between."""
 
 from __future__ import annotations
 

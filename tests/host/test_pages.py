@@ -71,7 +71,7 @@ def _commands_page() -> ModuleType:
 
 
 def test_commands_page() -> None:
-    """COMMANDS.md is what the parsers say."""
+    """COMMANDS.md agrees with the parsers."""
     commands = _commands_page()
     assert commands.PAGE.read_text(encoding="utf-8") == commands.page(), "run scripts/commands"
 

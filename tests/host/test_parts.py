@@ -1,4 +1,4 @@
-"""Outputs whose parts differ in range keep a scale for each: none loses what it would have by itself."""
+"""Outputs whose parts differ in range keep a scale for each: no part is less accurate than by itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEADS: dict[str, tuple[Callable[[str], Net], int]] = {
 
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order of the layers is not what is looked at here."""
+    """Shorten the search for an order of the layers, which these tests do not concern."""
     monkeypatch.setattr(schedule, "SEARCH_STATES", 300)
 
 
@@ -87,7 +87,7 @@ def test_fomo_keeps_its_scores(tmp_path: Path) -> None:
 
 
 def test_alike_parts_stay_one_output(tmp_path: Path) -> None:
-    """Ranges within a factor of 8: nothing changes, and the file has no feature that an older reader lacks."""
+    """Ranges within a factor of 8 change nothing, and the file needs no feature that an older reader does not have."""
     net = Net()
     x = net.input([1, 4])
     net.output(net.add("Concat", net.add("Tanh", x), net.add("Mul", x, net.const(np.float32(2))), axis=1), [1, 8])

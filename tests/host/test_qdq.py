@@ -515,7 +515,7 @@ def test_another_scale_behind_a_selection_is_a_table(tmp_path: Path) -> None:
 
 
 def test_rounding_moves_above_a_selection(tmp_path: Path) -> None:
-    """Only behind the pool does the model round: the convolution rounds so itself."""
+    """The model rounds only after the pool: the convolution takes over the same rounding."""
     net = QNet()
     x = net.rounded(net.input([1, 3, 8, 8]), 0.0207, 5)
     y = net.add("Conv", x, net.dequantise(net.const(net.weights(4, 3, 3, 3)), 0.0113, 0))
@@ -687,7 +687,7 @@ def _half(folder: Path) -> tuple[Net, Path]:
 
 
 def test_unquantised_tail_wants_calibration(tmp_path: Path) -> None:
-    """Without, it is packed with made-up inputs, and the warning names what they are for."""
+    """Without calibration it is packed with made-up inputs, and the warning names the layers that they are for."""
     _, path = _half(tmp_path)
     heard: list[str] = []
     compile_file(path, warn=heard.append)
@@ -706,7 +706,7 @@ def test_unquantised_tail_with_calibration(tmp_path: Path) -> None:
 
 
 def test_float_graph_of_a_quantised_model_rounds_too(tmp_path: Path) -> None:
-    """The core graph, before its roundings become scales, computes what ONNX Runtime does; calibration sees it."""
+    """The core graph, before its roundings become scales, equals ONNX Runtime; calibration uses this graph."""
     net, path = _half(tmp_path)
     g = core(net, tmp_path)
     feeds = net.samples(1)[0]

@@ -291,7 +291,7 @@ def test_sum_of_scales_far_apart(tmp_path: Path, op: str) -> None:
 @pytest.mark.parametrize("include", [0, 1])
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_average_pool_counts(tmp_path: Path, include: int, ceil_mode: int) -> None:
-    """The divisors are ONNX Runtime's: what it makes of an image of ones is taps inside x / divisor."""
+    """The divisors are ONNX Runtime's: an image of ones gives (taps inside) / divisor."""
     rng = np.random.default_rng(include)
     for _ in range(30):
         h, w = (int(v) for v in rng.integers(3, 9, 2))

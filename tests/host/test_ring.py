@@ -55,7 +55,7 @@ def text() -> list[int]:
 
 
 def nats(data: bytes, given: list[int]) -> np.ndarray:
-    """Of each token after the first."""
+    """Nats of each token after the first."""
     runner = HostRunner(data)
     runner.reset()
     t = tokens_of(runner.model)

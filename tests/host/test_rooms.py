@@ -121,7 +121,7 @@ def _circle(arrows: Mapping[str, set[str]]) -> list[str]:
 
 
 def _arrows(top: Path, package: str) -> dict[str, set[str]]:
-    """File -> the files it imports. A package's own __init__ is no arrow: it is imported with whatever is in it."""
+    """File -> the files it imports. A package's own __init__ does not count: it is imported with any of its modules."""
     arrows: dict[str, set[str]] = {}
     for path in top.rglob("*.py"):
         found = {_file(top, parts) for parts in _imports(path, package, top)}
@@ -150,7 +150,7 @@ def test_rooms_import_only_what_the_table_allows() -> None:
 
 
 def test_every_arrow_of_the_table_is_used() -> None:
-    """An arrow that nobody needs is taken out of the table."""
+    """An arrow without any import is taken out of the table."""
     used: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         room = path.relative_to(PACKAGE).with_suffix("").parts[0]
@@ -208,7 +208,7 @@ def test_the_check_finds_a_circle() -> None:
 
 
 def _named_twice(tree: ast.AST) -> list[str]:
-    """Of dicts with names as keys: keys that hold the same attribute of the same object."""
+    """Attributes that a dict has twice, under different names."""
     found = []
     for table in (node for node in ast.walk(tree) if isinstance(node, ast.Dict)):
         values = Counter(ast.unparse(value) for value in table.values if isinstance(value, ast.Attribute))

@@ -54,7 +54,7 @@ def made_up() -> np.ndarray:
 
 
 def tables() -> Speech:
-    """Of the preset."""
+    """Tables of the preset."""
     found = front_ends.parse(PRESET).front_end(49).speech
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""The Signal operators of TensorFlow Lite Micro: its own interpreter's bytes, what is refused, and options read without trust.
+"""The Signal operators of TensorFlow Lite Micro: its own interpreter's bytes, refusals, and options read without trust.
 
 The numbers below are what the interpreter of the package tflite-micro (0.dev20261023182759) gave for these files; where it is
 installed it is asked again.

@@ -1,4 +1,4 @@
-"""Networks of 16 by 8 bits (int16 activations, int8 weights, int64 biases) beside LiteRT, and what of them becomes int8."""
+"""Networks of 16 by 8 bits (int16 activations, int8 weights, int64 biases) beside LiteRT, and their int8 parts."""
 
 from __future__ import annotations
 

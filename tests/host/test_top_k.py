@@ -1,4 +1,4 @@
-"""TopK: of one, as the largest and its place; of more, as places in order and what stands there."""
+"""TopK: of one, as the largest and its place; of more, as places in order and the values there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vocabularies as others write them: what is read, against Hugging Face's tokenizers where they are installed, and what is refused.
+"""Vocabularies of other tools: their content, compared with Hugging Face's tokenizers if installed, and refusals.
 
 The tokens of the first test were given by tokenizers 0.23 for the same files.
 """

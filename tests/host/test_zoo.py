@@ -25,7 +25,7 @@ REFERENCE = ("ad", "ic", "kws", "vww")
 
 
 def activation_bytes(g: Graph) -> int:
-    """Of the imported graph: its inputs, and every result of a node. Before passes run: they change it."""
+    """Bytes of the imported graph: its inputs, and every result of a node. Before passes run: they change it."""
     return sum(g.value(name).size for name in (*g.inputs, *(o for n in g.nodes for o in n.outputs if o)))
 
 

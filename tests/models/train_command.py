@@ -148,7 +148,7 @@ def number(rng: random.Random, n: int) -> str:
 
 
 def placed(rng: random.Random, thing: str) -> tuple[str, str]:
-    """A thing in a room, or in no room, which means all; how that is said, and the room of the call."""
+    """A thing in a room, or in no room, which means all: its name, its words, and the room of the call."""
     if rng.random() < 0.08:
         return rng.choice((f"the {thing}", f"all {thing}", f"the {thing} everywhere")), "all"
     said, room = rng.choice(list(ROOMS.items()))
@@ -232,7 +232,7 @@ def asked(rng: random.Random) -> Pair:
 
 
 def nothing(rng: random.Random) -> Pair:
-    """Talk, what is said of a house, what is forbidden or was done, things that are not there, parts of sentences, and noise."""
+    """Talk, remarks about a house, forbidden or past actions, missing things, parts of sentences, and noise."""
     room, thing = (
         rng.choice(list(ROOMS)),
         rng.choice([t for names in (*THINGS.values(), *MOVED.values()) for t in names]),

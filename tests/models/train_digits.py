@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Train the network of the demo and write what is in host_tools/mica/demo: model, calibration and test samples.
+"""Train the network of the demo and write the files of host_tools/mica/demo: model, calibration and test samples.
 
 The results are committed, so neither mica, nor its demo, nor its tests need this script or PyTorch. To run it again:
 

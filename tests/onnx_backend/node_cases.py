@@ -129,7 +129,7 @@ def plain(a: Any) -> np.ndarray | str:
 
 
 def run_adapted(case: Any, outcome: Outcome, inputs: Arrays, outputs: Arrays, constants: str, first: bool) -> Outcome:
-    """Raises what the compiler raises."""
+    """Run a case with its adaptations. Raises the compiler's errors."""
     model, arrays = bake(case.model, inputs, constants, first)
     rep = MicaRep(model)
     nodes = count_nodes(case)

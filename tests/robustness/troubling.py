@@ -53,7 +53,7 @@ def interrupted(board: Link, seed: int, times: int) -> int:
 
 
 def one_round(name: str, seed: int) -> dict[str, int]:
-    """All of it on a board that is started for it; what was tried. Raises AssertionError, with what broke."""
+    """Try everything on a board that is started for it; return counts. Raises AssertionError with the fault."""
     unix = name == "UNIX"
     with open_board(name) as board:
         put_models(board)

@@ -43,7 +43,7 @@ class Settings:
 
 @dataclass
 class Found:
-    """Counts of what was tried, by a name for people; and each problem, with all that is known of it."""
+    """Counts of trials, by a name for people; and each problem, with all that is known of it."""
 
     figures: dict[str, dict[str, int]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

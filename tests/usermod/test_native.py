@@ -315,7 +315,8 @@ def test_packed_messages() -> None:
 
 
 def test_for_a_model(digits: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """--for leaves out what the model does not need: the module is smaller, the model runs in C, others say what they miss."""
+    """--for leaves out kernels that the model does not need: the module is smaller, the model runs in C, and others
+    name their missing kernels."""
     (tmp_path / "digits.mica").write_bytes(digits)
     words = ["natmod", "--arch", "x64", "--for", str(tmp_path / "digits.mica"), "-o", str(tmp_path), "--json"]
     assert main(words) == 0
@@ -391,7 +392,7 @@ def test_library_for_windows(tmp_path: Path) -> None:
 
 
 def test_float_division(tmp_path: Path) -> None:
-    """Ours, for Cortex-M0, gives what this computer's processor does: special values, ties, subnormals, random bits."""
+    """Our float division for Cortex-M0 equals this computer's: special values, ties, subnormals, random bits."""
     library = tmp_path / "fdiv.so"
     source = data_dir("usermod_c") / "natmod" / "fdiv.c"
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DFDIV=mica_fdiv"]

@@ -1,4 +1,4 @@
-"""The user module on boards: each script of this folder runs there, and prints what its .exp file says.
+"""The user module on boards: each script of this folder runs there, and prints the lines of its .exp file.
 
 A script's first line may name models, `# models: small two`: usermod_models.py makes them, and they are put on the board as
 globals, as is fails(f, ...), which prints what a call raises. `# heap: 260000` says how many free bytes it needs. A script that
@@ -89,7 +89,7 @@ def run(board: Link, name: str, models: dict[str, bytes]) -> str:
 
 @pytest.mark.parametrize("kind", ["unix_board", "qemu_board", "pico_board"])
 def test_help(kind: str, request: pytest.FixtureRequest) -> None:
-    """help(), dir() and what TAB does list what there is, import nothing, and keep nothing; a name works when it is used."""
+    """help(), dir() and TAB list every name, import nothing, and keep nothing; a name works when it is used."""
     board: Link = request.getfixturevalue(kind)
     said = board.exec("import mica\nhelp(mica)").decode()
     listed = {line.split(" -- ")[0].strip() for line in said.splitlines() if " -- " in line}

@@ -50,7 +50,8 @@ DEMO = Path(mica.__file__).parent / "demo"
 
 @dataclass(frozen=True)
 class Case:
-    """`ms`: what each board takes for a request. `kill_every`: seconds, 0 for never. `parts`: of a model that was cut, one for each board."""
+    """`ms`: time that each board takes for a request. `kill_every`: seconds, 0 for never. `parts`: of a model that was
+    cut, one for each board."""
 
     name: str
     ms: tuple[float, ...]
