@@ -1,4 +1,4 @@
-"""Sound, and windows of several axes, to features: every core writes the bytes of the oracle; what a frame costs."""
+"""Features of sound, and of windows of several axes: every core writes the oracle's bytes; the cost of a frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boards that cannot run here: their flash is divided as board.toml says, and their builds say what they need."""
+"""Boards that cannot run here: their flash is divided as in board.toml, and their builds name the parts they need."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def firmware_bin(chip: str, path: Path, rows: Rows | None = None) -> Path:
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EspWriter]:
-    """Makes what writes a firmware for a chip to a port."""
+    """A function that makes the writer of a firmware, for a chip and a port."""
     folder = tmp_path_factory.mktemp("esp")
     quiet = flash.FlashCallbacks(lambda message: None, lambda what, unit: _Silent())
 

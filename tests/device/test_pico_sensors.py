@@ -112,7 +112,7 @@ def test_recorded_moves(board: EmulatedBoard, moves: np.ndarray, tmp_path: Path)
 
 
 def test_registers(board: EmulatedBoard, moves: np.ndarray) -> None:
-    """It is known by its register, sleeps at first, has ranges, and its FIFO keeps what nobody reads, until it is full; a byte takes its time."""
+    """A register tells its kind. It sleeps at first, has ranges, its FIFO fills up once, and a byte takes its time."""
     code = """
 from machine import I2C, Pin
 from struct import unpack
@@ -170,7 +170,8 @@ def test_recorded_moves_at_spi(at_spi: EmulatedBoard, moves: np.ndarray, tmp_pat
 
 
 def test_rows_of_its_fifo_at_spi(at_spi: EmulatedBoard, moves: np.ndarray) -> None:
-    """mica.motion.MPU6500: row after row, also a burst by DMA; half of an MPU6050's FIFO, whose end is told; a byte takes its time."""
+    """mica.motion.MPU6500 gives row after row, also by DMA. Its FIFO is half of an MPU6050's; a full one is
+    reported."""
     code = """
 from array import array
 from machine import Pin, SPI

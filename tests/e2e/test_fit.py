@@ -61,7 +61,7 @@ def convolution(folder: Path, n_in: int, size: int, n_out: int, stride: int = 1)
 
 @pytest.mark.parametrize("name", MODELS)
 def test_predicts_the_virtual_pico(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Cycles within 25 %, layer by layer within half, and the heap within 6 kB of what `mica bench` measures."""
+    """Cycles are within 25 % of `mica bench`, each layer within half, and the heap within 6 kB."""
     board = load_board("RPI_PICO")
     compiled = compile_file(network(name), None, {"N": 1}, plain=True, scratch_limit=board.scratch)
     told = predict(compiled.model, compiled.data, board, Table.read())

@@ -33,7 +33,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 @cache
 def model(feeds: bool = False) -> ModelFile:
-    """Without vectors and labels, so that a file is mostly what matters here. feeds: the picture comes by rows."""
+    """A model without vectors and labels, so that most of its file matters here. feeds: the picture comes by rows."""
     return replace(fed() if feeds else by_rows(), golden=[], metadata={})
 
 
@@ -166,7 +166,7 @@ def test_what_is_wrong_is_said() -> None:
 
 
 def oblong() -> ModelFile:
-    """by_rows() with windows that are not square, along either axis: what is counted in rows is not what is counted in columns."""
+    """by_rows() with windows that are not square, along either axis: counts of rows and of columns differ."""
     m = model()
     rng = np.random.default_rng(3)
     tensors = [replace(t) for t in m.tensors]

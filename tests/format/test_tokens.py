@@ -290,7 +290,7 @@ def test_what_is_far_below_is_never_drawn() -> None:
 
 @needs_engine
 def test_a_token_that_is_none_has_no_bytes() -> None:
-    """Nor has one whose place is no longer what was loaded: whoever asks may have had another number there."""
+    """A token beyond the vocabulary has no bytes, nor has one whose offsets were damaged after the load."""
     library = ctypes.CDLL(engine._engine.__file__)
 
     class Pieces(ctypes.Structure):

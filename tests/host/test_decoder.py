@@ -125,7 +125,7 @@ def test_attention_over_a_ring(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["ScatterElements", "ScatterND"])
 def test_a_row_scattered(form: str, tmp_path: Path) -> None:
-    """As PyTorch's index_copy and `cache[i] = row` are written: in place, the same as ONNX Runtime, also with a place of 64 bits."""
+    """PyTorch's index_copy and `cache[i] = row` write in place and equal ONNX Runtime, also with a place of 64 bits."""
     elements = form == "ScatterElements"
     row, cache = ((1, GROUPS, 1, WIDTH), (1, GROUPS, ROWS, WIDTH)) if elements else ((1, WIDTH), (ROWS, WIDTH))
     nodes = [

@@ -131,7 +131,7 @@ def test_triangle() -> None:
 
 
 def test_errors_handed_on_are_those_of_the_inverse() -> None:
-    """GPTQ's own formula: what a weight was rounded by goes along the columns of the root of the inverse covariance."""
+    """GPTQ's own formula: a weight's error goes along the columns of the root of the inverse covariance."""
     a = RNG.normal(size=(300, 70)) @ RNG.normal(size=(70, 70))
     c, rows = a.T @ a / 300, RNG.normal(size=(5, 70))
     steps = np.abs(rows).max(axis=1)[None] / 12.0

@@ -125,7 +125,7 @@ def test_ir_version_3_without_listed_initialisers(tmp_path: Path) -> None:
 
 
 def test_an_output_by_its_name_alone(tmp_path: Path) -> None:
-    """As people write out a tensor of a layer: graph.output.append(ValueInfoProto(name=...))."""
+    """People name a tensor of a layer as an output like this: graph.output.append(ValueInfoProto(name=...))."""
     net = Net()
     hidden = net.add("Relu", net.input([1, 4]))
     net.output(net.add("Neg", hidden), [1, 4])

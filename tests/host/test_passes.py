@@ -306,7 +306,7 @@ def test_pad_in_front_of_two_convolutions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ceil_mode", [0, 1])
 def test_pad_folds_into_the_average_pool(tmp_path: Path, ceil_mode: int) -> None:
-    """As PyTorch exports count_include_pad."""
+    """PyTorch exports count_include_pad with such a Pad."""
     net = Net()
     y = net.add("Pad", net.input([1, 2, 6, 6]), net.const([0, 0, 1, 1, 0, 0, 1, 1]))
     net.output(net.add("AveragePool", y, kernel_shape=[3, 3], strides=[2, 2], ceil_mode=ceil_mode))
@@ -482,7 +482,7 @@ def test_network_in_nchw_keeps_one_transpose_at_each_end(tmp_path: Path) -> None
 
 
 def test_network_in_nhwc_keeps_none(tmp_path: Path) -> None:
-    """As tf2onnx writes a Keras model: NHWC in and out, transposes round everything."""
+    """The network is in NHWC, as tf2onnx writes a Keras model: transposes around every layer."""
     net = Net()
     x = net.add("Transpose", net.input([1, 8, 8, 3]), perm=[0, 3, 1, 2])
     y = net.add("Relu", net.conv(x, 3, 4, auto_pad="SAME_UPPER"))

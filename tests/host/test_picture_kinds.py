@@ -52,7 +52,7 @@ def test_the_first_of_several(tmp_path: Path, told: list[str]) -> None:
 
 @pytest.mark.parametrize("turn", range(1, 9))
 def test_exif_turns(turn: int, tmp_path: Path, told: list[str]) -> None:
-    """As Pillow's own exif_transpose turns it, whose rule this is."""
+    """Pictures turn as by Pillow's exif_transpose, which sets this rule."""
     from PIL import ImageOps
 
     exif = Image.Exif()

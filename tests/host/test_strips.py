@@ -66,7 +66,7 @@ def least(compiled: Compiled) -> int:
 
 
 def check_limits(compiled: Compiled, seed: int, limits: int) -> int:
-    """Packs within limits from the least to what layer after layer takes with the least scratch; returns how many plans had strips."""
+    """Pack within limits up to the layer-wise plan with the least scratch. Return how many plans had strips."""
     inputs = random_inputs(compiled.model, seed)
     expected = run(engine.NativeModel(compiled.data), inputs)
     low, high = least(compiled), compiled.plan.arena_bytes + SCRATCH_LEAST

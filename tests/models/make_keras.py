@@ -126,7 +126,7 @@ def batchnorm(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def zeropad(x: keras.KerasTensor) -> keras.KerasTensor:
-    """As keras.applications pads: ZeroPadding2D in front of a valid convolution or pool with stride 2."""
+    """ZeroPadding2D in front of a valid convolution or pool with stride 2, as keras.applications pads."""
     x = layers.ZeroPadding2D(((0, 1), (0, 1)))(x)
     x = layers.Conv2D(6, 3, 2, activation="relu")(x)
     x = layers.MaxPooling2D(3, 2)(layers.ZeroPadding2D(1)(x))
@@ -147,7 +147,7 @@ def separable(x: keras.KerasTensor) -> keras.KerasTensor:
 
 
 def gelu(x: keras.KerasTensor) -> keras.KerasTensor:
-    """By tanh: TensorFlow writes the exact one with Erfc, which tf2onnx does not know."""
+    """Gelu by tanh: TensorFlow writes the exact one with Erfc, which tf2onnx does not know."""
     return keras.activations.gelu(x, approximate=True)
 
 

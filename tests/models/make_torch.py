@@ -553,7 +553,7 @@ def stream(n: int, seed: int) -> Data:
 
 @dataclass(frozen=True)
 class Export:
-    """One call of an exporter. `options` go to torch.onnx.export; static: batch 1, as exported when nobody asks."""
+    """One call of an exporter. `options` go to torch.onnx.export; static: batch 1, as exported by default."""
 
     exporter: str  # "torchscript" or "dynamo"
     suffix: str = ""

@@ -367,7 +367,7 @@ def test_no_compiler_for_windows(
 
 
 def test_library_for_windows(tmp_path: Path) -> None:
-    """The shifts, the swap of bytes and the conversion that GCC calls there, the last on Cortex-M0 as well, give what Python and numpy say."""
+    """GCC's shifts, byte swap and conversion there, the last on Cortex-M0 too, equal those of Python and numpy."""
     library = tmp_path / "xtensawin.so"
     files = [data_dir("usermod_c") / "natmod" / name for name in ("xtensawin.c", "l2f.c")]
     flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-DLIBGCC(name)=mica_##name", "-DL2F=mica_floatdisf"]
