@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mica.compile import compile_file
+from mica.compile import compile_file, quality
 from mica.data.calibration import load_calibration, samples_for
 from mica.errors import MicaError
 from mica.importer import import_model
-from mica.run import evaluation, quality
+from mica.run import evaluation
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "models"))
